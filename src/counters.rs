@@ -55,6 +55,7 @@ pub struct RequestCounters {
 pub struct WriteCounters {
     pub saved: Counter,
     pub erased: Counter,
+    pub packed: Counter,
     pub conflicts: Counter,
     pub lost: Counter,
     pub refused: Counter,

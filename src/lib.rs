@@ -141,6 +141,12 @@
 //! its vnode number (`view::numbers`). A request that meets a name that was changed since the kernel
 //! looked it up gets `ESTALE`, so that the kernel looks again.
 //!
+//! An inner chunk of a shard is no object. Its encoded bytes go to a journal in the store, from which all
+//! views have them at once, and the shard is written anew later, once for many inner chunks
+//! (`view::staging`, `load::pack`). Whoever asks for an inner chunk by its name finds it in the journal;
+//! whoever needs the shard as one object has it written first. The other inner chunks of a shard that was written
+//! anew keep their fingerprints.
+//!
 //! # Rights
 //!
 //! The kernel checks callers against the modes that the mount shows, so a mode must grant no more

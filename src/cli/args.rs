@@ -117,9 +117,9 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) immutable: bool,
 
-    /// Let programs write through the keys and chunks views: documents, and the chunks of arrays without
-    /// shards; with --shards keep, whole shards too, and through the keys view whatever the store has.
-    /// Chunks and documents are replaced whole when they are closed
+    /// Let programs write through the keys and chunks views: documents, and chunks, those within shards
+    /// too; with --shards keep, whole shards, and through the keys view whatever the store has. Chunks and
+    /// documents are replaced whole when they are closed
     #[arg(long)]
     pub(crate) rw: bool,
 
@@ -203,7 +203,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MOUNTPOINT", conflicts_with_all = ["store", "target", "info"])]
     pub(crate) unmount: Option<PathBuf>,
 
-    /// Remove what a killed mount with --rw left in STORE, without mounting
+    /// Write what a killed mount with --rw left in journals to the shards of STORE, and remove its temporary
+    /// files, without mounting
     #[arg(long, conflicts_with_all = ["target", "info", "unmount"])]
     pub(crate) recover: bool,
 

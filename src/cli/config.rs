@@ -37,7 +37,7 @@ pub(crate) enum CliTask {
     /// `zarr-mount --unmount MOUNTPOINT`
     Unmount(PathBuf),
     /// `zarr-mount --recover STORE`
-    Recover(StoreArgument),
+    Recover(StoreArgument, LogConfig),
     /// `zarr-mount --info STORE [PATH]`
     Info(Box<InfoConfig>),
 }
@@ -141,7 +141,7 @@ impl CliTask {
         let others_look = options.access == MountAccess::Everyone;
         let store = StoreArgument::resolve(store)?;
         if args.recover {
-            return Ok(CliTask::Recover(store));
+            return Ok(CliTask::Recover(store, log));
         }
         #[cfg(feature = "remote")]
         let remote = {

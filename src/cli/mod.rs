@@ -57,7 +57,7 @@ use crate::store::testing::inject;
 use crate::store::{
     DirWriter, Durability, Location, NestedZips, OpenOptions, Prefix, Store, open_store_for,
 };
-use crate::view::{OwnLog, View, ViewKind};
+use crate::view::{OwnLog, View, ViewKind, ViewOptions};
 
 /// Runs the command with its arguments, the program's name first, and gives its status: 0 when
 /// it did what was asked, 1 when it could not, 2 when it was not understood. A helper of mount(8)
@@ -101,24 +101,57 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
         CliTask::Mount(config) => mount(&config),
         CliTask::Check(config) => check(&config),
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
-        CliTask::Recover(store) => recover(&store),
+        CliTask::Recover(store, log) => recover(&store, &log),
         CliTask::Info(config) => print_info(&config),
     }
 }
 
-/// `--recover`: opening a store for changes removes what a killed daemon left.
-fn recover(store: &StoreArgument) -> Result<(), CliError> {
+/// `--recover`: opening a store for changes removes the temporary files that a killed daemon left, and
+/// what it had not put into shards is put there.
+fn recover(store: &StoreArgument, log: &LogConfig) -> Result<(), CliError> {
+    start_log(log, StandardError::Terminal, Arc::default())?;
     let opened = open(store, &OpenOptions::default(), NestedZipFiles::Closed)?;
     let writer = open_writer(&*opened, Durability::default())?;
     let shown = store.as_os_str().display();
-    let said = match writer.recovered() {
-        0 => format!("{shown}: nothing was left to recover"),
-        n => {
-            format!("{shown}: {n} temporary files removed; each object is wholly old or wholly new")
-        }
-    };
-    let text = Text::new().line(&said);
-    Output::standard().print(&text).map_err(CliError::failed)
+    let removed = writer.recovered();
+    let view = View::writable(Arc::clone(&opened), ViewOptions::default(), writer);
+    let view = view.map_err(CliError::failed)?;
+    let found = view.recover().map_err(CliError::failed)?;
+    view.finish_writing();
+    let mut said = Vec::new();
+    if removed > 0 {
+        said.push(format!(
+            "{removed} temporary files removed; each object is wholly old or wholly new"
+        ));
+    }
+    if found.packed > 0 {
+        said.push(format!(
+            "{} inner chunks put into their shards",
+            found.packed
+        ));
+    }
+    if found.changed > 0 {
+        said.push(format!(
+            "{} inner chunks dropped, because somebody else has changed them since",
+            found.changed
+        ));
+    }
+    if said.is_empty() {
+        said.push("nothing was left to recover".to_owned());
+    }
+    let mut text = Text::new();
+    for said in said {
+        text = text.line(format_args!("{shown}: {said}"));
+    }
+    Output::standard().print(&text).map_err(CliError::failed)?;
+    if found.left > 0 {
+        let n = found.left;
+        return Err(CliError::Failed(format!(
+            "STORE {shown}: {n} inner chunks stay in the journal, as their shards cannot be written; \
+             see above"
+        )));
+    }
+    Ok(())
 }
 
 /// `--info`.
@@ -325,6 +358,7 @@ fn build(
         None => View::new(Arc::clone(&store), config.view.clone()),
     };
     let view = view.map_err(CliError::failed)?;
+    view.recover().map_err(CliError::failed)?;
     let view = view.with_log(OwnLog {
         lines: recent,
         uid: rustix::process::geteuid().as_raw(),
@@ -343,6 +377,15 @@ fn build(
         )));
     }
     let mut warnings = Vec::new();
+    if config.writing.is_none()
+        && let Ok(n) = store.n_waiting()
+        && n > 0
+    {
+        warnings.push(format!(
+            "STORE {shown}: {n} inner chunks wait in a journal and are not shown; a mount with --rw, \
+             or zarr-mount --recover, puts them into their shards"
+        ));
+    }
     if is_directory && view.finds_nodes().map_err(CliError::failed)? == Some(false) {
         warnings.push(format!(
             "STORE {shown}: no Zarr node is in it or directly below it; mounted all the same{}",

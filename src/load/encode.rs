@@ -16,14 +16,20 @@ impl ChunkLayout {
     /// # Errors
     /// [`FormatError::Unsupported`].
     pub fn check_encodes(&self) -> Result<(), FormatError> {
-        if self.is_sharded() {
-            return Err(FormatError::unsupported(
-                "codecs",
-                "codec for writing",
-                "sharding_indexed",
-            ));
-        }
+        self.check_repacks()?;
         self.chain().check_encodes()
+    }
+
+    /// Fails where shards of this layout cannot be written anew with other inner chunks.
+    ///
+    /// # Errors
+    /// [`FormatError::Unsupported`].
+    pub fn check_repacks(&self) -> Result<(), FormatError> {
+        let mut codecs = self
+            .levels()
+            .iter()
+            .flat_map(|level| &level.chain.bytes_to_bytes);
+        codecs.try_for_each(crate::codec::BytesToBytes::check_encodes)
     }
 
     /// Whether encoding may change values.

@@ -97,7 +97,7 @@ impl ShardIndex {
     }
 
     /// How the index is encoded.
-    fn layout(&self) -> Result<&IndexLayout, Error> {
+    pub(super) fn layout(&self) -> Result<&IndexLayout, Error> {
         let mut candidates = self.level()?.index.candidates();
         candidates
             .nth(usize::from(self.candidate))

@@ -236,6 +236,14 @@ impl ChunkLayout {
         rank_of(&local?, &level.counts)
     }
 
+    /// Shown chunks in each shard of `level`, in each dimension, at least 1.
+    pub(super) fn shown_per_shard(&self, level: &ShardLevel) -> impl Iterator<Item = u64> {
+        let shard = level.shards.chunk_shape().iter();
+        shard
+            .zip(self.shown.chunk_shape())
+            .map(|(&shard, &shown)| (shard / shown).max(1))
+    }
+
     /// The rank, among all shards of nesting `level`, of the one that the shown chunk `indices`
     /// lies in; `None` never happens for a chunk of the grid.
     pub(super) fn shard_rank(&self, level: &ShardLevel, indices: &[u64]) -> Option<u64> {

@@ -11,7 +11,7 @@ use super::slice::Slice;
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
 use crate::grid::Dims;
-use crate::store::{Object, ObjectMeta};
+use crate::store::{Key, Object, ObjectMeta, Version};
 use crate::sync::Arc;
 
 /// Finds chunks in one version of one stored object.
@@ -21,6 +21,8 @@ pub struct Locator {
     array: Arc<ChunkedArray>,
     whole: Slice,
     meta: ObjectMeta,
+    /// Whether the object is the chunk alone, which is not in its shard yet.
+    is_part: bool,
     /// The indices of any chunk in the object.
     indices: Dims,
     outermost: Option<ShardIndex>,
@@ -84,6 +86,21 @@ impl Loader {
         })
     }
 
+    /// Opens the current version of the shard at `key`. Versions that `trusts` tells were made by the
+    /// caller, and are not waited for.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn open_shard(
+        &self,
+        array: &ChunkedArray,
+        key: &Key,
+        trusts: impl Fn(Version) -> bool,
+    ) -> Result<Option<Arc<dyn Object>>, Error> {
+        let first = array.layout.first_read();
+        Ok(self.sources().open_shared_by(key, None, first, trusts)?)
+    }
+
     /// Finds the shown chunk `indices` in `object`, which [`Loader::open_stored`] has opened.
     /// `None` when the object is a shard that lacks the chunk.
     ///
@@ -124,6 +141,7 @@ impl Loader {
             array: Arc::clone(array),
             whole: Slice::of_object(Arc::clone(object), key.to_string().into()),
             meta: *object.meta(),
+            is_part: object.is_part(),
             indices: indices.into(),
             outermost: None,
         })
@@ -142,6 +160,9 @@ impl Locator {
     /// As [`Loader::locate`].
     pub fn locate(&mut self, indices: &[u64]) -> Result<Option<LocatedChunk>, Error> {
         let mut encoded = self.whole.clone();
+        if self.is_part {
+            return Ok(Some(LocatedChunk { encoded }));
+        }
         for number in 0..self.array.layout.levels().len() {
             let Some(part) = self.descend(number, encoded, indices)? else {
                 return Ok(None);
@@ -156,7 +177,7 @@ impl Locator {
     /// # Errors
     /// As [`Loader::locate`].
     pub fn verify(&mut self) -> Result<(), Error> {
-        if self.outermost.is_none() && self.array.layout.is_sharded() {
+        if self.outermost.is_none() && self.array.layout.is_sharded() && !self.is_part {
             self.outermost = Some(self.index(0, self.whole.clone(), &self.indices)?);
         }
         Ok(())
@@ -221,7 +242,12 @@ impl Locator {
 
     /// The verified index of `encoded`, which is the shard of nesting level `number` that the chunk
     /// `indices` lies in.
-    fn index(&self, number: usize, encoded: Slice, indices: &[u64]) -> Result<ShardIndex, Error> {
+    pub(super) fn index(
+        &self,
+        number: usize,
+        encoded: Slice,
+        indices: &[u64],
+    ) -> Result<ShardIndex, Error> {
         let layout = &self.array.layout;
         let outside = || self.outside(number, indices);
         let level = layout.levels().get(number).ok_or_else(outside)?;

@@ -45,8 +45,9 @@ pub use access::{Access, ReadRight, Readers};
 pub use cancel::CancelToken;
 pub use cursor::Cursor;
 pub use dir::{
-    Commit, DirStore, DirWriter, Draft, Durability, NewAttributes, NewFile, NewTime, RenameMode,
-    Replaces, Sharing, StoredFile, Symlinks,
+    Commit, DirStore, DirWriter, Draft, Durability, Journal, JournalRecord, LeftJournal,
+    NewAttributes, NewFile, NewTime, PartContent, RenameMode, Replaces, Sharing, StoredFile,
+    Symlinks, copy_range,
 };
 pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead};
 pub use key::{Key, Prefix};
@@ -214,6 +215,14 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
+    /// How many inner chunks of shards an earlier mount has written, and has not put into their shards.
+    ///
+    /// # Errors
+    /// [`StoreError`] when that cannot be found out.
+    fn n_waiting(&self) -> Result<usize, StoreError> {
+        Ok(0)
+    }
+
     /// Size and free space of the file system that holds the store, where there is one.
     fn capacity(&self) -> Option<Capacity> {
         None
@@ -265,6 +274,11 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// Whether reading a range costs as much as reading all bytes before it, as in a compressed
     /// object. Such an object is best read whole and cached.
     fn is_sequential(&self) -> bool {
+        false
+    }
+
+    /// Whether this is one encoded inner chunk of a shard, which is not in its shard yet.
+    fn is_part(&self) -> bool {
         false
     }
 

@@ -6,6 +6,7 @@ use super::View;
 use super::fingerprint::hash;
 use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownArray, ShownNode};
+use super::staging::InnerChunk;
 use super::statistics;
 use super::tree::Tree;
 use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
@@ -168,7 +169,10 @@ impl Tree {
         let is_sharded = chunked.layout().is_sharded();
         let writing = self.writing(array.view);
         if let Some(writing) = writing.filter(|_| array.unwritable.is_none()) {
-            return self.written_chunk(writing, array, indices);
+            return match self.inner_chunk(array, indices)? {
+                Some(inner) => self.written_inner(writing, array, indices, &inner),
+                None => self.written_chunk(writing, array, indices),
+            };
         }
         let found = if is_sharded || array.form == FileForm::Decoded {
             self.loader.stat_for_reading(chunked, indices)?
@@ -235,6 +239,46 @@ impl Tree {
         };
         let own = meta.version.fingerprint();
         let fingerprint = shown.fingerprint.unwrap_or(own);
+        Ok(Some(self.writable(&meta, len, fingerprint)))
+    }
+
+    /// As [`Tree::chunk`], of an inner chunk of a shard that may be written.
+    fn written_inner(
+        &self,
+        writing: &Writing,
+        array: &ShownArray,
+        indices: &[u64],
+        inner: &InnerChunk,
+    ) -> Result<Option<VnodeAttributes>, Error> {
+        let mut found = inner.find()?;
+        let stored = found.as_ref().map(|found| found.meta);
+        let key = array.file_key(indices)?;
+        let shown = writing.shown_by(&key, stored, || inner.now())?;
+        let Some(meta) = shown.meta else {
+            let absent = self.absent_chunk(array)?;
+            return Ok(absent.map(|found| found.with_fingerprint(shown.fingerprint)));
+        };
+        if shown.is_draft {
+            return Ok(Some(self.draft_file(&meta, &shown)));
+        }
+        if found
+            .as_ref()
+            .is_none_or(|found| found.meta.version != meta.version)
+        {
+            // It was committed meanwhile.
+            found = inner.find()?;
+        }
+        let Some(found) = found else {
+            return Err(Error::Stale);
+        };
+        let len = if array.form == FileForm::Decoded {
+            array.decoded_len_of(&self.loader, &found.object, indices)?
+        } else {
+            found.encoded.len()
+        };
+        let own = found.meta.version.fingerprint();
+        let fingerprint = shown.fingerprint.unwrap_or(own);
+        let meta = self.chunk_meta(array, indices, &found.meta)?;
         Ok(Some(self.writable(&meta, len, fingerprint)))
     }
 

@@ -3,16 +3,20 @@
 
 use std::sync::Arc;
 
+use super::chunk_listing::StoredChunks;
 use super::file::FileContent;
 use super::find::CONTROL;
 use super::forms::{FormedFile, Place};
 use super::options::ViewKind;
+use super::segment::Segment;
+use super::shown_node::ShownArray;
 use super::tree::Tree;
+use super::vnode::ChunkPlace;
 use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
 use super::writing::{FileAttributes, HandleAccess, KeyHandle, NewKind, ShownFile, Writing};
 use super::{LookupResult, OpenedVnode, View, VnodeId};
 use crate::error::Error;
-use crate::store::{Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, StoreError};
+use crate::store::{Detail, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, StoreError};
 
 /// What a change of attributes asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -202,11 +206,14 @@ impl View {
             }
             (Vnode::Chunk(place), VnodeKind::File) => {
                 let array = self.tree.array_of(place)?;
-                if array.chunked.layout().is_sharded() {
-                    return Err(refused(Refusal::Fixed));
+                let (key, is_kept) = (array.file_key(&place.indices)?, array.absent_len.is_some());
+                match self.tree.inner_chunk(&array, &place.indices)? {
+                    _ if array.unwritable.is_some() && array.has_inner_chunks() => {
+                        return Err(refused(Refusal::Fixed));
+                    }
+                    Some(inner) => writing.erase_by(&key, is_kept, |_| inner.erase())?,
+                    None => writing.erase(&key, is_kept)?,
                 }
-                let key = array.chunked.stored_key(&place.indices)?;
-                writing.erase(&key, array.absent_len.is_some())?;
             }
             (Vnode::Prefix { view, path }, VnodeKind::Directory)
                 if let Some(draft) = self.tree.resolve(*view, path)?.draft() =>
@@ -215,6 +222,7 @@ impl View {
             }
             (Vnode::Prefix { path, .. }, VnodeKind::Directory) => {
                 let key = path.to_key().ok_or_else(|| refused(Refusal::Fixed))?;
+                self.tree.settle_below(path)?;
                 writing.remove_prefix(&key, false)?;
                 self.tree.hierarchy.forget(path);
                 self.tree.forget_ended(path);
@@ -222,7 +230,13 @@ impl View {
             (Vnode::ChunkDirectory(place), VnodeKind::Directory) => {
                 let array = self.tree.array_of(place)?;
                 let key = array.directory_key(&place.indices)?;
-                writing.remove_prefix(&key, array.absent_len.is_some())?;
+                self.tree.settle_below(&key.to_prefix())?;
+                match writing.remove_prefix(&key, array.absent_len.is_some()) {
+                    // Shards below it are those of other directories, too.
+                    Err(_)
+                        if array.has_inner_chunks() && self.is_without_chunks(&array, place)? => {}
+                    removed => removed?,
+                }
             }
             _ => return Err(refused(Refusal::Fixed)),
         }
@@ -305,7 +319,10 @@ impl View {
                 let place = self.place_of(&new_parent, new_name)?;
                 let is_placed = match &place.kind {
                     NewKind::Stored => true,
-                    NewKind::Formed(_) => matches!(place.vnode, Vnode::Chunk(_)),
+                    // An inner chunk of a shard is no object.
+                    NewKind::Formed(form) => {
+                        matches!(place.vnode, Vnode::Chunk(_)) && form.inner().is_none()
+                    }
                     NewKind::Scratch => false,
                 };
                 if !is_placed || !array.has_encoded_objects() {
@@ -389,6 +406,7 @@ impl View {
                         _ => Err(refused(Refusal::Fixed)),
                     };
                 };
+                let is_inner = form.as_ref().is_some_and(|form| form.inner().is_some());
                 if let Some(size) = change.size {
                     let access = HandleAccess::Writes;
                     let handle = writing.open((&key, form.as_ref()), access, 0)?;
@@ -396,6 +414,13 @@ impl View {
                     let changed = handle.cut(size);
                     handle.close();
                     changed?;
+                }
+                if is_inner {
+                    // The object behind it is its shard.
+                    if *new != NewAttributes::default() {
+                        self.note_without_effect();
+                    }
+                    return Ok(());
                 }
                 key.to_prefix()
             }
@@ -407,6 +432,18 @@ impl View {
             writing.set_attributes(&path, new, (fingerprint, is_kept))?;
         }
         Ok(())
+    }
+
+    /// Whether no chunk is shown in the directory `place`, and none was made there.
+    fn is_without_chunks(
+        self: &Arc<Self>,
+        array: &Arc<ShownArray>,
+        place: &ChunkPlace,
+    ) -> Result<bool, Error> {
+        let vnode = Vnode::ChunkDirectory(place.clone());
+        let stored = StoredChunks::new(Arc::clone(array), place.indices.clone())?
+            .next(self, Detail::Names)?;
+        Ok(stored.is_none() && self.made_in(&vnode)?.is_empty())
     }
 
     fn note_without_effect(&self) {

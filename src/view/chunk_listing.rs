@@ -151,8 +151,8 @@ impl StoredChunk {
     /// The entry of the chunk or directory `indices` of the box; `None` where the shard has no such
     /// chunk.
     ///
-    /// # Errors The error of an inner shard index, after too many slots with such errors were
-    /// listed.
+    /// # Errors
+    /// The error of an inner shard index, after too many slots with such errors were listed.
     fn find(
         &mut self,
         view: &View,
@@ -160,7 +160,9 @@ impl StoredChunk {
         indices: Dims,
         detail: Detail,
     ) -> Result<Option<SegmentItem>, Error> {
+        // What is written through the mount has attributes of its own, which the store does not know.
         let asked = detail == Detail::Attributes;
+        let is_written = view.tree.writing(array.view).is_some() && array.unwritable.is_none();
         let chunk = |meta: &ObjectMeta, encoded_len| {
             let meta = view.tree.chunk_meta(array, &indices, meta).ok()?;
             let len = match array.form {
@@ -172,7 +174,9 @@ impl StoredChunk {
         let attributes = match (&mut self.contents, self.meta) {
             (StoredKind::Shard(locator), _) => match locator.locate(&indices) {
                 Ok(None) => return Ok(None),
-                Ok(Some(found)) if asked => chunk(locator.meta(), found.encoded.len()),
+                Ok(Some(found)) if asked && !is_written => {
+                    chunk(locator.meta(), found.encoded.len())
+                }
                 Ok(Some(_)) => None,
                 Err(error) => {
                     // The index of a shard within this shard cannot be read.
@@ -183,7 +187,7 @@ impl StoredChunk {
                     None
                 }
             },
-            (StoredKind::Chunk, Some(meta)) if asked => chunk(&meta, meta.size()),
+            (StoredKind::Chunk, Some(meta)) if asked && !is_written => chunk(&meta, meta.size()),
             (StoredKind::Directory(_), Some(meta)) if asked && array.is_at_stored_path() => {
                 Some(view.tree.directory(&meta))
             }
@@ -199,7 +203,8 @@ impl StoredChunk {
     /// Whether the box is listed. A small box of directories is listed wherever something is
     /// stored; a large box is listed only if a shard below it has a valid index.
     ///
-    /// # Errors The error of a shard index, where it would make the listing too long.
+    /// # Errors
+    /// The error of a shard index, where it would make the listing too long.
     fn is_listed(&self, view: &View, array: &Arc<ShownArray>) -> Result<bool, Error> {
         if self.places.total <= MOST_UNKNOWN {
             return Ok(true);

@@ -126,6 +126,7 @@ impl View {
                     segments.push(stored(place.view, prefix, filter));
                 }
                 if array.form != FileForm::Stored {
+                    self.tree.settle_below(&array.stored_directory(&first)?)?;
                     segments.push(chunks(array, first)?);
                 }
                 segments
@@ -171,7 +172,10 @@ impl View {
         {
             let (array, first) = (Arc::clone(array), Dims::new());
             match array.shown.root() {
-                None => segments.push(chunks(array, first)?),
+                None => {
+                    self.tree.settle_below(&array.stored_directory(&first)?)?;
+                    segments.push(chunks(array, first)?);
+                }
                 Some(root) if self.tree.chunk_directory(&array, &first)?.is_some() => {
                     let vnode = Vnode::ChunkDirectory(array.place(first));
                     segments.push(fixed(vec![(root.to_vec(), vnode)]));

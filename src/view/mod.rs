@@ -49,6 +49,7 @@ mod shown;
 mod shown_node;
 mod shown_node_cache;
 mod side_by_side;
+mod staging;
 mod statistics;
 mod stored_listing;
 mod tree;
@@ -72,6 +73,7 @@ pub use options::{
 };
 pub use own_log::OwnLog;
 pub use segment::DirectoryPosition;
+pub use staging::Recovered;
 pub use vnode::{VnodeAttributes, VnodeId, VnodeKind};
 pub use writing::HandleAccess;
 
@@ -167,13 +169,13 @@ impl View {
         options: ViewOptions,
         writer: DirWriter,
     ) -> Result<View, StoreError> {
-        View::build(store, options, Some(Writings::new(writer)))
+        View::build(store, options, Some(writer))
     }
 
     fn build(
         store: Arc<dyn Store>,
         options: ViewOptions,
-        writings: Option<Writings>,
+        writer: Option<DirWriter>,
     ) -> Result<View, StoreError> {
         let counters = Arc::new(LoadCounters::default());
         let budget = Budget::with_patience(options.cache_budget_bytes, options.timeout);
@@ -202,6 +204,8 @@ impl View {
             readahead: options.readahead,
         });
         let catalog = hierarchy.evictable();
+        let hierarchy = Arc::new(hierarchy);
+        let writings = writer.map(|writer| Writings::new(writer, &loader, &hierarchy));
         let tree = Tree::new(options, hierarchy, loader, root).with_stored_keys(stored_keys);
         let tree = tree.with_writings(writings);
         let tree = Arc::new(tree);
@@ -221,6 +225,18 @@ impl View {
             requests: RequestCounters::default(),
             log: OwnLog::default(),
             refused: RecentLines::new(MOST_REFUSED),
+        })
+    }
+
+    /// Puts what an earlier mount has written of inner chunks into their shards. To be called before the
+    /// view is used.
+    ///
+    /// # Errors
+    /// [`Error`] when the journals of the store cannot be listed.
+    pub fn recover(&self) -> Result<Recovered, Error> {
+        let writings = self.tree.writings.as_ref();
+        writings.map_or(Ok(Recovered::default()), |writings| {
+            writings.staging().recover()
         })
     }
 

@@ -59,6 +59,10 @@ impl Tree {
         indices: &[u64],
         meta: &ObjectMeta,
     ) -> Result<ObjectMeta, Error> {
+        let meta = &match self.inner_chunk(array, indices)? {
+            Some(inner) => inner.meta_in(*meta),
+            None => *meta,
+        };
         if array.is_at_stored_path() {
             return Ok(*meta);
         }

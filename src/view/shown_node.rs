@@ -16,7 +16,7 @@ use crate::load::{ChunkLayout, ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, ChunkContent};
 use crate::metadata::{Decoding, DocumentName, Target, ZarrFormat};
 use crate::read::FileReaders;
-use crate::store::{Object, Prefix, StoreError};
+use crate::store::{Key, Object, Prefix, StoreError};
 
 /// Directories of larger grids list only the stored chunks, even where absent chunks are files.
 const MOST_LISTED: u64 = 10_000_000;
@@ -218,6 +218,20 @@ impl ShownArray {
         self.form != FileForm::Decoded && !self.chunked.layout().is_sharded()
     }
 
+    /// Whether its chunks are inner chunks of shards.
+    pub(super) fn has_inner_chunks(&self) -> bool {
+        self.chunked.layout().is_sharded()
+    }
+
+    /// The key that a file of the chunk `indices` is known by: that of its object, or what that of an
+    /// inner chunk would be.
+    pub(super) fn file_key(&self, indices: &[u64]) -> Result<Key, StoreError> {
+        if !self.has_inner_chunks() {
+            return self.chunked.stored_key(indices);
+        }
+        self.node.prefix.key(&self.stored.encoding.encode(indices))
+    }
+
     /// The grid of the chunks that are shown.
     pub(super) fn grid(&self) -> &ChunkGrid {
         self.chunked.layout().shown_grid()
@@ -350,8 +364,8 @@ pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
 
 /// Why the chunks of an array, in this form, cannot be written, if so.
 fn unwritable(node: &ArrayNode, layout: &ChunkLayout, form: FileForm) -> Option<FormatError> {
-    if form != FileForm::Decoded && !layout.is_sharded() {
-        return None;
+    if form != FileForm::Decoded {
+        return layout.check_repacks().err();
     }
     let decoding = node.metadata.decoding.as_ref().ok()?;
     let has_blosc = |codec: &BytesToBytes| matches!(codec, BytesToBytes::Blosc(_));

@@ -28,8 +28,10 @@ impl View {
         let writes = json!({
                 "drafts": drafts,
                 "scratch": scratch,
+                "staged": writings.map_or(0, |writings| writings.staging().n_parts()),
                 "saved": n(&counters.saved),
                 "erased": n(&counters.erased),
+                "packed": n(&counters.packed),
                 "conflicts": n(&counters.conflicts),
                 "lost": n(&counters.lost),
                 "refused": n(&counters.refused),

@@ -11,6 +11,7 @@ use super::numbers::VnodeNumbers;
 use super::options::{Shards, ViewKind, ViewOptions};
 use super::shown_node::ShownArray;
 use super::shown_node_cache::ShownNodeCache;
+use super::staging::InnerChunk;
 use super::writing::{Writing, Writings};
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
@@ -25,7 +26,7 @@ const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) options: ViewOptions,
-    pub(super) hierarchy: Hierarchy,
+    pub(super) hierarchy: Arc<Hierarchy>,
     pub(super) loader: Arc<Loader>,
     /// What is written through the mount; `None` where nothing may be.
     pub(super) writings: Option<Writings>,
@@ -58,7 +59,7 @@ impl Tree {
     /// A tree that has shown nothing yet.
     pub(super) fn new(
         options: ViewOptions,
-        hierarchy: Hierarchy,
+        hierarchy: Arc<Hierarchy>,
         loader: Arc<Loader>,
         root: ObjectMeta,
     ) -> Tree {
@@ -95,6 +96,44 @@ impl Tree {
     /// Whether the mount is written to.
     pub(super) fn is_writable(&self) -> bool {
         self.writings.is_some()
+    }
+
+    /// Has the store's object at `key`, if it is a shard of which something is staged, written.
+    ///
+    /// # Errors
+    /// [`Error`] when it cannot be written.
+    pub(in crate::view) fn settle(&self, key: &Key) -> Result<(), Error> {
+        let writings = self.writings.as_ref();
+        writings.map_or(Ok(()), |writings| writings.staging().settle(key))
+    }
+
+    /// As [`Tree::settle`], for all objects below `prefix`.
+    ///
+    /// # Errors
+    /// The first error, after all were tried.
+    pub(in crate::view) fn settle_below(&self, prefix: &Prefix) -> Result<(), Error> {
+        let writings = self.writings.as_ref();
+        writings.map_or(Ok(()), |writings| writings.staging().settle_below(prefix))
+    }
+
+    /// The inner chunk `indices` of `array`, which may be written; `None` where its chunks are objects,
+    /// or the mount is read-only.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when the grid has no such chunk.
+    pub(in crate::view) fn inner_chunk(
+        &self,
+        array: &ShownArray,
+        indices: &[u64],
+    ) -> Result<Option<InnerChunk>, Error> {
+        let writings = self.writings.as_ref();
+        let writings = writings.filter(|_| array.has_inner_chunks());
+        writings
+            .map(|writings| {
+                let what = (&array.node, &array.chunked);
+                InnerChunk::new(writings.staging(), what, indices)
+            })
+            .transpose()
     }
 
     /// What is written through `view`; `None` where nothing may be.

@@ -35,6 +35,8 @@ impl View {
             }
             Vnode::Chunk(place) => {
                 let array = self.tree.array_of(&place)?;
+                // Where it is in its shard is known once it is in there.
+                (self.tree).settle(&array.chunked.stored_key(&place.indices)?)?;
                 of_chunk(&self.tree.loader, &array, &place)
             }
             _ => Ok(Vec::new()),

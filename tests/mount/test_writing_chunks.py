@@ -555,12 +555,3 @@ def test_a_child_that_writes_a_part_is_no_error(chunks, store):
     (store.parent / "new").write_bytes(NEW.tobytes())
     assert run("bash", "-c", script).returncode == 0
     np.testing.assert_array_equal(stored(store), expected(c0_0=NEW))
-
-
-def test_sharded_arrays_are_not_written_yet_and_say_so(mount, tmp_path):
-    store = make(tmp_path / "sharded", shards=(32, 32))
-    made = mount(store, *ARGS)
-    assert os.stat(made.path / "a/c/0/0").st_mode & 0o222 == 0
-    assert refused(os.open, made.path / "a/c/0/0", os.O_WRONLY) in (errno.EPERM, errno.EACCES)
-    assert refused(os.unlink, made.path / "a/c/0/0") == errno.EPERM
-    np.testing.assert_array_equal(stored(store), expected())

@@ -36,11 +36,20 @@ impl ChunkCodec {
         }
     }
 
-    /// The document of an array with two by two chunks, the last of which reach over its edge.
-    pub(crate) fn document(self) -> String {
+    /// The document of an array with two by two chunks, the last of which reach over its edge. They may be in
+    /// one shard.
+    pub(crate) fn document(self, is_sharded: bool) -> String {
+        let codecs = format!(r#"[{{"name":"bytes"}}{}]"#, self.members());
+        let (side, codecs) = if is_sharded {
+            let codecs = format!(
+                r#"[{{"name":"sharding_indexed","configuration":{{"chunk_shape":[4,4],"codecs":{codecs},"index_codecs":[{{"name":"bytes","configuration":{{"endian":"little"}}}},{{"name":"crc32c"}}]}}}}]"#
+            );
+            (8, codecs)
+        } else {
+            (4, codecs)
+        };
         format!(
-            r#"{{"zarr_format":3,"node_type":"array","shape":[7,7],"data_type":"uint8","chunk_grid":{{"name":"regular","configuration":{{"chunk_shape":[4,4]}}}},"chunk_key_encoding":{{"name":"default","configuration":{{"separator":"/"}}}},"fill_value":{FILL},"codecs":[{{"name":"bytes"}}{}],"attributes":{{"n":0}}}}"#,
-            self.members()
+            r#"{{"zarr_format":3,"node_type":"array","shape":[7,7],"data_type":"uint8","chunk_grid":{{"name":"regular","configuration":{{"chunk_shape":[{side},{side}]}}}},"chunk_key_encoding":{{"name":"default","configuration":{{"separator":"/"}}}},"fill_value":{FILL},"codecs":{codecs},"attributes":{{"n":0}}}}"#
         )
     }
 

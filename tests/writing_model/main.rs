@@ -15,6 +15,7 @@ mod model;
 mod mount;
 mod operations;
 mod run;
+mod shard;
 
 use proptest::prelude::*;
 use zarr_mount::view::ViewKind;
@@ -45,6 +46,11 @@ proptest! {
     #[test]
     fn decoded_chunks_are_as_the_model_says((codec, operations) in script(LONGEST)) {
         Run::new(ViewKind::Chunks, codec).run(&operations);
+    }
+
+    #[test]
+    fn inner_chunks_of_a_shard_are_as_the_model_says((codec, operations) in script(LONGEST)) {
+        Run::of_shard(codec).run(&operations);
     }
 
     #[test]

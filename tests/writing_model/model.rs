@@ -27,8 +27,10 @@ pub(crate) enum Manner {
 #[derive(Debug)]
 struct Object {
     bytes: Vec<u8>,
-    /// How often its times were set.
+    /// How often its times were set, or the shard changed that it is in.
     version: usize,
+    /// Whether somebody else has stored it.
+    is_foreign: bool,
 }
 
 /// An object of a certain version.
@@ -96,6 +98,10 @@ pub(crate) enum Readable {
 #[derive(Debug)]
 pub(crate) struct Model {
     manners: Vec<Manner>,
+    /// Whether the files are the inner chunks of one shard.
+    is_sharded: bool,
+    /// Whether equal elements are encoded alike by everybody.
+    is_plain: bool,
     objects: Vec<Object>,
     /// The objects of the store.
     store: Vec<Option<usize>>,
@@ -107,10 +113,12 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn new(manners: Vec<Manner>) -> Model {
+    pub(crate) fn new(manners: Vec<Manner>, is_sharded: bool, is_plain: bool) -> Model {
         let nothing = vec![None; manners.len()];
         Model {
             manners,
+            is_sharded,
+            is_plain,
             objects: Vec::new(),
             store: nothing.clone(),
             files: Vec::new(),
@@ -175,7 +183,11 @@ impl Model {
     }
 
     fn new_object(&mut self, bytes: Vec<u8>) -> usize {
-        self.objects.push(Object { bytes, version: 0 });
+        self.objects.push(Object {
+            bytes,
+            version: 0,
+            is_foreign: false,
+        });
         self.objects.len() - 1
     }
 
@@ -286,11 +298,37 @@ impl Model {
 
     pub(crate) fn outsider_replaces(&mut self, name: usize, bytes: Vec<u8>) {
         let object = self.new_object(bytes);
+        self.objects[object].is_foreign = true;
         self.store[name] = Some(object);
+        self.shard_is_replaced();
     }
 
     pub(crate) fn outsider_deletes(&mut self, name: usize) {
         self.store[name] = None;
+        self.shard_is_replaced();
+    }
+
+    /// Somebody else has written the shard. Its inner chunks have new versions.
+    fn shard_is_replaced(&mut self) {
+        for object in self.store.iter().flatten().filter(|_| self.is_sharded) {
+            self.objects[*object].version += 1;
+        }
+    }
+
+    /// Whether what the store has under this name is what the file was made from, as far as the mount can
+    /// tell.
+    fn has_same_base(&self, name: usize, base: Option<Base>) -> bool {
+        let now = self.base_of(name);
+        if now == base {
+            return true;
+        }
+        // Inner chunks are compared by their encoded bytes.
+        let (Some(now), Some(base)) = (now, base) else {
+            return false;
+        };
+        let [now, then] = [now, base].map(|base| &self.objects[base.object]);
+        let is_encoded_alike = self.is_plain || now.is_foreign == then.is_foreign;
+        self.is_sharded && now.bytes == then.bytes && is_encoded_alike
     }
 
     /// All that was not committed is gone.

@@ -1,15 +1,15 @@
 //! A mount without a kernel: a writable view of a directory, which is made anew after its end.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use tempfile::TempDir;
 use zarr_mount::error::{Error, ErrorKind};
 use zarr_mount::fresh::Freshness;
 use zarr_mount::store::{DirStore, Durability, NewFile, Store, StoreError, Symlinks};
-use zarr_mount::view::{OpenFile, Shards, View, ViewKind, ViewOptions, VnodeId};
+use zarr_mount::view::{OpenFile, Recovered, Shards, View, ViewKind, ViewOptions, VnodeId};
 
 use crate::common::{read_at, walk};
 
@@ -31,6 +31,8 @@ pub(crate) const NEW: NewFile = NewFile {
 pub(crate) struct Mount {
     folder: TempDir,
     kind: ViewKind,
+    /// Whether inner chunks of shards are files.
+    shards: Shards,
     /// How many mounts there were.
     n_mounts: usize,
     n_outsiders: u64,
@@ -39,17 +41,18 @@ pub(crate) struct Mount {
 
 impl Mount {
     /// Mounts a store with the array `a` of this document.
-    pub(crate) fn new(kind: ViewKind, document: &str) -> Mount {
+    pub(crate) fn new(kind: ViewKind, shards: Shards, document: &str) -> Mount {
         let folder = tempfile::tempdir().unwrap();
         let array = store_at(folder.path(), 0).join("a");
         for directory in ["c/0", "c/1"] {
             fs::create_dir_all(array.join(directory)).unwrap();
         }
         fs::write(array.join("zarr.json"), document).unwrap();
-        let view = writable(&store_at(folder.path(), 0), kind);
+        let view = writable(&store_at(folder.path(), 0), options(kind, shards));
         Mount {
             folder,
             kind,
+            shards,
             n_mounts: 0,
             n_outsiders: 0,
             view,
@@ -61,19 +64,20 @@ impl Mount {
         store_at(self.folder.path(), self.n_mounts)
     }
 
-    /// Makes the mount anew, as after the old one was killed. The lock of the old one is on the
-    /// directory of the store, so that what is in this is moved to another one. Then the old mount has
-    /// nothing that it could change, and `handles` are closed to give their descriptors back.
+    /// Makes the mount anew, as after the old one was killed. The old one cannot be killed, and has threads
+    /// that go on, so that the new one gets a copy of the store. Then the old mount has nothing that it could
+    /// change, and `handles` are closed to give their descriptors back.
     pub(crate) fn make_anew(&mut self, handles: impl Iterator<Item = Arc<OpenFile>>) {
         let old = self.store();
         self.n_mounts += 1;
         let new = self.store();
-        fs::create_dir(&new).unwrap();
-        for entry in fs::read_dir(&old).unwrap() {
-            let entry = entry.unwrap();
-            fs::rename(entry.path(), new.join(entry.file_name())).unwrap();
+        // The journal goes first: a part is removed from it when its shard has it.
+        let journal = Path::new(".zarr-mount/journal");
+        if old.join(journal).exists() {
+            copy(&old.join(journal), &new.join(journal));
         }
-        let view = writable(&new, self.kind);
+        copy(&old, &new);
+        let view = writable(&new, options(self.kind, self.shards));
         let before = std::mem::replace(&mut self.view, view);
         for handle in handles {
             handle.close();
@@ -117,7 +121,7 @@ impl Mount {
 
     /// A view of the store that somebody else has.
     pub(crate) fn seen_by_others(&self, kind: ViewKind) -> Arc<View> {
-        Arc::new(View::new(store(&self.store()), options(kind)).unwrap())
+        Arc::new(View::new(store(&self.store()), options(kind, self.shards)).unwrap())
     }
 
     /// The names that the mount has left in the store.
@@ -134,10 +138,31 @@ fn store(path: &Path) -> Arc<dyn Store> {
     Arc::new(DirStore::open(path, Symlinks::Inside).unwrap())
 }
 
-fn options(kind: ViewKind) -> ViewOptions {
+/// Copies a directory, with the times of its files. What is there already stays.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().unwrap().is_dir() {
+            copy(&source, &target);
+        } else if !target.exists() {
+            // What the old mount removes meanwhile is not there.
+            let Ok(file) = fs::File::open(&source) else {
+                continue;
+            };
+            let time = file.metadata().unwrap().modified().unwrap();
+            let mut copied = fs::File::create(&target).unwrap();
+            io::copy(&mut &file, &mut copied).unwrap();
+            copied.set_modified(time).unwrap();
+        }
+    }
+}
+
+fn options(kind: ViewKind, shards: Shards) -> ViewOptions {
     ViewOptions {
         views: vec![kind],
-        shards: Shards::Keep,
+        shards,
         freshness: Freshness::Checked(Duration::ZERO),
         cache_budget_bytes: 16 << 20,
         decode_threads: 1,
@@ -145,11 +170,19 @@ fn options(kind: ViewKind) -> ViewOptions {
     }
 }
 
-fn writable(path: &Path, kind: ViewKind) -> Arc<View> {
+fn writable(path: &Path, options: ViewOptions) -> Arc<View> {
     let made = || -> Result<View, StoreError> {
         let store = store(path);
         let writer = store.writer(Durability::Atomic)?;
-        View::writable(store, options(kind), writer.expect("a directory"))
+        View::writable(store, options, writer.expect("a directory"))
     };
-    Arc::new(made().unwrap())
+    let view = made().unwrap();
+    let recovered = view.recover().unwrap();
+    assert_eq!((recovered.changed, recovered.left), (0, 0));
+    assert_eq!(
+        view.recover().unwrap(),
+        Recovered::default(),
+        "twice is once"
+    );
+    Arc::new(view)
 }

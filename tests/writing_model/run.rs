@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use zarr_mount::error::Error;
-use zarr_mount::store::{NewAttributes, NewTime};
-use zarr_mount::view::{AttributeChange, HandleAccess, OpenFile, ViewKind, VnodeId};
+use zarr_mount::store::{Detail, NewAttributes, NewTime};
+use zarr_mount::view::{AttributeChange, HandleAccess, OpenFile, Shards, ViewKind, VnodeId};
 
 use crate::codecs::{ChunkCodec, LEN};
-use crate::common::{read, read_at};
+use crate::common::{list, read, read_at};
 use crate::model::{Manner, Model, Readable};
 use crate::mount::{Mount, NEW, errno};
 use crate::operations::Operation;
+use crate::shard::{self, SLOTS};
 
 /// The files of the chunks view.
 const CHUNKS: [(&str, Manner); 4] = [
@@ -32,12 +33,16 @@ const KEYS: [(&str, Manner); 4] = [
     ("note", Manner::InPlace),
 ];
 
+/// The shard that has all chunks, where there is one.
+const SHARD: &str = "a/c/0/0";
+
 /// A process that is not this one.
 const OTHER_PROCESS: u32 = 1;
 
 pub(crate) struct Run {
     codec: ChunkCodec,
     kind: ViewKind,
+    is_sharded: bool,
     names: [(&'static str, Manner); 4],
     mount: Mount,
     model: Model,
@@ -46,6 +51,8 @@ pub(crate) struct Run {
     /// The attribute of the array.
     n: u8,
     n_times: u32,
+    /// What each inner chunk has been since its shard was written for certain.
+    since: [Vec<Option<Vec<u8>>>; SLOTS],
 }
 
 fn done<T>(result: Result<T, Error>) -> Result<T, i32> {
@@ -60,6 +67,21 @@ fn parent(mount: &Mount, path: &str) -> (VnodeId, Vec<u8>) {
 
 impl Run {
     pub(crate) fn new(kind: ViewKind, codec: ChunkCodec) -> Run {
+        Run::of(kind, codec, false)
+    }
+
+    /// Decoded chunks that are in one shard.
+    pub(crate) fn of_shard(codec: ChunkCodec) -> Run {
+        Run::of(ViewKind::Chunks, codec, true)
+    }
+
+    fn of(kind: ViewKind, codec: ChunkCodec, is_sharded: bool) -> Run {
+        let shards = if is_sharded {
+            Shards::Expand
+        } else {
+            Shards::Keep
+        };
+        let is_plain = codec == ChunkCodec::Plain;
         let names = if kind == ViewKind::Chunks {
             CHUNKS
         } else {
@@ -68,12 +90,18 @@ impl Run {
         Run {
             codec,
             kind,
+            is_sharded,
             names,
-            mount: Mount::new(kind, &codec.document()),
-            model: Model::new(names.iter().map(|(_, manner)| *manner).collect()),
+            mount: Mount::new(kind, shards, &codec.document(is_sharded)),
+            model: Model::new(
+                names.iter().map(|(_, manner)| *manner).collect(),
+                is_sharded,
+                is_plain,
+            ),
             handles: Vec::new(),
             n: 0,
             n_times: 0,
+            since: [(); SLOTS].map(|()| vec![None]),
         }
     }
 
@@ -106,11 +134,11 @@ impl Run {
                     Manner::Chunk => self.codec.encode(&bytes),
                     _ => bytes.clone(),
                 };
-                self.mount.outsider_replaces(self.path(*file), &encoded);
+                self.outsider_changes(*file, Some(encoded));
                 self.model.outsider_replaces(*file, bytes);
             }
             Operation::OutsiderDeletes { file } => {
-                let _ = fs::remove_file(self.mount.store().join(self.path(*file)));
+                self.outsider_changes(*file, None);
                 self.model.outsider_deletes(*file);
             }
             Operation::Remount => {
@@ -122,9 +150,38 @@ impl Run {
             Operation::Crash => self.end(),
             of_handle => self.step_of_handle(of_handle),
         }
+        let writes_shard = matches!(
+            operation,
+            Operation::OutsiderReplaces { .. }
+                | Operation::OutsiderDeletes { .. }
+                | Operation::SyncDirectory
+                | Operation::Remount
+                | Operation::Crash
+        );
+        if writes_shard {
+            self.shard_is_written();
+        }
         self.check_store();
         for file in 0..self.names.len() {
             self.check_shown(file);
+        }
+    }
+
+    /// Another program stores a chunk, or removes it.
+    fn outsider_changes(&mut self, file: usize, encoded: Option<Vec<u8>>) {
+        let mut object = (self.path(file), encoded);
+        if self.is_sharded {
+            // What is staged is written for a listing. Who changes a shard of which something is staged loses
+            // nothing, but the mount may.
+            list(&self.mount.view, "a/c/0", Detail::Names);
+            let stored = fs::read(self.mount.store().join(SHARD)).ok();
+            let mut chunks = shard::read(stored.as_deref());
+            chunks[file] = object.1;
+            object = (SHARD, shard::write(&chunks));
+        }
+        match object {
+            (key, Some(bytes)) => self.mount.outsider_replaces(key, &bytes),
+            (key, None) => drop(fs::remove_file(self.mount.store().join(key))),
         }
     }
 
@@ -265,9 +322,44 @@ impl Run {
         self.model.crash();
     }
 
+    /// Compares the shard of the store, which may have what its inner chunks were before.
+    fn check_shard(&mut self) {
+        let stored = fs::read(self.mount.store().join(SHARD)).ok();
+        let chunks = shard::read(stored.as_deref());
+        for (slot, chunk) in chunks.into_iter().enumerate() {
+            let now = self.model.stored(slot).map(<[u8]>::to_vec);
+            let since = &mut self.since[slot];
+            since.push(now);
+            let found = match chunk {
+                Some(chunk) => match self.codec.decode(&chunk) {
+                    Some(decoded) => Some(decoded),
+                    None => continue,
+                },
+                None => None,
+            };
+            assert!(
+                since.contains(&found),
+                "{found:?} is in slot {slot}, not one of {since:?}"
+            );
+        }
+    }
+
+    /// The shard has what the model has, for certain.
+    fn shard_is_written(&mut self) {
+        for (slot, since) in self.since.iter_mut().enumerate() {
+            *since = vec![self.model.stored(slot).map(<[u8]>::to_vec)];
+        }
+    }
+
     /// Compares the objects of the store.
-    fn check_store(&self) {
+    fn check_store(&mut self) {
+        if self.is_sharded {
+            self.check_shard();
+        }
         for (file, (path, manner)) in self.names.into_iter().enumerate() {
+            if self.is_sharded {
+                break;
+            }
             let stored = fs::read(self.mount.store().join(path)).ok();
             let wanted = self.model.stored(file);
             assert_eq!(stored.is_some(), wanted.is_some(), "{path} is in the store");
@@ -281,7 +373,8 @@ impl Run {
         }
         let stored = fs::read(self.mount.store().join("a/zarr.json")).unwrap();
         let stored: serde_json::Value = serde_json::from_slice(&stored).unwrap();
-        let mut wanted: serde_json::Value = serde_json::from_str(&self.codec.document()).unwrap();
+        let mut wanted: serde_json::Value =
+            serde_json::from_str(&self.codec.document(self.is_sharded)).unwrap();
         wanted["attributes"]["n"] = self.n.into();
         assert_eq!(stored, wanted);
     }

@@ -16,7 +16,7 @@ impl BytesToBytes {
     ///
     /// # Errors
     /// [`FormatError::Unsupported`] with the name of the codec, and why it cannot.
-    pub(in crate::codec) fn check_encodes(&self) -> Result<(), FormatError> {
+    pub fn check_encodes(&self) -> Result<(), FormatError> {
         let name = self.name();
         match self {
             BytesToBytes::Gzip { level }

@@ -95,10 +95,10 @@ impl CodecChain {
     }
 
     /// Applies the bytes-to-bytes codecs.
-    pub(in crate::codec) fn encode_bytes(
-        &self,
-        array_bytes: Cow<'_, [u8]>,
-    ) -> Result<Vec<u8>, FormatError> {
+    ///
+    /// # Errors
+    /// A codec that cannot be encoded, bytes that are too many for one, or no memory.
+    pub fn encode_bytes(&self, array_bytes: Cow<'_, [u8]>) -> Result<Vec<u8>, FormatError> {
         let mut codecs = self.bytes_to_bytes.iter();
         let encoded = codecs.try_fold(array_bytes, |bytes, codec| {
             codec.encode(bytes).map(Cow::Owned)

@@ -10,10 +10,7 @@ impl IndexLayout {
     ///
     /// # Errors
     /// Another number of entries, or no memory.
-    pub(in crate::codec) fn encode(
-        &self,
-        entries: &[Option<ShardEntry>],
-    ) -> Result<Vec<u8>, FormatError> {
+    pub fn encode(&self, entries: &[Option<ShardEntry>]) -> Result<Vec<u8>, FormatError> {
         const EMPTY: (u64, u64) = (u64::MAX, u64::MAX);
         let refused = || FormatError::encoded(NAME, "an index of another number of slots");
         if entries.len() as u64 != self.n_slots() {

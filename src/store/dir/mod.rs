@@ -40,8 +40,8 @@ pub use rights::Sharing;
 use root::{Root, refusal};
 pub use symlinks::Symlinks;
 pub use writer::{
-    Commit, DirWriter, Draft, Durability, NewAttributes, NewFile, NewTime, RenameMode, Replaces,
-    StoredFile,
+    Commit, DirWriter, Draft, Durability, Journal, JournalRecord, LeftJournal, NewAttributes,
+    NewFile, NewTime, PartContent, RenameMode, Replaces, StoredFile, copy_range,
 };
 
 /// A directory as a store.
@@ -136,6 +136,11 @@ impl Store for DirStore {
 
     fn writer(&self, durability: Durability) -> Result<Option<DirWriter>, StoreError> {
         DirWriter::open(Arc::clone(&self.root), durability).map(Some)
+    }
+
+    fn n_waiting(&self) -> Result<usize, StoreError> {
+        let root = self.root.now()?;
+        writer::journal::count_left(&root)
     }
 
     fn capacity(&self) -> Option<Capacity> {

@@ -16,6 +16,7 @@ use crate::load::tuning::LONG_READ_BYTES;
 use crate::load::{Block, ChunkLayout, Loader, Patience, Pending, Versions};
 use crate::plain::{Elements, Plan};
 use crate::read::{Policy, ReadOperation, Readahead, Region, RegionRange, RegionRun};
+use crate::store::Prefix;
 use crate::threads::Class;
 
 /// The runs of a read; most reads have one.
@@ -63,6 +64,7 @@ impl Arrays {
         &self,
         name: &PlainName,
     ) -> Result<Option<(VnodeAttributes, PlainContent)>, Error> {
+        self.tree.settle_below(&Prefix::root())?;
         let Some(mut file) = self.file_or_none(name)? else {
             return Ok(None);
         };

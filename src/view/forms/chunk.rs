@@ -9,8 +9,9 @@ use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::load::{Cache, to_usize};
-use crate::store::{DirWriter, Key, NewFile, Object, Prefix, StoreError, StoredFile};
+use crate::store::{DirWriter, Key, NewFile, Object, ObjectMeta, Prefix, StoreError, StoredFile};
 use crate::view::shown_node::ShownArray;
+use crate::view::staging::InnerChunk;
 use crate::view::vnode::ChunkPlace;
 use crate::view::writing::{CleanFile, Encoded, Form};
 use crate::view::{Conflict, OpenedVnode, View};
@@ -22,6 +23,8 @@ pub(super) struct ChunkForm {
     pub(super) place: ChunkPlace,
     pub(super) key: Key,
     pub(super) len: Option<u64>,
+    /// The inner chunk of a shard that it is; `None` where it is an object.
+    pub(super) inner: Option<InnerChunk>,
 }
 
 impl ChunkForm {
@@ -92,7 +95,28 @@ impl Form for ChunkForm {
     }
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {
-        open_chunk(&self.view, &self.place, &self.key)
+        match &self.inner {
+            Some(inner) => open_inner(&self.view, &self.place, inner),
+            None => open_chunk(&self.view, &self.place, &self.key),
+        }
+    }
+
+    fn inner(&self) -> Option<&InnerChunk> {
+        self.inner.as_ref()
+    }
+
+    fn now(&self, writer: &DirWriter, key: &Key) -> Result<Option<ObjectMeta>, Error> {
+        match &self.inner {
+            Some(inner) => inner.now(),
+            None => Ok(writer.stat(key)?),
+        }
+    }
+
+    fn open_now(&self, writer: &DirWriter, key: &Key) -> Result<Option<StoredFile>, Error> {
+        match &self.inner {
+            Some(inner) => inner.open_now(),
+            None => Ok(writer.open_object(key, false)?),
+        }
     }
 
     fn cache(&self) -> &Cache {
@@ -112,7 +136,10 @@ impl Form for ChunkForm {
             layout.fill_absent(0, &mut bytes);
             return Ok(bytes);
         };
-        let encoded = read_version(&self.view, &self.key, stored)?;
+        let encoded = match &self.inner {
+            Some(inner) => inner.read(stored)?,
+            None => read_version(&self.view, &self.key, stored)?,
+        };
         let loader = &self.view.tree.loader;
         loader.decode_bytes(&array.chunked, &self.key, &encoded)
     }
@@ -159,6 +186,9 @@ impl Form for ChunkForm {
     }
 
     fn new_file(&self) -> Result<NewFile, Error> {
+        if let Some(inner) = &self.inner {
+            return inner.access();
+        }
         let meta = self.array()?.node.document.meta;
         Ok(NewFile {
             mode: meta.mode & 0o666,
@@ -172,9 +202,11 @@ impl Form for ChunkForm {
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
+        let place = moved_place(&self.view, &self.place, (&self.key, key))?;
         Some(Arc::new(ChunkForm {
             view: Arc::clone(&self.view),
-            place: moved_place(&self.view, &self.place, (&self.key, key))?,
+            inner: inner_at(&self.view, &place).ok()?,
+            place,
             key: key.clone(),
             len: self.len,
         }))
@@ -206,6 +238,36 @@ pub(super) fn open_chunk(
     }))
 }
 
+/// The inner chunk of a shard at `place`; `None` where the chunk is an object.
+pub(super) fn inner_at(view: &View, place: &ChunkPlace) -> Result<Option<InnerChunk>, Error> {
+    let array = view.tree.array_of(place)?;
+    view.tree.inner_chunk(&array, &place.indices)
+}
+
+/// As [`open_chunk`], of an inner chunk of a shard.
+pub(super) fn open_inner(
+    view: &Arc<View>,
+    place: &ChunkPlace,
+    inner: &InnerChunk,
+) -> Result<Option<CleanFile>, Error> {
+    let array = view.tree.array_of(place)?;
+    if !array.grid().contains(&place.indices) {
+        return Ok(None);
+    }
+    let found = inner.find()?;
+    let object = found.as_ref().map(|found| Arc::clone(&found.object));
+    let opened = view.opened_chunk(array, &place.indices, object)?;
+    let Some((OpenedVnode { attributes, file }, _)) = opened else {
+        return Ok(None);
+    };
+    let stored = found.map(|found| inner.stored_file(&found));
+    Ok(Some(CleanFile {
+        file,
+        stored: stored.transpose()?,
+        attributes,
+    }))
+}
+
 /// The chunk `place` after a directory above its object was renamed, so that the object, which was at
 /// `from`, is at `to`.
 pub(super) fn moved_place(
@@ -229,6 +291,7 @@ fn stored_file(key: &Key, object: &dyn Object) -> Result<StoredFile, Error> {
     Ok(StoredFile {
         file: Arc::new(file.into()),
         meta: *object.meta(),
+        offset: 0,
         is_writable: false,
     })
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use crate::error::{Error, FormatError};
 use crate::hierarchy::Node;
 use crate::load::{Cache, ChunkedArray, Shards};
-use crate::store::{Key, StoredFile};
+use crate::store::{DirWriter, Key, NewFile, ObjectMeta, StoredFile};
 use crate::view::shown_node::looks_like_a_chunk;
+use crate::view::staging::InnerChunk;
 use crate::view::vnode::ChunkPlace;
 use crate::view::writing::{CleanFile, Encoded, Form, is_document};
 use crate::view::{OpenedVnode, View, ViewKind};
 
-use super::chunk::{moved_place, open_chunk, read_version};
+use super::chunk::{inner_at, moved_place, open_chunk, open_inner, read_version};
 
 /// The object at `key`, which is a chunk.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(super) struct EncodedForm {
     /// The chunk; `None` where the view shows the store as it is, and only the name tells that it is
     /// a chunk.
     pub(super) place: Option<ChunkPlace>,
+    /// The inner chunk of a shard that it is; `None` where it is an object.
+    pub(super) inner: Option<InnerChunk>,
 }
 
 /// Whether the object at `key` is decoded before it is saved, if that is asked for.
@@ -69,8 +72,10 @@ impl Form for EncodedForm {
     }
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {
-        if let Some(place) = &self.place {
-            return open_chunk(&self.view, place, &self.key);
+        match (&self.place, &self.inner) {
+            (Some(place), Some(inner)) => return open_inner(&self.view, place, inner),
+            (Some(place), None) => return open_chunk(&self.view, place, &self.key),
+            (None, _) => {}
         }
         let tree = &self.view.tree;
         let Some(stored) = tree.open_stored(&self.key)? else {
@@ -89,6 +94,29 @@ impl Form for EncodedForm {
             attributes: tree.writable(&stored.meta, stored.meta.size(), version),
             stored: Some(stored),
         }))
+    }
+
+    fn inner(&self) -> Option<&InnerChunk> {
+        self.inner.as_ref()
+    }
+
+    fn now(&self, writer: &DirWriter, key: &Key) -> Result<Option<ObjectMeta>, Error> {
+        match &self.inner {
+            Some(inner) => inner.now(),
+            None => Ok(writer.stat(key)?),
+        }
+    }
+
+    fn open_now(&self, writer: &DirWriter, key: &Key) -> Result<Option<StoredFile>, Error> {
+        match &self.inner {
+            Some(inner) => inner.open_now(),
+            None => Ok(writer.open_object(key, false)?),
+        }
+    }
+
+    fn new_file(&self) -> Result<NewFile, Error> {
+        let inner = self.inner.as_ref().ok_or(Error::Stale)?;
+        inner.access()
     }
 
     fn cache(&self) -> &Cache {
@@ -113,9 +141,10 @@ impl Form for EncodedForm {
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
-        match stored {
-            Some(stored) => read_version(&self.view, &self.key, stored),
-            None => Ok(Vec::new()),
+        match (stored, &self.inner) {
+            (Some(stored), Some(inner)) => inner.read(stored),
+            (Some(stored), None) => read_version(&self.view, &self.key, stored),
+            (None, _) => Ok(Vec::new()),
         }
     }
 
@@ -150,11 +179,16 @@ impl Form for EncodedForm {
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
         let place = self.place.as_ref();
         let place = place.map(|place| moved_place(&self.view, place, (&self.key, key)));
+        let place = place.flatten();
+        let inner = place
+            .as_ref()
+            .and_then(|place| inner_at(&self.view, place).ok());
         Some(Arc::new(EncodedForm {
             view: Arc::clone(&self.view),
             key: key.clone(),
             // Without an array at the new key, the file shows the bytes of an object.
-            place: place.flatten(),
+            place,
+            inner: inner.flatten(),
         }))
     }
 }

@@ -87,8 +87,8 @@ impl View {
             }
             Vnode::Chunk(place) => {
                 let array = self.tree.array_of(place)?;
-                let key = array.chunked.stored_key(&place.indices)?;
-                let form = self.chunk_form(&array, place, &key);
+                let key = array.file_key(&place.indices)?;
+                let form = self.chunk_form(&array, place, &key)?;
                 form.map(|form| FormedFile {
                     key,
                     form: Some(form),
@@ -111,17 +111,23 @@ impl View {
         }))
     }
 
-    /// Refuses to remove the document of an array while its chunks are there and cannot be removed.
+    /// Writes what is staged of an array's shards before its document is removed. Refuses that while
+    /// chunks are there and cannot be removed.
     pub(super) fn check_ends(&self, array: &ShownArray) -> Result<(), Error> {
-        if array.chunked.layout().is_sharded() && self.has_chunks(array)? {
+        if !array.has_inner_chunks() {
+            return Ok(());
+        }
+        if array.unwritable.is_some() && self.has_chunks(array)? {
             return Err(StoreError::refused(&array.path, Refusal::Fixed).into());
         }
-        Ok(())
+        self.tree
+            .settle_below(&array.stored_directory(&Dims::new())?)
     }
 
-    /// Whether the store has a chunk of `array`.
+    /// Whether the store has a chunk of `array`, once what is staged of its shards is written.
     fn has_chunks(&self, array: &ShownArray) -> Result<bool, Error> {
         let root = array.stored_directory(&Dims::new())?;
+        self.tree.settle_below(&root)?;
         self.finds_name(&root, |name| {
             array.stored.root().is_some() || array.stored.in_array(name) != ChunkName::Other
         })
@@ -167,6 +173,7 @@ impl View {
                 view: Arc::clone(self),
                 key: key.clone(),
                 place: None,
+                inner: None,
             })
         })
     }
@@ -196,23 +203,30 @@ impl View {
         array: &ShownArray,
         place: &ChunkPlace,
         key: &Key,
-    ) -> Option<Arc<dyn Form>> {
+    ) -> Result<Option<Arc<dyn Form>>, Error> {
         if array.unwritable.is_some() {
-            return None;
+            return Ok(None);
         }
+        let inner = self.tree.inner_chunk(array, &place.indices)?;
         let (view, place, key) = (Arc::clone(self), place.clone(), key.clone());
-        Some(if array.form == FileForm::Decoded {
+        Ok(Some(if array.form == FileForm::Decoded {
             let len = array.decoded_len();
             Arc::new(ChunkForm {
                 view,
                 place,
                 key,
                 len,
+                inner,
             })
         } else {
             let place = Some(place);
-            Arc::new(EncodedForm { view, key, place })
-        })
+            Arc::new(EncodedForm {
+                view,
+                key,
+                place,
+                inner,
+            })
+        }))
     }
 
     /// The file that `name` in the directory `parent` is, or would be.
@@ -281,8 +295,8 @@ impl View {
             }
             ChunkName::Chunk(indices) => {
                 let place = array.place(indices);
-                let key = array.chunked.stored_key(&place.indices)?;
-                let Some(form) = self.chunk_form(&array, &place, &key) else {
+                let key = array.file_key(&place.indices)?;
+                let Some(form) = self.chunk_form(&array, &place, &key)? else {
                     return refused(Refusal::Fixed);
                 };
                 let (vnode, kind) = (Vnode::Chunk(place), NewKind::Formed(form));

@@ -19,6 +19,7 @@ use super::state::{FileState, Standing};
 use crate::error::Error;
 use crate::load::to_usize;
 use crate::store::{Commit, Draft, Key, Refusal, Replaces, StoreError, StoredFile};
+use crate::view::staging::{Change, InnerChunk};
 
 /// How often a commit is tried again when somebody else changes the object meanwhile.
 const ATTEMPTS: usize = 8;
@@ -135,7 +136,7 @@ impl FileState {
         let head = head.unwrap_or_default();
         let read = self.file()?.read_exact_at(head, 0);
         read.map_err(|error| self.failed(&error))?;
-        if form.is_shown_as_is(head)? {
+        if form.inner().is_none() && form.is_shown_as_is(head)? {
             writing.writer.make_parents(key)?;
             return self.commit_file(writing, key);
         }
@@ -145,6 +146,11 @@ impl FileState {
         read.map_err(|error| self.failed(&error))?;
         let encoded = form.encode(&shown, self.stored.as_ref())?;
         let is_rounded = matches!(encoded, Encoded::Rounded(_));
+        if let Some(inner) = form.inner() {
+            let staged = self.stage(inner, &encoded, &shown)?;
+            self.has_wrong_pages |= is_rounded;
+            return Ok(staged);
+        }
         let writer = &writing.writer;
         let committed = match encoded {
             Encoded::Unchanged => Attempt::Done(self.stored.clone()),
@@ -164,6 +170,25 @@ impl FileState {
         // The kernel has pages of what was written.
         self.has_wrong_pages |= is_rounded;
         Ok(committed)
+    }
+
+    /// Stages the inner chunk of a shard, which shows `shown` and is `encoded` in its shard.
+    fn stage(&self, inner: &InnerChunk, encoded: &Encoded, shown: &[u8]) -> Result<Attempt, Error> {
+        let bytes = match encoded {
+            Encoded::AsShown => Some(shown),
+            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => Some(bytes.as_slice()),
+            Encoded::Erased => None,
+            Encoded::Unchanged | Encoded::Objects(_) => {
+                return Ok(Attempt::Done(self.stored.clone()));
+            }
+        };
+        let modified = self.file()?.metadata().and_then(|found| found.modified());
+        let mtime = modified.map_err(|error| self.failed(&error))?;
+        let what = (self.replaces(), self.stored.as_ref());
+        Ok(match inner.put(bytes, what, mtime)? {
+            Change::Done(stored) => Attempt::Done(stored),
+            Change::Conflict => Attempt::Conflict,
+        })
     }
 
     /// Makes changes of the objects that the file is made of.
@@ -212,6 +237,7 @@ impl FileState {
         let written = StoredFile {
             file: Arc::clone(file),
             meta: writer.meta_of(key, file)?,
+            offset: 0,
             is_writable: true,
         };
         let new = writer.begin_like(key, &written)?;

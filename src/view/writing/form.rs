@@ -8,6 +8,7 @@ use crate::budget::{Holding, Reservation};
 use crate::error::Error;
 use crate::load::Cache;
 use crate::store::{DirWriter, Key, NewFile, ObjectMeta, Replaces, StoredFile};
+use crate::view::staging::InnerChunk;
 use crate::view::{OpenFile, VnodeAttributes};
 
 /// What a file shows of its object, and what the object becomes when the file was written.
@@ -109,6 +110,11 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// one that the file was opened with.
     fn merges(&self) -> bool {
         false
+    }
+
+    /// The inner chunk of a shard that the file is; `None` where it is an object.
+    fn inner(&self) -> Option<&InnerChunk> {
+        None
     }
 
     /// Called after the store has new bytes.

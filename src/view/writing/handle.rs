@@ -77,8 +77,9 @@ impl Writing {
     ) -> Result<Option<KeyHandle>, Error> {
         if access.writes() {
             self.check_goes_on()?;
-            if form.is_some() {
+            if let Some(form) = form {
                 // Fails for what is a symbolic link, or lies behind one.
+                let key = form.inner().map_or(key, |inner| inner.shard());
                 self.writer.open_object(key, false)?;
             }
         }

@@ -80,6 +80,10 @@ impl KeyFile {
         let Some(stored) = &state.stored else {
             return Ok(true);
         };
+        if let Some(inner) = state.form.as_ref().and_then(|form| form.inner()) {
+            let now = inner.now()?;
+            return Ok(now.is_some_and(|now| now.version == stored.meta.version));
+        }
         let now = writing.writer.meta_of(&state.shown_key(), &stored.file)?;
         Ok(now.version == stored.meta.version)
     }
@@ -318,6 +322,7 @@ impl KeyFile {
         let now = StoredFile {
             meta: writing.writer.meta_of(key, &file)?,
             file,
+            offset: 0,
             is_writable: false,
         };
         let draft = writing.writer.begin_copy(key, &now)?;
@@ -400,6 +405,12 @@ impl KeyFile {
     pub(super) fn sync(&self, writing: &Writing) -> Result<(), Error> {
         let mut state = self.lock();
         state.commit(writing)?;
+        if let (Some(inner), Some(_)) = (
+            state.form.as_ref().and_then(|form| form.inner()),
+            &state.key,
+        ) {
+            return inner.sync(state.stored.as_ref());
+        }
         let objects = state.form.as_ref().map(|form| form.objects());
         if let (Some(objects), Some(_)) = (objects.transpose()?.flatten(), &state.key) {
             return sync_objects(writing, &objects);

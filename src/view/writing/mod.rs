@@ -61,6 +61,7 @@ pub(super) use of_views::Writings;
 pub(super) use state::FileAttributes;
 
 use super::shown_node::looks_like_a_chunk;
+use super::staging::Staging;
 use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::metadata::DocumentName;
@@ -100,6 +101,8 @@ pub(super) struct Writing {
     names: RwLock<()>,
     commits: Commits,
     counters: Arc<WriteCounters>,
+    /// Where inner chunks of shards go.
+    staging: Arc<Staging>,
     hasher: RandomState,
     made: AtomicU64,
     /// Whether the mount ends, so that nothing new is written.
@@ -157,9 +160,10 @@ pub(super) struct ShownFile {
 
 impl Writing {
     /// Nothing is written yet.
-    fn new(writer: Arc<DirWriter>, counters: Arc<WriteCounters>) -> Writing {
+    fn new(writer: Arc<DirWriter>, counters: Arc<WriteCounters>, staging: Arc<Staging>) -> Writing {
         Writing {
             writer,
+            staging,
             open: Mutex::default(),
             left: Mutex::default(),
             own: Mutex::new(LruCache::new(REMEMBERED)),
@@ -330,6 +334,7 @@ impl Writing {
     pub(super) fn sync_below(&self, prefix: &Prefix) -> Result<(), Error> {
         let _names = self.read_names();
         let synced = self.sync_files(|key| is_below(key, prefix));
+        let synced = synced.and(self.staging.settle_below(prefix));
         synced.and(Ok(self.writer.sync_names(prefix)?))
     }
 

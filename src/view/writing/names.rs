@@ -73,6 +73,7 @@ impl Writing {
         for (_, file) in &moved {
             file.commit(self)?;
         }
+        self.staging.settle_below(&prefix)?;
         let replaced = self.lock_open().get(to).cloned();
         let is_new = replaced.as_ref().is_some_and(|file| file.is_new());
         if is_new && mode == RenameMode::Keep {

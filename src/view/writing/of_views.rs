@@ -5,8 +5,11 @@ use std::sync::Arc;
 use super::Writing;
 use crate::counters::WriteCounters;
 use crate::error::Error;
+use crate::hierarchy::Hierarchy;
+use crate::load::Loader;
 use crate::store::{DirWriter, Key, Prefix};
 use crate::view::ViewKind;
+use crate::view::staging::Staging;
 
 /// What is written through the views of a mount, which change one store.
 #[derive(Debug)]
@@ -15,20 +18,44 @@ pub(in crate::view) struct Writings {
     keys: Arc<Writing>,
     chunks: Arc<Writing>,
     counters: Arc<WriteCounters>,
+    staging: Arc<Staging>,
 }
 
 impl Writings {
     /// Nothing is written yet.
-    pub(in crate::view) fn new(writer: DirWriter) -> Writings {
+    pub(in crate::view) fn new(
+        writer: DirWriter,
+        loader: &Arc<Loader>,
+        hierarchy: &Arc<Hierarchy>,
+    ) -> Writings {
         let writer = Arc::new(writer);
         let counters = Arc::new(WriteCounters::default());
-        let of_view = || Arc::new(Writing::new(Arc::clone(&writer), Arc::clone(&counters)));
+        let staging = Staging::new(
+            Arc::clone(&writer),
+            Arc::clone(loader),
+            Arc::clone(hierarchy),
+            Arc::clone(&counters),
+        );
+        let of_view = || {
+            let staging = Arc::clone(&staging);
+            Arc::new(Writing::new(
+                Arc::clone(&writer),
+                Arc::clone(&counters),
+                staging,
+            ))
+        };
         Writings {
             keys: of_view(),
             chunks: of_view(),
             writer,
             counters,
+            staging,
         }
+    }
+
+    /// Where inner chunks of shards go.
+    pub(in crate::view) fn staging(&self) -> &Arc<Staging> {
+        &self.staging
     }
 
     /// What is written through `view`; `None` where nothing may be.
@@ -71,7 +98,8 @@ impl Writings {
     /// The first error, after all were tried.
     pub(in crate::view) fn sync_all(&self) -> Result<(), Error> {
         let synced = self.all().map(|writing| writing.sync_all());
-        synced.into_iter().collect()
+        let synced: Result<(), Error> = synced.into_iter().collect();
+        synced.and(self.staging.settle_below(&Prefix::root()))
     }
 
     /// Notes in the other views than `view` that a directory was renamed through it.
@@ -100,6 +128,7 @@ impl Writings {
         if scratch > 0 {
             log::warn!("{scratch} files that were in the mount only, not in the store, are gone");
         }
+        self.staging.finish();
         self.writer.finish();
     }
 }

@@ -276,15 +276,16 @@ impl FileState {
 
     /// An empty draft of an object that is replaced whole.
     fn begin(&self, writing: &Writing, key: &Key) -> Result<(Draft, Replaces), Error> {
+        let replaces = self.stored.as_ref().map_or(Replaces::Nothing, |stored| {
+            Replaces::Version(stored.meta.version)
+        });
         Ok(match (&self.stored, &self.form) {
-            (Some(stored), _) => (
-                writing.writer.begin_like(key, stored)?,
-                Replaces::Version(stored.meta.version),
-            ),
-            (None, Some(form)) => (
-                writing.writer.begin_near(key, form.new_file()?)?,
-                Replaces::Nothing,
-            ),
+            // Its file is that of a shard, or a journal.
+            (_, Some(form)) if form.inner().is_some() => {
+                (writing.writer.begin_near(key, form.new_file()?)?, replaces)
+            }
+            (Some(stored), _) => (writing.writer.begin_like(key, stored)?, replaces),
+            (None, Some(form)) => (writing.writer.begin_near(key, form.new_file()?)?, replaces),
             (None, None) => return Err(self.refused(Refusal::Gone)),
         })
     }
@@ -364,6 +365,16 @@ impl FileState {
     ) -> Result<(), Error> {
         if self.form.is_some() && self.draft.is_none() && self.stored.is_none() {
             // No object stands behind the file.
+            return Ok(());
+        }
+        if self.draft.is_none()
+            && self
+                .form
+                .as_ref()
+                .is_some_and(|form| form.inner().is_some())
+        {
+            // The object behind it is its shard.
+            writing.counters.without_effect.add(1);
             return Ok(());
         }
         if self.form.is_some() && self.key.is_none() {

@@ -155,10 +155,12 @@ impl Model {
             return Err(EIO);
         }
         let merges = draft.began_empty || (draft.written.is_some() && draft.is_blind);
-        if self.base_of(name) != self.files[number].base {
+        let base = self.files[number].base;
+        if self.base_of(name) != base {
+            let is_same = self.has_same_base(name, base);
             let now = self.base_of(name);
             let file = &mut self.files[number];
-            if !merges {
+            if !(merges || is_same) {
                 (file.draft, file.name, file.is_lost) = (None, None, true);
                 return Err(ESTALE);
             }
@@ -267,7 +269,8 @@ impl Model {
 
     pub(crate) fn touch(&mut self, handle: usize) {
         let file = &mut self.files[self.handles[handle].file];
-        if file.draft.is_some() {
+        // An inner chunk has no times of its own.
+        if file.draft.is_some() || self.is_sharded {
             return;
         }
         if let Some(base) = &mut file.base {

@@ -1,18 +1,18 @@
 //! New bytes of an object, before they have its name.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::attributes::path_of;
+use super::copy::copy_range;
 use super::temporary::TemporaryName;
 use super::{
     AtFlags, CWD, DirWriter, Durability, Errno, Gid, Key, Mode, NewFile, OFlags, OwnedFd, Prefix,
     StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give, linkat,
     openat, statat,
 };
-use rustix::fs::{
-    FileType, RenameFlags, Stat, XattrFlags, copy_file_range, fgetxattr, flistxattr, fsetxattr,
-};
+use rustix::fs::{FileType, RenameFlags, Stat, XattrFlags, fgetxattr, flistxattr, fsetxattr};
 
 /// The most bytes of the names of extended attributes, and of the value of one, that are copied: the
 /// limit of Linux.
@@ -121,8 +121,11 @@ impl DirWriter {
     /// [`StoreError::Io`]; [`StoreError::Changed`] when `old` was written to meanwhile.
     pub fn begin_copy(&self, key: &Key, old: &StoredFile) -> Result<Draft, StoreError> {
         let draft = self.begin_like(key, old)?;
-        copy_bytes(&old.file, &draft.file, old.meta.size())
-            .map_err(|error| StoreError::io(key, &error))?;
+        match copy_range((&*old.file, 0), (&draft.file, 0), old.meta.size()) {
+            // It ends before, which the version tells.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {}
+            copied => copied.map_err(|error| StoreError::io(key, &error))?,
+        }
         if self.meta_of(key, &old.file)?.version != old.meta.version {
             return Err(StoreError::changed(key));
         }
@@ -243,6 +246,7 @@ impl DirWriter {
         Ok(Commit::Done(StoredFile {
             file: Arc::clone(&draft.file),
             meta: self.meta_of(key, &draft.file)?,
+            offset: 0,
             is_writable: true,
         }))
     }
@@ -293,42 +297,6 @@ fn place_new(parent: &OwnedFd, key: &Key, draft: &Draft) -> Result<(), Errno> {
         }
         Some(name) => name.place(parent, key.name(), RenameFlags::NOREPLACE),
     }
-}
-
-/// Copies the first `len` bytes.
-fn copy_bytes(from: &File, to: &File, len: u64) -> std::io::Result<()> {
-    let (mut at, mut into) = (0, 0);
-    while at < len {
-        let most = usize::try_from(len - at).unwrap_or(usize::MAX).min(1 << 30);
-        match copy_file_range(from, Some(&mut at), to, Some(&mut into), most) {
-            // It ends before, which the version tells.
-            Ok(0) => return Ok(()),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
-                return copy_by_hand(from, to, at, len);
-            }
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(())
-}
-
-/// Copies the bytes from `at` to `len` through memory.
-fn copy_by_hand(from: &File, to: &File, mut at: u64, len: u64) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    let mut buffer = vec![0; 1 << 16];
-    while at < len {
-        let most = usize::try_from(len - at)
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
-        let read = from.read_at(&mut buffer[..most], at)?;
-        if read == 0 {
-            return Ok(());
-        }
-        to.write_all_at(&buffer[..read], at)?;
-        at += read as u64;
-    }
-    Ok(())
 }
 
 /// Copies the extended attributes whose names begin with `user.`. File systems without them have

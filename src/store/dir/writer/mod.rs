@@ -21,13 +21,16 @@
 
 mod attributes;
 mod calls;
+mod copy;
 mod draft;
+pub(super) mod journal;
 mod lock;
 mod temporary;
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, Uid, fchmod,
@@ -38,12 +41,15 @@ use rustix::process::{Resource, getrlimit};
 
 use super::attributes::object_meta_in;
 use super::followed::FollowedRoot;
+use super::object::DirObject;
 use super::root::Root;
-use crate::store::{Key, ObjectMeta, Prefix, StoreError, Version};
+use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version};
 use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
 use calls::{fdatasync, fsync, linkat, mkdirat, openat, renameat_with, unlinkat};
+pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
+pub use journal::{Journal, JournalRecord, LeftJournal, PartContent};
 use lock::WriterLock;
 use temporary::Temporaries;
 
@@ -87,6 +93,8 @@ pub struct NewFile {
 pub struct StoredFile {
     /// The file.
     pub file: Arc<File>,
+    /// Where its bytes begin in the file: 0, but for a part that is in a journal.
+    pub offset: u64,
     /// Its attributes when it was opened.
     pub meta: ObjectMeta,
     /// Whether it was opened for writing too.
@@ -103,6 +111,10 @@ pub struct DirWriter {
     temporaries: Temporaries,
     durability: Durability,
     recovered: usize,
+    /// The directory of journals, once it was made.
+    journals: Mutex<Option<Arc<OwnedFd>>>,
+    /// The number of the last journal.
+    last_journal: AtomicU64,
 }
 
 impl DirWriter {
@@ -132,6 +144,8 @@ impl DirWriter {
             temporaries,
             durability,
             recovered,
+            journals: Mutex::default(),
+            last_journal: AtomicU64::new(0),
         })
     }
 
@@ -248,6 +262,7 @@ impl DirWriter {
         Ok(StoredFile {
             file: Arc::new(file),
             meta: self.meta(&stat),
+            offset: 0,
             is_writable,
         })
     }
@@ -413,6 +428,24 @@ impl DirWriter {
         }
     }
 
+    /// The file of an object at `key`, as it is now, to be read.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn object_of(&self, key: &Key, file: &File) -> Result<Arc<dyn Object>, StoreError> {
+        let meta = self.meta_of(key, file)?;
+        let file = file
+            .try_clone()
+            .map_err(|error| StoreError::io(key, &error))?;
+        let generation = self.root.generation;
+        Ok(Arc::new(DirObject::new(
+            key.clone(),
+            file,
+            generation,
+            meta,
+        )))
+    }
+
     /// Makes the bytes of an open file survive a loss of power.
     ///
     /// # Errors
@@ -460,6 +493,7 @@ impl DirWriter {
 
     /// Removes the directory of this program, if it is empty.
     pub fn finish(&self) {
+        self.finish_journals();
         self.temporaries.finish(&self.root);
     }
 }

@@ -82,7 +82,7 @@ impl Temporaries {
     }
 
     /// The directory, which is made when it is missing.
-    fn directory(&self, root: &Root) -> Result<Arc<OwnedFd>, StoreError> {
+    pub(super) fn directory(&self, root: &Root) -> Result<Arc<OwnedFd>, StoreError> {
         let mut held = self
             .directory
             .lock()
@@ -160,7 +160,7 @@ impl TemporaryName {
 }
 
 /// Opens the directory of this program in the store; `None` when there is none.
-fn open_directory(root: &Root) -> Result<Option<OwnedFd>, StoreError> {
+pub(super) fn open_directory(root: &Root) -> Result<Option<OwnedFd>, StoreError> {
     let path = Prefix::parse(OWN_DIRECTORY)?;
     match root.open_unlinked(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
         Ok(fd) => {
@@ -181,6 +181,6 @@ fn open_directory(root: &Root) -> Result<Option<OwnedFd>, StoreError> {
     }
 }
 
-fn own_failed(errno: Errno) -> StoreError {
+pub(super) fn own_failed(errno: Errno) -> StoreError {
     failed(&String::from_utf8_lossy(OWN_DIRECTORY), errno)
 }

@@ -1,0 +1,267 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+use super::*;
+use crate::store::Durability;
+use crate::store::dir::writer::tests::{Fixture, fixture, key};
+
+const DOCUMENT: &[u8] = br#"{"zarr_format": 3}"#;
+
+impl Fixture {
+    /// A journal of `a/c/0` in which slot 3 was written, erased and written again, and slot 1 written.
+    fn journal(&self) -> (Journal, Vec<JournalRecord>) {
+        let mut journal = self.writer.begin_journal(&key("a/c/0"), DOCUMENT).unwrap();
+        let old = PartContent::of(b"old");
+        let mut records = vec![journal.append(3, Some(b"one"), old).unwrap()];
+        records.push(journal.append(3, None, records[0].new).unwrap());
+        records.push(journal.append(1, Some(b""), PartContent::Unknown).unwrap());
+        records.push(
+            journal
+                .append(3, Some(&[7; 300]), PartContent::Nothing)
+                .unwrap(),
+        );
+        (journal, records)
+    }
+
+    fn journals(&self) -> PathBuf {
+        self.path.join(".zarr-mount/journal")
+    }
+
+    /// The only journal.
+    fn only(&self) -> PathBuf {
+        let mut names = fs::read_dir(self.journals()).unwrap();
+        names.next().unwrap().unwrap().path()
+    }
+
+    fn left(&self) -> Vec<LeftJournal> {
+        self.writer.left_journals().unwrap()
+    }
+}
+
+fn bytes(left: &LeftJournal, record: JournalRecord) -> Vec<u8> {
+    let PartContent::Bytes { len, .. } = record.new else {
+        panic!("{record:?}");
+    };
+    let mut bytes = vec![0; usize::try_from(len).unwrap()];
+    let file = left.journal.file();
+    file.read_exact_at(&mut bytes, record.offset).unwrap();
+    bytes
+}
+
+#[test]
+fn what_was_written_is_there_after_the_end_of_the_writer() {
+    let fixture = fixture(Durability::Close);
+    let (journal, records) = fixture.journal();
+    let len = journal.len();
+    drop(journal);
+    let [left] = &fixture.left()[..] else {
+        panic!("one journal");
+    };
+    assert_eq!((&left.key, &*left.document), (&key("a/c/0"), DOCUMENT));
+    assert_eq!(left.records, records);
+    assert_eq!(left.journal.len(), len);
+    assert_eq!(bytes(left, records[3]), [7; 300]);
+    assert!(!left.only_erases());
+    left.journal.remove();
+    assert!(fixture.left().is_empty());
+    fixture.writer.finish_journals();
+    assert!(!fixture.journals().exists());
+}
+
+#[test]
+fn journals_are_in_the_order_in_which_they_were_begun() {
+    let fixture = fixture(Durability::Atomic);
+    let keys = ["a/c/5", "a/c/0", "a/c/3", "a/c/5"].map(key);
+    let journals = keys
+        .each_ref()
+        .map(|key| fixture.writer.begin_journal(key, b"").unwrap());
+    assert_eq!(
+        fixture
+            .left()
+            .into_iter()
+            .map(|left| left.key)
+            .collect::<Vec<_>>(),
+        keys
+    );
+    drop(journals);
+}
+
+#[test]
+fn a_journal_that_ends_anywhere_has_the_records_that_are_whole() {
+    let fixture = fixture(Durability::Atomic);
+    let (_journal, records) = fixture.journal();
+    let path = fixture.only();
+    let whole = fs::read(&path).unwrap();
+    let head = HEAD_BYTES + "a/c/0".len() + DOCUMENT.len();
+    for len in 0..whole.len() {
+        fs::write(&path, &whole[..len]).unwrap();
+        let left = fixture.left();
+        assert_eq!(left.len(), usize::from(len >= head), "{len} bytes");
+        if let [left] = &left[..] {
+            let n = records
+                .iter()
+                .filter(|record| record.end() <= len as u64)
+                .count();
+            assert_eq!(left.records, records[..n], "{len} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_byte_ends_the_journal_before_its_record() {
+    let fixture = fixture(Durability::Atomic);
+    let (_journal, records) = fixture.journal();
+    let path = fixture.only();
+    let whole = fs::read(&path).unwrap();
+    let head = HEAD_BYTES + "a/c/0".len() + DOCUMENT.len();
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        fs::write(&path, &damaged).unwrap();
+        let left = fixture.left();
+        assert_eq!(left.len(), usize::from(at >= head), "byte {at}");
+        if let [left] = &left[..] {
+            let n = records
+                .iter()
+                .filter(|record| record.end() <= at as u64)
+                .count();
+            assert_eq!(left.records, records[..n], "byte {at}");
+        }
+    }
+}
+
+#[test]
+fn records_in_another_place_or_longer_than_the_file_are_none() {
+    let fixture = fixture(Durability::Atomic);
+    let (_journal, records) = fixture.journal();
+    let path = fixture.only();
+    let whole = fs::read(&path).unwrap();
+    // The second record again, where the third one is: its checksum is that of another place.
+    let second =
+        usize::try_from(records[0].end()).unwrap()..usize::try_from(records[1].end()).unwrap();
+    let mut moved = whole[..second.end].to_vec();
+    moved.extend(&whole[second]);
+    fs::write(&path, &moved).unwrap();
+    assert_eq!(fixture.left()[0].records, records[..2]);
+    // Lengths of which the end overflows, or is beyond the end, with a valid checksum.
+    for len in [u64::MAX - 2, u64::MAX - 100, 1 << 62, 1000] {
+        let at = HEAD_BYTES + "a/c/0".len() + DOCUMENT.len();
+        let mut forged = whole.clone();
+        forged[at + 8..at + 16].copy_from_slice(&len.to_le_bytes());
+        let place = crc32c::crc32c(&(at as u64).to_le_bytes());
+        let own = crc32c::crc32c_append(place, &forged[at..at + 36]);
+        forged[at + 36..at + 40].copy_from_slice(&own.to_le_bytes());
+        fs::write(&path, &forged).unwrap();
+        assert_eq!(fixture.left()[0].records, [], "{len}");
+    }
+}
+
+#[test]
+fn heads_that_lie_are_refused() {
+    let fixture = fixture(Durability::Atomic);
+    drop(fixture.journal());
+    let path = fixture.only();
+    let head = |key: &[u8], document_len: u32| {
+        let mut head = MAGIC.to_vec();
+        head.extend(u32::try_from(key.len()).unwrap().to_le_bytes());
+        head.extend(document_len.to_le_bytes());
+        let own = crc32c::crc32c_append(crc32c::crc32c(&head), key);
+        head.extend(own.to_le_bytes());
+        head.extend(key);
+        head
+    };
+    fs::write(&path, head(b"a/c/0", 0)).unwrap();
+    assert_eq!(fixture.left().len(), 1);
+    let long = vec![b'k'; 1 << 17];
+    for (key, document_len) in [
+        (&b"../outside"[..], 0),
+        (b"/a/c/0", 0),
+        (b"a//c", 0),
+        (b"", 0),
+        (b"a/c/0", u32::MAX),
+        (b"a/c/0", 1),
+        (&long, 0),
+    ] {
+        fs::write(&path, head(key, document_len)).unwrap();
+        let shown = String::from_utf8_lossy(&key[..key.len().min(20)]).into_owned();
+        assert!(fixture.left().is_empty(), "{shown} {document_len}");
+        assert!(path.exists());
+    }
+}
+
+#[test]
+fn links_and_what_is_no_plain_file_are_not_read() {
+    let fixture = fixture(Durability::Atomic);
+    drop(fixture.journal());
+    let path = fixture.only();
+    let outside = fixture.path.join("outside");
+    // A second name, by which somebody else can write to it.
+    fs::hard_link(&path, &outside).unwrap();
+    assert!(fixture.left().is_empty());
+    fs::remove_file(&path).unwrap();
+    assert!(fixture.left().is_empty());
+    symlink(&outside, &path).unwrap();
+    assert!(fixture.left().is_empty());
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(fixture.left().is_empty());
+    fs::remove_dir(&path).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &path,
+        FileType::Fifo,
+        Mode::RUSR | Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    assert!(fixture.left().is_empty());
+    fs::remove_file(&path).unwrap();
+    fs::rename(&outside, &path).unwrap();
+    assert_eq!(fixture.left().len(), 1);
+    // Names of another form are somebody else's.
+    fs::rename(&path, path.with_file_name("0123.journal")).unwrap();
+    assert!(fixture.left().is_empty());
+}
+
+#[test]
+fn the_directory_of_journals_may_be_no_link_and_may_be_removed() {
+    let fixture = fixture(Durability::Atomic);
+    drop(fixture.journal());
+    fs::remove_dir_all(fixture.journals()).unwrap();
+    // It is made again.
+    drop(fixture.journal());
+    assert_eq!(fixture.left().len(), 1);
+    let elsewhere = fixture.path.join("elsewhere");
+    fs::rename(fixture.journals(), &elsewhere).unwrap();
+    symlink(&elsewhere, fixture.journals()).unwrap();
+    assert!(fixture.writer.left_journals().is_err());
+}
+
+#[test]
+fn only_the_owner_reads_a_journal() {
+    let fixture = fixture(Durability::Atomic);
+    let (_journal, _) = fixture.journal();
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(fixture.only()), 0o600);
+    assert_eq!(mode(fixture.journals()), 0o700);
+}
+
+#[test]
+fn a_record_that_could_not_be_written_is_no_part_of_the_journal() {
+    let fixture = fixture(Durability::Atomic);
+    let (mut journal, mut records) = fixture.journal();
+    // Written through another descriptor, the file is as after a full disk: the record is not whole.
+    let begun = journal.len();
+    journal
+        .file()
+        .write_all_at(b"a record that was begun", begun)
+        .unwrap();
+    assert_eq!(fixture.left()[0].records, records);
+    records.push(
+        journal
+            .append(9, Some(b"next"), PartContent::Nothing)
+            .unwrap(),
+    );
+    assert_eq!(fixture.left()[0].records, records);
+}

@@ -1,0 +1,189 @@
+//! Inner chunks of shards that were written and are not in their shards yet.
+//!
+//! ```text
+//! write, close --> journal of the shard --pack--> the shard, written anew, once
+//! unlink       -->        |
+//!                         +--> what all views show, at once
+//! ```
+//!
+//! * An inner chunk is not an object: to change it, its whole shard has to be written anew. So an inner
+//!   chunk that is closed is *staged*: its encoded bytes go to a journal, a file in the store that
+//!   survives a killed daemon. Whoever asks for the chunk by its name finds it there.
+//! * A shard is *packed* when all its inner chunks inside the array are staged, a second after the last
+//!   change, ten seconds after the first, when a chunk of it is synced, when the mount ends, and before
+//!   anything reads the shard as one object.
+//! * Each part of a journal says what it takes the place of. Where somebody else has written the shard
+//!   since, the inner chunks that they have not changed get what is staged; of those that they have
+//!   changed, theirs stay, and what is staged is dropped, with an error in the log.
+//! * A shard that was packed has new bytes, but its untouched inner chunks are what they were. So that
+//!   the kernel keeps their pages, [`PackedShards`] remembers which version and which times they had.
+
+mod inner;
+mod pack;
+mod packed;
+mod packer;
+mod recovery;
+mod shard;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub(in crate::view) use inner::InnerChunk;
+use packed::PackedShards;
+use packer::Packer;
+pub use recovery::Recovered;
+use shard::StagedShard;
+
+use crate::counters::WriteCounters;
+use crate::error::Error;
+use crate::hierarchy::Hierarchy;
+use crate::load::Loader;
+use crate::store::{DirWriter, Key, Prefix};
+
+/// A shard is packed so long after its last change …
+const QUIET: Duration = Duration::from_secs(1);
+
+/// … and at the latest so long after its first one.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A pack that failed is tried again after this time.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Where all journals have more bytes than this, shards are packed without waiting.
+const MOST_JOURNALED: u64 = 256 << 20;
+
+/// What became of a change.
+#[derive(Debug)]
+pub(in crate::view) enum Change<T> {
+    /// It is made. What is there now, if there is anything.
+    Done(Option<T>),
+    /// Something else was there than expected. It still is.
+    Conflict,
+}
+
+/// The inner chunks that are staged, of all shards of a store.
+#[derive(Debug)]
+pub(in crate::view) struct Staging {
+    writer: Arc<DirWriter>,
+    loader: Arc<Loader>,
+    hierarchy: Arc<Hierarchy>,
+    counters: Arc<WriteCounters>,
+    shards: Mutex<HashMap<Key, Arc<StagedShard>>>,
+    /// The number of shards in the table, so that most callers need no lock.
+    n_shards: AtomicUsize,
+    packed: Mutex<PackedShards>,
+    /// Staged parts that were dropped, because somebody else has changed them.
+    lost: Mutex<lru::LruCache<u64, ()>>,
+    /// The number of the last part that was staged. No two have the same.
+    last_part: AtomicU64,
+    /// The tag of the versions of staged parts, which no object has.
+    tag: u64,
+    /// Bytes of all journals.
+    journaled: AtomicU64,
+    packer: Packer,
+}
+
+impl Staging {
+    /// Nothing is staged yet.
+    pub(in crate::view) fn new(
+        writer: Arc<DirWriter>,
+        loader: Arc<Loader>,
+        hierarchy: Arc<Hierarchy>,
+        counters: Arc<WriteCounters>,
+    ) -> Arc<Staging> {
+        Arc::new(Staging {
+            writer,
+            loader,
+            hierarchy,
+            counters,
+            shards: Mutex::default(),
+            n_shards: AtomicUsize::new(0),
+            packed: Mutex::default(),
+            lost: Mutex::new(lru::LruCache::new(packed::MOST_LOST)),
+            last_part: AtomicU64::new(0),
+            tag: RandomState::new().hash_one("staged"),
+            journaled: AtomicU64::new(0),
+            packer: Packer::default(),
+        })
+    }
+
+    /// Whether nothing is staged.
+    fn is_empty(&self) -> bool {
+        self.n_shards.load(Ordering::Acquire) == 0
+    }
+
+    fn shard(&self, key: &Key) -> Option<Arc<StagedShard>> {
+        if self.is_empty() {
+            return None;
+        }
+        self.lock_shards().get(key).cloned()
+    }
+
+    fn shards_where(&self, wanted: impl Fn(&Key) -> bool) -> Vec<Arc<StagedShard>> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let shards = self.lock_shards();
+        let found = shards.iter().filter(|(key, _)| wanted(key));
+        found.map(|(_, shard)| Arc::clone(shard)).collect()
+    }
+
+    /// Packs the shard at `key`, if something of it is staged, before it is read as one object.
+    ///
+    /// # Errors
+    /// [`Error`] when it cannot be packed.
+    pub(in crate::view) fn settle(self: &Arc<Self>, key: &Key) -> Result<(), Error> {
+        self.shard(key).map_or(Ok(()), |shard| self.pack(&shard))
+    }
+
+    /// Packs all shards whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// The first error, after all were tried.
+    pub(in crate::view) fn settle_below(self: &Arc<Self>, prefix: &Prefix) -> Result<(), Error> {
+        let is_below = |key: &Key| prefix.strip(key.as_bytes()).is_some();
+        let packed = self.shards_where(is_below);
+        let mut result = Ok(());
+        for shard in packed {
+            result = result.and(self.pack(&shard));
+        }
+        result
+    }
+
+    /// Packs all shards, and stages nothing more. What cannot be packed stays in its journal.
+    pub(in crate::view) fn finish(self: &Arc<Self>) {
+        self.packer.end();
+        let _ = self.settle_below(&Prefix::root());
+        let left = self.shards_where(|_| true);
+        let n: usize = left.iter().map(|shard| shard.n_parts()).sum();
+        if n > 0 {
+            log::error!(
+                "{n} inner chunks could not be written to their shards. They are in the journal of \
+                 the store, for the next mount with --rw, or zarr-mount --recover"
+            );
+        }
+    }
+
+    /// How many inner chunks are staged.
+    pub(in crate::view) fn n_parts(&self) -> usize {
+        let shards = self.shards_where(|_| true);
+        shards.iter().map(|shard| shard.n_parts()).sum()
+    }
+
+    /// Whether the part with this number was dropped.
+    fn is_lost(&self, number: u64) -> bool {
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.contains(&number)
+    }
+
+    fn lock_shards(&self) -> MutexGuard<'_, HashMap<Key, Arc<StagedShard>>> {
+        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_packed(&self) -> MutexGuard<'_, PackedShards> {
+        self.packed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

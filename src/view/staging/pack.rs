@@ -1,0 +1,277 @@
+//! Writes a shard anew, with what is staged of it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::packed::{PackedPart, PackedShard};
+use super::shard::{Base, StagedPart, StagedShard};
+use super::{Change, Staging};
+use crate::error::Error;
+use crate::grid::Dims;
+use crate::hierarchy::Node;
+use crate::load::{NewInnerChunk, to_usize};
+use crate::store::{Commit, Object, ObjectMeta, PartContent, Replaces, StoreError, StoredFile};
+
+/// How often a pack is tried again when somebody else writes the shard meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// What is packed, as it was staged when the pack began.
+type Parts = BTreeMap<u64, StagedPart>;
+
+impl Staging {
+    /// Packs `shard`. What is staged while this goes on stays staged.
+    ///
+    /// # Errors
+    /// [`Error`] when the shard cannot be read or written. All that is staged stays staged.
+    pub(super) fn pack(self: &Arc<Self>, shard: &Arc<StagedShard>) -> Result<(), Error> {
+        let asked = self.last_part.load(Ordering::Relaxed);
+        let _packing = shard.begin_packing();
+        let mut state = shard.lock();
+        // Another thread may have packed all that was staged when this one asked.
+        if !state.parts.values().any(|part| part.number <= asked) {
+            return Ok(());
+        }
+        let journal = state.journal.take();
+        state.sealed.extend(journal);
+        let parts = state.parts.clone();
+        drop(state);
+        let packed = self.try_pack(shard, parts);
+        if let Err(error) = &packed {
+            log::error!(
+                "{}: inner chunks stay in the journal of the store: {error}",
+                shard.key
+            );
+            let mut state = shard.lock();
+            state.failed = Some(Instant::now());
+        }
+        packed
+    }
+
+    fn try_pack(self: &Arc<Self>, shard: &Arc<StagedShard>, parts: Parts) -> Result<(), Error> {
+        self.check_array(shard, &parts)?;
+        let mut parts = parts;
+        for _ in 0..ATTEMPTS {
+            let stored = self.writer.open_object(&shard.key, false)?;
+            let object = match &stored {
+                Some(stored) => Some(self.writer.object_of(&shard.key, &stored.file)?),
+                None => None,
+            };
+            let version = object.as_ref().map(|object| object.meta().version);
+            let is_known = shard.lock().base == Base::Version(version);
+            if !is_known {
+                self.drop_changed(shard, &mut parts, object.as_ref())?;
+            }
+            let old = object.as_ref().map(|object| *object.meta());
+            if parts.is_empty() {
+                self.forget(shard, &parts, old);
+                return Ok(());
+            }
+            match self.write(shard, &parts, (stored, object))? {
+                Change::Done(new) => {
+                    self.finish_pack(shard, &parts, old, new);
+                    return Ok(());
+                }
+                Change::Conflict => self.counters.conflicts.add(1),
+            }
+        }
+        Err(StoreError::changed(&shard.key).into())
+    }
+
+    /// Fails where the array is not the one any more that the parts were encoded for.
+    fn check_array(&self, shard: &StagedShard, parts: &Parts) -> Result<(), Error> {
+        let is_erased = |part: &StagedPart| part.new == PartContent::Nothing;
+        if parts.values().all(is_erased) {
+            return Ok(());
+        }
+        let metadata = &shard.node.metadata;
+        match self.hierarchy.node(&shard.node.prefix)? {
+            Node::Array(now) if now.metadata.has_same_chunks(metadata) => Ok(()),
+            _ => {
+                let problem =
+                    "the document of its array was removed, or changed in what its chunks are";
+                Err(StoreError::problem(&shard.key, problem).into())
+            }
+        }
+    }
+
+    /// Drops the parts that somebody else has changed in the shard since they were staged.
+    fn drop_changed(
+        &self,
+        shard: &StagedShard,
+        parts: &mut Parts,
+        object: Option<&Arc<dyn Object>>,
+    ) -> Result<(), Error> {
+        let mut changed = Vec::new();
+        for (&slot, part) in &*parts {
+            let now = self.content_in(shard, slot, object)?;
+            if now != part.before && now != part.new {
+                changed.push((slot, part.number));
+            }
+        }
+        if changed.is_empty() {
+            return Ok(());
+        }
+        log::error!(
+            "{}: somebody else has changed {} inner chunks since they were written through the \
+             mount; theirs stay, and what was written is dropped",
+            shard.key,
+            changed.len()
+        );
+        let mut state = shard.lock();
+        for (slot, number) in changed {
+            parts.remove(&slot);
+            self.counters.lost.add(1);
+            let is_same = |part: &StagedPart| part.number == number;
+            if state.parts.get(&slot).is_some_and(is_same) {
+                state.parts.remove(&slot);
+            }
+            let mut lost = self
+                .lost
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            lost.put(number, ());
+        }
+        Ok(())
+    }
+
+    /// What `object`, the shard, has in `slot`.
+    pub(super) fn content_in(
+        &self,
+        shard: &StagedShard,
+        slot: u64,
+        object: Option<&Arc<dyn Object>>,
+    ) -> Result<PartContent, Error> {
+        let Some(object) = object else {
+            return Ok(PartContent::Nothing);
+        };
+        let indices = shard.slots.indices(slot).ok_or(Error::Stale)?;
+        match self.loader.locate(&shard.array, object, &indices) {
+            Ok(None) => Ok(PartContent::Nothing),
+            Ok(Some(chunk)) => {
+                let mut bytes = crate::buffers::zeroed(to_usize(chunk.encoded.len())?)?;
+                chunk.encoded.read_at(0, &mut bytes)?;
+                Ok(PartContent::of(&bytes))
+            }
+            Err(Error::Chunk { .. }) => Ok(PartContent::Unknown),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the shard. Somebody else may have written it meanwhile, which is a conflict.
+    fn write(
+        &self,
+        shard: &StagedShard,
+        parts: &Parts,
+        (stored, object): (Option<StoredFile>, Option<Arc<dyn Object>>),
+    ) -> Result<Change<ObjectMeta>, Error> {
+        let key = &shard.key;
+        let mut changed: BTreeMap<Dims, NewInnerChunk> = BTreeMap::new();
+        for (&slot, part) in parts {
+            let indices = shard.slots.indices(slot).ok_or(Error::Stale)?;
+            let new = match part.new {
+                PartContent::Bytes { len, .. } => NewInnerChunk::Bytes {
+                    file: Arc::clone(&part.file),
+                    offset: part.offset,
+                    len,
+                },
+                PartContent::Nothing | PartContent::Unknown => NewInnerChunk::Erased,
+            };
+            changed.insert(indices, new);
+        }
+        let access = shard.lock().access;
+        let mut draft = match &stored {
+            Some(stored) => self.writer.begin_like(key, stored)?,
+            None => self.writer.begin_near(key, access)?,
+        };
+        let (old, first) = (object.as_ref(), &shard.slots.first);
+        let packed = self
+            .loader
+            .pack(&shard.array, old, first, &changed, draft.file());
+        let n = match packed {
+            // The shard was written to while it was read.
+            Err(Error::Store(StoreError::Changed { .. })) => return Ok(Change::Conflict),
+            packed => packed?,
+        };
+        let replaces = object.as_ref().map_or(Replaces::Nothing, |object| {
+            Replaces::Version(object.meta().version)
+        });
+        if n > 0 {
+            self.writer.make_parents(key)?;
+            return Ok(match self.writer.commit(key, &mut draft, replaces)? {
+                Commit::Done(new) => Change::Done(Some(new.meta)),
+                Commit::Conflict => Change::Conflict,
+            });
+        }
+        let is_erased = match replaces {
+            Replaces::Version(version) => self.writer.erase_version(key, version)?,
+            Replaces::Nothing | Replaces::Anything => true,
+        };
+        Ok(if is_erased {
+            Change::Done(None)
+        } else {
+            Change::Conflict
+        })
+    }
+
+    /// Notes that `parts` are in the shard, which was `old` and is `new`.
+    fn finish_pack(
+        &self,
+        shard: &Arc<StagedShard>,
+        parts: &Parts,
+        old: Option<ObjectMeta>,
+        new: Option<ObjectMeta>,
+    ) {
+        let counters = &self.counters;
+        match new {
+            Some(_) => counters.packed.add(1),
+            None => counters.erased.add(1),
+        }
+        if let Some(new) = new {
+            let mut packed = self.lock_packed();
+            let before = old.and_then(|old| packed.take(&shard.key, old.version));
+            let untouched = match &before {
+                Some(before) => before.untouched,
+                None => old.map(|old| (old.version, old.times)),
+            };
+            let mut known: HashMap<u64, PackedPart> =
+                before.map(|before| before.parts).unwrap_or_default();
+            for (&slot, part) in parts {
+                let number = part.number;
+                let (len, mtime) = (part.len(), part.mtime);
+                known.insert(slot, PackedPart { number, len, mtime });
+            }
+            let packed_shard = PackedShard {
+                version: new.version,
+                untouched,
+                parts: known,
+            };
+            packed.put(shard.key.clone(), packed_shard);
+        }
+        self.forget(shard, parts, new);
+        log::debug!("{}: {} inner chunks packed", shard.key, parts.len());
+    }
+
+    /// Takes `parts`, which are in the shard, out of what is staged, and removes their journals. The
+    /// shard is `now`.
+    fn forget(&self, shard: &Arc<StagedShard>, parts: &Parts, now: Option<ObjectMeta>) {
+        let mut state = shard.lock();
+        for (slot, packed) in parts {
+            match state.parts.get_mut(slot) {
+                Some(part) if part.number == packed.number => {
+                    state.parts.remove(slot);
+                }
+                Some(part) => part.before = packed.new,
+                None => {}
+            }
+        }
+        for journal in std::mem::take(&mut state.sealed) {
+            self.journaled.fetch_sub(journal.len(), Ordering::Relaxed);
+            journal.remove();
+        }
+        state.base = Base::Version(now.map(|now| now.version));
+        state.failed = None;
+        self.leave_if_empty(shard, &mut state);
+    }
+}

@@ -1,0 +1,208 @@
+//! Packs what an earlier daemon has left in journals.
+//!
+//! A part is packed if the shard has what the part took the place of, or what an earlier part of the
+//! same journals had. Where the shard has the part already, nothing is to be done. Anything else was
+//! written by somebody else since, and stays.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::Staging;
+use super::shard::{Base, Slots, StagedPart, StagedShard};
+use crate::error::Error;
+use crate::grid::Dims;
+use crate::hierarchy::{ArrayNode, Node};
+use crate::load::{ChunkedArray, Shards};
+use crate::store::{Key, LeftJournal, NewFile, PartContent, StoreError};
+
+/// What was recovered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Inner chunks that are in their shards now.
+    pub packed: usize,
+    /// Inner chunks that somebody else has changed since, so that theirs stay.
+    pub changed: usize,
+    /// Inner chunks that stay in their journals, because their shards cannot be written.
+    pub left: usize,
+}
+
+/// Where a shard is.
+struct ShardPlace {
+    node: Arc<ArrayNode>,
+    array: Arc<ChunkedArray>,
+    /// The first inner chunk of the shard.
+    first: Dims,
+}
+
+impl Staging {
+    /// Packs what an earlier daemon has left. To be called before anything is staged.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when the journals cannot be listed.
+    pub(in crate::view) fn recover(self: &Arc<Self>) -> Result<Recovered, Error> {
+        let mut found = Recovered::default();
+        let mut by_shard: BTreeMap<Vec<u8>, Vec<LeftJournal>> = BTreeMap::new();
+        for journal in self.writer.left_journals()? {
+            let key = journal.key.as_bytes().to_vec();
+            by_shard.entry(key).or_default().push(journal);
+        }
+        for journals in by_shard.into_values() {
+            let Some(key) = journals.first().map(|journal| journal.key.clone()) else {
+                continue;
+            };
+            let slots = journals.iter().flat_map(|journal| &journal.records);
+            let n = slots
+                .map(|record| record.slot)
+                .collect::<HashSet<_>>()
+                .len();
+            match self.recover_shard(&key, journals) {
+                Ok(changed) => {
+                    found.packed += n - changed;
+                    found.changed += changed;
+                }
+                Err(error) => {
+                    log::error!("{key}: {n} inner chunks stay in the journal: {error}");
+                    found.left += n;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Packs the shard at `key`. Returns how many inner chunks somebody else has changed.
+    fn recover_shard(
+        self: &Arc<Self>,
+        key: &Key,
+        journals: Vec<LeftJournal>,
+    ) -> Result<usize, Error> {
+        let Some(ShardPlace { node, array, first }) = self.place_of(key)? else {
+            if journals.iter().all(LeftJournal::only_erases) {
+                // They are gone with their array.
+                for left in journals {
+                    left.journal.remove();
+                }
+                return Ok(0);
+            }
+            let problem = "no array has a shard with this key";
+            return Err(StoreError::problem(key, problem).into());
+        };
+        for journal in &journals {
+            self.check_document(&node, journal)?;
+        }
+        let slots = Slots::of(&array, &first).ok_or(Error::Stale)?;
+        let object = match self.writer.open_object(key, false)? {
+            Some(stored) => Some(self.writer.object_of(key, &stored.file)?),
+            None => None,
+        };
+        let meta = match &object {
+            Some(object) => *object.meta(),
+            None => node.document.meta,
+        };
+        let access = NewFile {
+            mode: if object.is_some() {
+                meta.mode
+            } else {
+                meta.mode & 0o666
+            },
+            uid: meta.uid,
+            gid: meta.gid,
+        };
+        let version = object.as_ref().map(|object| object.meta().version);
+        let what = (key.clone(), node, array);
+        let shard = Arc::new(StagedShard::new(what, slots, version, access));
+        // What each slot may have, if nobody else has changed it.
+        let mut own: HashMap<u64, Vec<PartContent>> = HashMap::new();
+        let mut parts: BTreeMap<u64, StagedPart> = BTreeMap::new();
+        for journal in &journals {
+            for record in &journal.records {
+                let known = own.entry(record.slot).or_default();
+                known.extend([record.before, record.new]);
+                let part = StagedPart {
+                    number: 0,
+                    mtime: SystemTime::now(),
+                    new: record.new,
+                    before: record.before,
+                    file: Arc::clone(journal.journal.file()),
+                    offset: record.offset,
+                };
+                parts.insert(record.slot, part);
+            }
+        }
+        let n = parts.len();
+        let mut changed = 0;
+        for (slot, known) in own {
+            let now = self.content_in(&shard, slot, object.as_ref())?;
+            let Some(part) = parts.get_mut(&slot) else {
+                continue;
+            };
+            if now == part.new {
+                parts.remove(&slot);
+            } else if known.contains(&now) {
+                part.before = now;
+            } else {
+                parts.remove(&slot);
+                changed += 1;
+            }
+        }
+        if changed > 0 {
+            log::error!(
+                "{key}: somebody else has changed {changed} of {n} inner chunks that an earlier \
+                 mount had not written to the shard yet; theirs stay"
+            );
+        }
+        let mut state = shard.lock();
+        state.sealed = journals.into_iter().map(|left| left.journal).collect();
+        let bytes: u64 = state.sealed.iter().map(crate::store::Journal::len).sum();
+        self.journaled
+            .fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+        state.base = Base::Version(version);
+        state.parts = parts;
+        self.leave_if_empty(&shard, &mut state);
+        drop(state);
+        self.pack(&shard)?;
+        Ok(changed)
+    }
+
+    /// Where the shard at `key` is; `None` when no array has such a shard.
+    fn place_of(&self, key: &Key) -> Result<Option<ShardPlace>, Error> {
+        for prefix in key.parent().with_ancestors() {
+            let Node::Array(node) = self.hierarchy.node(&prefix)? else {
+                continue;
+            };
+            let name = prefix.strip(key.as_bytes()).unwrap_or_default();
+            let metadata = &node.metadata;
+            let stored = metadata.chunk_keys.decode(name, metadata.shape.len());
+            let array = ChunkedArray::new(&node, Shards::Expand);
+            let array = array.map_err(|error| Error::in_document(&node.document.key, error))?;
+            let layout = array.layout();
+            let Some(stored) = stored.filter(|_| layout.is_sharded()) else {
+                return Ok(None);
+            };
+            let axes = stored.iter().zip(layout.shown_per_stored());
+            let first: Option<Dims> = axes
+                .map(|(index, count)| index.checked_mul(count))
+                .collect();
+            let first = first.filter(|first| layout.shown_grid().contains(first));
+            return Ok(first.map(|first| ShardPlace {
+                node,
+                array: Arc::new(array),
+                first,
+            }));
+        }
+        Ok(None)
+    }
+
+    /// Fails where the array is another one than that which the journal was written for.
+    fn check_document(&self, node: &ArrayNode, journal: &LeftJournal) -> Result<(), Error> {
+        if journal.only_erases() {
+            return Ok(());
+        }
+        let then = self.hierarchy.parse_array(node, &journal.document)?;
+        if then.has_same_chunks(&node.metadata) {
+            return Ok(());
+        }
+        let problem = "the document of its array has changed since in what its chunks are";
+        Err(StoreError::problem(&journal.key, problem).into())
+    }
+}

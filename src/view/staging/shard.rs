@@ -1,0 +1,230 @@
+//! What is staged of one shard.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use super::{PATIENCE, QUIET, RETRY};
+use crate::grid::{Dims, indices_of, rank_of};
+use crate::hierarchy::ArrayNode;
+use crate::load::ChunkedArray;
+use crate::store::{Journal, Key, NewFile, ObjectMeta, PartContent, Times, Version};
+
+/// A shard of which something is staged.
+#[derive(Debug)]
+pub(super) struct StagedShard {
+    pub(super) key: Key,
+    pub(super) node: Arc<ArrayNode>,
+    pub(super) array: Arc<ChunkedArray>,
+    pub(super) slots: Slots,
+    state: Mutex<ShardState>,
+    /// Held while the shard is packed. Taken before the state.
+    packing: Mutex<()>,
+}
+
+#[derive(Debug)]
+pub(super) struct ShardState {
+    /// Where the next part goes; `None` before there is one.
+    pub(super) journal: Option<Journal>,
+    /// Journals of parts that are being packed.
+    pub(super) sealed: Vec<Journal>,
+    pub(super) parts: BTreeMap<u64, StagedPart>,
+    /// Which version of the shard all parts tell of.
+    pub(super) base: Base,
+    pub(super) first: Instant,
+    pub(super) last: Instant,
+    /// When packing failed.
+    pub(super) failed: Option<Instant>,
+    /// Whether the shard was taken out of the table.
+    pub(super) has_left: bool,
+    /// The mode and the owner of the shard, or of one that is made.
+    pub(super) access: NewFile,
+}
+
+/// Which version of a shard the parts take the place of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Base {
+    /// This one; `None` where there is no shard.
+    Version(Option<Version>),
+    /// Several, because somebody else has written the shard meanwhile.
+    Several,
+}
+
+/// An inner chunk that is staged.
+#[derive(Debug, Clone)]
+pub(super) struct StagedPart {
+    /// No other part has this number. Later ones are greater.
+    pub(super) number: u64,
+    pub(super) mtime: SystemTime,
+    /// What it has.
+    pub(super) new: PartContent,
+    /// What the shard has.
+    pub(super) before: PartContent,
+    /// The journal, and the first byte in it.
+    pub(super) file: Arc<File>,
+    pub(super) offset: u64,
+}
+
+/// The slots of a shard: the places of the inner chunks in it, in C order, in the axes of the array.
+#[derive(Debug, Clone)]
+pub(super) struct Slots {
+    /// The first inner chunk.
+    pub(super) first: Dims,
+    /// Inner chunks of a whole shard, in each dimension.
+    counts: Dims,
+    /// Those that lie inside the array.
+    pub(super) n_inside: u64,
+}
+
+impl Slots {
+    /// Those of the shard that has the inner chunk `indices`; `None` never happens for a chunk of the
+    /// grid.
+    pub(super) fn of(array: &ChunkedArray, indices: &[u64]) -> Option<Slots> {
+        let layout = array.layout();
+        let counts: Dims = layout.shown_per_stored().collect();
+        let (mut first, mut n_inside) = (Dims::new(), 1_u64);
+        let axes = indices.iter().zip(&counts);
+        for ((index, count), whole) in axes.zip(layout.shown_grid().counts()) {
+            let begin = index - index.checked_rem(*count)?;
+            let inside = whole.checked_sub(begin)?.min(*count);
+            first.push(begin);
+            n_inside = n_inside.checked_mul(inside)?;
+        }
+        Some(Slots {
+            first,
+            counts,
+            n_inside,
+        })
+    }
+
+    /// The slot of the inner chunk `indices`.
+    pub(super) fn slot(&self, indices: &[u64]) -> Option<u64> {
+        let within = indices.iter().zip(&self.first);
+        let within: Option<Dims> = within
+            .map(|(index, first)| index.checked_sub(*first))
+            .collect();
+        rank_of(&within?, &self.counts)
+    }
+
+    /// The inner chunk in `slot`.
+    pub(super) fn indices(&self, slot: u64) -> Option<Dims> {
+        let within = indices_of(slot, &self.counts)?;
+        let sum = within.iter().zip(&self.first);
+        sum.map(|(within, first)| within.checked_add(*first))
+            .collect()
+    }
+}
+
+impl StagedShard {
+    /// Nothing of it is staged yet. `base` is what the store has.
+    pub(super) fn new(
+        (key, node, array): (Key, Arc<ArrayNode>, Arc<ChunkedArray>),
+        slots: Slots,
+        base: Option<Version>,
+        access: NewFile,
+    ) -> StagedShard {
+        let now = Instant::now();
+        StagedShard {
+            key,
+            node,
+            array,
+            slots,
+            state: Mutex::new(ShardState {
+                journal: None,
+                sealed: Vec::new(),
+                parts: BTreeMap::new(),
+                base: Base::Version(base),
+                first: now,
+                last: now,
+                failed: None,
+                has_left: false,
+                access,
+            }),
+            packing: Mutex::default(),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, ShardState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody packs the shard.
+    pub(super) fn begin_packing(&self) -> MutexGuard<'_, ()> {
+        self.packing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn n_parts(&self) -> usize {
+        self.lock().parts.len()
+    }
+
+    /// Whether it is time to pack the shard.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        let state = self.lock();
+        let since = |moment| now.saturating_duration_since(moment);
+        if state.parts.is_empty() {
+            return false;
+        }
+        if let Some(failed) = state.failed {
+            return since(failed) >= RETRY;
+        }
+        self.is_complete(&state) || since(state.last) >= QUIET || since(state.first) >= PATIENCE
+    }
+
+    /// Whether all inner chunks inside the array are staged, so that the shard need not be read.
+    pub(super) fn is_complete(&self, state: &ShardState) -> bool {
+        state.failed.is_none() && state.parts.len() as u64 >= self.slots.n_inside
+    }
+}
+
+impl ShardState {
+    /// Notes that the next part tells of the version `base` of the shard.
+    pub(super) fn note_base(&mut self, base: Base) {
+        if self.parts.is_empty() {
+            self.base = base;
+        } else if self.base != base {
+            self.base = Base::Several;
+        }
+    }
+}
+
+impl StagedPart {
+    /// The attributes of the part, which has a version of its own.
+    pub(super) fn meta(&self, tag: u64, access: NewFile) -> ObjectMeta {
+        part_meta((self.number, self.len(), self.mtime), tag, access)
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        match self.new {
+            PartContent::Bytes { len, .. } => len,
+            PartContent::Nothing | PartContent::Unknown => 0,
+        }
+    }
+}
+
+/// The attributes of a part with this number, length and time of writing.
+pub(super) fn part_meta(
+    (number, len, mtime): (u64, u64, SystemTime),
+    tag: u64,
+    access: NewFile,
+) -> ObjectMeta {
+    ObjectMeta {
+        version: Version {
+            size: len,
+            mtime,
+            inode: number,
+            tag,
+        },
+        times: Times {
+            atime: mtime,
+            mtime,
+            ctime: mtime,
+        },
+        mode: access.mode,
+        uid: access.uid,
+        gid: access.gid,
+        // The number tells any two contents apart.
+        dating: crate::store::Dating::Tag,
+        changed_here: None,
+    }
+}

@@ -1,0 +1,335 @@
+"""Inner chunks of shards that are written: each is a file, and the store gets its shard, written anew once."""
+import errno
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, TransposeCodec, ZstdCodec
+
+from mounting import BINARY, force_away, until
+
+SHAPE, SHARD, INNER = (19, 17), (8, 6), (4, 3)
+FILL = -1.0
+DATA = np.arange(323, dtype="<f8").reshape(SHAPE)
+N = 4 * 3 * 8
+VIEWS = ["chunks", "keys"]
+
+KINDS = {
+    "end": {},
+    "start": {"index_location": "start"},
+    "index without checksum": {"index_codecs": [BytesCodec(endian="little")]},
+    "big-endian index": {"index_codecs": [BytesCodec(endian="big"), Crc32cCodec()]},
+    "gzip": {"codecs": [BytesCodec(), GzipCodec(level=1)]},
+    "zstd and checksum": {"codecs": [BytesCodec(), ZstdCodec(level=3), Crc32cCodec()]},
+    "big-endian": {"codecs": [BytesCodec(endian="big")]},
+    "transposed chunks": {"codecs": [TransposeCodec(order=(1, 0)), BytesCodec()]},
+    "nested": {"codecs": [ShardingCodec(chunk_shape=(2, 3), codecs=[BytesCodec(), GzipCodec(level=1)])]},
+    "nested, start": {"codecs": [ShardingCodec(chunk_shape=(2, 1), index_location="start")], "index_location": "start"},
+}
+# Around the shard, codecs that tensorstore refuses are read by zarr-python alone.
+AROUND = {"checksum around": {"compressors": [Crc32cCodec()]}, "gzip around": {"compressors": [GzipCodec(level=1)]},
+          "transposed shard": {"filters": [TransposeCodec(order=(1, 0))]}}
+
+
+def make(path, data=DATA, filters=None, compressors=None, **options):
+    # zarr-python checks the shape of inner chunks before it transposes it.
+    inner = (2, 2) if filters else INNER
+    codec = ShardingCodec(chunk_shape=inner, **options)
+    array = zarr.create_array(str(path), name="a", shape=SHAPE, chunks=SHARD, dtype="<f8", serializer=codec, filters=filters, compressors=compressors, fill_value=FILL)
+    if data is not None:
+        array[:] = data
+    return path
+
+
+def stored(store, by_both=True):
+    found = zarr.open_array(str(store / "a"), mode="r")[...]
+    if by_both:
+        again = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{store}/a/"}}).result()[...].read().result()
+        np.testing.assert_array_equal(found, again)
+    return found
+
+
+def sync(made):
+    file = os.open(made.path / ".zarr-mount/sync", os.O_RDONLY)
+    os.fsync(file)
+    os.close(file)
+
+
+def part(array, shape, index):
+    """The chunk of this index, with fill values beyond the edge."""
+    chunk = np.full(shape, FILL)
+    inside = array[tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, shape))]
+    chunk[tuple(slice(0, n) for n in inside.shape)] = inside
+    return chunk
+
+
+def put(array, shape, index, chunk):
+    here = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, shape))
+    array[here] = chunk[tuple(slice(0, n) for n in array[here].shape)]
+
+
+def inner_shape(kind):
+    return {"nested": (2, 3), "nested, start": (2, 1), "transposed shard": (2, 2)}.get(kind, INNER)
+
+
+@pytest.mark.parametrize("data", [DATA, None], ids=["there", "new"])
+@pytest.mark.parametrize("kind", [*KINDS, *AROUND])
+def test_chunks_are_written_one_by_one(kind, data, tmp_path, mount):
+    store = make(tmp_path / "store", data, **(KINDS | AROUND)[kind])
+    shape = inner_shape(kind)
+    counts = [-(-n // c) for n, c in zip(SHAPE, shape)]
+    made = mount(store, "--rw", "--view", "chunks")
+    expected = np.full(SHAPE, FILL) if data is None else DATA.copy()
+    rng = np.random.default_rng(5)
+    every = [(i, j) for i in range(counts[0]) for j in range(counts[1])]
+    for number, index in enumerate(rng.permutation(every)[:25]):
+        chunk = rng.random(shape)
+        name = made.path / "a/c" / str(index[0]) / str(index[1])
+        if number % 3:
+            name.write_bytes(chunk.tobytes())
+        else:
+            with open(name, "r+b") as file:
+                file.seek(8)
+                file.write(chunk.tobytes()[8:16])
+            whole = part(expected, shape, index)
+            whole.flat[1] = chunk.flat[1]
+            chunk = whole
+        put(expected, shape, index, chunk)
+        shown = np.frombuffer(name.read_bytes(), "<f8").reshape(shape)
+        again = np.full(SHAPE, FILL)
+        put(again, shape, index, shown)
+        np.testing.assert_array_equal(part(again, shape, index), part(expected, shape, index))
+    sync(made)
+    np.testing.assert_array_equal(stored(store, kind in KINDS), expected)
+    made.unmount()
+    assert not (store / ".zarr-mount").exists()
+    np.testing.assert_array_equal(stored(store, kind in KINDS), expected)
+
+
+def test_one_shard_is_written_once(tmp_path, mount):
+    store = make(tmp_path / "store", None)
+    made = mount(store, "--rw", "--view", "chunks")
+    for i in range(2):
+        for j in range(2):
+            assert not (store / "a/c/0/0").exists()
+            (made.path / f"a/c/{i}/{j}").write_bytes(np.full(INNER, 10 * i + j, "<f8").tobytes())
+    until((store / "a/c/0/0").exists, "the shard, of which all chunks are there")
+    assert (store / "a/c/0/0").stat().st_size == 4 * N + 4 * 16 + 4
+    until(lambda: not (store / ".zarr-mount/journal").exists() or not os.listdir(store / ".zarr-mount/journal"), "the end of the journal")
+    writes = json.loads((made.path / ".zarr-mount/stats.json").read_text())["writes"]
+    assert (writes["packed"], writes["staged"], writes["saved"]) == (1, 0, 4)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_is_staged_is_shown(view, tmp_path, mount):
+    store = make(tmp_path / "store", codecs=[BytesCodec(), GzipCodec(level=1)])
+    made = mount(store, "--rw", "--view", view)
+    other = made.path / "a/c/0/0"
+    name = made.path / "a/c/0/1"
+    before = other.read_bytes()
+    new = part(DATA + 1000, INNER, (0, 1)).tobytes() if view == "chunks" else other.read_bytes()
+    name.write_bytes(new)
+    assert (store / ".zarr-mount/journal").is_dir()
+    assert name.read_bytes() == new and name.stat().st_size == len(new)
+    assert other.read_bytes() == before
+    assert sorted(os.listdir(made.path / "a/c/0")) == [str(i) for i in range(6)]
+    # A listing is of the shard, which was written for it.
+    assert not os.listdir(store / ".zarr-mount/journal")
+    assert name.read_bytes() == new
+    expected = DATA.copy()
+    put(expected, INNER, (0, 1), part(DATA + 1000, INNER, (0, 1)) if view == "chunks" else part(DATA, INNER, (0, 0)))
+    np.testing.assert_array_equal(stored(store), expected)
+
+
+def test_all_views_see_it_at_once(tmp_path, mount):
+    store = make(tmp_path / "store", codecs=[BytesCodec(), GzipCodec(level=1)])
+    made = mount(store, "--rw", "--view", "keys,chunks,arrays")
+    new = part(DATA + 1000, INNER, (0, 1))
+    (made.path / "chunks/a/c/0/1").write_bytes(new.tobytes())
+    assert gzip.decompress((made.path / "keys/a/c/0/1").read_bytes()) == new.tobytes()
+    expected = DATA.copy()
+    put(expected, INNER, (0, 1), new)
+    np.testing.assert_array_equal(np.load(made.path / "arrays/a.npy"), expected)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_untouched_chunks_stay_the_same_files(view, tmp_path, mount):
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", view)
+    names = [made.path / f"a/c/{i}/{j}" for i in range(2) for j in range(2)]
+    written, untouched = names[0], names[1:]
+    look = lambda path: (lambda found: (found.st_ino, found.st_mtime_ns, found.st_size))(path.stat())
+    before = [look(path) for path in untouched]
+    bytes_before = [path.read_bytes() for path in untouched]
+    reads = lambda: json.loads((made.path / ".zarr-mount/stats.json").read_text())["requests"]["read"]
+    for round in range(3):
+        written.write_bytes(np.full(INNER, round, "<f8").tobytes())
+        own = look(written)
+        assert [look(path) for path in untouched] == before
+        sync(made)
+        assert look(written) == own and [look(path) for path in untouched] == before
+        count = reads()
+        assert [path.read_bytes() for path in untouched] == bytes_before
+        # The kernel has their pages still: only stats.json was read.
+        assert reads() - count <= 2
+    # A chunk that somebody else has written is another file.
+    array = zarr.open_array(str(store / "a"), mode="r+")
+    array[4:8, 0:3] = 5
+    until(lambda: look(names[2]) != before[1], "another file")
+    assert names[2].read_bytes() == np.full(INNER, 5.0).tobytes()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_chunks_are_erased(view, tmp_path, mount):
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", view, "--missing", "hide") if view == "chunks" else mount(store, "--rw", "--view", view)
+    expected = DATA.copy()
+    os.unlink(made.path / "a/c/0/1")
+    assert not (made.path / "a/c/0/1").exists()
+    with pytest.raises(FileNotFoundError):
+        os.unlink(made.path / "a/c/0/1")
+    sync(made)
+    put(expected, INNER, (0, 1), np.full(INNER, FILL))
+    np.testing.assert_array_equal(stored(store), expected)
+    for name in ("0/0", "1/0", "1/1"):
+        os.unlink(made.path / "a/c" / name)
+    until(lambda: not (store / "a/c/0/0").exists(), "the end of a shard without chunks")
+    expected[:8, :6] = FILL
+    np.testing.assert_array_equal(stored(store), expected)
+    # All chunks of a directory, of which the store's directory has others too.
+    shutil.rmtree(made.path / "a/c/2")
+    sync(made)
+    expected[8:12] = FILL
+    np.testing.assert_array_equal(stored(store), expected)
+    shutil.rmtree(made.path / "a")
+    assert not (store / "a").exists()
+
+
+def test_fill_values_are_not_stored(tmp_path, mount):
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", "chunks")
+    for i in range(2):
+        for j in range(2):
+            (made.path / f"a/c/{i}/{j}").write_bytes(np.full(INNER, FILL).tobytes())
+    until(lambda: not (store / "a/c/0/0").exists(), "the end of the shard")
+    assert (stored(store)[:8, :6] == FILL).all() and (made.path / "a/c/0/0").read_bytes() == np.full(INNER, FILL).tobytes()
+
+
+def test_an_outsider_is_merged_by_slots(tmp_path, mount):
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", "chunks")
+    (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
+    (made.path / "a/c/0/1").write_bytes(np.full(INNER, 8.0).tobytes())
+    # Somebody else writes another chunk of the shard, and one of those.
+    array = zarr.open_array(str(store / "a"), mode="r+")
+    array[4:8, 0:3] = 50
+    array[0:4, 3:6] = 60
+    sync(made)
+    expected = DATA.copy()
+    expected[:4, :3], expected[4:8, :3], expected[:4, 3:6] = 7, 50, 60
+    np.testing.assert_array_equal(stored(store), expected)
+    assert (made.path / "a/c/0/1").read_bytes() == np.full(INNER, 60.0).tobytes()
+    writes = json.loads((made.path / ".zarr-mount/stats.json").read_text())["writes"]
+    assert writes["lost"] == 1
+
+
+def test_who_syncs_is_told_of_a_loss(tmp_path, mount):
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", "chunks")
+    file = os.open(made.path / "a/c/0/0", os.O_WRONLY)
+    again = os.dup(file)
+    os.pwrite(file, np.full(INNER, 7.0).tobytes(), 0)
+    os.close(again)  # which stages it
+    zarr.open_array(str(store / "a"), mode="r+")[0:4, 0:3] = 60
+    with pytest.raises(OSError) as told:
+        os.fsync(file)
+    assert told.value.errno == errno.ESTALE
+    os.close(file)
+    assert (stored(store)[:4, :3] == 60).all()
+
+
+def test_a_reader_of_another_chunk_is_not_disturbed(tmp_path, mount):
+    """A handle that has read, of a shard of which somebody else changes another chunk, may write."""
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", "chunks")
+    with open(made.path / "a/c/0/0", "r+b") as file:
+        assert file.read(8) == DATA[:1, :1].tobytes()
+        zarr.open_array(str(store / "a"), mode="r+")[4:8, 0:3] = 50
+        file.seek(16)
+        file.write(np.float64(99).tobytes())
+    sync(made)
+    expected = DATA.copy()
+    expected[4:8, 0:3], expected[0, 2] = 50, 99
+    np.testing.assert_array_equal(stored(store), expected)
+
+
+@pytest.mark.parametrize("by", ["mount", "recover"])
+def test_a_killed_daemon_loses_nothing(by, tmp_path, mount):
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", "chunks")
+    (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
+    (made.path / "a/c/4/5").write_bytes(np.full(INNER, 8.0).tobytes())
+    (made.path / "a/c/0/0").write_bytes(np.full(INNER, 9.0).tobytes())
+    os.truncate(made.path / "a/c/1/1", N)
+    os.unlink(made.path / "a/c/1/1")
+    made.kill()
+    force_away(made.path)
+    expected = DATA.copy()
+    np.testing.assert_array_equal(stored(store), expected)
+    waiting = mount(store, "--view", "chunks")
+    assert (waiting.path / "a/c/0/0").read_bytes() == part(DATA, INNER, (0, 0)).tobytes()
+    waiting.unmount()
+    if by == "mount":
+        mount(store, "--rw", "--view", "chunks").unmount()
+    else:
+        for said in ("3 inner chunks", "nothing was left"):
+            done = subprocess.run([BINARY, "--recover", store], capture_output=True, text=True, check=True)
+            assert said in done.stdout, done
+    expected[:4, :3], expected[4:8, 3:6], expected[16:20, 15:18] = 9, FILL, 8
+    np.testing.assert_array_equal(stored(store), expected)
+    assert not (store / ".zarr-mount").exists()
+
+
+def test_a_shard_with_a_false_index_is_not_written_anew(tmp_path, mount):
+    store = make(tmp_path / "store")
+    shard = store / "a/c/0/0"
+    damaged = bytearray(shard.read_bytes())
+    damaged[-1] ^= 1
+    shard.write_bytes(damaged)
+    made = mount(store, "--rw", "--view", "chunks")
+    with pytest.raises(OSError) as told:
+        (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
+    assert told.value.errno == errno.EIO
+    assert shard.read_bytes() == damaged
+    # Its neighbours are written.
+    (made.path / "a/c/0/2").write_bytes(np.full(INNER, 7.0).tobytes())
+    sync(made)
+    assert zarr.open_array(str(store / "a"), mode="r")[0, 6] == 7 and shard.read_bytes() == damaged
+
+
+def test_unaligned_writers_together(tmp_path, mount):
+    """The loss of zarr-python's issue 3682: processes that write parts of one shard."""
+    store = make(tmp_path / "store", None)
+    made = mount(store, "--rw", "--view", "chunks")
+    program = """
+import sys, numpy as np
+path, number = sys.argv[1], int(sys.argv[2])
+for row in range(number, 8, 4):
+    for j in range(2):
+        with open(f"{path}/a/c/{row // 4}/{j}", "r+b") as file:
+            file.seek((row % 4) * 24); file.write(np.full(3, row * 10.0 + j).tobytes())
+"""
+    running = [subprocess.Popen([sys.executable, "-c", program, str(made.path), str(n)]) for n in range(4)]
+    assert all(process.wait() == 0 for process in running)
+    sync(made)
+    expected = np.full(SHAPE, FILL)
+    for row in range(8):
+        expected[row, :3], expected[row, 3:6] = row * 10, row * 10 + 1
+    np.testing.assert_array_equal(stored(store), expected)
