@@ -49,6 +49,8 @@ pub use dir::{
     NewAttributes, NewFile, NewTime, PartContent, RenameMode, Replaces, Sharing, StoredFile,
     Symlinks, copy_range,
 };
+#[cfg(test)]
+pub(crate) use dir::{power_loss, recorded};
 pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};

@@ -162,7 +162,7 @@ impl StoredChunk {
     ) -> Result<Option<SegmentItem>, Error> {
         // What is written through the mount has attributes of its own, which the store does not know.
         let asked = detail == Detail::Attributes;
-        let is_written = view.tree.writing(array.view).is_some() && array.unwritable.is_none();
+        let is_written = view.tree.writes_chunks(array);
         let chunk = |meta: &ObjectMeta, encoded_len| {
             let meta = view.tree.chunk_meta(array, &indices, meta).ok()?;
             let len = match array.form {

@@ -36,6 +36,10 @@ impl GridChunks {
         if self.array.decodes_to_measure() {
             return None;
         }
+        // Inner chunks that are written have attributes of their own, each chunk other ones.
+        if self.array.has_inner_chunks() && view.tree.writes_chunks(&self.array) {
+            return None;
+        }
         let stored = self.array.chunked.layout().stored_indices(indices);
         if let Some((known, attributes)) = &self.stored
             && *known == stored

@@ -98,6 +98,11 @@ impl Tree {
         self.writings.is_some()
     }
 
+    /// Whether the chunks of `array` are written through the mount.
+    pub(super) fn writes_chunks(&self, array: &ShownArray) -> bool {
+        self.writing(array.view).is_some() && array.unwritable.is_none()
+    }
+
     /// Has the store's object at `key`, if it is a shard of which something is staged, written.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 """Readers of other versions and other languages, each in a process of its own."""
 import json
+import os
 import re
 import select
 import subprocess
@@ -20,7 +21,8 @@ class Zarr2:
 
     def __init__(self):
         worker = mounting.CHECKOUT / "tests" / "mount" / "zarr2_worker.py"
-        self.process = subprocess.Popen([ZARR2, "-W", "ignore", worker], text=True,
+        env = os.environ | {"ZARR_V3_EXPERIMENTAL_API": "1", "ZARR_V3_SHARDING": "1"}
+        self.process = subprocess.Popen([ZARR2, "-W", "ignore", worker], text=True, env=env,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def __enter__(self):

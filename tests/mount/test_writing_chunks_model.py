@@ -1,12 +1,17 @@
-"""Random calls on decoded chunks, beside a model: what handles read at once, and what the store has at the end of each commit."""
+"""Random calls on decoded chunks, beside a model: what handles read at once, and what the store has at the end of each commit.
+
+Chunks are objects, or inner chunks of shards. These are in the store after a listing of their directory.
+"""
 import errno
 import os
 import random
+import time
 
 import numpy as np
 import pytest
 import zarr
 
+import mounting
 from mounting import until
 
 SEEDS = int(os.environ.get("ZARR_MOUNT_WRITING_SEEDS", "6"))
@@ -41,6 +46,8 @@ class Chunk:
 
 
 class Walk:
+    per_shard = 1  # chunks along an axis
+
     def __init__(self, seed, store, mount):
         self.chosen, self.store, self.mount = random.Random(seed), store, mount
         self.made = mount(store, "--rw", "--view", "chunks")
@@ -60,6 +67,9 @@ class Walk:
         chunk = self.chunks[key]
         assert self.path(key).read_bytes() == chunk.shown(), self.log[-8:]
         assert self.path(key).stat().st_size == len(chunk.shown()), self.log[-8:]
+
+    def settle(self):
+        """Has the store have all that was closed."""
 
     def handle(self, chunk):
         return self.chosen.choice(list(chunk.handles)) if chunk.handles else None
@@ -183,6 +193,7 @@ class Walk:
         """Somebody who writes the store while nobody has the chunk open."""
         if chunk.handles:
             return
+        self.settle()
         array = zarr.open_array(str(self.store / "a"), mode="r+")
         data = np.frombuffer(self.chosen.randbytes(N), "u1").reshape(CHUNK, CHUNK)
         i, j = key[0] * CHUNK, key[1] * CHUNK
@@ -190,16 +201,22 @@ class Walk:
         chunk.stored = data.tobytes()
 
     def of_store(self, key):
+        self.settle()
         i, j = key[0] * CHUNK, key[1] * CHUNK
         return zarr.open_array(str(self.store / "a"), mode="r")[i:i + CHUNK, j:j + CHUNK].tobytes()
 
     def compare_store(self):
+        self.settle()
         found = zarr.open_array(str(self.store / "a"), mode="r")[...]
         for (i, j), chunk in self.chunks.items():
             part = found[i * CHUNK:(i + 1) * CHUNK, j * CHUNK:(j + 1) * CHUNK]
             want = bytes([FILL]) * N if chunk.stored is None else chunk.stored
             assert part.tobytes() == want, (self.log[-20:], (i, j))
-            assert (self.store / f"a/c/{i}/{j}").exists() == (chunk.stored is not None), (i, j)
+        is_stored = {(i // self.per_shard, j // self.per_shard): False for i, j in self.chunks}
+        for (i, j), chunk in self.chunks.items():
+            is_stored[i // self.per_shard, j // self.per_shard] |= chunk.stored is not None
+        for (i, j), expected in is_stored.items():
+            assert (self.store / f"a/c/{i}/{j}").exists() == expected, (self.log[-20:], (i, j))
 
     def end(self):
         for key, chunk in self.chunks.items():
@@ -207,17 +224,67 @@ class Walk:
                 self.close(key, chunk)
         self.compare_store()
         self.made.unmount()
+        self.made = None
         self.compare_store()
         assert not list(self.store.rglob("*.partial")) and not (self.store / ".zarr-mount").exists()
 
 
+class ShardedWalk(Walk):
+    """The chunks are inner chunks of shards of 2 x 2, of which those at the edge lie partly outside the array."""
+
+    per_shard = 2
+
+    def settle(self):
+        if self.made is not None:
+            for i in range(SIDE):
+                os.listdir(self.made.path / f"a/c/{i}")
+
+    def step(self):
+        super().step()
+        if self.chosen.random() < 0.02 and not any(chunk.handles for chunk in self.chunks.values()):
+            self.kill()
+
+    def kill(self):
+        """The daemon is killed. What it has staged is in the journal, for the next one."""
+        self.log.append(("kill",))
+        self.made.kill()
+        mounting.force_away(self.made.path)
+        self.made = self.mount(self.store, "--rw", "--view", "chunks")
+
+    def outsider(self, key, chunk):
+        """Somebody who writes the shard, of which another chunk may be staged."""
+        if chunk.handles:
+            return
+        self.settle()
+        others = [other for other in self.chunks if other != key and self.in_one_shard(other, key) and not self.chunks[other].handles]
+        if not others:
+            return super().outsider(key, chunk)
+        other = self.chosen.choice(others)
+        begun = time.monotonic()
+        self.whole(other, self.chunks[other])
+        # Not by the base class, which would have all be packed before.
+        data = self.chosen.randbytes(N)
+        i, j = key[0] * CHUNK, key[1] * CHUNK
+        array = zarr.open_array(str(self.store / "a"), mode="r+")
+        array[i:i + CHUNK, j:j + CHUNK] = np.frombuffer(data, "u1").reshape(CHUNK, CHUNK)
+        chunk.stored = data
+        if time.monotonic() - begun > 0.8:
+            # The pack may have come between what the outsider has read and what they have written.
+            self.whole(other, self.chunks[other])
+
+    def in_one_shard(self, one, other):
+        return all(a // self.per_shard == b // self.per_shard for a, b in zip(one, other))
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_random_calls(seed, tmp_path, mount):
+@pytest.mark.parametrize("kind", [Walk, ShardedWalk])
+def test_random_calls(kind, seed, tmp_path, mount):
     store = tmp_path / "store"
     group = zarr.create_group(str(store))
     compressors = [None, zarr.codecs.BloscCodec(), zarr.codecs.ZstdCodec(checksum=True), [zarr.codecs.GzipCodec(level=1), zarr.codecs.Crc32cCodec()]][seed % 4]
-    group.create_array("a", shape=(SIDE * CHUNK, SIDE * CHUNK), chunks=(CHUNK, CHUNK), dtype="u1", fill_value=FILL, compressors=compressors)
-    walk = Walk(seed, store, mount)
+    shards = None if kind.per_shard == 1 else (kind.per_shard * CHUNK,) * 2
+    group.create_array("a", shape=(SIDE * CHUNK, SIDE * CHUNK), chunks=(CHUNK, CHUNK), shards=shards, dtype="u1", fill_value=FILL, compressors=compressors)
+    walk = kind(seed, store, mount)
     for n in range(STEPS):
         walk.step()
         if n % 25 == 24:

@@ -13,6 +13,9 @@ import tensorstore
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, TransposeCodec, ZstdCodec
 
+import corpus
+import readers
+from canonical import canonical, digest
 from mounting import BINARY, force_away, until
 
 SHAPE, SHARD, INNER = (19, 17), (8, 6), (4, 3)
@@ -270,6 +273,36 @@ def test_a_reader_of_another_chunk_is_not_disturbed(tmp_path, mount):
     np.testing.assert_array_equal(stored(store), expected)
 
 
+def test_a_chunk_that_is_open_stays_the_same_file_when_somebody_changes_another_one(tmp_path, mount):
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", "chunks", "--ttl", "0")
+    name = made.path / "a/c/0/0"
+    expected = DATA.copy()
+    with open(name, "r+b", buffering=0) as file:
+        inode = name.stat().st_ino
+        zarr.open_array(str(store / "a"), mode="r+")[4:8, 0:3] = 50
+        expected[4:8, 0:3] = 50
+        assert name.stat().st_ino == inode
+        file.write(np.float64(7).tobytes())
+        expected[0, 0] = 7
+        # Whoever opens it by its name sees what the handle has written.
+        assert name.read_bytes() == part(expected, INNER, (0, 0)).tobytes()
+    sync(made)
+    np.testing.assert_array_equal(stored(store), expected)
+
+
+@pytest.mark.parametrize("durability", ["never", "close"])
+def test_what_is_closed_is_in_the_journal_or_in_the_shard(durability, tmp_path, mount):
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", "chunks", "--durability", durability)
+    expected = DATA.copy()
+    for i in range(3):
+        (made.path / f"a/c/0/{i}").write_bytes(np.full(INNER, i + 7.0).tobytes())
+        expected[0:4, 3 * i:3 * i + 3] = i + 7
+    made.unmount()
+    np.testing.assert_array_equal(stored(store), expected)
+
+
 @pytest.mark.parametrize("by", ["mount", "recover"])
 def test_a_killed_daemon_loses_nothing(by, tmp_path, mount):
     store = make(tmp_path / "store")
@@ -333,3 +366,63 @@ for row in range(number, 8, 4):
     for row in range(8):
         expected[row, :3], expected[row, 3:6] = row * 10, row * 10 + 1
     np.testing.assert_array_equal(stored(store), expected)
+
+
+@pytest.mark.parametrize("target", [None, "v3"])
+@pytest.mark.parametrize("name", ["zp2_draft_v3_sharded.zarr", "draft22_sharded.zarr", "zp3_shards.zarr"])
+def test_shards_of_real_writers(name, target, tmp_path, mount):
+    """Each inner chunk of theirs is written through the mount: by both ways of sharding, in the stored version and another one."""
+    store = tmp_path / "store"
+    shutil.copytree(corpus.stores()[name].path, store)
+    options = ["--as", target] if target else []
+    made = mount(store, "--rw", "--view", "chunks", *options)
+    written, shards = {}, {}
+    for folder, _, names in os.walk(made.path):
+        for entry in sorted(names):
+            path = os.path.join(folder, entry)
+            if not entry.lstrip("c").isdigit() or not os.stat(path).st_mode & 0o200 or "/." in path:
+                continue
+            with open(path, "r+b") as file:
+                old = file.read()
+                # Bytes of another order are numbers too, but for booleans.
+                new = old[::-1] if set(old) - {0, 1} else old
+                file.seek(0)
+                file.write(new)
+            written[os.path.relpath(path, made.path)] = new
+    assert len(written) > 10
+    for relative, new in written.items():
+        assert (made.path / relative).read_bytes() == new, relative
+    made.unmount()
+    assert not (store / ".zarr-mount").exists()
+    made = mount(store, "--view", "chunks", *options)
+    for relative, new in written.items():
+        assert (made.path / relative).read_bytes() == new, relative
+
+
+def test_zarr_python_2_reads_what_was_written_to_the_shards_of_a_draft(tmp_path, mount):
+    store = tmp_path / "store"
+    shutil.copytree(corpus.stores()["zp2_draft_v3_sharded.zarr"].path, store)
+    made = mount(store, "--rw", "--view", "chunks,arrays", "--as", "v3")
+    expected = {}
+    for path in (made.path / "chunks/sh").iterdir():
+        if not (path / "c").is_dir():
+            continue
+        name = f"sh/{path.name}"
+        values = np.load(made.path / f"arrays/{name}.npy")
+        document = json.loads((path / "zarr.json").read_text())
+        shape = document["chunk_grid"]["configuration"]["chunk_shape"]
+        codecs = document["codecs"]
+        if codecs[0]["name"] == "sharding_indexed":
+            shape = codecs[0]["configuration"]["chunk_shape"]
+        first = (path / "c").joinpath(*["0"] * len(shape))
+        chunk = np.arange(np.prod(shape)).astype(values.dtype).reshape(shape)
+        first.write_bytes(chunk.tobytes())
+        here = tuple(slice(0, n) for n in shape)
+        values[here] = chunk[tuple(slice(0, n) for n in values[here].shape)]
+        expected[name] = values
+    made.unmount()
+    assert len(expected) >= 3
+    with readers.Zarr2() as zarr2:
+        for name, values in expected.items():
+            found = zarr2.open(store, name, boxes=[None], dtype=values.dtype.str, zarr_version=3)
+            assert found["sha256"] == [digest(canonical(values, values.dtype.str))], name

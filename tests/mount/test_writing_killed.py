@@ -99,6 +99,74 @@ def test_every_chunk_is_wholly_old_or_wholly_new(view, tmp_path, mount, figure):
     figure(f"{view}: {ROUNDS} daemons killed while 3 threads wrote {written} chunks; {left} temporary files were left")
 
 
+def write_inner_for_ever(path, seed, closed, trying):
+    """Replaces a third of the inner chunks, until the mount is gone. Notes what was closed, and what is being written."""
+    chosen = random.Random(seed)
+    for n in range(1, 1 << 20):
+        i, number = chosen.randrange(seed - 1, SIDE * SIDE, 3), 0 if n % 7 == 0 else seed * 1_000_000 + n
+        name, data = path / f"a/c/{i // SIDE}/{i % SIDE}", stamped(number)
+        trying[:] = [(i, number)]
+        try:
+            if number == 0:
+                os.unlink(name)
+            elif n % 4 == 0:
+                with open(name, "r+b", buffering=0) as file:
+                    file.write(data)
+                    os.fsync(file)
+            else:
+                name.write_bytes(data)
+        except OSError:
+            return
+        closed[i] = number
+
+
+@pytest.mark.parametrize("durability", ["atomic", "close"])
+def test_every_inner_chunk_that_was_closed_is_there(durability, tmp_path, mount, figure):
+    """What is in a journal when the daemon is killed is packed by `--recover`, or the next mount; twice is once."""
+    store = tmp_path / "store"
+    shards = (4 * CHUNK[0], 4 * CHUNK[1])
+    array = zarr.create_array(str(store), name="a", shape=(SIDE * CHUNK[0], SIDE * CHUNK[1]), chunks=CHUNK, shards=shards, dtype="<f4", fill_value=0)
+    array[:shards[0]] = 1
+    chosen, written, left = random.Random(11), 0, 0
+    known = [1] * (4 * SIDE) + [0] * (4 * SIDE)
+    for round in range(ROUNDS):
+        made = mount(store, "--rw", "--view", "chunks", "--durability", durability)
+        closed, trying = {}, [[], [], []]
+        threads = [threading.Thread(target=write_inner_for_ever, args=(made.path, seed + 1, closed, trying[seed])) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        # Some of them end after the shards were packed for the first time.
+        time.sleep(chosen.random() * (0.4 if round % 4 else 1.6))
+        os.kill(made.pid, signal.SIGKILL)
+        for thread in threads:
+            thread.join()
+        until(lambda: not made.alive(), "the end of the daemon")
+        mounting.force_away(made.path)
+        journals = store / ".zarr-mount/journal"
+        left += len(os.listdir(journals)) if journals.exists() else 0
+        # Another one is killed while it recovers what the first one has left.
+        with subprocess.Popen([BINARY, "--recover", store], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recovery:
+            time.sleep(chosen.random() * 0.03)
+            recovery.kill()
+        ok(BINARY, "--recover", store)
+        before = writing_samples.tree(store)
+        assert "nothing was left" in ok(BINARY, "--recover", store) and writing_samples.tree(store) == before
+        assert not (store / ".zarr-mount").exists()
+        found = zarr.open_array(str(store / "a"), mode="r")[...]
+        again = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{store}/a/"}}).result()[...].read().result()
+        assert (found == again).all()
+        for i in range(SIDE * SIDE):
+            row, column = i // SIDE * CHUNK[0], i % SIDE * CHUNK[1]
+            chunk = found[row:row + CHUNK[0], column:column + CHUNK[1]]
+            assert (chunk == chunk[0, 0]).all(), f"chunk {i} has {np.unique(chunk)}"
+            allowed = [closed.get(i, known[i]), *(number for last in trying for tried, number in last if tried == i)]
+            assert chunk[0, 0] in allowed, (i, chunk[0, 0], allowed)
+            known[i] = chunk[0, 0]
+        written += sum(number % 1_000_000 for last in trying for _, number in last)
+    assert left > ROUNDS // 4
+    figure(f"{durability}: {ROUNDS} daemons killed while 3 threads wrote {written} inner chunks, and {ROUNDS} recoveries; {left} journals were left")
+
+
 def test_recovery_says_what_it_did(tmp_path, mount):
     store = writing_samples.write(tmp_path / "store")
     own = store / ".zarr-mount"

@@ -1,15 +1,20 @@
 """Runs in .venv-zarr2: opens nodes with zarr-python 2. A line of JSON asks (see `readers.Zarr2`), a line answers."""
 import json
 import sys
+import types
 
 import zarr
 
 from canonical import canonical, digest
 
 
-def answer(root, path, consolidated=False, boxes=(), dtype=None):
+# To read a sharded array of a draft, zarr-python imports a class of its own tests, and with it pytest.
+sys.modules["zarr.tests.test_storage_v3"] = types.SimpleNamespace(DummyStorageTransfomer=types.SimpleNamespace(extension_uri=None))
+
+
+def answer(root, path, consolidated=False, boxes=(), dtype=None, zarr_version=None):
     """Attributes of the node at `path`; of an array also its shape and the hash of the values of each box."""
-    node = zarr.open_consolidated(root, mode="r")[path] if consolidated else zarr.open(root, mode="r", path=path)
+    node = zarr.open_consolidated(root, mode="r")[path] if consolidated else zarr.open(root, mode="r", path=path, zarr_version=zarr_version)
     found = {"attributes": node.attrs.asdict()}
     if isinstance(node, zarr.Array):
         found["shape"] = node.shape

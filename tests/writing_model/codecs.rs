@@ -19,6 +19,8 @@ pub(crate) enum ChunkCodec {
     Zstd,
     Blosc,
     GzipCrc,
+    /// All encoded chunks have the same length, and the same CRC-32C, because they end with their own.
+    Crc,
 }
 
 impl ChunkCodec {
@@ -26,6 +28,7 @@ impl ChunkCodec {
     fn members(self) -> &'static str {
         match self {
             ChunkCodec::Plain => "",
+            ChunkCodec::Crc => r#",{"name":"crc32c"}"#,
             ChunkCodec::Zstd => r#",{"name":"zstd","configuration":{"level":1,"checksum":true}}"#,
             ChunkCodec::Blosc => {
                 r#",{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"noshuffle","typesize":1,"blocksize":0}}"#
@@ -73,10 +76,9 @@ impl ChunkCodec {
             ChunkCodec::GzipCrc => {
                 let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
                 gzip.write_all(decoded).unwrap();
-                let mut encoded = gzip.finish().unwrap();
-                encoded.extend(crc32c::crc32c(&encoded).to_le_bytes());
-                encoded
+                with_checksum(gzip.finish().unwrap())
             }
+            ChunkCodec::Crc => with_checksum(decoded.to_vec()),
         }
     }
 
@@ -92,12 +94,28 @@ impl ChunkCodec {
             }
             ChunkCodec::Blosc => None,
             ChunkCodec::GzipCrc => {
-                let (gzip, checksum) = encoded.split_at(encoded.len() - 4);
-                assert_eq!(crc32c::crc32c(gzip).to_le_bytes(), checksum, "the checksum");
                 let mut decoded = Vec::new();
-                GzDecoder::new(gzip).read_to_end(&mut decoded).unwrap();
+                GzDecoder::new(without_checksum(encoded))
+                    .read_to_end(&mut decoded)
+                    .unwrap();
                 Some(decoded)
             }
+            ChunkCodec::Crc => Some(without_checksum(encoded).to_vec()),
         }
     }
+}
+
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+    bytes
+}
+
+fn without_checksum(encoded: &[u8]) -> &[u8] {
+    let (bytes, checksum) = encoded.split_at(encoded.len() - 4);
+    assert_eq!(
+        crc32c::crc32c(bytes).to_le_bytes(),
+        checksum,
+        "the checksum"
+    );
+    bytes
 }

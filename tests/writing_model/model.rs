@@ -179,7 +179,7 @@ impl Model {
         if file.manner == Manner::InPlace {
             return now.map(|base| base.object) == file.base.map(|base| base.object);
         }
-        now == file.base && (now.is_some() || file.manner == Manner::Chunk)
+        self.has_same_base(name, file.base) && (now.is_some() || file.manner == Manner::Chunk)
     }
 
     fn new_object(&mut self, bytes: Vec<u8>) -> usize {

@@ -168,6 +168,7 @@ pub(crate) fn script(longest: usize) -> impl Strategy<Value = (ChunkCodec, Vec<O
         Just(ChunkCodec::Plain),
         Just(ChunkCodec::Zstd),
         Just(ChunkCodec::GzipCrc),
+        Just(ChunkCodec::Crc),
         Just(ChunkCodec::Blosc),
     ];
     (codec, prop::collection::vec(operation(), 1..longest))

@@ -43,6 +43,8 @@ pub use writer::{
     Commit, DirWriter, Draft, Durability, Journal, JournalRecord, LeftJournal, NewAttributes,
     NewFile, NewTime, PartContent, RenameMode, Replaces, StoredFile, copy_range,
 };
+#[cfg(test)]
+pub(crate) use writer::{power_loss, recorded};
 
 /// A directory as a store.
 #[derive(Debug)]

@@ -308,17 +308,38 @@ impl InnerChunk {
                 if found.meta.version == version {
                     return Ok(true);
                 }
-                // Somebody else has written the shard, but perhaps not this chunk.
-                let Some(stored) = stored else {
-                    return Ok(false);
-                };
-                match self.read_old(stored) {
-                    Ok(Some(old)) => Ok(old == bytes_of(&found.encoded)?),
-                    // The old shard was written to, so that nobody knows what it had.
-                    Ok(None) | Err(Error::Store(_) | Error::Chunk { .. }) => Ok(false),
-                    Err(error) => Err(error),
-                }
+                stored.map_or(Ok(false), |stored| self.has_same_bytes(found, stored))
             }
+        }
+    }
+
+    /// Whether `found` has the bytes of the version that was opened as `stored`: somebody else has written
+    /// the shard, but perhaps not this chunk.
+    fn has_same_bytes(&self, found: &PresentChunk, stored: &StoredFile) -> Result<bool, Error> {
+        match self.read_old(stored) {
+            Ok(Some(old)) => Ok(old == bytes_of(&found.encoded)?),
+            // The old shard was written to, so that nobody knows what it had.
+            Ok(None) | Err(Error::Store(_) | Error::Chunk { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The chunk as it is now, open for reading, if this is `version` and has the bytes of the version
+    /// that was opened as `stored`.
+    ///
+    /// # Errors
+    /// As [`InnerChunk::find`].
+    pub(in crate::view) fn same_in(
+        &self,
+        version: Version,
+        stored: &StoredFile,
+    ) -> Result<Option<StoredFile>, Error> {
+        let found = self.find()?.filter(|found| found.meta.version == version);
+        match found {
+            Some(found) if self.has_same_bytes(&found, stored)? => {
+                Ok(Some(self.stored_file(&found)?))
+            }
+            _ => Ok(None),
         }
     }
 
@@ -387,6 +408,7 @@ impl InnerChunk {
     /// when the shard cannot be packed.
     pub(in crate::view) fn sync(&self, stored: Option<&StoredFile>) -> Result<(), Error> {
         self.staging.settle(&self.key)?;
+        self.staging.writer.sync_removed_journals()?;
         if let Some(stored) = stored
             && stored.meta.version.tag == self.staging.tag
             && self.staging.is_lost(stored.meta.version.inode)

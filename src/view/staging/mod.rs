@@ -22,6 +22,9 @@ mod inner;
 mod pack;
 mod packed;
 mod packer;
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod power_loss;
 mod recovery;
 mod shard;
 

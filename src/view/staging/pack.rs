@@ -12,7 +12,9 @@ use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::Node;
 use crate::load::{NewInnerChunk, to_usize};
-use crate::store::{Commit, Object, ObjectMeta, PartContent, Replaces, StoreError, StoredFile};
+use crate::store::{
+    Commit, Durability, Object, ObjectMeta, PartContent, Replaces, StoreError, StoredFile,
+};
 
 /// How often a pack is tried again when somebody else writes the shard meanwhile.
 const ATTEMPTS: usize = 8;
@@ -45,6 +47,8 @@ impl Staging {
             );
             let mut state = shard.lock();
             state.failed = Some(Instant::now());
+        } else if self.writer.durability() == Durability::Close {
+            self.writer.sync_removed_journals()?;
         }
         packed
     }

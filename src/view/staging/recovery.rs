@@ -67,6 +67,7 @@ impl Staging {
                 }
             }
         }
+        self.writer.sync_removed_journals()?;
         Ok(found)
     }
 

@@ -123,7 +123,7 @@ impl KeyFile {
         key: &Key,
         now: Option<ObjectMeta>,
     ) -> Result<ShownFile, Error> {
-        let state = self.lock();
+        let mut state = self.lock();
         if let Some(draft) = state.draft.as_ref().filter(|_| state.key.is_some()) {
             return Ok(ShownFile {
                 meta: Some(writing.writer.meta_of(key, draft.file())?),
@@ -138,6 +138,7 @@ impl KeyFile {
         } else {
             now
         };
+        state.follow(now.as_ref())?;
         Ok(ShownFile {
             meta: now,
             fingerprint: state.is_current(now.as_ref()).then_some(self.fingerprint),
@@ -162,6 +163,7 @@ impl KeyFile {
             return Ok(Some(!state.has_wrong_pages));
         }
         let now = state.now(writing, key)?;
+        state.follow(now.as_ref())?;
         if !state.is_current(now.as_ref()) {
             return Ok(None);
         }

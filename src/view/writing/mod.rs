@@ -335,7 +335,8 @@ impl Writing {
         let _names = self.read_names();
         let synced = self.sync_files(|key| is_below(key, prefix));
         let synced = synced.and(self.staging.settle_below(prefix));
-        synced.and(Ok(self.writer.sync_names(prefix)?))
+        let removed = self.writer.sync_removed_journals();
+        synced.and(Ok(removed.and(self.writer.sync_names(prefix))?))
     }
 
     /// Commits all files and ends all writing. Returns how many were lost, and how many were in the

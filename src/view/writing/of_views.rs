@@ -99,7 +99,9 @@ impl Writings {
     pub(in crate::view) fn sync_all(&self) -> Result<(), Error> {
         let synced = self.all().map(|writing| writing.sync_all());
         let synced: Result<(), Error> = synced.into_iter().collect();
-        synced.and(self.staging.settle_below(&Prefix::root()))
+        let settled = self.staging.settle_below(&Prefix::root());
+        synced.and(settled)?;
+        Ok(self.writer.sync_removed_journals()?)
     }
 
     /// Notes in the other views than `view` that a directory was renamed through it.

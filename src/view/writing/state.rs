@@ -132,6 +132,25 @@ impl FileState {
             }
     }
 
+    /// Takes `now` for the object of this file, where that is an inner chunk of a shard in which somebody
+    /// else has changed other chunks only.
+    pub(super) fn follow(&mut self, now: Option<&ObjectMeta>) -> Result<(), Error> {
+        if self.key.is_none() || self.is_current(now) {
+            return Ok(());
+        }
+        let inner = self.form.as_ref().and_then(|form| form.inner());
+        let (Some(inner), Some(stored), Some(now)) = (inner, &self.stored, now) else {
+            return Ok(());
+        };
+        if let Some(new) = inner.same_in(now.version, stored)? {
+            self.stored = Some(new);
+            self.clean = None;
+            // The fingerprint of the new version is another one.
+            self.is_own = true;
+        }
+        Ok(())
+    }
+
     /// The attributes of what the store has at `key` now.
     pub(super) fn now(&self, writing: &Writing, key: &Key) -> Result<Option<ObjectMeta>, Error> {
         writing.now(key, self.form.as_deref())

@@ -1,10 +1,18 @@
-//! The system calls that change names, or make what was written survive a loss of power. They are
-//! those of `rustix`; tests record them, to find out what each loss of power would leave.
+//! The system calls that change names, write journals, or make what was written survive a loss of
+//! power. They are those of `rustix`; tests record them, to find out what each loss of power would leave.
 
 #[cfg(test)]
-pub(super) mod recorded;
+pub(crate) mod recorded;
 
 #[cfg(test)]
-pub(super) use recorded::{fdatasync, fsync, linkat, mkdirat, openat, renameat_with, unlinkat};
+pub(super) use recorded::{
+    fdatasync, fsync, linkat, mkdirat, openat, renameat_with, unlinkat, write_all_at,
+};
 #[cfg(not(test))]
 pub(super) use rustix::fs::{fdatasync, fsync, linkat, mkdirat, openat, renameat_with, unlinkat};
+
+/// Writes all of `bytes` to `file`, from this byte on.
+#[cfg(not(test))]
+pub(super) fn write_all_at(file: &std::fs::File, bytes: &[u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}

@@ -5,27 +5,30 @@
 //!
 //! ```text
 //! MAGIC | lengths and checksum of the head | key | document | record | record | …
-//! record:  slot | length | length and checksum of what it takes the place of | checksums | bytes
+//! record:  slot | length and hash | those of what it takes the place of | checksum | bytes
 //! ```
 //!
-//! All numbers are little-endian; checksums are CRC-32C. A record that does not match its checksums was
+//! All numbers are little-endian; checksums are CRC-32C. Bytes of parts are known by their XXH3, of 128
+//! bits: CRC-32C is the same for all chunks of one length that end with their own, as many do. A record
+//! that does not match its checksum, or whose bytes do not match their hash, was
 //! not finished, and ends the journal.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
+use twox_hash::XxHash3_128;
 
-use super::calls::{fdatasync, fsync, mkdirat, openat, unlinkat};
+use super::calls::{fdatasync, fsync, mkdirat, openat, unlinkat, write_all_at};
 use super::temporary::{open_directory, own_failed};
-use super::{DirWriter, Root};
-use crate::store::{Key, Object, ObjectMeta, StoreError};
+use super::{DirWriter, OWN_DIRECTORY, Root};
+use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError};
 
 /// The directory of journals, in that of this program.
 pub(super) const DIRECTORY: &[u8] = b"journal";
@@ -39,7 +42,7 @@ const MAGIC: [u8; 8] = *b"zmjourn1";
 const HEAD_BYTES: usize = 20;
 
 /// Bytes of a record before those of the part.
-const RECORD_BYTES: usize = 40;
+const RECORD_BYTES: usize = 64;
 
 /// In the place of a length: nothing is there.
 const NOTHING: u64 = u64::MAX;
@@ -58,12 +61,12 @@ const MOST_KEY_BYTES: u32 = 1 << 16;
 pub enum PartContent {
     /// No bytes: there is no such part.
     Nothing,
-    /// Bytes of this length and CRC-32C.
+    /// Bytes of this length and hash.
     Bytes {
         /// Their number.
         len: u64,
-        /// Their CRC-32C.
-        checksum: u32,
+        /// Their XXH3 of 128 bits.
+        hash: u128,
     },
     /// Something that could not be read.
     Unknown,
@@ -74,23 +77,23 @@ impl PartContent {
     pub fn of(bytes: &[u8]) -> PartContent {
         PartContent::Bytes {
             len: bytes.len() as u64,
-            checksum: crc32c::crc32c(bytes),
+            hash: XxHash3_128::oneshot(bytes),
         }
     }
 
-    fn words(self) -> (u64, u32) {
+    fn words(self) -> (u64, u128) {
         match self {
             PartContent::Nothing => (NOTHING, 0),
-            PartContent::Bytes { len, checksum } => (len, checksum),
+            PartContent::Bytes { len, hash } => (len, hash),
             PartContent::Unknown => (UNKNOWN, 0),
         }
     }
 
-    fn of_words(len: u64, checksum: u32) -> PartContent {
+    fn of_words(len: u64, hash: u128) -> PartContent {
         match len {
             NOTHING => PartContent::Nothing,
             UNKNOWN => PartContent::Unknown,
-            len => PartContent::Bytes { len, checksum },
+            len => PartContent::Bytes { len, hash },
         }
     }
 }
@@ -108,10 +111,27 @@ pub struct JournalRecord {
     pub offset: u64,
 }
 
+/// The directory of journals.
+#[derive(Debug)]
+pub(super) struct JournalDirectory {
+    fd: OwnedFd,
+    /// Whether journals were removed that a loss of power could bring back.
+    has_removed: AtomicBool,
+}
+
+impl JournalDirectory {
+    fn new(fd: OwnedFd) -> Arc<JournalDirectory> {
+        Arc::new(JournalDirectory {
+            fd,
+            has_removed: AtomicBool::new(false),
+        })
+    }
+}
+
 /// A journal that is written. Dropping it leaves the file.
 #[derive(Debug)]
 pub struct Journal {
-    directory: Arc<OwnedFd>,
+    directory: Arc<JournalDirectory>,
     name: Vec<u8>,
     file: Arc<File>,
     /// Where the next record begins.
@@ -141,7 +161,7 @@ impl DirWriter {
         let name = self.journal_name();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = flags | OFlags::CLOEXEC;
-        let made = openat(&directory, &name, flags, Mode::RUSR | Mode::WUSR);
+        let made = openat(&directory.fd, &name, flags, Mode::RUSR | Mode::WUSR);
         let mut journal = Journal {
             directory,
             name,
@@ -168,10 +188,10 @@ impl DirWriter {
     }
 
     /// The directory of journals, which is made when it is missing.
-    fn journal_directory(&self) -> Result<Arc<OwnedFd>, StoreError> {
+    fn journal_directory(&self) -> Result<Arc<JournalDirectory>, StoreError> {
         let mut held = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(directory) = &*held
-            && fstat(directory).is_ok_and(|stat| stat.st_nlink > 0)
+            && fstat(&directory.fd).is_ok_and(|stat| stat.st_nlink > 0)
         {
             return Ok(Arc::clone(directory));
         }
@@ -181,7 +201,7 @@ impl DirWriter {
             Err(errno) => return Err(own_failed(errno)),
         }
         let opened = open_journals(&own)?.ok_or_else(|| own_failed(Errno::NOENT))?;
-        Ok(Arc::clone(held.insert(Arc::new(opened))))
+        Ok(Arc::clone(held.insert(JournalDirectory::new(opened))))
     }
 
     /// Makes the names of journals survive a loss of power.
@@ -189,10 +209,29 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn sync_journals(&self) -> Result<(), StoreError> {
-        fsync(&self.journal_directory()?).map_err(own_failed)?;
-        let own = self.temporaries.directory(self.root()?)?;
-        fsync(&own).map_err(own_failed)?;
-        fsync(self.root()?).map_err(own_failed)
+        fsync(&self.journal_directory()?.fd).map_err(own_failed)?;
+        self.sync_names(&Prefix::parse(OWN_DIRECTORY)?)
+    }
+
+    /// Makes the end of journals survive a loss of power. One that came back later would have what was
+    /// overwritten since.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn sync_removed_journals(&self) -> Result<(), StoreError> {
+        let held = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(directory) = held.clone() else {
+            return Ok(());
+        };
+        drop(held);
+        if !directory.has_removed.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let synced = fsync(&directory.fd).map_err(own_failed);
+        if synced.is_err() {
+            directory.has_removed.store(true, Ordering::Release);
+        }
+        synced
     }
 
     /// The journals that earlier daemons have left, in the order in which they were begun. What is no
@@ -201,7 +240,14 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError`].
     pub fn left_journals(&self) -> Result<Vec<LeftJournal>, StoreError> {
-        left_in(self.root()?, OFlags::RDWR)
+        let Some(opened) = journals_in(self.root()?)? else {
+            return Ok(Vec::new());
+        };
+        let directory = JournalDirectory::new(opened);
+        let mut held = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
+        let directory = Arc::clone(held.get_or_insert(directory));
+        drop(held);
+        left_in(&directory, OFlags::RDWR)
     }
 
     /// Removes the directory of journals, if it is empty.
@@ -215,7 +261,10 @@ impl DirWriter {
 
 /// How many parts of objects are in journals that earlier daemons have left in the store at `root`.
 pub(in crate::store::dir) fn count_left(root: &Root) -> Result<usize, StoreError> {
-    let left = left_in(root, OFlags::RDONLY)?;
+    let Some(opened) = journals_in(root)? else {
+        return Ok(0);
+    };
+    let left = left_in(&JournalDirectory::new(opened), OFlags::RDONLY)?;
     let parts = left.iter().flat_map(|journal| {
         let records = journal.records.iter();
         records.map(|record| (&journal.key, record.slot))
@@ -223,16 +272,16 @@ pub(in crate::store::dir) fn count_left(root: &Root) -> Result<usize, StoreError
     Ok(parts.collect::<BTreeSet<_>>().len())
 }
 
-fn left_in(root: &Root, access: OFlags) -> Result<Vec<LeftJournal>, StoreError> {
+fn left_in(
+    directory: &Arc<JournalDirectory>,
+    access: OFlags,
+) -> Result<Vec<LeftJournal>, StoreError> {
     let mut found = Vec::new();
-    let Some(directory) = journals_in(root)? else {
-        return Ok(found);
-    };
-    let directory = Arc::new(directory);
-    for name in names_in(&directory)? {
+    for name in names_in(&directory.fd)? {
         let shown = String::from_utf8_lossy(&name).into_owned();
-        match LeftJournal::read(&directory, name, access) {
-            Ok(journal) => found.push(journal),
+        match LeftJournal::read(directory, name, access) {
+            Ok(Some(journal)) => found.push(journal),
+            Ok(None) => {}
             Err(error) => log::error!("the journal {shown} is not used: {error}"),
         }
     }
@@ -290,7 +339,7 @@ impl Journal {
 
     /// Writes `bytes` where the journal ends. What was begun there is overwritten the next time.
     fn write(&self, bytes: &[u8]) -> Result<(), StoreError> {
-        let written = self.file.write_all_at(bytes, self.len);
+        let written = write_all_at(&self.file, bytes, self.len);
         written.map_err(|error| StoreError::io("the journal", &error))
     }
 
@@ -305,14 +354,12 @@ impl Journal {
         before: PartContent,
     ) -> Result<JournalRecord, StoreError> {
         let new = bytes.map_or(PartContent::Nothing, PartContent::of);
-        let (len, checksum) = new.words();
-        let (len_before, checksum_before) = before.words();
         let mut record = Vec::with_capacity(RECORD_BYTES);
         record.extend(slot.to_le_bytes());
-        record.extend(len.to_le_bytes());
-        record.extend(len_before.to_le_bytes());
-        record.extend(checksum_before.to_le_bytes());
-        record.extend(checksum.to_le_bytes());
+        for (len, hash) in [new.words(), before.words()] {
+            record.extend(len.to_le_bytes());
+            record.extend(hash.to_le_bytes());
+        }
         // It differs from that of a record with the same content elsewhere, which bytes of a part could
         // pretend to be.
         record.extend([0; 4]);
@@ -321,11 +368,11 @@ impl Journal {
         let offset = self.len.saturating_add(record.len() as u64);
         let part = bytes.unwrap_or_default();
         let written = self.write(&record).and_then(|()| {
-            let written = self.file.write_all_at(part, offset);
+            let written = write_all_at(&self.file, part, offset);
             written.map_err(|error| StoreError::io("the journal", &error))
         });
         if let Err(error) = written {
-            // Where this fails, the record is not finished, which its checksums tell.
+            // Where this fails, the record is not finished, which its checksum or its hash tells.
             let _ = self.file.set_len(self.len);
             return Err(error);
         }
@@ -363,9 +410,11 @@ impl Journal {
 
     /// Removes the file. Open descriptors read it still.
     pub fn remove(&self) {
-        if let Err(errno) = unlinkat(&self.directory, &self.name, AtFlags::empty()) {
+        if let Err(errno) = unlinkat(&self.directory.fd, &self.name, AtFlags::empty()) {
             log::error!("a journal that is of no use any more stays: {errno}");
         }
+        let has_removed = &self.directory.has_removed;
+        has_removed.store(true, Ordering::Release);
     }
 
     /// The bytes that `record` tells of, as an object with these attributes.
@@ -386,13 +435,15 @@ impl LeftJournal {
         news.all(|new| new == PartContent::Nothing)
     }
 
+    /// Reads a journal. One that was only begun has no records, and is removed where the directory may be
+    /// changed.
     fn read(
-        directory: &Arc<OwnedFd>,
+        directory: &Arc<JournalDirectory>,
         name: Vec<u8>,
         access: OFlags,
-    ) -> Result<LeftJournal, StoreError> {
+    ) -> Result<Option<LeftJournal>, StoreError> {
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = openat(directory, &name, flags, Mode::empty()).map_err(own_failed)?;
+        let fd = openat(&directory.fd, &name, flags, Mode::empty()).map_err(own_failed)?;
         let stat = fstat(&fd).map_err(own_failed)?;
         let is_own = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1;
         if !is_own || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -401,8 +452,16 @@ impl LeftJournal {
         }
         let file = File::from(fd);
         let size = u64::try_from(stat.st_size).unwrap_or(0);
-        let damaged = || StoreError::problem("the journal", "its head is damaged");
-        let (key, document, begin) = read_head(&file, size).ok_or_else(damaged)?;
+        let Some((key, document, begin)) = read_head(&file, size) else {
+            if !is_begun_only(&file, size) {
+                let problem = "its head is damaged";
+                return Err(StoreError::problem("the journal", problem));
+            }
+            if access == OFlags::RDWR {
+                unlinkat(&directory.fd, &name, AtFlags::empty()).map_err(own_failed)?;
+            }
+            return Ok(None);
+        };
         let mut len = begin;
         let mut records = Vec::new();
         while let Some(record) = read_record(&file, len, size) {
@@ -415,7 +474,7 @@ impl LeftJournal {
                 size - len
             );
         }
-        Ok(LeftJournal {
+        Ok(Some(LeftJournal {
             journal: Journal {
                 directory: Arc::clone(directory),
                 name,
@@ -425,7 +484,7 @@ impl LeftJournal {
             key,
             document,
             records,
-        })
+        }))
     }
 }
 
@@ -462,45 +521,64 @@ fn read_head(file: &File, size: u64) -> Option<(Key, Vec<u8>, u64)> {
     Some((Key::parse(&body).ok()?, document, HEAD_BYTES as u64 + len))
 }
 
+/// Whether the daemon ended before the head of a journal of `size` bytes was on the disk: it ends in the
+/// head, or there are no bytes in their places.
+fn is_begun_only(file: &File, size: u64) -> bool {
+    let mut head = [0; HEAD_BYTES];
+    let Some(known) = head.get_mut(..usize::try_from(size).unwrap_or(HEAD_BYTES).min(HEAD_BYTES))
+    else {
+        return false;
+    };
+    if file.read_exact_at(known, 0).is_err() {
+        return false;
+    }
+    let is_blank = known.iter().all(|byte| *byte == 0);
+    is_blank || (size < HEAD_BYTES as u64 && MAGIC.starts_with(known.get(..8).unwrap_or(known)))
+}
+
 /// The record at `at` of a journal of `size` bytes; `None` where none was finished.
 fn read_record(file: &File, at: u64, size: u64) -> Option<JournalRecord> {
     let mut record = [0; RECORD_BYTES];
     file.read_exact_at(&mut record, at).ok()?;
-    let word = |at: usize| Some(u32::from_le_bytes(*record.get(at..)?.first_chunk()?));
-    let long = |at: usize| Some(u64::from_le_bytes(*record.get(at..)?.first_chunk()?));
-    let own = crc32c::crc32c_append(crc32c::crc32c(&at.to_le_bytes()), record.get(..36)?);
-    if own != word(36)? {
+    let (known, own) = record.split_last_chunk()?;
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(&at.to_le_bytes()), known);
+    if checksum != u32::from_le_bytes(*own) {
         return None;
     }
+    let long = |at: usize| Some(u64::from_le_bytes(*record.get(at..)?.first_chunk()?));
+    let content = |at: usize| {
+        let hash = u128::from_le_bytes(*record.get(at + 8..)?.first_chunk()?);
+        Some(PartContent::of_words(long(at)?, hash))
+    };
     let found = JournalRecord {
         slot: long(0)?,
-        new: PartContent::of_words(long(8)?, word(28)?),
-        before: PartContent::of_words(long(16)?, word(24)?),
+        new: content(8)?,
+        before: content(32)?,
         offset: at.checked_add(RECORD_BYTES as u64)?,
     };
     match found.new {
         PartContent::Nothing => Some(found),
         PartContent::Unknown => None,
-        PartContent::Bytes { len, checksum } => {
+        PartContent::Bytes { len, hash } => {
             let end = found.offset.checked_add(len)?;
-            (end <= size && checksum_of(file, found.offset, len)? == checksum).then_some(found)
+            (end <= size && hash_of(file, found.offset, len)? == hash).then_some(found)
         }
     }
 }
 
-fn checksum_of(file: &File, mut at: u64, len: u64) -> Option<u32> {
+fn hash_of(file: &File, mut at: u64, len: u64) -> Option<u128> {
     let end = at.checked_add(len)?;
     let mut buffer = vec![0; 1 << 16];
-    let mut checksum = 0;
+    let mut hasher = XxHash3_128::new();
     while at < end {
         let most = usize::try_from(end - at).unwrap_or(usize::MAX);
         let most = most.min(buffer.len());
         let piece = buffer.get_mut(..most)?;
         file.read_exact_at(piece, at).ok()?;
-        checksum = crc32c::crc32c_append(checksum, piece);
+        hasher.write(piece);
         at += most as u64;
     }
-    Some(checksum)
+    Some(hasher.finish_128())
 }
 
 /// A part of an object, which a journal has.

@@ -46,6 +46,8 @@ use super::root::Root;
 use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version};
 use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
+#[cfg(test)]
+pub(crate) use calls::recorded;
 use calls::{fdatasync, fsync, linkat, mkdirat, openat, renameat_with, unlinkat};
 pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
@@ -112,7 +114,7 @@ pub struct DirWriter {
     durability: Durability,
     recovered: usize,
     /// The directory of journals, once it was made.
-    journals: Mutex<Option<Arc<OwnedFd>>>,
+    journals: Mutex<Option<Arc<journal::JournalDirectory>>>,
     /// The number of the last journal.
     last_journal: AtomicU64,
 }
@@ -493,6 +495,10 @@ impl DirWriter {
 
     /// Removes the directory of this program, if it is empty.
     pub fn finish(&self) {
+        if self.durability != Durability::Never {
+            let synced = self.sync_removed_journals();
+            synced.unwrap_or_else(|error| log::error!("{error}"));
+        }
         self.finish_journals();
         self.temporaries.finish(&self.root);
     }
@@ -542,6 +548,6 @@ fn failed(key: &dyn std::fmt::Display, errno: Errno) -> StoreError {
 }
 
 #[cfg(test)]
-mod power_loss;
+pub(crate) mod power_loss;
 #[cfg(test)]
 mod tests;

@@ -12,11 +12,13 @@
 //! how many losses there are.
 
 mod disk;
+mod history;
 mod script;
 
 use super::Durability;
 use super::calls::recorded::{self, Call, Lacking};
-use disk::{Disk, shown};
+pub(crate) use disk::{Chance, Disk, shown};
+pub(crate) use history::History;
 use script::{KEYS, Script};
 
 /// The steps of a script.
@@ -36,7 +38,7 @@ struct Losses {
 /// The script of this seed after all its steps, what the disk had before, and the calls on record.
 fn done(seed: u64, durability: Durability, lacking: Lacking) -> (Script, Disk, Vec<Call>) {
     let mut script = Script::new(seed, durability);
-    let before = Disk::of(&script.fixture);
+    let before = Disk::of(&script.fixture.path);
     recorded::start(lacking);
     for _ in 0..STEPS {
         script.step();

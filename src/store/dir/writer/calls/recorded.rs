@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::CStr;
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, fstat, statat};
 use rustix::io::{Errno, Result, pread};
@@ -12,11 +14,11 @@ use rustix::path::Arg;
 use crate::store::dir::writer::attributes::path_of;
 
 /// A name in the directory that has an inode number.
-pub(in crate::store::dir::writer) type Name = (u64, Vec<u8>);
+pub(crate) type Name = (u64, Vec<u8>);
 
 /// What a system call did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::store::dir::writer) enum Call {
+pub(crate) enum Call {
     /// All of these names stand for these inodes now, or for nothing.
     Names(Vec<(Name, Option<u64>)>),
     /// The names in this directory survive a loss of power.
@@ -31,11 +33,11 @@ pub(in crate::store::dir::writer) enum Call {
 
 /// What a file system may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::store::dir::writer) struct Lacking {
+pub(crate) struct Lacking {
     /// Files without a name.
-    pub(in crate::store::dir::writer) nameless: bool,
+    pub(crate) nameless: bool,
     /// The exchange of two names.
-    pub(in crate::store::dir::writer) exchange: bool,
+    pub(crate) exchange: bool,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +54,7 @@ thread_local! {
 }
 
 /// Records the calls of this thread from now on, as if the file system lacked this.
-pub(in crate::store::dir::writer) fn start(lacking: Lacking) {
+pub(crate) fn start(lacking: Lacking) {
     let recorder = Recorder {
         lacking,
         ..Recorder::default()
@@ -61,12 +63,12 @@ pub(in crate::store::dir::writer) fn start(lacking: Lacking) {
 }
 
 /// The number of calls that were recorded.
-pub(in crate::store::dir::writer) fn count() -> usize {
+pub(crate) fn count() -> usize {
     RECORDER.with_borrow(|recorder| recorder.as_ref().map_or(0, |found| found.calls.len()))
 }
 
 /// Ends the record, and returns it.
-pub(in crate::store::dir::writer) fn stop() -> Vec<Call> {
+pub(crate) fn stop() -> Vec<Call> {
     RECORDER.take().map_or(Vec::new(), |found| found.calls)
 }
 
@@ -258,6 +260,18 @@ pub(in crate::store::dir::writer) fn fsync<Fd: AsFd>(file: Fd) -> Result<()> {
         } else {
             note_data(&file, true)?;
         }
+    }
+    Ok(())
+}
+
+pub(in crate::store::dir::writer) fn write_all_at(
+    file: &File,
+    bytes: &[u8],
+    at: u64,
+) -> std::io::Result<()> {
+    file.write_all_at(bytes, at)?;
+    if is_recording() {
+        note_data(file, false)?;
     }
     Ok(())
 }

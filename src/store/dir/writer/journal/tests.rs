@@ -98,6 +98,7 @@ fn a_journal_that_ends_anywhere_has_the_records_that_are_whole() {
         fs::write(&path, &whole[..len]).unwrap();
         let left = fixture.left();
         assert_eq!(left.len(), usize::from(len >= head), "{len} bytes");
+        assert_eq!(path.exists(), len >= HEAD_BYTES, "{len} bytes");
         if let [left] = &left[..] {
             let n = records
                 .iter()
@@ -105,6 +106,20 @@ fn a_journal_that_ends_anywhere_has_the_records_that_are_whole() {
                 .count();
             assert_eq!(left.records, records[..n], "{len} bytes");
         }
+    }
+}
+
+#[test]
+fn a_journal_without_bytes_was_only_begun() {
+    let fixture = fixture(Durability::Atomic);
+    let (_journal, _) = fixture.journal();
+    let path = fixture.only();
+    for (bytes, is_removed) in [(&[][..], true), (&[0; 300], true), (b"zmjx", false)] {
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(count_left(fixture.writer.root().unwrap()).unwrap(), 0);
+        assert!(path.exists());
+        assert!(fixture.left().is_empty());
+        assert_eq!(path.exists(), !is_removed, "{bytes:?}");
     }
 }
 
@@ -150,8 +165,8 @@ fn records_in_another_place_or_longer_than_the_file_are_none() {
         let mut forged = whole.clone();
         forged[at + 8..at + 16].copy_from_slice(&len.to_le_bytes());
         let place = crc32c::crc32c(&(at as u64).to_le_bytes());
-        let own = crc32c::crc32c_append(place, &forged[at..at + 36]);
-        forged[at + 36..at + 40].copy_from_slice(&own.to_le_bytes());
+        let own = crc32c::crc32c_append(place, &forged[at..at + RECORD_BYTES - 4]);
+        forged[at + RECORD_BYTES - 4..at + RECORD_BYTES].copy_from_slice(&own.to_le_bytes());
         fs::write(&path, &forged).unwrap();
         assert_eq!(fixture.left()[0].records, [], "{len}");
     }
@@ -264,4 +279,12 @@ fn a_record_that_could_not_be_written_is_no_part_of_the_journal() {
             .unwrap(),
     );
     assert_eq!(fixture.left()[0].records, records);
+}
+
+#[test]
+fn chunks_that_end_with_their_checksum_are_told_apart() {
+    let with_checksum = |bytes: &[u8]| [bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat();
+    let [one, two] = [[1; 64], [2; 64]].map(|bytes| with_checksum(&bytes));
+    assert_eq!(crc32c::crc32c(&one), crc32c::crc32c(&two));
+    assert_ne!(PartContent::of(&one), PartContent::of(&two));
 }

@@ -1,14 +1,16 @@
 //! What a disk has, and what is left of it.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::path::Path;
 
 use crate::store::dir::writer::calls::recorded::{Call, Name};
-use crate::store::dir::writer::tests::Fixture;
 
 /// Numbers that look random, always the same ones (`SplitMix64`).
-pub(super) struct Chance(pub(super) u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
     fn next(&mut self) -> u64 {
@@ -20,37 +22,66 @@ impl Chance {
     }
 
     /// A number below `end`.
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % end as u64).unwrap()
     }
 }
 
 /// What a disk has.
 #[derive(Clone, Default)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
     root: u64,
     names: BTreeMap<Name, u64>,
     bytes: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Disk {
-    /// The directories of a store that has no object.
-    pub(super) fn of(fixture: &Fixture) -> Disk {
-        let inode = |path: &str| fs::metadata(fixture.path.join(path)).unwrap().ino();
-        let (root, a) = (inode(""), inode("a"));
-        let names = [
-            ((root, b"a".to_vec()), a),
-            ((a, b"c".to_vec()), inode("a/c")),
-        ];
-        Disk {
+    /// What the directory at `path` has.
+    pub(crate) fn of(path: &Path) -> Disk {
+        let root = fs::metadata(path).unwrap().ino();
+        let mut disk = Disk {
             root,
-            names: names.into(),
-            bytes: BTreeMap::new(),
+            ..Disk::default()
+        };
+        disk.add(root, path);
+        disk
+    }
+
+    fn add(&mut self, directory: u64, path: &Path) {
+        for entry in fs::read_dir(path).unwrap() {
+            let entry = entry.unwrap();
+            let inode = entry.ino();
+            let name = entry.file_name().into_encoded_bytes();
+            self.names.insert((directory, name), inode);
+            if entry.file_type().unwrap().is_dir() {
+                self.add(inode, &entry.path());
+            } else {
+                self.bytes.insert(inode, fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+
+    /// Makes files of all that is there, below `path`.
+    pub(crate) fn write_to(&self, path: &Path) {
+        self.write_below(self.root, path);
+    }
+
+    fn write_below(&self, directory: u64, path: &Path) {
+        fs::create_dir_all(path).unwrap();
+        for ((_, name), inode) in self
+            .names
+            .range((directory, Vec::new())..(directory + 1, Vec::new()))
+        {
+            let path = path.join(OsStr::from_bytes(name));
+            match self.bytes.get(inode) {
+                Some(bytes) => fs::write(path, bytes).unwrap(),
+                None => self.write_below(*inode, &path),
+            }
         }
     }
 
     /// What is left after `calls` and a loss of power.
-    pub(super) fn after_loss(&self, calls: &[Call], chance: &mut Chance) -> Disk {
+    pub(crate) fn after_loss(&self, calls: &[Call], chance: &mut Chance) -> Disk {
         let (mut disk, mut synced) = (self.clone(), BTreeMap::new());
         for (at, call) in calls.iter().enumerate() {
             match call {
@@ -71,12 +102,9 @@ impl Disk {
                     if *is_synced {
                         synced.insert(*inode, bytes);
                     }
-                    let is_safe = synced.get(inode) == Some(&bytes);
-                    let left = if is_safe {
-                        bytes.clone()
-                    } else {
-                        torn(bytes, chance)
-                    };
+                    // What was added to synced bytes may be lost.
+                    let safe = synced.get(inode).filter(|synced| bytes.starts_with(synced));
+                    let left = torn(bytes, safe.map_or(0, |safe| safe.len()), chance);
                     disk.bytes.insert(*inode, left);
                 }
                 Call::SyncNames(_) => {}
@@ -86,7 +114,7 @@ impl Disk {
     }
 
     /// What is there after `calls`, of which nothing is lost.
-    pub(super) fn after(&self, calls: &[Call]) -> Disk {
+    pub(crate) fn after(&self, calls: &[Call]) -> Disk {
         let mut disk = self.clone();
         for call in calls {
             match call {
@@ -110,7 +138,7 @@ impl Disk {
     }
 
     /// The bytes of the object at `key`.
-    pub(super) fn object(&self, key: &str) -> Option<&Vec<u8>> {
+    pub(crate) fn object(&self, key: &str) -> Option<&Vec<u8>> {
         let step = |directory: u64, name: &str| {
             let name = name.as_bytes().to_vec();
             self.names.get(&(directory, name)).copied()
@@ -120,10 +148,10 @@ impl Disk {
     }
 }
 
-/// What may be left of bytes that were not synced.
-fn torn(bytes: &[u8], chance: &mut Chance) -> Vec<u8> {
+/// What may be left of bytes of which the first `n_safe` were synced.
+fn torn(bytes: &[u8], n_safe: usize, chance: &mut Chance) -> Vec<u8> {
     let mut left = bytes.to_vec();
-    let at = chance.below(bytes.len() + 1);
+    let at = n_safe + chance.below(bytes.len() + 1 - n_safe);
     match chance.below(3) {
         0 => left.truncate(at),
         // The length is there, the bytes are not.
@@ -134,7 +162,7 @@ fn torn(bytes: &[u8], chance: &mut Chance) -> Vec<u8> {
 }
 
 /// The calls in short.
-pub(super) fn shown(calls: &[Call]) -> String {
+pub(crate) fn shown(calls: &[Call]) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let line = |(at, call): (usize, &Call)| match call {
         Call::Names(names) => {

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::RenameFlags;
 
 use super::disk::Chance;
+use super::history::History;
 use crate::store::dir::writer::calls::recorded;
 use crate::store::dir::writer::calls::{fdatasync, renameat_with};
 use crate::store::dir::writer::tests::{Fixture, NEW, fixture, key};
@@ -13,50 +14,6 @@ use crate::store::dir::writer::{Commit, Durability, Key, RenameMode, Replaces, V
 
 /// The keys that scripts change. The directory of the last one is not there at first.
 pub(super) const KEYS: [&str; 3] = ["a/c/0", "a/c/1", "a/d/0"];
-
-/// What a key had, one after the other.
-#[derive(Default)]
-pub(super) struct History {
-    /// What it had, and the number of calls before it began to have it.
-    had: Vec<(usize, Option<Vec<u8>>)>,
-    /// From this number of calls on, what it had before this place is not there any more.
-    synced: Vec<(usize, usize)>,
-    /// Whether the bytes of what it has were synced.
-    has_synced_bytes: bool,
-}
-
-impl History {
-    fn now(&self) -> Option<&[u8]> {
-        self.had.last()?.1.as_deref()
-    }
-
-    /// What it has now survives.
-    fn sync(&mut self) {
-        if self.has_synced_bytes {
-            self.synced.push((recorded::count(), self.had.len() - 1));
-        }
-    }
-
-    /// What it may have after so many calls, of which nothing is lost: what it was changed to last, or
-    /// what it had before this change.
-    pub(super) fn latest(&self, n_calls: usize) -> Vec<Option<&Vec<u8>>> {
-        let had = self.had.iter().rev();
-        let begun = had.filter(|(begun, _)| *begun < n_calls || *begun == 0);
-        begun.take(2).map(|(_, bytes)| bytes.as_ref()).collect()
-    }
-
-    /// What it may have after so many calls, and whether that is only one thing.
-    pub(super) fn allowed(&self, n_calls: usize) -> (Vec<Option<&Vec<u8>>>, bool) {
-        let synced = self.synced.iter().rev().find(|(when, _)| *when <= n_calls);
-        let first = synced.map_or(0, |(_, place)| *place);
-        let had = self.had[first..]
-            .iter()
-            .filter(|(begun, _)| *begun < n_calls || *begun == 0);
-        let allowed: Vec<_> = had.map(|(_, bytes)| bytes.as_ref()).collect();
-        let is_certain = synced.is_some() && allowed.len() == 1;
-        (allowed, is_certain)
-    }
-}
 
 /// A script that is done step by step.
 pub(super) struct Script {
@@ -70,15 +27,10 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(seed: u64, durability: Durability) -> Script {
-        let nothing = || History {
-            had: vec![(0, None)],
-            has_synced_bytes: true,
-            ..History::default()
-        };
         Script {
             fixture: fixture(durability),
             chance: Chance(seed),
-            histories: [nothing(), nothing(), nothing()],
+            histories: [(); 3].map(|()| History::of(None)),
             n_texts: 0,
             versions: [None; 3],
         }
@@ -96,9 +48,8 @@ impl Script {
     /// Notes that the key has something else than before the call that began with this one.
     fn has(&mut self, number: usize, begun: usize, bytes: Option<Vec<u8>>) {
         let is_synced = bytes.is_none() || self.durability() != Durability::Never;
-        let history = &mut self.histories[number];
-        history.had.push((begun, bytes));
-        history.has_synced_bytes = is_synced;
+        self.histories[number].add(begun, bytes);
+        self.histories[number].has_synced_bytes = is_synced;
     }
 
     pub(super) fn step(&mut self) {

@@ -1,0 +1,217 @@
+//! Losses of power, and ends of the daemon, while inner chunks of a shard are written and packed: the
+//! calls on the file system are recorded, what a disk would have of them is written to another
+//! directory, and a mount of that recovers what it can.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::fresh::Freshness;
+use crate::grid::Dims;
+use crate::hierarchy::{ArrayNode, Node};
+use crate::load::{ChunkedArray, Shards};
+use crate::store::power_loss::{Chance, Disk, History, shown};
+use crate::store::recorded::{self, Call, Lacking};
+use crate::store::{DirStore, Durability, Replaces, Store, Symlinks};
+use crate::view::{View, ViewOptions};
+
+/// Inner chunks of the shard: two by two of one byte, uncompressed.
+const SLOTS: usize = 4;
+
+/// The steps of a script.
+const STEPS: usize = 10;
+
+/// The losses after each call of a script.
+const LOSSES: usize = 2;
+
+const DOCUMENT: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [8, 2], "data_type": "uint8",
+    "fill_value": 0, "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8, 2]}},
+    "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "sharding_indexed", "configuration": {
+    "chunk_shape": [1, 1], "codecs": [{"name": "bytes"}], "index_codecs": [
+    {"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}]}"#;
+
+/// A view of a store with that array. Its packer has ended, because the calls of one thread are recorded.
+struct Mounted {
+    view: View,
+    node: Arc<ArrayNode>,
+    array: Arc<ChunkedArray>,
+}
+
+impl Mounted {
+    fn new(path: &Path, durability: Durability) -> Mounted {
+        let store: Arc<dyn Store> = Arc::new(DirStore::open(path, Symlinks::Inside).unwrap());
+        let writer = store.writer(durability).unwrap().unwrap();
+        let options = ViewOptions {
+            freshness: Freshness::Checked(Duration::ZERO),
+            cache_budget_bytes: 16 << 20,
+            decode_threads: 1,
+            ..ViewOptions::default()
+        };
+        let view = View::writable(store, options, writer).unwrap();
+        let prefix = Prefix::parse(b"a").unwrap();
+        let Node::Array(node) = view.tree.hierarchy.node(&prefix).unwrap() else {
+            panic!("no array");
+        };
+        let array = Arc::new(ChunkedArray::new(&node, Shards::Expand).unwrap());
+        let mounted = Mounted { view, node, array };
+        mounted.staging().packer.end();
+        mounted
+    }
+
+    fn staging(&self) -> &Arc<Staging> {
+        self.view.tree.writings.as_ref().unwrap().staging()
+    }
+
+    fn inner(&self, slot: usize) -> InnerChunk {
+        let indices = Dims::from_slice(&[slot as u64 / 2, slot as u64 % 2]);
+        InnerChunk::new(self.staging(), (&self.node, &self.array), &indices).unwrap()
+    }
+
+    fn bytes(&self, slot: usize) -> Option<Vec<u8>> {
+        let found = self.inner(slot).find().unwrap()?;
+        let mut bytes = vec![0; usize::try_from(found.encoded.len()).unwrap()];
+        found.encoded.read_at(0, &mut bytes).unwrap();
+        Some(bytes)
+    }
+}
+
+/// A script that is done.
+struct Done {
+    folder: TempDir,
+    before: Disk,
+    calls: Vec<Call>,
+    histories: [History; SLOTS],
+    chance: Chance,
+}
+
+/// The script of this seed.
+fn done(seed: u64, durability: Durability, lacking: Lacking) -> Done {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    fs::create_dir_all(store.join("a/c/0")).unwrap();
+    fs::write(store.join("a/zarr.json"), DOCUMENT).unwrap();
+    let mounted = Mounted::new(&store, durability);
+    let mut chance = Chance(seed);
+    let mut histories = [(); SLOTS].map(|()| History::of(None));
+    let before = Disk::of(&store);
+    recorded::start(lacking);
+    for _ in 0..STEPS {
+        let slot = chance.below(SLOTS);
+        let inner = mounted.inner(slot);
+        let begun = recorded::count();
+        match chance.below(10) {
+            0..=4 => {
+                // One of few, so that what was there comes back.
+                let byte = u8::try_from(1 + chance.below(3)).unwrap();
+                let put = inner.put(Some(&[byte]), (Replaces::Anything, None), SystemTime::now());
+                put.unwrap();
+                histories[slot].add(begun, Some(vec![byte]));
+            }
+            5 | 6 => {
+                if inner.erase().is_ok() {
+                    histories[slot].add(begun, None);
+                }
+            }
+            7 => {
+                inner.sync(None).unwrap();
+                histories[slot].sync();
+            }
+            _ => mounted.staging().settle(inner.shard()).unwrap(),
+        }
+        if durability == Durability::Close {
+            histories[slot].sync();
+        }
+    }
+    let calls = recorded::stop();
+    Done {
+        folder,
+        before,
+        calls,
+        histories,
+        chance,
+    }
+}
+
+/// What a mount of `disk` has in each slot after it has recovered what was left.
+fn recovered(disk: &Disk, folder: &TempDir) -> Vec<Option<Vec<u8>>> {
+    let path = tempfile::tempdir_in(folder.path()).unwrap();
+    disk.write_to(path.path());
+    let mounted = Mounted::new(path.path(), Durability::Never);
+    let found = mounted.view.recover().unwrap();
+    assert_eq!(found.left, 0);
+    let again = mounted.view.recover().unwrap();
+    assert_eq!(again, Recovered::default(), "twice is once");
+    (0..SLOTS).map(|slot| mounted.bytes(slot)).collect()
+}
+
+fn lacking(seed: u64) -> Lacking {
+    Lacking {
+        nameless: seed % 4 == 1,
+        exchange: seed % 8 == 2,
+    }
+}
+
+#[test]
+fn each_call_may_be_the_last_of_the_daemon() {
+    let mut n_calls = 0;
+    for seed in 0..40 {
+        let durability = [Durability::Atomic, Durability::Close][usize::from(seed % 2 == 0)];
+        let done = done(seed, durability, lacking(seed));
+        for n in 0..=done.calls.len() {
+            let calls = &done.calls[..n];
+            let found = recovered(&done.before.after(calls), &done.folder);
+            for (slot, found) in found.iter().enumerate() {
+                let allowed = done.histories[slot].latest(n);
+                assert!(
+                    allowed.contains(&found.as_ref()),
+                    "seed {seed}, {durability:?}, slot {slot} has {found:?}, not one of {allowed:?} after {n} calls of{}",
+                    shown(&done.calls)
+                );
+            }
+        }
+        n_calls += done.calls.len();
+    }
+    assert!(n_calls > 500, "{n_calls}");
+}
+
+/// Loses power as often as is asked for.
+fn lose_power_often(durability: Durability) {
+    const USUAL: usize = 1000;
+    let wanted = std::env::var("ZARR_MOUNT_POWER_LOSSES");
+    let wanted = wanted.map_or(USUAL, |text| text.parse().unwrap());
+    let mut n_losses = 0;
+    for seed in 0.. {
+        if n_losses >= wanted {
+            break;
+        }
+        let mut done = done(seed, durability, lacking(seed));
+        for n in 0..=done.calls.len() {
+            for _ in 0..LOSSES {
+                n_losses += 1;
+                let left = done.before.after_loss(&done.calls[..n], &mut done.chance);
+                let found = recovered(&left, &done.folder);
+                for (slot, found) in found.iter().enumerate() {
+                    let (allowed, _) = done.histories[slot].allowed(n);
+                    assert!(
+                        allowed.contains(&found.as_ref()),
+                        "seed {seed}, {durability:?}, slot {slot} has {found:?}, not one of {allowed:?} after {n} calls of{}",
+                        shown(&done.calls)
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_inner_chunk_is_wholly_old_or_wholly_new() {
+    lose_power_often(Durability::Atomic);
+}
+
+#[test]
+fn inner_chunks_that_were_closed_are_new() {
+    lose_power_often(Durability::Close);
+}
