@@ -114,8 +114,15 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
         }
         Some(_) => {}
     }
+    let saved = save(&path);
     match unmount_when_idle(&path) {
-        Ok(()) => Ok(()),
+        Ok(()) => saved.or_else(|error| {
+            failed(format!(
+                "{shown} is unmounted, but not all that was written is in the store: {error}. Inner \
+                 chunks of shards are in its journal, for the next mount with --rw, or zarr-mount \
+                 --recover"
+            ))
+        }),
         Err(UnmountError::Busy) => failed(format!(
             "{shown} is busy; close the programs that use it (fuser -vm {shown} lists them), or \
              detach it with umount -l {shown}"
@@ -126,6 +133,16 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
         )),
         Err(UnmountError::NotMounted) => not_mounted(),
         Err(error) => failed(format!("cannot unmount {shown}: {error}")),
+    }
+}
+
+/// Has a mount write to the store what was closed. After an unmount, the daemon would still do that, and
+/// nobody would know when it has ended.
+fn save(mountpoint: &Path) -> io::Result<()> {
+    match fs::File::open(mountpoint.join(".zarr-mount/sync")) {
+        Ok(file) => file.sync_all(),
+        // Nothing is written through it, or it is dead, or another user's.
+        Err(_) => Ok(()),
     }
 }
 

@@ -57,7 +57,7 @@ impl Error {
             Error::Store(StoreError::Io { errno, .. }) => *errno,
             Error::Store(StoreError::Refused { refusal, .. }) => Some(match refusal {
                 Refusal::ReadOnly => libc::EROFS,
-                Refusal::Fixed => libc::EPERM,
+                Refusal::Fixed | Refusal::OtherChunk => libc::EPERM,
                 Refusal::Denied => libc::EACCES,
                 Refusal::NotOpen => libc::EBADF,
                 Refusal::Exists => libc::EEXIST,

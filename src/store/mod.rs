@@ -540,6 +540,10 @@ pub enum Refusal {
     /// to other places, not moved there.
     #[error("it can only be copied to this place")]
     OtherPlace,
+    /// As [`Refusal::OtherPlace`], where `mv` would first remove what is there, and then find it there
+    /// still, because absent chunks are shown as files.
+    #[error("a chunk is not moved to the place of another one; copy it there")]
+    OtherChunk,
     /// No chunk of the array has this name.
     #[error("the array has no chunk of this name")]
     OutsideGrid,

@@ -260,7 +260,11 @@ impl View {
             return Err(refused(Refusal::Fixed));
         }
         if parent.view() != new_parent.view() {
-            return Err(refused(Refusal::OtherPlace));
+            let place = self.place_of(&new_parent, new_name);
+            return Err(place.map_or_else(
+                |_| refused(Refusal::OtherPlace),
+                |place| self.refused_move(&place.vnode),
+            ));
         }
         let vnode = self.present(&parent, name)?;
         match &vnode {
@@ -326,7 +330,7 @@ impl View {
                     NewKind::Scratch => false,
                 };
                 if !is_placed || !array.has_encoded_objects() {
-                    return Err(refused(Refusal::OtherPlace));
+                    return Err(self.refused_move(&place.vnode));
                 }
                 let from = array.chunked.stored_key(&from.indices)?;
                 writing.rename(&from, &place.key, mode)?;
@@ -336,6 +340,22 @@ impl View {
             _ => return Err(refused(Refusal::OtherPlace)),
         }
         Ok(())
+    }
+
+    /// The error for a file that cannot be moved to `place`, only copied there.
+    fn refused_move(&self, place: &Vnode) -> Error {
+        let is_filled_in = match place {
+            Vnode::Chunk(chunk) => {
+                let array = self.tree.array_of(chunk);
+                array.is_ok_and(|array| array.absent_len.is_some())
+            }
+            _ => false,
+        };
+        refused(if is_filled_in {
+            Refusal::OtherChunk
+        } else {
+            Refusal::OtherPlace
+        })
     }
 
     /// Gives the file `id` a second name.

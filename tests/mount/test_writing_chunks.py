@@ -255,7 +255,9 @@ def test_absent_chunks_can_be_hidden_and_are_made(mount, store):
 
 
 def test_a_chunk_is_not_moved_away(chunks, store):
-    for target in ("a/c/0/1", "a/c/0/x", "x"):
+    # Where mv would remove what is there, and find it there still.
+    assert refused(os.rename, chunks.path / "a/c/0/0", chunks.path / "a/c/0/1") == errno.EPERM
+    for target in ("a/c/0/x", "x"):
         assert refused(os.rename, chunks.path / "a/c/0/0", chunks.path / target) == errno.EXDEV
     # mv(1) copies then.
     assert run("mv", chunks.path / "a/c/0/0", chunks.path / "raw").returncode == 0

@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, Trans
 import corpus
 import readers
 from canonical import canonical, digest
-from mounting import BINARY, force_away, until
+from mounting import BINARY, force_away, ok, run, until
 
 SHAPE, SHARD, INNER = (19, 17), (8, 6), (4, 3)
 FILL = -1.0
@@ -61,8 +63,10 @@ def stored(store, by_both=True):
 
 def sync(made):
     file = os.open(made.path / ".zarr-mount/sync", os.O_RDONLY)
-    os.fsync(file)
-    os.close(file)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def part(array, shape, index):
@@ -213,6 +217,16 @@ def test_chunks_are_erased(view, tmp_path, mount):
     np.testing.assert_array_equal(stored(store), expected)
     shutil.rmtree(made.path / "a")
     assert not (store / "a").exists()
+
+
+def test_what_was_closed_is_in_the_store_after_an_unmount(tmp_path, mount):
+    store = make(tmp_path / "store")
+    for n in range(10):
+        made = mount(store, "--rw", "--view", "chunks")
+        (made.path / "a/c/0/1").write_bytes(np.full(INNER, n).astype("<f8").tobytes())
+        ok(BINARY, "--unmount", made.path)
+        assert zarr.open_array(str(store / "a"), mode="r")[0, 3] == n
+        made.wait_for_the_end()
 
 
 def test_fill_values_are_not_stored(tmp_path, mount):
@@ -426,3 +440,177 @@ def test_zarr_python_2_reads_what_was_written_to_the_shards_of_a_draft(tmp_path,
         for name, values in expected.items():
             found = zarr2.open(store, name, boxes=[None], dtype=values.dtype.str, zarr_version=3)
             assert found["sha256"] == [digest(canonical(values, values.dtype.str))], name
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_eight_processes_with_zarr_python(view, tmp_path, mount):
+    """The script of zarr-python's issue 3682: regions of inner chunks, which cut shards, by 8 processes that know nothing of each other."""
+    data = np.arange(60 ** 3, dtype="f8").reshape(60, 60, 60)
+    zarr.create_array(str(tmp_path / "store"), name="a", shape=data.shape, dtype="f8", chunks=(15, 15, 15), shards=(30, 30, 30))
+    made = mount(tmp_path / "store", "--rw", "--view", view)
+    program = """
+import itertools, sys, numpy as np, zarr
+path, number = sys.argv[1], int(sys.argv[2])
+data = np.arange(60 ** 3, dtype="f8").reshape(60, 60, 60)
+array = zarr.open_array(path + "/a", mode="r+")
+assert array.shards is None and array.chunks == (15, 15, 15)
+for place in list(itertools.product(range(0, 60, 15), repeat=3))[number::8]:
+    here = tuple(slice(n, n + 15) for n in place)
+    array[here] = data[here]
+"""
+    running = [subprocess.Popen([sys.executable, "-c", program, str(made.path), str(n)]) for n in range(8)]
+    assert all(process.wait() == 0 for process in running)
+    made.unmount()
+    np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "store/a"), mode="r")[...], data)
+
+
+def test_outsiders_who_write_the_same_shard_meanwhile(tmp_path, mount):
+    """tensorstore writes some inner chunks, straight to the store, while others are written through the mount."""
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", "chunks", "--ttl", "0")
+    theirs = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{store}/a/"}}, recheck_cached_data=True).result()
+    expected = DATA.copy()
+    for n in range(30):
+        (made.path / "a/c/0/0").write_bytes(np.full(INNER, n + 100.0).tobytes())
+        expected[0:4, 0:3] = n + 100
+        theirs[4:8, 3:6].write(np.full(INNER, n + 200.0)).result()
+        expected[4:8, 3:6] = n + 200
+        if n % 3 == 0:
+            sync(made)
+        assert (made.path / "a/c/0/0").read_bytes() == np.full(INNER, n + 100.0).tobytes()
+        assert (made.path / "a/c/1/1").read_bytes() == np.full(INNER, n + 200.0).tobytes()
+    made.unmount()
+    np.testing.assert_array_equal(stored(store), expected)
+
+
+def test_a_full_disk_loses_nothing_that_was_closed(tmp_path, mount):
+    """The journal has room, the new shard has not: what was closed is shown by this mount and the next one, and is packed when there is room."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    ok("mount", "-t", "tmpfs", "-o", "size=2m", "none", disk)
+    try:
+        array = zarr.create_array(str(disk / "store"), name="a", shape=(1 << 20,), chunks=(1 << 16,), shards=(1 << 20,), dtype="u1", compressors=None, fill_value=0)
+        array[:] = 1
+        made = mount(disk / "store", "--rw", "--view", "chunks")
+        put = lambda made, i, value: (made.path / f"a/c/{i}").write_bytes(bytes([value]) * (1 << 16))
+        shown = lambda made: [(made.path / f"a/c/{i}").read_bytes()[0] for i in range(16)]
+        expected = [1] * 16
+        with pytest.raises(OSError) as told:
+            for i in range(16):
+                put(made, i, 10 + i)
+                expected[i] = 10 + i
+        assert told.value.errno == errno.ENOSPC and 4 < i
+        assert shown(made) == expected
+        with pytest.raises(OSError) as told:
+            sync(made)
+        assert told.value.errno == errno.ENOSPC and (array[:] == 1).all()
+        done = run(BINARY, "--unmount", made.path)
+        assert done.returncode == 1 and "is unmounted, but not all that was written is in the store: No space left" in done.stderr
+        made.wait_for_the_end()
+        made = mount(disk / "store", "--rw", "--view", "chunks")
+        assert shown(made) == expected
+        ok("mount", "-o", "remount,size=8m", disk)
+        # What is written twice, and back to what the shard had, is not overruled by the journal later.
+        for value in (20, 1):
+            put(made, 3, value)
+            sync(made)
+        expected[3] = 1
+        made.unmount()
+        assert not (disk / "store/.zarr-mount").exists()
+        assert array[:].reshape(16, -1)[:, 0].tolist() == expected
+    finally:
+        ok("umount", "--lazy", disk)
+
+
+def test_an_array_that_is_made_anew_while_its_chunks_wait(tmp_path, mount):
+    """What was staged is none of the new array: it stays in the journal, and is no obstacle."""
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", "chunks", "--ttl", "0")
+    (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
+    shutil.rmtree(store / "a")
+    make(store, codecs=[BytesCodec(endian="big")])
+    until(lambda: (made.path / "a/c/0/0").read_bytes() == part(DATA, INNER, (0, 0)).tobytes(), "the new array")
+    expected = DATA.copy()
+    for i in range(2):
+        new = part(DATA + 1000, INNER, (i, 1))
+        (made.path / f"a/c/{i}/1").write_bytes(new.tobytes())
+        assert (made.path / f"a/c/{i}/1").read_bytes() == new.tobytes()
+        put(expected, INNER, (i, 1), new)
+    sync(made)
+    np.testing.assert_array_equal(stored(store), expected)
+    (made.path / "a/c/0/1").write_bytes(np.full(INNER, 9.0).tobytes())
+    put(expected, INNER, (0, 1), np.full(INNER, 9.0))
+    made.kill()
+    force_away(made.path)
+    done = run(BINARY, "--recover", store)
+    assert done.returncode == 1 and "1 inner chunks stay in the journal" in done.stderr, done
+    np.testing.assert_array_equal(stored(store), expected)
+
+
+def test_a_change_by_somebody_else_during_a_pack_is_seen_by_the_next_one(tmp_path, mount):
+    """A chunk is written while its shard is packed, and its old version is replaced in this time."""
+    size = 1 << 20
+    array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(100 * size,), chunks=(size,), shards=(100 * size,), dtype="u1", compressors=None)
+    array[:] = 1
+    shard = tmp_path / "store/a/c/0"
+    other = tmp_path / "other"
+    shutil.copy(shard, other)
+    with open(other, "r+b") as file:
+        file.seek(5 * size)
+        file.write(bytes([77]) * size)
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks")
+    for i, value in ((0, 9), (5, 50)):
+        (made.path / f"a/c/{i}").write_bytes(bytes([value]) * size)
+        if i == 0:
+            thread = threading.Thread(target=sync, args=(made,))
+            thread.start()
+            time.sleep(0.02)
+    os.rename(other, shard)
+    thread.join()
+    made.unmount()
+    # Theirs stays. The other chunk is theirs too, if they came after the first pack.
+    assert array[5 * size] == 77 and array[0] in (1, 9) and array[size] == 1, made.log_text()
+
+
+@pytest.mark.parametrize("shards", [SHARD, None])
+def test_a_chunk_is_not_moved_onto_another_one(shards, tmp_path, mount):
+    """mv(1) copies where a rename gives EXDEV, after it has removed the target, which is there still where absent chunks are files."""
+    array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(16, 12), chunks=INNER, shards=shards, dtype="<f8", fill_value=FILL)
+    array[:] = DATA[:16, :12]
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks")
+    done = run("mv", made.path / "a/c/0/0", made.path / "a/c/0/1")
+    assert done.returncode == 1 and "Operation not permitted" in done.stderr
+    made.unmount()
+    np.testing.assert_array_equal(array[:], DATA[:16, :12])
+
+
+def test_a_limit_of_file_sizes_is_an_error_of_the_write(tmp_path, mount):
+    """Not the end of the daemon: the default of SIGXFSZ."""
+    array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(1 << 20,), chunks=(1 << 16,), shards=(1 << 20,), dtype="u1", compressors=None, fill_value=0)
+    array[:] = 1
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks", prefix=("prlimit", "--fsize=500000"))
+    written = []
+    with pytest.raises(OSError) as told:
+        for i in range(16):
+            (made.path / f"a/c/{i}").write_bytes(bytes([10 + i]) * (1 << 16))
+            written.append(i)
+    assert told.value.errno == errno.EFBIG and len(written) == 7
+    assert [(made.path / f"a/c/{i}").read_bytes()[0] for i in range(8)] == [*range(10, 17), 1]
+    assert run(BINARY, "--unmount", made.path).returncode == 1
+    made.wait_for_the_end()
+    ok(BINARY, "--recover", tmp_path / "store")
+    assert array[:].reshape(16, -1)[:, 0].tolist() == [*range(10, 17)] + [1] * 9
+
+
+@pytest.mark.parametrize("codec", [GzipCodec(level=1), ZstdCodec(level=1), zarr.codecs.BloscCodec()])
+def test_a_small_cache_is_enough(codec, tmp_path, mount):
+    array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(16, 12), chunks=INNER, shards=SHARD, dtype="<f8", compressors=codec)
+    array[:] = 1
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks", "--cache-size", "1M", "--timeout", "2")
+    (made.path / "a/c/0/0").write_bytes(np.full(INNER, 5.0).tobytes())
+    with open(made.path / "a/c/0/1", "r+b") as file:
+        file.write(np.float64(6).tobytes())
+    made.unmount()
+    assert (array[:4, :3] == 5).all() and array[0, 3] == 6 and array[0, 4] == 1

@@ -140,6 +140,10 @@ impl Form for ChunkForm {
             Some(inner) => inner.read(stored)?,
             None => read_version(&self.view, &self.key, stored)?,
         };
+        let _room = match (&self.inner, self.len) {
+            (Some(_), Some(len)) => Some(self.reserve(len)?),
+            _ => None,
+        };
         let loader = &self.view.tree.loader;
         loader.decode_bytes(&array.chunked, &self.key, &encoded)
     }

@@ -78,7 +78,9 @@ impl InnerChunk {
     /// # Errors
     /// [`Error::Chunk`] when the index of the shard is wrong; [`Error::Store`].
     pub(in crate::view) fn find(&self) -> Result<Option<PresentChunk>, Error> {
-        if let Some(shard) = self.staging.shard(&self.key) {
+        if let Some(shard) = self.staging.shard(&self.key)
+            && shard.is_of(&self.node)
+        {
             let state = shard.lock();
             if let Some(part) = state.parts.get(&self.slot) {
                 return Ok(self.staged(part, state.access));
@@ -430,7 +432,10 @@ impl Staging {
     /// The table's entry of the shard of `chunk`, which is made if there is none.
     fn shard_of(&self, chunk: &InnerChunk) -> Result<Arc<StagedShard>, Error> {
         if let Some(shard) = self.shard(&chunk.key) {
-            return Ok(shard);
+            if shard.is_of(&chunk.node) {
+                return Ok(shard);
+            }
+            self.abandon(&shard);
         }
         let base = self.writer.stat(&chunk.key)?.map(|meta| meta.version);
         let what = (
@@ -446,6 +451,27 @@ impl Staging {
         Ok(shard)
     }
 
+    /// Takes `shard` out of the table, because its array is another one now. What is staged of it stays in
+    /// its journal: it is none of this array.
+    pub(super) fn abandon(&self, shard: &Arc<StagedShard>) {
+        let mut state = shard.lock();
+        if state.has_left {
+            return;
+        }
+        let n = state.parts.len();
+        log::error!(
+            "{}: {n} inner chunks stay in the journal of the store, because somebody else has made their \
+             array anew",
+            shard.key
+        );
+        self.counters.lost.add(n as u64);
+        self.note_lost(state.parts.values().map(|part| part.number));
+        for journal in state.sealed.iter().chain(&state.journal) {
+            self.journaled.fetch_sub(journal.len(), Ordering::Relaxed);
+        }
+        self.leave(shard, &mut state);
+    }
+
     /// Takes `shard` out of the table, if nothing of it is staged.
     pub(super) fn leave_if_empty(&self, shard: &Arc<StagedShard>, state: &mut ShardState) {
         if !state.parts.is_empty() {
@@ -457,6 +483,10 @@ impl Staging {
             self.journaled.fetch_sub(journal.len(), Ordering::Relaxed);
             journal.remove();
         }
+        self.leave(shard, state);
+    }
+
+    fn leave(&self, shard: &Arc<StagedShard>, state: &mut ShardState) {
         state.has_left = true;
         let mut shards = self.lock_shards();
         let held = shards.get(&shard.key);

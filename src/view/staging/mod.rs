@@ -176,6 +176,14 @@ impl Staging {
         shards.iter().map(|shard| shard.n_parts()).sum()
     }
 
+    /// Notes that the parts with these numbers were dropped.
+    fn note_lost(&self, numbers: impl Iterator<Item = u64>) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        for number in numbers {
+            lost.put(number, ());
+        }
+    }
+
     /// Whether the part with this number was dropped.
     fn is_lost(&self, number: u64) -> bool {
         let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);

@@ -54,7 +54,10 @@ impl Staging {
     }
 
     fn try_pack(self: &Arc<Self>, shard: &Arc<StagedShard>, parts: Parts) -> Result<(), Error> {
-        self.check_array(shard, &parts)?;
+        if !self.has_same_array(shard, &parts)? {
+            self.abandon(shard);
+            return Ok(());
+        }
         let mut parts = parts;
         for _ in 0..ATTEMPTS {
             let stored = self.writer.open_object(&shard.key, false)?;
@@ -69,7 +72,7 @@ impl Staging {
             }
             let old = object.as_ref().map(|object| *object.meta());
             if parts.is_empty() {
-                self.forget(shard, &parts, old);
+                self.forget(shard, &parts, (old, old));
                 return Ok(());
             }
             match self.write(shard, &parts, (stored, object))? {
@@ -83,21 +86,20 @@ impl Staging {
         Err(StoreError::changed(&shard.key).into())
     }
 
-    /// Fails where the array is not the one any more that the parts were encoded for.
-    fn check_array(&self, shard: &StagedShard, parts: &Parts) -> Result<(), Error> {
+    /// Whether the array is the one still that the parts were encoded for, and not another one.
+    ///
+    /// # Errors
+    /// [`StoreError::Problem`] when there is none.
+    fn has_same_array(&self, shard: &StagedShard, parts: &Parts) -> Result<bool, Error> {
         let is_erased = |part: &StagedPart| part.new == PartContent::Nothing;
         if parts.values().all(is_erased) {
-            return Ok(());
+            return Ok(true);
         }
-        let metadata = &shard.node.metadata;
-        match self.hierarchy.node(&shard.node.prefix)? {
-            Node::Array(now) if now.metadata.has_same_chunks(metadata) => Ok(()),
-            _ => {
-                let problem =
-                    "the document of its array was removed, or changed in what its chunks are";
-                Err(StoreError::problem(&shard.key, problem).into())
-            }
+        if let Node::Array(now) = self.hierarchy.node(&shard.node.prefix)? {
+            return Ok(shard.is_of(&now));
         }
+        let problem = "the document of its array was removed";
+        Err(StoreError::problem(&shard.key, problem).into())
     }
 
     /// Drops the parts that somebody else has changed in the shard since they were staged.
@@ -131,11 +133,7 @@ impl Staging {
             if state.parts.get(&slot).is_some_and(is_same) {
                 state.parts.remove(&slot);
             }
-            let mut lost = self
-                .lost
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            lost.put(number, ());
+            self.note_lost(std::iter::once(number));
         }
         Ok(())
     }
@@ -253,13 +251,18 @@ impl Staging {
             };
             packed.put(shard.key.clone(), packed_shard);
         }
-        self.forget(shard, parts, new);
+        self.forget(shard, parts, (old, new));
         log::debug!("{}: {} inner chunks packed", shard.key, parts.len());
     }
 
     /// Takes `parts`, which are in the shard, out of what is staged, and removes their journals. The
-    /// shard is `now`.
-    fn forget(&self, shard: &Arc<StagedShard>, parts: &Parts, now: Option<ObjectMeta>) {
+    /// shard was `old` and is `new`.
+    fn forget(
+        &self,
+        shard: &Arc<StagedShard>,
+        parts: &Parts,
+        (old, new): (Option<ObjectMeta>, Option<ObjectMeta>),
+    ) {
         let mut state = shard.lock();
         for (slot, packed) in parts {
             match state.parts.get_mut(slot) {
@@ -274,7 +277,13 @@ impl Staging {
             self.journaled.fetch_sub(journal.len(), Ordering::Relaxed);
             journal.remove();
         }
-        state.base = Base::Version(now.map(|now| now.version));
+        // What was staged meanwhile tells of `old`, unless somebody else has written the shard since.
+        let [old, new] = [old, new].map(|meta| Base::Version(meta.map(|meta| meta.version)));
+        state.base = if state.base == old {
+            new
+        } else {
+            Base::Several
+        };
         state.failed = None;
         self.leave_if_empty(shard, &mut state);
     }

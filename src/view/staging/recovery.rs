@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use super::Staging;
@@ -51,11 +52,16 @@ impl Staging {
             let Some(key) = journals.first().map(|journal| journal.key.clone()) else {
                 continue;
             };
-            let slots = journals.iter().flat_map(|journal| &journal.records);
-            let n = slots
-                .map(|record| record.slot)
-                .collect::<HashSet<_>>()
-                .len();
+            let all = n_slots(&journals);
+            let journals = match self.place_of(&key) {
+                Ok(Some(place)) => self.of_array(&place.node, journals),
+                _ => journals,
+            };
+            let n = n_slots(&journals);
+            found.left += all - n;
+            if journals.is_empty() {
+                continue;
+            }
             match self.recover_shard(&key, journals) {
                 Ok(changed) => {
                     found.packed += n - changed;
@@ -88,9 +94,6 @@ impl Staging {
             let problem = "no array has a shard with this key";
             return Err(StoreError::problem(key, problem).into());
         };
-        for journal in &journals {
-            self.check_document(&node, journal)?;
-        }
         let slots = Slots::of(&array, &first).ok_or(Error::Stale)?;
         let object = match self.writer.open_object(key, false)? {
             Some(stored) => Some(self.writer.object_of(key, &stored.file)?),
@@ -120,7 +123,7 @@ impl Staging {
                 let known = own.entry(record.slot).or_default();
                 known.extend([record.before, record.new]);
                 let part = StagedPart {
-                    number: 0,
+                    number: self.last_part.fetch_add(1, Ordering::Relaxed) + 1,
                     mtime: SystemTime::now(),
                     new: record.new,
                     before: record.before,
@@ -155,13 +158,20 @@ impl Staging {
         let mut state = shard.lock();
         state.sealed = journals.into_iter().map(|left| left.journal).collect();
         let bytes: u64 = state.sealed.iter().map(crate::store::Journal::len).sum();
-        self.journaled
-            .fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+        self.journaled.fetch_add(bytes, Ordering::Relaxed);
         state.base = Base::Version(version);
         state.parts = parts;
+        // Where it cannot be packed now, it stays staged, so that the mount shows what was written.
+        let mut shards = self.lock_shards();
+        shards.insert(key.clone(), Arc::clone(&shard));
+        self.n_shards.store(shards.len(), Ordering::Release);
+        drop(shards);
         self.leave_if_empty(&shard, &mut state);
         drop(state);
-        self.pack(&shard)?;
+        if let Err(error) = self.pack(&shard) {
+            self.packer.wake(self, None);
+            return Err(error);
+        }
         Ok(changed)
     }
 
@@ -194,16 +204,31 @@ impl Staging {
         Ok(None)
     }
 
-    /// Fails where the array is another one than that which the journal was written for.
-    fn check_document(&self, node: &ArrayNode, journal: &LeftJournal) -> Result<(), Error> {
-        if journal.only_erases() {
-            return Ok(());
-        }
-        let then = self.hierarchy.parse_array(node, &journal.document)?;
-        if then.has_same_chunks(&node.metadata) {
-            return Ok(());
-        }
-        let problem = "the document of its array has changed since in what its chunks are";
-        Err(StoreError::problem(&journal.key, problem).into())
+    /// Those of `journals` that were written for the array `node` as it is now. Another array may have had
+    /// its place before.
+    fn of_array(&self, node: &ArrayNode, journals: Vec<LeftJournal>) -> Vec<LeftJournal> {
+        let is_of = |journal: &LeftJournal| {
+            if journal.only_erases() {
+                return true;
+            }
+            let then = self.hierarchy.parse_array(node, &journal.document);
+            let is_same = then.is_ok_and(|then| then.has_same_chunks(&node.metadata));
+            if !is_same {
+                log::error!(
+                    "{}: inner chunks stay in the journal, because the document of their array has \
+                     changed since in what its chunks are",
+                    journal.key
+                );
+            }
+            is_same
+        };
+        journals.into_iter().filter(is_of).collect()
     }
+}
+
+/// How many inner chunks of a shard `journals` tell of.
+fn n_slots(journals: &[LeftJournal]) -> usize {
+    let records = journals.iter().flat_map(|journal| &journal.records);
+    let slots: HashSet<_> = records.map(|record| record.slot).collect();
+    slots.len()
 }

@@ -154,6 +154,11 @@ impl StagedShard {
         self.packing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether what is staged are chunks of the array `node`, as it is now.
+    pub(super) fn is_of(&self, node: &Arc<ArrayNode>) -> bool {
+        Arc::ptr_eq(&self.node, node) || self.node.metadata.has_same_chunks(&node.metadata)
+    }
+
     pub(super) fn n_parts(&self) -> usize {
         self.lock().parts.len()
     }

@@ -140,13 +140,15 @@ impl FileState {
             writing.writer.make_parents(key)?;
             return self.commit_file(writing, key);
         }
-        let _room = form.reserve(len)?;
+        let mut room = form.reserve(len)?;
         let mut shown = form.cache().buffers().scratch(to_usize(len)?)?;
         let read = self.file()?.read_exact_at(&mut shown, 0);
         read.map_err(|error| self.failed(&error))?;
         let encoded = form.encode(&shown, self.stored.as_ref())?;
         let is_rounded = matches!(encoded, Encoded::Rounded(_));
         if let Some(inner) = form.inner() {
+            // Nothing is encoded any more, and the shard has to be looked at.
+            room.shrink_to(len);
             let staged = self.stage(inner, &encoded, &shown)?;
             self.has_wrong_pages |= is_rounded;
             return Ok(staged);

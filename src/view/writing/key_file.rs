@@ -88,6 +88,11 @@ impl KeyFile {
         Ok(now.version == stored.meta.version)
     }
 
+    /// Whether what was written was dropped.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lock().standing == Standing::Lost
+    }
+
     /// Whether the file shows something else than the bytes of its object.
     pub(super) fn has_form(&self) -> bool {
         self.lock().form.is_some()

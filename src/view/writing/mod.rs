@@ -320,7 +320,9 @@ impl Writing {
     /// Commits and syncs the files whose keys are `wanted`.
     fn sync_files(&self, wanted: impl Fn(&Key) -> bool) -> Result<(), Error> {
         let mut result = Ok(());
-        for file in self.all_where(wanted) {
+        // Of a file that was lost there is nothing to save, and its own handles are told.
+        let all = self.all_where(wanted).into_iter();
+        for file in all.filter(|file| !file.is_lost()) {
             let synced = file.sync(self);
             result = result.and(synced);
         }

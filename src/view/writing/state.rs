@@ -370,7 +370,11 @@ impl FileState {
         let Some(len) = form.len().filter(|len| !draft.missing(*len).is_empty()) else {
             return Ok(());
         };
-        let _room = form.reserve(len)?;
+        // An inner chunk is looked for in its shard first, which takes memory of its own.
+        let _room = match form.inner() {
+            Some(_) => None,
+            None => Some(form.reserve(len)?),
+        };
         let base = form.decode(self.stored.as_ref())?;
         let completed = draft.complete(&base);
         completed.map_err(|error| self.failed(&error))
