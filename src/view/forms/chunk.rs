@@ -9,7 +9,7 @@ use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::load::{Cache, to_usize};
-use crate::store::{DirWriter, Key, NewFile, Object, ObjectMeta, Prefix, StoreError, StoredFile};
+use crate::store::{DirWriter, Key, NewFile, Object, Prefix, StoreError, StoredFile};
 use crate::view::shown_node::ShownArray;
 use crate::view::staging::InnerChunk;
 use crate::view::vnode::ChunkPlace;
@@ -103,20 +103,6 @@ impl Form for ChunkForm {
 
     fn inner(&self) -> Option<&InnerChunk> {
         self.inner.as_ref()
-    }
-
-    fn now(&self, writer: &DirWriter, key: &Key) -> Result<Option<ObjectMeta>, Error> {
-        match &self.inner {
-            Some(inner) => inner.now(),
-            None => Ok(writer.stat(key)?),
-        }
-    }
-
-    fn open_now(&self, writer: &DirWriter, key: &Key) -> Result<Option<StoredFile>, Error> {
-        match &self.inner {
-            Some(inner) => inner.open_now(),
-            None => Ok(writer.open_object(key, false)?),
-        }
     }
 
     fn cache(&self) -> &Cache {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, FormatError};
 use crate::hierarchy::Node;
 use crate::load::{Cache, ChunkedArray, Shards};
-use crate::store::{DirWriter, Key, NewFile, ObjectMeta, StoredFile};
+use crate::store::{Key, NewFile, StoredFile};
 use crate::view::shown_node::looks_like_a_chunk;
 use crate::view::staging::InnerChunk;
 use crate::view::vnode::ChunkPlace;
@@ -98,20 +98,6 @@ impl Form for EncodedForm {
 
     fn inner(&self) -> Option<&InnerChunk> {
         self.inner.as_ref()
-    }
-
-    fn now(&self, writer: &DirWriter, key: &Key) -> Result<Option<ObjectMeta>, Error> {
-        match &self.inner {
-            Some(inner) => inner.now(),
-            None => Ok(writer.stat(key)?),
-        }
-    }
-
-    fn open_now(&self, writer: &DirWriter, key: &Key) -> Result<Option<StoredFile>, Error> {
-        match &self.inner {
-            Some(inner) => inner.open_now(),
-            None => Ok(writer.open_object(key, false)?),
-        }
     }
 
     fn new_file(&self) -> Result<NewFile, Error> {

@@ -280,12 +280,8 @@ impl InnerChunk {
                     return Err(error);
                 }
             };
-            let stored = self.staged(&part, state.access).map(|found| StoredFile {
-                file: Arc::clone(&part.file),
-                offset: part.offset,
-                meta: found.meta,
-                is_writable: false,
-            });
+            let stored = self.staged(&part, state.access);
+            let stored = stored.map(|found| self.stored_file(&found)).transpose()?;
             let is_complete = shard.is_complete(&state);
             drop(state);
             self.staging
@@ -521,7 +517,7 @@ fn content_of(found: &Result<Option<PresentChunk>, Error>) -> Result<PartContent
 }
 
 /// All bytes of `slice`.
-fn bytes_of(slice: &Slice) -> Result<Vec<u8>, Error> {
+pub(super) fn bytes_of(slice: &Slice) -> Result<Vec<u8>, Error> {
     let mut bytes = crate::buffers::zeroed(to_usize(slice.len())?)?;
     slice.read_at(0, &mut bytes)?;
     Ok(bytes)

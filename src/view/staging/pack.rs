@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use super::inner::bytes_of;
 use super::packed::{PackedPart, PackedShard};
 use super::shard::{Base, StagedPart, StagedShard};
 use super::{Change, Staging};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::Node;
-use crate::load::{NewInnerChunk, to_usize};
+use crate::load::NewInnerChunk;
 use crate::store::{
     Commit, Durability, Object, ObjectMeta, PartContent, Replaces, StoreError, StoredFile,
 };
@@ -151,11 +152,7 @@ impl Staging {
         let indices = shard.slots.indices(slot).ok_or(Error::Stale)?;
         match self.loader.locate(&shard.array, object, &indices) {
             Ok(None) => Ok(PartContent::Nothing),
-            Ok(Some(chunk)) => {
-                let mut bytes = crate::buffers::zeroed(to_usize(chunk.encoded.len())?)?;
-                chunk.encoded.read_at(0, &mut bytes)?;
-                Ok(PartContent::of(&bytes))
-            }
+            Ok(Some(chunk)) => Ok(PartContent::of(&bytes_of(&chunk.encoded)?)),
             Err(Error::Chunk { .. }) => Ok(PartContent::Unknown),
             Err(error) => Err(error),
         }

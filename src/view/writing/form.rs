@@ -31,7 +31,10 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// # Errors
     /// [`Error`] when the store cannot be read.
     fn now(&self, writer: &DirWriter, key: &Key) -> Result<Option<ObjectMeta>, Error> {
-        Ok(writer.stat(key)?)
+        match self.inner() {
+            Some(inner) => inner.now(),
+            None => Ok(writer.stat(key)?),
+        }
     }
 
     /// Whether a file is shown at `key`.
@@ -47,7 +50,10 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// # Errors
     /// [`Error`] when it cannot be opened.
     fn open_now(&self, writer: &DirWriter, key: &Key) -> Result<Option<StoredFile>, Error> {
-        Ok(writer.open_object(key, false)?)
+        match self.inner() {
+            Some(inner) => inner.open_now(),
+            None => Ok(writer.open_object(key, false)?),
+        }
     }
 
     /// The keys of the objects of a file that is not just the one at its key.
