@@ -130,6 +130,11 @@ pub(crate) struct Args {
                                   ("close", Durability::Close)]))]
     pub(crate) durability: Option<Durability>,
 
+    /// With --rw: keep what waits to be put into shards in this directory, which must exist, not in STORE;
+    /// give it again to the next mount, and to --recover
+    #[arg(long, value_name = "DIR")]
+    pub(crate) staging: Option<PathBuf>,
+
     /// With --rw: store decoded chunks of nothing but the fill value, too, which are erased otherwise
     #[arg(long)]
     pub(crate) write_empty_chunks: bool,

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::fuse::session::{MountAccess, SessionOptions};
 use crate::store::RemoteOptions;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
-use crate::store::{Durability, OpenOptions, Sharing, Symlinks, path_of_file_url};
+use crate::store::{OpenOptions, Sharing, Symlinks, WriterOptions, path_of_file_url};
 use crate::threads::cores;
 pub use crate::view::{
     AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions, WriteOptions,
@@ -37,7 +38,7 @@ pub(crate) enum CliTask {
     /// `zarr-mount --unmount MOUNTPOINT`
     Unmount(PathBuf),
     /// `zarr-mount --recover STORE`
-    Recover(StoreArgument, LogConfig),
+    Recover(StoreArgument, WriterOptions, LogConfig),
     /// `zarr-mount --info STORE [PATH]`
     Info(Box<InfoConfig>),
 }
@@ -51,8 +52,8 @@ pub struct MountConfig {
     pub open: OpenOptions,
     /// What to show of it.
     pub view: ViewOptions,
-    /// The durability of what programs write; `None` where they may not write.
-    pub writing: Option<Durability>,
+    /// How what programs write is stored; `None` where they may not write.
+    pub writing: Option<WriterOptions>,
     /// Whether extended attributes are answered.
     pub xattr: bool,
     /// Whether the kernel reads plain files of the store by itself.
@@ -141,7 +142,8 @@ impl CliTask {
         let others_look = options.access == MountAccess::Everyone;
         let store = StoreArgument::resolve(store)?;
         if args.recover {
-            return Ok(CliTask::Recover(store, log));
+            let writing = writer_options(&args, &store)?;
+            return Ok(CliTask::Recover(store, writing, log));
         }
         #[cfg(feature = "remote")]
         let remote = {
@@ -207,7 +209,10 @@ impl CliTask {
             foreground: args.foreground,
             xattr: options.xattr,
             passthrough: args.passthrough,
-            session: session_options(&store, options, view.decode_threads, writing),
+            session: SessionOptions {
+                is_writable: writing.is_some(),
+                ..session_options(&store, options, view.decode_threads)
+            },
             writing,
             view,
             store,
@@ -293,15 +298,16 @@ fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> Vie
     }
 }
 
-/// The durability of what programs write; `None` where they may not write.
+/// How what programs write is stored; `None` where they may not write.
 fn writing(
     args: &Args,
     options: &MountOptions,
     store: &StoreArgument,
-) -> Result<Option<Durability>, CliError> {
+) -> Result<Option<WriterOptions>, CliError> {
     let is_asked = args.rw || options.writing.is_some();
     let of_writing = [
         ("--durability", args.durability.is_some()),
+        ("--staging", args.staging.is_some()),
         ("--write-empty-chunks", args.write_empty_chunks),
         ("--conflict", args.conflict.is_some()),
         ("--lossy", args.lossy),
@@ -329,13 +335,32 @@ fn writing(
         "--check" => ViewKind::Keys,
         _ => ViewKind::Chunks,
     };
-    let mut given = of_writing.iter().skip(1).filter(|(_, given)| *given);
+    let mut given = of_writing.iter().skip(2).filter(|(_, given)| *given);
     if let Some((name, _)) = given.find(|(name, _)| !args.view.contains(&view_of(name))) {
         let view = view_of(name).name();
         let problem = format!("{name} is for --rw with --view {view}");
         return Err(CliError::Usage(problem));
     }
-    Ok(Some(args.durability.unwrap_or_default()))
+    writer_options(args, store).map(Some)
+}
+
+/// How a store is changed.
+fn writer_options(args: &Args, store: &StoreArgument) -> Result<WriterOptions, CliError> {
+    let staging = args.staging.as_deref().map(absolute).transpose()?;
+    let (real, store) = (staging.as_deref(), store.path());
+    let real = real.and_then(|path| fs::canonicalize(path).ok());
+    let store = store.and_then(|path| fs::canonicalize(path).ok());
+    if real
+        .zip(store)
+        .is_some_and(|(real, store)| real.starts_with(store))
+    {
+        let problem = "--staging: this directory is in STORE, which has one of its own without it";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
+    Ok(WriterOptions {
+        durability: args.durability.unwrap_or_default(),
+        staging,
+    })
 }
 
 /// How long metadata is trusted.
@@ -418,10 +443,9 @@ fn session_options(
     store: &StoreArgument,
     options: MountOptions,
     decode_threads: usize,
-    writing: Option<Durability>,
 ) -> SessionOptions {
     SessionOptions {
-        is_writable: writing.is_some(),
+        is_writable: false,
         fsname: options
             .fsname
             .unwrap_or_else(|| store.as_os_str().to_owned()),

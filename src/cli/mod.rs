@@ -55,7 +55,7 @@ use crate::recent_lines::RecentLines;
 #[cfg(debug_assertions)]
 use crate::store::testing::inject;
 use crate::store::{
-    DirWriter, Durability, Location, NestedZips, OpenOptions, Prefix, Store, open_store_for,
+    DirWriter, Location, NestedZips, OpenOptions, Prefix, Store, WriterOptions, open_store_for,
 };
 use crate::view::{OwnLog, View, ViewKind, ViewOptions};
 
@@ -101,17 +101,21 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
         CliTask::Mount(config) => mount(&config),
         CliTask::Check(config) => check(&config),
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
-        CliTask::Recover(store, log) => recover(&store, &log),
+        CliTask::Recover(store, writing, log) => recover(&store, &writing, &log),
         CliTask::Info(config) => print_info(&config),
     }
 }
 
 /// `--recover`: opening a store for changes removes the temporary files that a killed daemon left, and
 /// what it had not put into shards is put there.
-fn recover(store: &StoreArgument, log: &LogConfig) -> Result<(), CliError> {
+fn recover(
+    store: &StoreArgument,
+    writing: &WriterOptions,
+    log: &LogConfig,
+) -> Result<(), CliError> {
     start_log(log, StandardError::Terminal, Arc::default())?;
     let opened = open(store, &OpenOptions::default(), NestedZipFiles::Closed)?;
-    let writer = open_writer(&*opened, Durability::default())?;
+    let writer = open_writer(&*opened, writing)?;
     let shown = store.as_os_str().display();
     let removed = writer.recovered();
     let view = View::writable(Arc::clone(&opened), ViewOptions::default(), writer);
@@ -347,9 +351,8 @@ fn build(
 ) -> Result<(ZarrFs, Vec<String>), CliError> {
     let zips = NestedZipFiles::in_mount(config);
     let store = open(&config.store, &config.open, zips)?;
-    let writer = config
-        .writing
-        .map(|durability| open_writer(&*store, durability));
+    let writing = config.writing.as_ref();
+    let writer = writing.map(|options| open_writer(&*store, options));
     let writer = writer.transpose()?;
     #[cfg(debug_assertions)]
     let store = inject(store, &config.injections).map_err(CliError::failed)?;
@@ -419,8 +422,8 @@ fn build(
 }
 
 /// Opens the store for changes.
-fn open_writer(store: &dyn Store, durability: Durability) -> Result<DirWriter, CliError> {
-    let writer = store.writer(durability).map_err(CliError::failed)?;
+fn open_writer(store: &dyn Store, options: &WriterOptions) -> Result<DirWriter, CliError> {
+    let writer = store.writer(options).map_err(CliError::failed)?;
     writer.ok_or_else(|| {
         CliError::Failed("this store cannot be written to, only a directory can".to_owned())
     })

@@ -4,8 +4,8 @@
 //! lookups. A thread holds a permit for the time of one request, and does nothing else meanwhile.
 
 use std::fmt;
+use std::fs::File;
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -217,7 +217,7 @@ impl Object for GatedObject {
         self.object.is_sequential()
     }
 
-    fn as_file(&self) -> Option<BorrowedFd<'_>> {
+    fn as_file(&self) -> Option<&Arc<File>> {
         self.object.as_file()
     }
 }

@@ -34,8 +34,9 @@ pub mod testing;
 mod zip;
 
 use std::fmt;
+use std::fs::File;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -47,7 +48,7 @@ pub use cursor::Cursor;
 pub use dir::{
     Commit, DirStore, DirWriter, Draft, Durability, Journal, JournalRecord, LeftJournal,
     NewAttributes, NewFile, NewTime, PartContent, RenameMode, Replaces, Sharing, StoredFile,
-    Symlinks, copy_range,
+    Symlinks, WriterOptions, copy_range,
 };
 #[cfg(test)]
 pub(crate) use dir::{power_loss, recorded};
@@ -213,7 +214,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError::Denied`] when another process has opened it for changes; [`StoreError::Io`] when
     /// it cannot be locked.
-    fn writer(&self, _durability: Durability) -> Result<Option<DirWriter>, StoreError> {
+    fn writer(&self, _options: &WriterOptions) -> Result<Option<DirWriter>, StoreError> {
         Ok(None)
     }
 
@@ -284,8 +285,8 @@ pub trait Object: Send + Sync + fmt::Debug {
         false
     }
 
-    /// The open file behind this object, where there is one (for FUSE passthrough).
-    fn as_file(&self) -> Option<BorrowedFd<'_>> {
+    /// The open file that has the bytes of this object, where there is one.
+    fn as_file(&self) -> Option<&Arc<File>> {
         None
     }
 }

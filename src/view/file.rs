@@ -4,7 +4,7 @@
 //! not keep other readers from using the cache.
 
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
 use super::View;
@@ -330,7 +330,7 @@ impl OpenFile {
     /// The file of the store that has exactly these bytes, for passthrough.
     pub fn backing(&self) -> Option<BorrowedFd<'_>> {
         match &self.content {
-            FileContent::Stored(slice) => slice.whole_object()?.as_file(),
+            FileContent::Stored(slice) => slice.whole_object()?.as_file().map(AsFd::as_fd),
             _ => None,
         }
     }

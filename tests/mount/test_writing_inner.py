@@ -344,6 +344,43 @@ def test_a_killed_daemon_loses_nothing(by, tmp_path, mount):
     assert not (store / ".zarr-mount").exists()
 
 
+@pytest.mark.parametrize("by", ["mount", "recover"])
+def test_a_staging_directory_has_what_waits(by, tmp_path, mount):
+    store, staging = make(tmp_path / "store"), tmp_path / "staging"
+    staging.mkdir()
+    made = mount(store, "--rw", "--view", "chunks", "--staging", staging)
+    (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
+    [own] = staging.iterdir()
+    assert len(os.listdir(own)) == 1 and not (store / ".zarr-mount").exists()
+    made.kill()
+    force_away(made.path)
+    # Who does not name the directory finds nothing in the store.
+    mount(store, "--rw", "--view", "chunks").unmount()
+    np.testing.assert_array_equal(stored(store), DATA)
+    if by == "mount":
+        made = mount(store, "--rw", "--view", "chunks", "--staging", staging)
+        assert (made.path / "a/c/0/0").read_bytes() == np.full(INNER, 7.0).tobytes()
+        made.unmount()
+    else:
+        done = run(BINARY, "--recover", store, "--staging", staging)
+        assert done.returncode == 0 and "1 inner chunks" in done.stdout, done
+    expected = DATA.copy()
+    expected[:4, :3] = 7
+    np.testing.assert_array_equal(stored(store), expected)
+    assert not os.listdir(staging)
+
+
+def test_a_staging_directory_that_cannot_be_used_is_an_error(tmp_path):
+    store, point = make(tmp_path / "store"), tmp_path / "m"
+    point.mkdir()
+    inside = store / "inside"
+    inside.mkdir()
+    for directory, more, says in [(tmp_path / "none", ["--rw"], "No such file"), (store / "a/zarr.json", ["--rw"], "STORE"),
+                                  (inside, ["--rw"], "is in STORE"), (tmp_path, [], "--staging is for --rw")]:
+        said = run(BINARY, store, point, *more, "--view", "chunks", "--staging", directory)
+        assert said.returncode != 0 and says in said.stderr, said
+
+
 def test_a_shard_with_a_false_index_is_not_written_anew(tmp_path, mount):
     store = make(tmp_path / "store")
     shard = store / "a/c/0/0"

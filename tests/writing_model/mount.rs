@@ -8,7 +8,7 @@ use std::{fs, io};
 use tempfile::TempDir;
 use zarr_mount::error::{Error, ErrorKind};
 use zarr_mount::fresh::Freshness;
-use zarr_mount::store::{DirStore, Durability, NewFile, Store, StoreError, Symlinks};
+use zarr_mount::store::{DirStore, NewFile, Store, StoreError, Symlinks, WriterOptions};
 use zarr_mount::view::{OpenFile, Recovered, Shards, View, ViewKind, ViewOptions, VnodeId};
 
 use crate::common::{read_at, walk};
@@ -173,7 +173,7 @@ fn options(kind: ViewKind, shards: Shards) -> ViewOptions {
 fn writable(path: &Path, options: ViewOptions) -> Arc<View> {
     let made = || -> Result<View, StoreError> {
         let store = store(path);
-        let writer = store.writer(Durability::Atomic)?;
+        let writer = store.writer(&WriterOptions::default())?;
         View::writable(store, options, writer.expect("a directory"))
     };
     let view = made().unwrap();

@@ -41,7 +41,7 @@ use root::{Root, refusal};
 pub use symlinks::Symlinks;
 pub use writer::{
     Commit, DirWriter, Draft, Durability, Journal, JournalRecord, LeftJournal, NewAttributes,
-    NewFile, NewTime, PartContent, RenameMode, Replaces, StoredFile, copy_range,
+    NewFile, NewTime, PartContent, RenameMode, Replaces, StoredFile, WriterOptions, copy_range,
 };
 #[cfg(test)]
 pub(crate) use writer::{power_loss, recorded};
@@ -136,8 +136,8 @@ impl Store for DirStore {
         self.root.generation()
     }
 
-    fn writer(&self, durability: Durability) -> Result<Option<DirWriter>, StoreError> {
-        DirWriter::open(Arc::clone(&self.root), durability).map(Some)
+    fn writer(&self, options: &WriterOptions) -> Result<Option<DirWriter>, StoreError> {
+        DirWriter::open(Arc::clone(&self.root), options).map(Some)
     }
 
     fn n_waiting(&self) -> Result<usize, StoreError> {
@@ -180,6 +180,6 @@ fn open_in(root: &Root, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError
     if stat.kind == StatKind::Prefix {
         return Err(StoreError::not_an_object(key, "a prefix"));
     }
-    let object = DirObject::new(key.clone(), fd.into(), root.generation, stat.meta);
+    let object = DirObject::new(key.clone(), Arc::new(fd.into()), root.generation, stat.meta);
     Ok(Some(Arc::new(object)))
 }

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use rustix::fs::fstat;
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 #[derive(Debug)]
 pub(super) struct DirObject {
     key: Key,
-    file: File,
+    file: Arc<File>,
     /// The generation of the directory that it was opened in.
     generation: u32,
     meta: ObjectMeta,
@@ -25,7 +25,7 @@ pub(super) struct DirObject {
 impl DirObject {
     /// `meta` are the attributes to report for `file`, which was opened in a directory of
     /// `generation`.
-    pub(super) fn new(key: Key, file: File, generation: u32, meta: ObjectMeta) -> DirObject {
+    pub(super) fn new(key: Key, file: Arc<File>, generation: u32, meta: ObjectMeta) -> DirObject {
         DirObject {
             key,
             file,
@@ -85,7 +85,7 @@ impl Object for DirObject {
         Err(StoreError::changed(&self.key))
     }
 
-    fn as_file(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.file.as_fd())
+    fn as_file(&self) -> Option<&Arc<File>> {
+        Some(&self.file)
     }
 }

@@ -148,7 +148,7 @@ impl ZipPath {
                 let Some(file) = object.as_file() else {
                     return ZipFile::of_object(object);
                 };
-                let fd = file.try_clone_to_owned();
+                let fd = file.as_fd().try_clone_to_owned();
                 let fd = fd.map_err(|error| StoreError::io(key, &error))?;
                 ZipFile::new(fd, *object.meta()).map_err(refused)
             }

@@ -1,6 +1,5 @@
 //! Chunks as files of decoded elements that are written.
 
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -250,7 +249,7 @@ pub(super) fn open_inner(
     let Some((OpenedVnode { attributes, file }, _)) = opened else {
         return Ok(None);
     };
-    let stored = found.map(|found| inner.stored_file(&found));
+    let stored = found.map(|found| found.stored_file());
     Ok(Some(CleanFile {
         file,
         stored: stored.transpose()?,
@@ -276,10 +275,8 @@ pub(super) fn moved_place(
 fn stored_file(key: &Key, object: &dyn Object) -> Result<StoredFile, Error> {
     let file = object.as_file();
     let file = file.ok_or_else(|| StoreError::problem(key, "no file of its own"))?;
-    let file = file.as_fd().try_clone_to_owned();
-    let file = file.map_err(|error| StoreError::io(key, &error))?;
     Ok(StoredFile {
-        file: Arc::new(file.into()),
+        file: Arc::clone(file),
         meta: *object.meta(),
         offset: 0,
         is_writable: false,

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::SystemTime;
 
 use super::shard::{Base, ShardState, Slots, StagedPart, StagedShard};
-use super::{Change, MOST_JOURNALED, Staging};
+use super::{Change, GATHER, MOST_JOURNALED, Staging};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::ArrayNode;
@@ -46,6 +47,46 @@ pub(in crate::view) struct PresentChunk {
     is_unknown: bool,
 }
 
+/// The draft of an inner chunk, as long as it is open.
+#[derive(Debug)]
+pub(in crate::view) struct OpenInnerDraft {
+    staging: Arc<Staging>,
+    shard: Key,
+}
+
+impl Drop for OpenInnerDraft {
+    fn drop(&mut self) {
+        let mut drafts = self.staging.lock_drafts();
+        if let Some(n) = drafts.get_mut(&self.shard) {
+            *n -= 1;
+            if *n == 0 {
+                drafts.remove(&self.shard);
+            }
+        }
+    }
+}
+
+impl PresentChunk {
+    /// The open file that has it.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when it is in no file, which is not so in a store that is written.
+    pub(in crate::view) fn stored_file(&self) -> Result<StoredFile, Error> {
+        let (file, offset) = if let Some(journaled) = &self.journaled {
+            journaled.clone()
+        } else {
+            let file = self.object.as_file().ok_or(Error::Stale)?;
+            (Arc::clone(file), 0)
+        };
+        Ok(StoredFile {
+            file,
+            offset,
+            meta: self.meta,
+            is_writable: false,
+        })
+    }
+}
+
 impl InnerChunk {
     /// The inner chunk `indices` of `array`.
     ///
@@ -71,6 +112,19 @@ impl InnerChunk {
     /// The key of its shard.
     pub(in crate::view) fn shard(&self) -> &Key {
         &self.key
+    }
+
+    /// Notes that the chunk is written, until what is returned is dropped.
+    pub(in crate::view) fn begin_draft(&self) -> OpenInnerDraft {
+        *self
+            .staging
+            .lock_drafts()
+            .entry(self.key.clone())
+            .or_default() += 1;
+        OpenInnerDraft {
+            staging: Arc::clone(&self.staging),
+            shard: self.key.clone(),
+        }
     }
 
     /// The chunk as it is now; `None` when neither the shard nor its journal has it.
@@ -161,27 +215,7 @@ impl InnerChunk {
     /// # Errors
     /// As [`InnerChunk::find`].
     pub(in crate::view) fn open_now(&self) -> Result<Option<StoredFile>, Error> {
-        self.find()?
-            .map(|found| self.stored_file(&found))
-            .transpose()
-    }
-
-    /// A descriptor of the file that has `found`.
-    pub(in crate::view) fn stored_file(&self, found: &PresentChunk) -> Result<StoredFile, Error> {
-        let (file, offset) = if let Some(journaled) = &found.journaled {
-            journaled.clone()
-        } else {
-            let failed = |error| StoreError::io(&self.key, &error);
-            let file = found.object.as_file().ok_or(Error::Stale)?;
-            let file = file.try_clone_to_owned().map_err(failed)?;
-            (Arc::new(file.into()), 0)
-        };
-        Ok(StoredFile {
-            file,
-            offset,
-            meta: found.meta,
-            is_writable: false,
-        })
+        self.find()?.map(|found| found.stored_file()).transpose()
     }
 
     /// The encoded bytes of the version of the chunk that was opened as `stored`.
@@ -281,7 +315,7 @@ impl InnerChunk {
                 }
             };
             let stored = self.staged(&part, state.access);
-            let stored = stored.map(|found| self.stored_file(&found)).transpose()?;
+            let stored = stored.map(|found| found.stored_file()).transpose()?;
             let is_complete = shard.is_complete(&state);
             drop(state);
             self.staging
@@ -334,9 +368,7 @@ impl InnerChunk {
     ) -> Result<Option<StoredFile>, Error> {
         let found = self.find()?.filter(|found| found.meta.version == version);
         match found {
-            Some(found) if self.has_same_bytes(&found, stored)? => {
-                Ok(Some(self.stored_file(&found)?))
-            }
+            Some(found) if self.has_same_bytes(&found, stored)? => Ok(Some(found.stored_file()?)),
             _ => Ok(None),
         }
     }
@@ -405,6 +437,10 @@ impl InnerChunk {
     /// [`StoreError::Changed`] when somebody else has changed the chunk, which stays theirs; [`Error`]
     /// when the shard cannot be packed.
     pub(in crate::view) fn sync(&self, stored: Option<&StoredFile>) -> Result<(), Error> {
+        // Those who write other chunks of the shard are likely to sync them, too.
+        if self.staging.n_drafts(&self.key) > 0 {
+            thread::sleep(GATHER);
+        }
         self.staging.settle(&self.key)?;
         self.staging.writer.sync_removed_journals()?;
         if let Some(stored) = stored

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub(in crate::view) use inner::InnerChunk;
+pub(in crate::view) use inner::{InnerChunk, OpenInnerDraft};
 use packed::PackedShards;
 use packer::Packer;
 pub use recovery::Recovered;
@@ -51,6 +51,10 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// … and at the latest so long after its first one.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Who syncs a chunk waits so long for those who write other chunks of its shard, so that one pack is
+/// enough for all of them.
+const GATHER: Duration = Duration::from_millis(2);
 
 /// A pack that failed is tried again after this time.
 const RETRY: Duration = Duration::from_secs(5);
@@ -75,6 +79,8 @@ pub(in crate::view) struct Staging {
     hierarchy: Arc<Hierarchy>,
     counters: Arc<WriteCounters>,
     shards: Mutex<HashMap<Key, Arc<StagedShard>>>,
+    /// How many files that are written are inner chunks of a shard.
+    drafts: Mutex<HashMap<Key, usize>>,
     /// The number of shards in the table, so that most callers need no lock.
     n_shards: AtomicUsize,
     packed: Mutex<PackedShards>,
@@ -103,6 +109,7 @@ impl Staging {
             hierarchy,
             counters,
             shards: Mutex::default(),
+            drafts: Mutex::default(),
             n_shards: AtomicUsize::new(0),
             packed: Mutex::default(),
             lost: Mutex::new(lru::LruCache::new(packed::MOST_LOST)),
@@ -194,7 +201,20 @@ impl Staging {
         self.shards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The number of inner chunks of the shard at `key` that are written and not closed.
+    fn n_drafts(&self, key: &Key) -> usize {
+        self.lock_drafts().get(key).copied().unwrap_or(0)
+    }
+
+    fn lock_drafts(&self) -> MutexGuard<'_, HashMap<Key, usize>> {
+        self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock_packed(&self) -> MutexGuard<'_, PackedShards> {
         self.packed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests;

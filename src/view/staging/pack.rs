@@ -207,13 +207,6 @@ impl Staging {
             Replaces::Version(version) => self.writer.erase_version(key, version)?,
             Replaces::Nothing | Replaces::Anything => true,
         };
-        if self.writer.durability() == Durability::Close {
-            // Before the journal is removed, which would be all that tells of it.
-            match self.writer.sync_names(&key.parent()) {
-                Err(error) if !error.is_absent() => return Err(error.into()),
-                _ => {}
-            }
-        }
         Ok(if is_erased {
             Change::Done(None)
         } else {

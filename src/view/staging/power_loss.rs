@@ -3,80 +3,21 @@
 //! directory, and a mount of that recovers what it can.
 
 use std::fs;
-use std::path::Path;
 use std::time::SystemTime;
 
 use tempfile::TempDir;
 
+use super::tests::{DOCUMENT, Mounted, SLOTS};
 use super::*;
-use crate::fresh::Freshness;
-use crate::grid::Dims;
-use crate::hierarchy::{ArrayNode, Node};
-use crate::load::{ChunkedArray, Shards};
 use crate::store::power_loss::{Chance, Disk, History, shown};
 use crate::store::recorded::{self, Call, Lacking};
-use crate::store::{DirStore, Durability, Replaces, Store, Symlinks};
-use crate::view::{View, ViewOptions};
-
-/// Inner chunks of the shard: two by two of one byte, uncompressed.
-const SLOTS: usize = 4;
+use crate::store::{Durability, Replaces};
 
 /// The steps of a script.
 const STEPS: usize = 10;
 
 /// The losses after each call of a script.
 const LOSSES: usize = 2;
-
-const DOCUMENT: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [8, 2], "data_type": "uint8",
-    "fill_value": 0, "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8, 2]}},
-    "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "sharding_indexed", "configuration": {
-    "chunk_shape": [1, 1], "codecs": [{"name": "bytes"}], "index_codecs": [
-    {"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}]}"#;
-
-/// A view of a store with that array. Its packer has ended, because the calls of one thread are recorded.
-struct Mounted {
-    view: View,
-    node: Arc<ArrayNode>,
-    array: Arc<ChunkedArray>,
-}
-
-impl Mounted {
-    fn new(path: &Path, durability: Durability) -> Mounted {
-        let store: Arc<dyn Store> = Arc::new(DirStore::open(path, Symlinks::Inside).unwrap());
-        let writer = store.writer(durability).unwrap().unwrap();
-        let options = ViewOptions {
-            freshness: Freshness::Checked(Duration::ZERO),
-            cache_budget_bytes: 16 << 20,
-            decode_threads: 1,
-            ..ViewOptions::default()
-        };
-        let view = View::writable(store, options, writer).unwrap();
-        let prefix = Prefix::parse(b"a").unwrap();
-        let Node::Array(node) = view.tree.hierarchy.node(&prefix).unwrap() else {
-            panic!("no array");
-        };
-        let array = Arc::new(ChunkedArray::new(&node, Shards::Expand).unwrap());
-        let mounted = Mounted { view, node, array };
-        mounted.staging().packer.end();
-        mounted
-    }
-
-    fn staging(&self) -> &Arc<Staging> {
-        self.view.tree.writings.as_ref().unwrap().staging()
-    }
-
-    fn inner(&self, slot: usize) -> InnerChunk {
-        let indices = Dims::from_slice(&[slot as u64 / 2, slot as u64 % 2]);
-        InnerChunk::new(self.staging(), (&self.node, &self.array), &indices).unwrap()
-    }
-
-    fn bytes(&self, slot: usize) -> Option<Vec<u8>> {
-        let found = self.inner(slot).find().unwrap()?;
-        let mut bytes = vec![0; usize::try_from(found.encoded.len()).unwrap()];
-        found.encoded.read_at(0, &mut bytes).unwrap();
-        Some(bytes)
-    }
-}
 
 /// A script that is done.
 struct Done {

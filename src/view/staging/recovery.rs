@@ -53,23 +53,15 @@ impl Staging {
                 continue;
             };
             let all = n_slots(&journals);
-            let journals = match self.place_of(&key) {
-                Ok(Some(place)) => self.of_array(&place.node, journals),
-                _ => journals,
-            };
-            let n = n_slots(&journals);
-            found.left += all - n;
-            if journals.is_empty() {
-                continue;
-            }
-            match self.recover_shard(&key, journals) {
-                Ok(changed) => {
-                    found.packed += n - changed;
-                    found.changed += changed;
+            match self.recover_journals(&key, journals) {
+                Ok(shard) => {
+                    found.packed += shard.packed;
+                    found.changed += shard.changed;
+                    found.left += shard.left;
                 }
                 Err(error) => {
-                    log::error!("{key}: {n} inner chunks stay in the journal: {error}");
-                    found.left += n;
+                    log::error!("{key}: {all} inner chunks stay in the journal: {error}");
+                    found.left += all;
                 }
             }
         }
@@ -77,24 +69,57 @@ impl Staging {
         Ok(found)
     }
 
-    /// Packs the shard at `key`. Returns how many inner chunks somebody else has changed.
-    fn recover_shard(
+    /// Packs the shard at `key`, of which `journals` tell, as far as they were written for its array.
+    fn recover_journals(
         self: &Arc<Self>,
         key: &Key,
         journals: Vec<LeftJournal>,
-    ) -> Result<usize, Error> {
-        let Some(ShardPlace { node, array, first }) = self.place_of(key)? else {
-            if journals.iter().all(LeftJournal::only_erases) {
-                // They are gone with their array.
-                for left in journals {
-                    left.journal.remove();
-                }
-                return Ok(0);
+    ) -> Result<Recovered, Error> {
+        let Some(place) = self.place_of(key)? else {
+            if !journals.iter().all(LeftJournal::only_erases) {
+                let problem = "no array has a shard with this key";
+                return Err(StoreError::problem(key, problem).into());
             }
-            let problem = "no array has a shard with this key";
-            return Err(StoreError::problem(key, problem).into());
+            // They are gone with their array.
+            let packed = n_slots(&journals);
+            for left in journals {
+                left.journal.remove();
+            }
+            return Ok(Recovered {
+                packed,
+                ..Recovered::default()
+            });
         };
-        let slots = Slots::of(&array, &first).ok_or(Error::Stale)?;
+        let all = n_slots(&journals);
+        let mut journals = self.of_array(&place.node, journals);
+        let left = all - n_slots(&journals);
+        let slots = Slots::of(&place.array, &place.first).ok_or(Error::Stale)?;
+        for journal in &mut journals {
+            let n = journal.records.len();
+            let records = &mut journal.records;
+            records.retain(|record| slots.indices(record.slot).is_some());
+            if records.len() < n {
+                log::error!(
+                    "{key}: its journal tells of inner chunks that no shard of its array has"
+                );
+            }
+        }
+        let recovered = if journals.is_empty() {
+            Recovered::default()
+        } else {
+            self.recover_shard(key, (place, slots), journals)?
+        };
+        Ok(Recovered { left, ..recovered })
+    }
+
+    /// Packs the shard at `key`, which is at `place`.
+    fn recover_shard(
+        self: &Arc<Self>,
+        key: &Key,
+        (place, slots): (ShardPlace, Slots),
+        journals: Vec<LeftJournal>,
+    ) -> Result<Recovered, Error> {
+        let ShardPlace { node, array, .. } = place;
         let object = match self.writer.open_object(key, false)? {
             Some(stored) => Some(self.writer.object_of(key, &stored.file)?),
             None => None,
@@ -172,7 +197,11 @@ impl Staging {
             self.packer.wake(self, None);
             return Err(error);
         }
-        Ok(changed)
+        Ok(Recovered {
+            packed: n - changed,
+            changed,
+            left: 0,
+        })
     }
 
     /// Where the shard at `key` is; `None` when no array has such a shard.

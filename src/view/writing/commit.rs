@@ -222,7 +222,7 @@ impl FileState {
         let Some(draft) = &mut self.draft else {
             return Ok(Attempt::Conflict);
         };
-        let committed = (writing.writer).commit(key, &mut draft.draft, draft.replaces)?;
+        let committed = (writing.writer).commit(key, &mut draft.draft.draft, draft.replaces)?;
         Ok(committed.into())
     }
 

@@ -8,13 +8,26 @@ use std::sync::Arc;
 use rangemap::RangeSet;
 
 use super::HandleAccess;
+use super::form::Form;
+use crate::budget::{Holding, Reservation};
 use crate::error::Error;
-use crate::store::{Draft, Replaces};
+use crate::store::{DirWriter, Draft, Key, NewFile, Replaces};
+use crate::view::staging::{InnerChunk, OpenInnerDraft};
 
-/// The bytes of a file that were written, on the disk of the store.
+/// The file of a draft.
+#[derive(Debug)]
+pub(super) struct DraftFile {
+    pub(super) draft: Draft,
+    /// Of an inner chunk: its shard has this draft open.
+    _inner: Option<OpenInnerDraft>,
+    /// The memory that it takes; `None` where it is on a disk.
+    _memory: Option<Reservation>,
+}
+
+/// The bytes of a file that were written.
 #[derive(Debug)]
 pub(super) struct FileDraft {
-    pub(super) draft: Draft,
+    pub(super) draft: DraftFile,
     pub(super) replaces: Replaces,
     /// Whether it began empty, so that its writer has not read what it takes the place of.
     pub(super) began_empty: bool,
@@ -42,9 +55,43 @@ struct Parts {
     is_blind: bool,
 }
 
+impl DraftFile {
+    /// An empty draft of the inner chunk at `key`, which `form` shows: in memory, as far as the budget has
+    /// room, otherwise on a disk.
+    pub(super) fn of_inner(
+        writer: &DirWriter,
+        (key, form, inner): (&Key, &dyn Form, &InnerChunk),
+        new: NewFile,
+    ) -> Result<DraftFile, Error> {
+        let reserve = |len| {
+            let holding = Holding::NOTHING.to_hold("what is written");
+            form.cache().reserve_kept(len, holding).ok()
+        };
+        let memory = form.len().and_then(reserve);
+        Ok(DraftFile {
+            draft: match memory {
+                Some(_) => Draft::in_memory(key, new)?,
+                None => writer.begin_part(key, new)?,
+            },
+            _inner: Some(inner.begin_draft()),
+            _memory: memory,
+        })
+    }
+}
+
+impl From<Draft> for DraftFile {
+    fn from(draft: Draft) -> DraftFile {
+        DraftFile {
+            draft,
+            _inner: None,
+            _memory: None,
+        }
+    }
+}
+
 impl FileDraft {
     /// A draft that has all bytes of the file.
-    pub(super) fn whole(draft: Draft, replaces: Replaces, began_empty: bool) -> FileDraft {
+    pub(super) fn whole(draft: DraftFile, replaces: Replaces, began_empty: bool) -> FileDraft {
         FileDraft {
             draft,
             replaces,
@@ -58,7 +105,7 @@ impl FileDraft {
     }
 
     /// A draft that has none of the bytes yet.
-    pub(super) fn partial(draft: Draft, replaces: Replaces) -> FileDraft {
+    pub(super) fn partial(draft: DraftFile, replaces: Replaces) -> FileDraft {
         let parts = Parts {
             written: RangeSet::new(),
             is_complete: false,
@@ -71,7 +118,7 @@ impl FileDraft {
     }
 
     pub(super) fn file(&self) -> &Arc<File> {
-        self.draft.file()
+        self.draft.draft.file()
     }
 
     /// Notes that all bytes are new, whatever the store has.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
+use super::draft::DraftFile;
 use super::form::Form;
 use super::state::Content;
 use super::{FileAttributes, KeyFile, Writing, is_replaced_whole};
@@ -217,7 +218,10 @@ impl Writing {
                     return Err(exists());
                 }
                 opener = process_of(thread);
-                let draft = self.writer.begin_near(key, new)?;
+                let draft = match form.inner() {
+                    Some(inner) => DraftFile::of_inner(&self.writer, (key, &*form, inner), new)?,
+                    None => self.writer.begin_near(key, new)?.into(),
+                };
                 KeyFile::of_draft((key, Some(form)), draft, fingerprint, number)
             }
             NewKind::Stored if is_replaced_whole(key) => {
@@ -225,7 +229,7 @@ impl Writing {
                     return Err(exists());
                 }
                 let draft = self.writer.begin(key, new)?;
-                KeyFile::of_draft((key, None), draft, fingerprint, number)
+                KeyFile::of_draft((key, None), draft.into(), fingerprint, number)
             }
             NewKind::Stored => KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint),
         };

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::draft::DraftFile;
 use super::form::{CleanFile, Form};
 use super::state::{Content, FileAttributes, FileState, Standing};
 use super::{HandleAccess, ShownFile, Writing};
@@ -45,7 +46,7 @@ impl KeyFile {
     /// The file of an object that was made by the handle `writer` and is not in the store yet.
     pub(super) fn of_draft(
         (key, form): (&Key, Option<Arc<dyn Form>>),
-        draft: Draft,
+        draft: DraftFile,
         fingerprint: u64,
         writer: u64,
     ) -> KeyFile {
@@ -54,7 +55,7 @@ impl KeyFile {
 
     /// The file `key` of the mount alone, with the bytes of `draft`.
     pub(super) fn of_scratch(key: &Key, draft: Draft, fingerprint: u64) -> KeyFile {
-        let mut state = FileState::of_draft(key, None, draft, 0);
+        let mut state = FileState::of_draft(key, None, draft.into(), 0);
         state.standing = Standing::Scratch;
         KeyFile::new(state, fingerprint)
     }

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use super::form::ObjectChange;
 use crate::error::Error;
-use crate::store::{Commit, DirWriter, Draft, Durability, Key, Replaces, StoreError};
+use crate::store::{Commit, DirWriter, Draft, Key, Replaces, StoreError};
 
 /// Makes the changes. `new` makes the draft of an object that is not there, with its bytes. Returns the
 /// position of the first change that was not made, because its object is not the one any more that it
@@ -40,16 +40,16 @@ pub(in crate::view) fn change(
 
 /// Removes the object at `key`, if it is what `replaces` says.
 pub(super) fn erase(writer: &DirWriter, key: &Key, replaces: Replaces) -> Result<bool, Error> {
-    let is_erased = match replaces {
+    Ok(match replaces {
         Replaces::Version(version) => writer.erase_version(key, version)?,
         Replaces::Nothing => writer.stat(key)?.is_none(),
         Replaces::Anything => match writer.erase(key) {
             Err(error) if error.is_absent() => true,
-            erased => erased.map(|()| true)?,
+            erased => {
+                erased?;
+                writer.sync_closed(key)?;
+                true
+            }
         },
-    };
-    if is_erased && writer.durability() == Durability::Close && replaces != Replaces::Nothing {
-        writer.sync_names(&key.parent())?;
-    }
-    Ok(is_erased)
+    })
 }

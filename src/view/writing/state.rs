@@ -6,13 +6,12 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::draft::FileDraft;
+use super::draft::{DraftFile, FileDraft};
 use super::form::{CleanFile, Form};
 use super::{HandleAccess, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
-    Commit, Draft, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
-    Version,
+    Commit, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile, Version,
 };
 use crate::view::{OpenFile, VnodeAttributes};
 
@@ -95,7 +94,7 @@ impl FileState {
     pub(super) fn of_draft(
         key: &Key,
         form: Option<Arc<dyn Form>>,
-        draft: Draft,
+        draft: DraftFile,
         writer: u64,
     ) -> FileState {
         let mut draft = FileDraft::whole(draft, Replaces::Nothing, true);
@@ -294,19 +293,25 @@ impl FileState {
     }
 
     /// An empty draft of an object that is replaced whole.
-    fn begin(&self, writing: &Writing, key: &Key) -> Result<(Draft, Replaces), Error> {
+    fn begin(&self, writing: &Writing, key: &Key) -> Result<(DraftFile, Replaces), Error> {
         let replaces = self.stored.as_ref().map_or(Replaces::Nothing, |stored| {
             Replaces::Version(stored.meta.version)
         });
-        Ok(match (&self.stored, &self.form) {
-            // Its file is that of a shard, or a journal.
-            (_, Some(form)) if form.inner().is_some() => {
-                (writing.writer.begin_near(key, form.new_file()?)?, replaces)
-            }
-            (Some(stored), _) => (writing.writer.begin_like(key, stored)?, replaces),
-            (None, Some(form)) => (writing.writer.begin_near(key, form.new_file()?)?, replaces),
+        let writer = &writing.writer;
+        // The file of what is stored of an inner chunk is that of a shard, or a journal.
+        if let Some(form) = &self.form
+            && let Some(inner) = form.inner()
+        {
+            let what = (key, &**form, inner);
+            let draft = DraftFile::of_inner(writer, what, form.new_file()?)?;
+            return Ok((draft, replaces));
+        }
+        let draft = match (&self.stored, &self.form) {
+            (Some(stored), _) => writer.begin_like(key, stored)?,
+            (None, Some(form)) => writer.begin_near(key, form.new_file()?)?,
             (None, None) => return Err(self.refused(Refusal::Gone)),
-        })
+        };
+        Ok((draft.into(), replaces))
     }
 
     /// The file that is written: the draft, which is made if there is none, or the object itself.
@@ -319,11 +324,11 @@ impl FileState {
                 Some(key) => self.begin(writing, key)?,
                 // It was removed, or replaced by name: only its own handles read what is written.
                 None => (
-                    writing.writer.begin_apart(&self.shown_key())?,
+                    writing.writer.begin_apart(&self.shown_key())?.into(),
                     Replaces::Nothing,
                 ),
             };
-            let file = Arc::clone(draft.file());
+            let file = Arc::clone(draft.draft.file());
             // Without a name there is no object whose other bytes could be taken later.
             let partial = form.len().filter(|_| self.key.is_some());
             let filled = match partial {
@@ -343,7 +348,7 @@ impl FileState {
             let draft = writing.writer.begin_copy(key, stored)?;
             let file = Arc::clone(draft.file());
             let replaces = Replaces::Version(stored.meta.version);
-            self.draft = Some(FileDraft::whole(draft, replaces, false));
+            self.draft = Some(FileDraft::whole(draft.into(), replaces, false));
             return Ok(file);
         }
         let key = self.shown_key();

@@ -12,7 +12,10 @@ use super::{
     StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give, linkat,
     openat, statat,
 };
-use rustix::fs::{FileType, RenameFlags, Stat, XattrFlags, fgetxattr, flistxattr, fsetxattr};
+use rustix::fs::{
+    FileType, MemfdFlags, RenameFlags, Stat, XattrFlags, fgetxattr, flistxattr, fsetxattr,
+    memfd_create,
+};
 
 /// The most bytes of the names of extended attributes, and of the value of one, that are copied: the
 /// limit of Linux.
@@ -52,6 +55,23 @@ pub enum Commit {
 }
 
 impl Draft {
+    /// An empty draft in memory. It cannot be committed: what is made of its bytes is a part of the object
+    /// at `key`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn in_memory(key: &Key, new: NewFile) -> Result<Draft, StoreError> {
+        let made = memfd_create("zarr-mount draft", MemfdFlags::CLOEXEC);
+        let file = File::from(made.map_err(|errno| failed(key, errno))?);
+        // Its directory would be asked for its set-group-ID bit, which no new file has.
+        give(key, &file, &file, new)?;
+        Ok(Draft {
+            file: Arc::new(file),
+            name: None,
+            was_named: false,
+        })
+    }
+
     /// The file with the new bytes.
     pub fn file(&self) -> &Arc<File> {
         &self.file
@@ -79,6 +99,20 @@ impl DirWriter {
         let parent = self.nearest_parent(key)?;
         let draft = self.nameless(key, &parent)?;
         give(key, &parent, &*draft.file, new)?;
+        Ok(draft)
+    }
+
+    /// As [`DirWriter::begin_near`], of a file that is never committed itself, but as a part of an object:
+    /// in the staging directory, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn begin_part(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
+        let Some(staging) = &self.staging else {
+            return self.begin_near(key, new);
+        };
+        let draft = self.nameless(key, staging.fd())?;
+        give(key, staging.fd(), &*draft.file, new)?;
         Ok(draft)
     }
 
@@ -240,9 +274,7 @@ impl DirWriter {
     /// is removed.
     fn done(&self, key: &Key, draft: &mut Draft) -> Result<Commit, StoreError> {
         draft.name = None;
-        if self.durability == Durability::Close {
-            self.sync_names(&key.parent())?;
-        }
+        self.sync_closed(key)?;
         Ok(Commit::Done(StoredFile {
             file: Arc::clone(&draft.file),
             meta: self.meta_of(key, &draft.file)?,

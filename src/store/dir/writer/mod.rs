@@ -29,8 +29,9 @@ mod temporary;
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, Uid, fchmod,
@@ -51,6 +52,7 @@ pub(crate) use calls::recorded;
 use calls::{fdatasync, fsync, linkat, mkdirat, openat, renameat_with, unlinkat};
 pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
+use journal::{HeldDirectory, StagingDirectory};
 pub use journal::{Journal, JournalRecord, LeftJournal, PartContent};
 use lock::WriterLock;
 use temporary::Temporaries;
@@ -68,6 +70,15 @@ pub enum Durability {
     Atomic,
     /// What was closed is new.
     Close,
+}
+
+/// How a store is changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WriterOptions {
+    /// What has to survive a loss of power.
+    pub durability: Durability,
+    /// The directory for what waits to be put into shards, in the place of one in the store.
+    pub staging: Option<PathBuf>,
 }
 
 /// What a rename does with what has the new name.
@@ -113,8 +124,9 @@ pub struct DirWriter {
     temporaries: Temporaries,
     durability: Durability,
     recovered: usize,
-    /// The directory of journals, once it was made.
-    journals: Mutex<Option<Arc<journal::JournalDirectory>>>,
+    journals: HeldDirectory,
+    /// Where new journals are instead.
+    staging: Option<StagingDirectory>,
     /// The number of the last journal.
     last_journal: AtomicU64,
 }
@@ -127,7 +139,7 @@ impl DirWriter {
     /// directory cannot be locked, or is on a read-only file system.
     pub(super) fn open(
         followed: Arc<FollowedRoot>,
-        durability: Durability,
+        options: &WriterOptions,
     ) -> Result<DirWriter, StoreError> {
         let root = followed.now()?;
         let is_read_only =
@@ -137,6 +149,9 @@ impl DirWriter {
             return Err(failed(&path, Errno::ROFS));
         }
         let lock = WriterLock::take(&root, followed.path())?;
+        let staging = options.staging.as_deref();
+        let staging = staging.map(|path| StagingDirectory::open(path, &root));
+        let staging = staging.transpose()?;
         let temporaries = Temporaries::default();
         let recovered = temporaries.remove_left(&root)?;
         Ok(DirWriter {
@@ -144,9 +159,10 @@ impl DirWriter {
             root,
             _lock: lock,
             temporaries,
-            durability,
+            durability: options.durability,
             recovered,
-            journals: Mutex::default(),
+            journals: HeldDirectory::default(),
+            staging,
             last_journal: AtomicU64::new(0),
         })
     }
@@ -315,10 +331,10 @@ impl DirWriter {
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(failed(key, errno)),
         }
-        if name
-            .stat()
-            .is_ok_and(|stat| self.meta(&stat).version == version)
-        {
+        let is_it = |stat: Stat| self.meta(&stat).version == version;
+        if name.stat().is_ok_and(is_it) {
+            drop(name);
+            self.sync_closed(key)?;
             return Ok(true);
         }
         // What somebody else has put there goes back, unless yet another object is there now.
@@ -434,18 +450,11 @@ impl DirWriter {
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    pub fn object_of(&self, key: &Key, file: &File) -> Result<Arc<dyn Object>, StoreError> {
+    pub fn object_of(&self, key: &Key, file: &Arc<File>) -> Result<Arc<dyn Object>, StoreError> {
         let meta = self.meta_of(key, file)?;
-        let file = file
-            .try_clone()
-            .map_err(|error| StoreError::io(key, &error))?;
-        let generation = self.root.generation;
-        Ok(Arc::new(DirObject::new(
-            key.clone(),
-            file,
-            generation,
-            meta,
-        )))
+        let (key, file) = (key.clone(), Arc::clone(file));
+        let object = DirObject::new(key, file, self.root.generation, meta);
+        Ok(Arc::new(object))
     }
 
     /// Makes the bytes of an open file survive a loss of power.
@@ -469,6 +478,18 @@ impl DirWriter {
                 .map_err(|errno| failed(&directory, errno))?;
         }
         Ok(())
+    }
+
+    /// With [`Durability::Close`], makes the name of an object that was closed, or its end, survive a
+    /// loss of power.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn sync_closed(&self, key: &Key) -> Result<(), StoreError> {
+        if self.durability != Durability::Close {
+            return Ok(());
+        }
+        self.sync_names(&key.parent())
     }
 
     /// How many files without a name may be kept, each of which takes a descriptor.

@@ -14,7 +14,7 @@ pub(super) const NEW: NewFile = NewFile {
 };
 
 pub(super) struct Fixture {
-    _folder: TempDir,
+    pub(super) _folder: TempDir,
     pub(super) path: PathBuf,
     pub(super) writer: DirWriter,
 }
@@ -31,9 +31,17 @@ pub(super) fn fixture(durability: Durability) -> Fixture {
     }
 }
 
-fn writer(path: &Path, durability: Durability) -> Result<DirWriter, StoreError> {
+pub(super) fn writer_with(path: &Path, options: &WriterOptions) -> Result<DirWriter, StoreError> {
     let store = DirStore::open(path, Symlinks::Inside).unwrap();
-    Ok(store.writer(durability)?.unwrap())
+    Ok(store.writer(options)?.unwrap())
+}
+
+fn writer(path: &Path, durability: Durability) -> Result<DirWriter, StoreError> {
+    let options = WriterOptions {
+        durability,
+        ..WriterOptions::default()
+    };
+    writer_with(path, &options)
 }
 
 pub(super) fn key(text: &str) -> Key {

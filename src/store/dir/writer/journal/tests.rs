@@ -2,9 +2,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
+use rustix::fs::FileType;
+
 use super::*;
-use crate::store::Durability;
-use crate::store::dir::writer::tests::{Fixture, fixture, key};
+use crate::store::dir::writer::tests::{Fixture, fixture, key, writer_with};
+use crate::store::{Durability, WriterOptions};
 
 const DOCUMENT: &[u8] = br#"{"zarr_format": 3}"#;
 
@@ -287,4 +289,56 @@ fn chunks_that_end_with_their_checksum_are_told_apart() {
     let [one, two] = [[1; 64], [2; 64]].map(|bytes| with_checksum(&bytes));
     assert_eq!(crc32c::crc32c(&one), crc32c::crc32c(&two));
     assert_ne!(PartContent::of(&one), PartContent::of(&two));
+}
+
+#[test]
+fn journals_are_in_the_staging_directory_if_there_is_one() {
+    let fixture = fixture(Durability::Atomic);
+    drop(fixture.journal());
+    let staging = tempfile::tempdir().unwrap();
+    let names = || -> Vec<PathBuf> {
+        let entries = fs::read_dir(staging.path()).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let options = WriterOptions {
+        durability: Durability::Close,
+        staging: Some(staging.path().to_owned()),
+    };
+    let Fixture {
+        _folder,
+        path,
+        writer,
+    } = fixture;
+    drop(writer);
+    let writer = writer_with(&path, &options).unwrap();
+    assert!(names().is_empty());
+    let mut journal = writer.begin_journal(&key("a/c/1"), DOCUMENT).unwrap();
+    journal
+        .append(0, Some(b"new"), PartContent::Nothing)
+        .unwrap();
+    writer.sync_journals().unwrap();
+    let [own] = names().try_into().unwrap();
+    assert_eq!(
+        fs::metadata(&own).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+    drop((journal, writer));
+    // Both are found, the older one first, also by the new name of the store.
+    let moved = path.with_extension("moved");
+    fs::rename(&path, &moved).unwrap();
+    let writer = writer_with(&moved, &options).unwrap();
+    let left = writer.left_journals().unwrap();
+    let keys: Vec<_> = left.iter().map(|left| left.key.to_string()).collect();
+    assert_eq!(keys, ["a/c/0", "a/c/1"]);
+    for left in left {
+        left.journal.remove();
+    }
+    writer.sync_removed_journals().unwrap();
+    writer.finish_journals();
+    assert!(names().is_empty());
+    // Another store has another directory.
+    let other = tempfile::tempdir().unwrap();
+    let writer = writer_with(other.path(), &options).unwrap();
+    drop(writer.begin_journal(&key("a/c/1"), DOCUMENT).unwrap());
+    assert_ne!(names(), [own]);
 }

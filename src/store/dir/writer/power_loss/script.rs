@@ -149,7 +149,12 @@ impl Script {
             return;
         };
         match self.fixture.writer.erase_version(key, version) {
-            Ok(true) => self.has(number, begun, None),
+            Ok(true) => {
+                self.has(number, begun, None);
+                if self.durability() == Durability::Close {
+                    self.histories[number].sync();
+                }
+            }
             Ok(false) => self.had_for_a_moment(number, begun, None),
             Err(_) => {}
         }

@@ -1,0 +1,241 @@
+//! Journals that an earlier daemon has left. Nothing in them is trusted.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat};
+use twox_hash::XxHash3_128;
+
+use super::super::calls::{openat, unlinkat};
+use super::super::temporary::own_failed;
+use super::super::{DirWriter, Root};
+use super::directory::{JournalDirectory, journals_in};
+use super::{HEAD_BYTES, Journal, JournalRecord, MAGIC, PartContent, RECORD_BYTES, SUFFIX};
+use crate::store::{Key, StoreError};
+
+/// The longest document of an array that is accepted, in bytes.
+const MOST_DOCUMENT_BYTES: u32 = 64 << 20;
+
+/// The longest key, in bytes.
+const MOST_KEY_BYTES: u32 = 1 << 16;
+
+/// A journal that an earlier daemon has left.
+#[derive(Debug)]
+pub struct LeftJournal {
+    /// The file.
+    pub journal: Journal,
+    /// The key of the object.
+    pub key: Key,
+    /// The document of the array that the object was a chunk of.
+    pub document: Vec<u8>,
+    /// What was written, in this order.
+    pub records: Vec<JournalRecord>,
+}
+
+impl DirWriter {
+    /// The journals that earlier daemons have left, in the order in which they were begun. What is no
+    /// journal is left alone, with a warning.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn left_journals(&self) -> Result<Vec<LeftJournal>, StoreError> {
+        let mut found = Vec::new();
+        for directory in self.left_directories()? {
+            found.extend(left_in(&directory, OFlags::RDWR)?);
+        }
+        // The names are the times when they were begun.
+        found.sort_by(|one, other| one.journal.name.cmp(&other.journal.name));
+        Ok(found)
+    }
+}
+
+/// How many parts of objects are in journals that earlier daemons have left in the store at `root`.
+pub(in crate::store::dir) fn count_left(root: &Root) -> Result<usize, StoreError> {
+    let Some(opened) = journals_in(root)? else {
+        return Ok(0);
+    };
+    let left = left_in(&JournalDirectory::new(opened), OFlags::RDONLY)?;
+    let parts = left.iter().flat_map(|journal| {
+        let records = journal.records.iter();
+        records.map(|record| (&journal.key, record.slot))
+    });
+    Ok(parts.collect::<BTreeSet<_>>().len())
+}
+
+fn left_in(
+    directory: &Arc<JournalDirectory>,
+    access: OFlags,
+) -> Result<Vec<LeftJournal>, StoreError> {
+    let mut found = Vec::new();
+    for name in names_in(&directory.fd)? {
+        let shown = String::from_utf8_lossy(&name).into_owned();
+        match LeftJournal::read(directory, name, access) {
+            Ok(Some(journal)) => found.push(journal),
+            Ok(None) => {}
+            Err(error) => log::error!("the journal {shown} is not used: {error}"),
+        }
+    }
+    Ok(found)
+}
+
+/// The names of journals, in order.
+fn names_in(directory: &OwnedFd) -> Result<Vec<Vec<u8>>, StoreError> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory).map_err(own_failed)? {
+        let entry = entry.map_err(own_failed)?;
+        let name = entry.file_name().to_bytes();
+        let digits = name.strip_suffix(SUFFIX).unwrap_or_default();
+        if digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit) {
+            names.push(name.to_vec());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+impl LeftJournal {
+    /// Whether parts were erased, and nothing was written.
+    pub fn only_erases(&self) -> bool {
+        let mut news = self.records.iter().map(|record| record.new);
+        news.all(|new| new == PartContent::Nothing)
+    }
+
+    /// Reads a journal. One that was only begun has no records, and is removed where the directory may be
+    /// changed.
+    fn read(
+        directory: &Arc<JournalDirectory>,
+        name: Vec<u8>,
+        access: OFlags,
+    ) -> Result<Option<LeftJournal>, StoreError> {
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = openat(&directory.fd, &name, flags, Mode::empty()).map_err(own_failed)?;
+        let stat = fstat(&fd).map_err(own_failed)?;
+        let is_own = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1;
+        if !is_own || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            let problem = "it is another user's, or no plain file";
+            return Err(StoreError::problem("the journal", problem));
+        }
+        let file = File::from(fd);
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let Some((key, document, begin)) = read_head(&file, size) else {
+            if !is_begun_only(&file, size) {
+                let problem = "its head is damaged";
+                return Err(StoreError::problem("the journal", problem));
+            }
+            if access == OFlags::RDWR {
+                unlinkat(&directory.fd, &name, AtFlags::empty()).map_err(own_failed)?;
+            }
+            return Ok(None);
+        };
+        let mut len = begin;
+        let mut records = Vec::new();
+        while let Some(record) = read_record(&file, len, size) {
+            len = record.end();
+            records.push(record);
+        }
+        if len < size {
+            log::warn!(
+                "the last {} bytes of the journal of {key} are no finished record",
+                size - len
+            );
+        }
+        Ok(Some(LeftJournal {
+            journal: Journal {
+                directory: Arc::clone(directory),
+                name,
+                file: Arc::new(file),
+                len,
+            },
+            key,
+            document,
+            records,
+        }))
+    }
+}
+
+/// The key, the document and the length of the head of a journal of `size` bytes.
+fn read_head(file: &File, size: u64) -> Option<(Key, Vec<u8>, u64)> {
+    let mut head = [0; HEAD_BYTES];
+    file.read_exact_at(&mut head, 0).ok()?;
+    let word = |at: usize| Some(u32::from_le_bytes(*head.get(at..)?.first_chunk()?));
+    let (key_len, document_len, checksum) = (word(8)?, word(12)?, word(16)?);
+    let len = u64::from(key_len) + u64::from(document_len);
+    let fits = HEAD_BYTES as u64 + len <= size;
+    if !head.starts_with(&MAGIC) || !fits || key_len > MOST_KEY_BYTES {
+        return None;
+    }
+    if document_len > MOST_DOCUMENT_BYTES {
+        return None;
+    }
+    let mut body = vec![0; usize::try_from(len).ok()?];
+    file.read_exact_at(&mut body, HEAD_BYTES as u64).ok()?;
+    let expected = crc32c::crc32c_append(crc32c::crc32c(head.get(..16)?), &body);
+    if expected != checksum {
+        return None;
+    }
+    let document = body.split_off(usize::try_from(key_len).ok()?);
+    Some((Key::parse(&body).ok()?, document, HEAD_BYTES as u64 + len))
+}
+
+/// Whether the daemon ended before the head of a journal of `size` bytes was on the disk: it ends in the
+/// head, or there are no bytes in their places.
+fn is_begun_only(file: &File, size: u64) -> bool {
+    let mut head = [0; HEAD_BYTES];
+    let Some(known) = head.get_mut(..usize::try_from(size).unwrap_or(HEAD_BYTES).min(HEAD_BYTES))
+    else {
+        return false;
+    };
+    if file.read_exact_at(known, 0).is_err() {
+        return false;
+    }
+    let is_blank = known.iter().all(|byte| *byte == 0);
+    is_blank || (size < HEAD_BYTES as u64 && MAGIC.starts_with(known.get(..8).unwrap_or(known)))
+}
+
+/// The record at `at` of a journal of `size` bytes; `None` where none was finished.
+fn read_record(file: &File, at: u64, size: u64) -> Option<JournalRecord> {
+    let mut record = [0; RECORD_BYTES];
+    file.read_exact_at(&mut record, at).ok()?;
+    let (known, own) = record.split_last_chunk()?;
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(&at.to_le_bytes()), known);
+    if checksum != u32::from_le_bytes(*own) {
+        return None;
+    }
+    let long = |at: usize| Some(u64::from_le_bytes(*record.get(at..)?.first_chunk()?));
+    let content = |at: usize| {
+        let hash = u128::from_le_bytes(*record.get(at + 8..)?.first_chunk()?);
+        Some(PartContent::of_words(long(at)?, hash))
+    };
+    let found = JournalRecord {
+        slot: long(0)?,
+        new: content(8)?,
+        before: content(32)?,
+        offset: at.checked_add(RECORD_BYTES as u64)?,
+    };
+    match found.new {
+        PartContent::Nothing => Some(found),
+        PartContent::Unknown => None,
+        PartContent::Bytes { len, hash } => {
+            let end = found.offset.checked_add(len)?;
+            (end <= size && hash_of(file, found.offset, len)? == hash).then_some(found)
+        }
+    }
+}
+
+fn hash_of(file: &File, mut at: u64, len: u64) -> Option<u128> {
+    let end = at.checked_add(len)?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut hasher = XxHash3_128::new();
+    while at < end {
+        let most = usize::try_from(end - at).unwrap_or(usize::MAX);
+        let most = most.min(buffer.len());
+        let piece = buffer.get_mut(..most)?;
+        file.read_exact_at(piece, at).ok()?;
+        hasher.write(piece);
+        at += most as u64;
+    }
+    Some(hasher.finish_128())
+}

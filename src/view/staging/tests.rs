@@ -1,0 +1,131 @@
+//! A shard whose inner chunks are staged, and what is found in journals.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use super::*;
+use crate::fresh::Freshness;
+use crate::grid::Dims;
+use crate::hierarchy::{ArrayNode, Node};
+use crate::load::{ChunkedArray, Shards};
+use crate::store::{DirStore, Durability, PartContent, Replaces, Store, Symlinks, WriterOptions};
+use crate::view::{View, ViewOptions};
+
+/// Inner chunks of the shard: two by two of one byte, uncompressed.
+pub(super) const SLOTS: usize = 4;
+
+pub(super) const DOCUMENT: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [8, 2], "data_type": "uint8",
+    "fill_value": 0, "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8, 2]}},
+    "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "sharding_indexed", "configuration": {
+    "chunk_shape": [1, 1], "codecs": [{"name": "bytes"}], "index_codecs": [
+    {"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}]}"#;
+
+/// A view of a store with that array. Its packer has ended, because the calls of one thread are recorded.
+pub(super) struct Mounted {
+    pub(super) view: View,
+    node: Arc<ArrayNode>,
+    array: Arc<ChunkedArray>,
+}
+
+impl Mounted {
+    pub(super) fn new(path: &Path, durability: Durability) -> Mounted {
+        let store: Arc<dyn Store> = Arc::new(DirStore::open(path, Symlinks::Inside).unwrap());
+        let options = WriterOptions {
+            durability,
+            ..WriterOptions::default()
+        };
+        let writer = store.writer(&options).unwrap().unwrap();
+        let options = ViewOptions {
+            freshness: Freshness::Checked(Duration::ZERO),
+            cache_budget_bytes: 16 << 20,
+            decode_threads: 1,
+            ..ViewOptions::default()
+        };
+        let view = View::writable(store, options, writer).unwrap();
+        let prefix = Prefix::parse(b"a").unwrap();
+        let Node::Array(node) = view.tree.hierarchy.node(&prefix).unwrap() else {
+            panic!("no array");
+        };
+        let array = Arc::new(ChunkedArray::new(&node, Shards::Expand).unwrap());
+        let mounted = Mounted { view, node, array };
+        mounted.staging().packer.end();
+        mounted
+    }
+
+    pub(super) fn staging(&self) -> &Arc<Staging> {
+        self.view.tree.writings.as_ref().unwrap().staging()
+    }
+
+    pub(super) fn inner(&self, slot: usize) -> InnerChunk {
+        let indices = Dims::from_slice(&[slot as u64 / 2, slot as u64 % 2]);
+        InnerChunk::new(self.staging(), (&self.node, &self.array), &indices).unwrap()
+    }
+
+    pub(super) fn bytes(&self, slot: usize) -> Option<Vec<u8>> {
+        let found = self.inner(slot).find().unwrap()?;
+        let mut bytes = vec![0; usize::try_from(found.encoded.len()).unwrap()];
+        found.encoded.read_at(0, &mut bytes).unwrap();
+        Some(bytes)
+    }
+}
+
+/// An empty store with that array.
+fn store() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("a/c/0")).unwrap();
+    fs::write(folder.path().join("a/zarr.json"), DOCUMENT).unwrap();
+    folder
+}
+
+#[test]
+fn a_record_of_no_inner_chunk_does_not_hold_up_the_others_of_its_journal() {
+    let folder = store();
+    let mounted = Mounted::new(folder.path(), Durability::Never);
+    let writer = &mounted.staging().writer;
+    let shard = mounted.inner(0).shard().clone();
+    let mut journal = writer.begin_journal(&shard, DOCUMENT.as_bytes()).unwrap();
+    // The shard has eight times two slots.
+    for slot in [16, u64::MAX, 1] {
+        let nothing = PartContent::Nothing;
+        journal.append(slot, Some(&[7]), nothing).unwrap();
+    }
+    let found = mounted.view.recover().unwrap();
+    let expected = Recovered {
+        packed: 1,
+        ..Recovered::default()
+    };
+    assert_eq!(found, expected);
+    assert_eq!(mounted.bytes(0), None);
+    assert_eq!(mounted.bytes(1), Some(vec![7]));
+    let journals = folder.path().join(".zarr-mount/journal");
+    assert!(fs::read_dir(journals).unwrap().next().is_none());
+}
+
+#[test]
+fn who_syncs_an_inner_chunk_waits_for_those_who_write_others() {
+    let folder = store();
+    let mounted = Mounted::new(folder.path(), Durability::Never);
+    let first = mounted.inner(0);
+    let other = mounted.inner(1);
+    let put = |inner: &InnerChunk| {
+        let put = inner.put(Some(&[7]), (Replaces::Anything, None), SystemTime::now());
+        put.unwrap();
+    };
+    put(&first);
+    let draft = other.begin_draft();
+    assert_eq!(mounted.staging().n_drafts(first.shard()), 1);
+    std::thread::scope(|scope| {
+        let syncs = scope.spawn(|| first.sync(None).unwrap());
+        put(&other);
+        drop(draft);
+        syncs.join().unwrap();
+        other.sync(None).unwrap();
+    });
+    assert_eq!(mounted.staging().n_drafts(first.shard()), 0);
+    assert_eq!(
+        [mounted.bytes(0), mounted.bytes(1)],
+        [Some(vec![7]), Some(vec![7])]
+    );
+    assert_eq!(mounted.staging().n_parts(), 0);
+}
