@@ -62,15 +62,20 @@ pub enum FormatError {
         problem: String,
     },
     /// A size or a count that is larger than this build handles.
-    #[error("{what} is {}, more than the limit of {limit}", Escaped(.found))]
+    #[error("{what} is {}more than the limit of {limit}", value_before(.found.as_ref()))]
     TooLarge {
         /// What is too large.
         what: &'static str,
-        /// Its value.
-        found: String,
+        /// Its value, where it is known.
+        found: Option<String>,
         /// The largest value that is accepted.
         limit: u64,
     },
+}
+
+/// A value that is known, for a message that goes on.
+fn value_before(found: Option<&String>) -> String {
+    found.map_or_else(String::new, |found| format!("{}, ", Escaped(found)))
 }
 
 impl FormatError {
@@ -124,7 +129,16 @@ impl FormatError {
     pub fn too_large(what: &'static str, found: impl ToString, limit: impl Into<u64>) -> Self {
         FormatError::TooLarge {
             what,
-            found: found.to_string(),
+            found: Some(found.to_string()),
+            limit: limit.into(),
+        }
+    }
+
+    /// There is more than `limit` of `what`; nobody counted how much.
+    pub fn above_limit(what: &'static str, limit: impl Into<u64>) -> Self {
+        FormatError::TooLarge {
+            what,
+            found: None,
             limit: limit.into(),
         }
     }
@@ -451,6 +465,17 @@ mod tests {
             }
         }
         errors
+    }
+
+    #[test]
+    fn a_limit_is_named_with_the_value_if_that_is_known() {
+        let counted = FormatError::too_large("dimensions", 65, 64_u64);
+        assert_eq!(
+            counted.to_string(),
+            "dimensions is 65, more than the limit of 64"
+        );
+        let uncounted = FormatError::above_limit("text", 10_u64);
+        assert_eq!(uncounted.to_string(), "text is more than the limit of 10");
     }
 
     #[test]

@@ -43,12 +43,14 @@ const PURE_ERROR: [&str; 2] = ["error", "FormatError"];
 /// The crates that this one depends on, and the modules that may know each. Documents
 /// begin in `metadata`, FUSE is in `fuse` alone, `store` decodes zip files and encodes a demo, and
 /// `codec` checks chunks that are JSON.
-const OUTSIDE: [(&str, &str); 41] = [
+const OUTSIDE: [(&str, &str); 44] = [
     ("base64", "codec metadata plain"),
     ("blosc_src", "codec"),
     ("bytes", "store"),
     ("bzip2", "codec"),
     ("clap", "cli"),
+    ("clap_complete", "cli"),
+    ("clap_mangen", "cli"),
     ("crc32c", "store codec"),
     ("crc32fast", "codec"),
     ("env_logger", "cli"),
@@ -66,6 +68,7 @@ const OUTSIDE: [(&str, &str); 41] = [
     ("rangemap", "view"),
     ("rawzip", "store"),
     ("rustix", "store fuse cli"),
+    ("sd_notify", "cli"),
     ("serde", "metadata"),
     ("serde_json", "store codec metadata plain view cli"),
     ("signal_hook", "fuse"),

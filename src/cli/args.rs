@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, CommandFactory, Parser};
+use clap::{ArgAction, CommandFactory, Parser, ValueHint};
+use clap_complete::Shell;
 use glob::Pattern;
 use log::LevelFilter;
 
+use super::help;
 use super::passthrough::Passthrough;
 use crate::store::Durability;
 #[cfg(debug_assertions)]
@@ -22,18 +24,19 @@ use crate::view::{AbsentChunks, Conflict, FileFormat, Shards, Target, ViewKind};
 #[command(
     name = "zarr-mount",
     version,
-    override_usage = USAGE,
-    after_help = EXAMPLES,
+    disable_version_flag = true,
+    override_usage = help::USAGE,
+    after_help = help::after_options(),
     args_override_self = true,
     max_term_width = 100
 )]
 pub(crate) struct Args {
     /// A directory or zip file with a Zarr hierarchy, or `demo:` for a small built-in one
-    #[arg(value_name = "STORE")]
+    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub(crate) store: Option<OsString>,
 
     /// Where to mount; created when missing. With --info, the path of a node in the store
-    #[arg(value_name = "MOUNTPOINT")]
+    #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) target: Option<OsString>,
 
     /// What to show, one or several: keys (as stored, shards expanded), chunks (decoded), arrays
@@ -63,8 +66,8 @@ pub(crate) struct Args {
     /// In the arrays view: the formats of files, one or several: npy, raw, headers beside raw (nhdr,
     /// mhd, envi), whole groups (nc, nc4, nc5, h5, h5ad), tif, ome.tif, nii, vti, mrc, fits, jsonl
     /// [default: npy]. With --info: say what they cannot hold
-    #[arg(long, value_name = "FORMAT", value_delimiter = ',', value_parser = file_format,
-          action = ArgAction::Set, num_args = 1)]
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',', value_parser = file_format(),
+          hide_possible_values = true, action = ArgAction::Set, num_args = 1)]
     pub(crate) files: Vec<FileFormat>,
 
     /// In the arrays view: show only arrays whose path matches, or whose name does for a pattern
@@ -132,7 +135,7 @@ pub(crate) struct Args {
 
     /// With --rw: keep what waits to be put into shards in this directory, which must exist, not in STORE;
     /// give it again to the next mount, and to --recover
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) staging: Option<PathBuf>,
 
     /// With --rw: store decoded chunks of nothing but the fill value, too, which are erased otherwise
@@ -192,7 +195,7 @@ pub(crate) struct Args {
 
     /// Append the log to this file; without it, a mount in the background logs to the system's log
     /// (/dev/log). The last lines are in MOUNTPOINT/.zarr-mount/log
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) log_file: Option<PathBuf>,
 
     /// Log more: -v info, -vv debug, -vvv trace
@@ -205,7 +208,8 @@ pub(crate) struct Args {
     pub(crate) inject: Vec<Injection>,
 
     /// Unmount what zarr-mount mounted at MOUNTPOINT
-    #[arg(long, value_name = "MOUNTPOINT", conflicts_with_all = ["store", "target", "info"])]
+    #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath,
+          conflicts_with_all = ["store", "target", "info"])]
     pub(crate) unmount: Option<PathBuf>,
 
     /// Write what a killed mount with --rw left in journals to the shards of STORE, and remove its temporary
@@ -230,54 +234,24 @@ pub(crate) struct Args {
     #[arg(long, requires = "info")]
     pub(crate) json: bool,
 
+    /// Print the man page, for `man -l -`
+    #[arg(long, exclusive = true)]
+    pub(crate) man: bool,
+
+    /// Print a script that has the shell complete options and their values
+    #[arg(long, value_name = "SHELL", exclusive = true,
+          value_parser = one_of(&[("bash", Shell::Bash), ("zsh", Shell::Zsh), ("fish", Shell::Fish)]))]
+    pub(crate) completions: Option<Shell>,
+
+    /// Print the version; with -v also the features, the libraries of the codecs and the FUSE protocol
+    #[arg(short = 'V', long, conflicts_with_all = ["store", "target", "info", "unmount"])]
+    pub(crate) version: bool,
+
     /// How remote stores are reached.
     #[cfg(feature = "remote")]
     #[command(flatten)]
     pub(crate) remote: super::remote_args::RemoteArgs,
 }
-
-const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
-       zarr-mount --unmount MOUNTPOINT
-       zarr-mount --recover STORE
-       zarr-mount --info [--as VERSION] [--files FORMATS] [--sizes] [--json] STORE [PATH]
-       zarr-mount --info --at I,J,K [--json] STORE [PATH]";
-
-const EXAMPLES: &str = "\
-Examples:
-  zarr-mount data.zarr /mnt/z                  every inner chunk of a sharded store as a file
-  zarr-mount --view chunks data.zarr /mnt/z    decoded chunks: C order, little-endian
-  zarr-mount --view chunks --as v2 data.zarr /mnt/z
-                                               the same for readers of Zarr v2, such as GDAL
-  zarr-mount --as v3 old.zarr /mnt/z           a store of v1, v2 or a draft, for readers of v3
-  zarr-mount --view arrays data.zarr /mnt/z    whole arrays: t.npy, and t@3.npy for a part of it
-  zarr-mount --view arrays --files nc,tif data.zarr /mnt/z
-                                               each group G as NetCDF, G/G.nc; arrays as G/t.tif
-  zarr-mount --view arrays --files nii --array 'scan/*' data.zarr /mnt/z
-                                               the arrays in scan, and no others, as NIfTI
-  zarr-mount --view keys,chunks demo: demo     both, in two directories of ./demo
-  zarr-mount --info --at 3,20,40 demo: air/temperature    where is this element?
-  zarr-mount --info --files nc,tif data.zarr   what these formats cannot hold, and why
-  zarr-mount --rw --shards keep data.zarr /mnt/z
-                                               programs write keys; a chunk is replaced whole
-  zarr-mount --rw --view chunks --as v3 data.zarr /mnt/z
-                                               programs write raw numbers; the store has compressed chunks
-  zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
-  zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
-  mount -t fuse.zarr-mount /data/a.zarr /mnt/z -o allow_other,view=chunks
-  mount -t zarr-mount /data/a.zarr /mnt/z      with a link to this program: /sbin/mount.zarr-mount
-
-Lines of /etc/fstab, the second one mounted when it is first looked at, by systemd:
-  /data/a.zarr  /mnt/a  fuse.zarr-mount  allow_other,view=chunks,cache-size=256M,nofail  0  0
-  /data/b.zarr  /mnt/b  zarr-mount       allow_other,noauto,x-systemd.automount          0  0
-
-The mount options (-o) are those of mount(8), and
-  allow_other, allow_root   let everyone, or root, look into the mount
-  nonempty                  mount over a directory that is not empty
-  noexec                    run no programs from the mount
-  writable                  as --rw; ro wins over it
-  fsname=NAME               the source that df and findmnt show [default: STORE]
-  xattr                     extended attributes user.zarr.*, at the price of slower listings
-A comma in a value is written \\, and a backslash \\\\.";
 
 /// Parses one of a few words into the value that it stands for.
 fn one_of<T: Copy + Send + Sync + 'static>(
@@ -295,11 +269,10 @@ fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
         .map(|name| name.parse().unwrap_or(LevelFilter::Warn))
 }
 
-fn file_format(name: &str) -> Result<FileFormat, String> {
-    FileFormat::of_name(name).ok_or_else(|| {
-        let names: Vec<&str> = FileFormat::ALL.iter().map(|format| format.name()).collect();
-        format!("expected one of {}", names.join(", "))
-    })
+fn file_format() -> impl TypedValueParser<Value = FileFormat> {
+    let names = FileFormat::ALL.iter().map(|format| format.name());
+    PossibleValuesParser::new(names)
+        .try_map(|name| FileFormat::of_name(&name).ok_or("not a format"))
 }
 
 fn pattern(text: &str) -> Result<Pattern, String> {
@@ -381,8 +354,18 @@ fn permission_bits(text: &str) -> Result<u32, String> {
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
 /// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 8] = [
-    "unmount", "recover", "info", "sizes", "at", "json", "inject", "rw",
+const NO_MOUNT_OPTIONS: [&str; 11] = [
+    "unmount",
+    "recover",
+    "info",
+    "sizes",
+    "at",
+    "json",
+    "inject",
+    "rw",
+    "man",
+    "completions",
+    "version",
 ];
 
 /// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
@@ -393,6 +376,18 @@ pub(super) fn by_mount_option(name: &OsStr) -> Option<String> {
         .get_arguments()
         .any(|known| known.get_long() == Some(&*name));
     (is_known && !NO_MOUNT_OPTIONS.contains(&&*name)).then_some(name)
+}
+
+/// How `-o` takes the long option `long`, if it does: its name, and `=` where it has a value.
+pub(super) fn mount_option_of(long: &str) -> Option<String> {
+    let name = by_mount_option(OsStr::new(long))?;
+    let command = Args::command();
+    let known = command
+        .get_arguments()
+        .find(|known| known.get_long() == Some(long));
+    let takes_value = known.is_some_and(|known| known.get_action().takes_values());
+    let equals = if takes_value { "=" } else { "" };
+    Some(format!("{name}{equals}"))
 }
 
 #[cfg(test)]

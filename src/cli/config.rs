@@ -13,9 +13,12 @@ use log::LevelFilter;
 use super::addresses;
 use super::args::Args;
 use super::error::CliError;
+use super::generated;
 use super::memory_limit::default_cache_bytes;
 use super::options::{MountOptions, WriteOption};
 pub use super::passthrough::Passthrough;
+use super::version;
+use crate::escape::Text;
 use crate::fresh::Freshness;
 use crate::fuse::session::{MountAccess, SessionOptions};
 #[cfg(feature = "remote")]
@@ -39,6 +42,8 @@ pub(crate) enum CliTask {
     Unmount(PathBuf),
     /// `zarr-mount --recover STORE`
     Recover(StoreArgument, WriterOptions, LogConfig),
+    /// A text that the program has about itself: `--man`, `--completions SHELL`, `--version`
+    Print(Text),
     /// `zarr-mount --info STORE [PATH]`
     Info(Box<InfoConfig>),
 }
@@ -130,6 +135,9 @@ impl CliTask {
     /// # Errors
     /// When an argument is missing or wrong, or STORE does not exist.
     pub(crate) fn new(args: Args, options: MountOptions) -> Result<Self, CliError> {
+        if let Some(text) = about_itself(&args)? {
+            return Ok(CliTask::Print(text));
+        }
         if let Some(mountpoint) = &args.unmount {
             return Ok(CliTask::Unmount(absolute(mountpoint)?));
         }
@@ -296,6 +304,17 @@ fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> Vie
             conflict: args.conflict.unwrap_or_default(),
         },
     }
+}
+
+/// What is asked about the program itself, if that is all.
+fn about_itself(args: &Args) -> Result<Option<Text>, CliError> {
+    if args.version {
+        return Ok(Some(version::version(args.verbose > 0)));
+    }
+    if args.man {
+        return generated::man_page().map(Some);
+    }
+    Ok(args.completions.map(generated::completions))
 }
 
 /// How what programs write is stored; `None` where they may not write.

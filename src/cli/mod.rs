@@ -18,6 +18,8 @@ pub mod config;
 mod daemon;
 mod draft;
 mod error;
+mod generated;
+mod help;
 mod info;
 mod logging;
 mod memory_limit;
@@ -30,14 +32,16 @@ mod passthrough;
 mod remote_args;
 mod suggestion;
 mod syslog;
+mod version;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-
 use std::time::{Duration, Instant};
+
+use sd_notify::NotifyState;
 
 use self::args::Args;
 use self::config::{CliTask, InfoConfig, LogConfig, MountConfig, Passthrough, StoreArgument};
@@ -98,6 +102,7 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
             }
         })?;
     match task {
+        CliTask::Print(text) => Output::standard().print(&text).map_err(CliError::failed),
         CliTask::Mount(config) => mount(&config),
         CliTask::Check(config) => check(&config),
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
@@ -273,10 +278,14 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
             let ready = report.ready(&warnings);
             if config.foreground {
                 print_warnings(warnings);
+                tell_manager(NotifyState::Ready);
             }
             let end = match ready {
-                // Open files are saved at once, even if programs keep the mount busy.
-                Ok(()) => session.wait(|| view.finish_writing()),
+                Ok(()) => session.wait(|| {
+                    tell_manager(NotifyState::Stopping);
+                    // Open files are saved at once, even if programs keep the mount busy.
+                    view.finish_writing();
+                }),
                 Err(_) => session.end(),
             };
             // A program may still have files open that it has written to.
@@ -293,6 +302,13 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
             report.failed(&error.to_string());
             Err(error)
         }
+    }
+}
+
+/// Tells the service manager, if it has started the program as a service of the type `notify`.
+fn tell_manager(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        log::warn!("the service manager could not be told: {error}");
     }
 }
 

@@ -27,6 +27,7 @@ mod conditional;
 mod decoded;
 mod deflate;
 mod filter;
+mod libraries;
 mod lz4;
 mod lzma;
 mod number;
@@ -61,6 +62,7 @@ pub(crate) use checksum::lookup3;
 pub use checksum::{Checksum, ChecksumKind, ChecksumLocation};
 pub use filter::Filter;
 pub(crate) use filter::{CastValue, Categories, Elementwise, FilterKind, OutOfRange, Rounding};
+pub use libraries::{Library, libraries};
 pub use lzma::{
     Lzma, LzmaArchitecture, LzmaEncoderFilter, LzmaFilter, LzmaParameters, LzmaSettings,
 };

@@ -15,6 +15,10 @@
 //! `events` decides which requests are answered by the thread that took them, and which by others.
 //! A panic is confined to its request: the reply, dropped unanswered, becomes `EIO`.
 
+/// The newest version of the FUSE protocol that `fuser` speaks, major and minor. Its own number is not
+/// public; its version is pinned.
+pub const PROTOCOL: (u32, u32) = (7, 40);
+
 mod attr;
 mod changes;
 mod directory;

@@ -74,7 +74,7 @@ impl Outline {
             return Ok(());
         }
         let what = "the size of the document without its attributes";
-        Err(FormatError::too_large(what, "more", self.limit as u64))
+        Err(FormatError::above_limit(what, self.limit as u64))
     }
 
     /// The outline, and whether the document had copies of other documents.

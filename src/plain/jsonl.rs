@@ -22,7 +22,7 @@ pub fn lines(strings: &Strings, limit: u64) -> Result<Vec<u8>, FormatError> {
         line(&mut out, element, strings.kind());
         if out.len() as u64 > limit {
             let what = "the size of the JSON lines file in bytes (see --cache-size)";
-            return Err(FormatError::too_large(what, "more", limit));
+            return Err(FormatError::above_limit(what, limit));
         }
     }
     Ok(out)

@@ -39,7 +39,7 @@ pub struct StringsLimit {
 impl StringsLimit {
     /// The error that strings take more.
     pub fn exceeded(self) -> FormatError {
-        FormatError::too_large(self.what, "more", self.bytes)
+        FormatError::above_limit(self.what, self.bytes)
     }
 }
 

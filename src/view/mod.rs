@@ -1,7 +1,7 @@
 //! What a mount shows: a tree of vnodes, their attributes and their bytes.
 //!
 //! A view translates a store into vnodes, attributes and bytes, and knows nothing of FUSE. The
-//! contract is the section "Views" of the README. A [`View`] finds out what a vnode is (`find`
+//! contract is the page `docs/src/views.md`. A [`View`] finds out what a vnode is (`find`
 //! turns names into vnodes, `attributes` turns vnodes into what `stat` shows, `file` opens them,
 //! and `listing` lists directories as streams), and asks the part that knows it:
 //!

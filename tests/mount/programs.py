@@ -184,7 +184,7 @@ def python_of_store(reader):
     return lambda question: question.ask(reader, question.path, store=question.store)
 
 
-# As the first column of the README's table has them.
+# As the first column of the table in docs/src/programs.md has them.
 PROGRAMS = {
     "ncdump": Program(one_by_one(ncdump), heavy=False),
     "NCO": Program(one_by_one(ncks), tolerance=1e-6),

@@ -1,4 +1,4 @@
-"""The README's table of programs: each cell is what a program makes of a mounted file, held against the library that wrote the store."""
+"""The table of programs in the documentation: each cell is what a program makes of a mounted file, held against the library that wrote the store."""
 import json
 import math
 import re
@@ -11,7 +11,7 @@ import programs
 from array_client import Readers
 from readers import Refused
 
-HEADING = "### Which program opens which file"
+HEADING = "# Which program opens which file"
 # Column -> (format of `--files`, store of `program_stores`, its file).
 GRIDS = ["plain-v3", "wide-v2", "wide-v3", "wide-sharded"]
 TREES = ["tree-v2", "tree-v3"]
@@ -28,9 +28,9 @@ CONVENTIONS = {"_Encoding", "_Unsigned", "dtype", "zarr_omitted", "_NCProperties
 
 
 def table():
-    """(program, column, cell) of the README."""
-    text = (mounting.CHECKOUT / "README.md").read_text()
-    section = text.split(f"\n{HEADING}\n")[1].split("\n#")[0]
+    """(program, column, cell) of the page."""
+    text = (mounting.CHECKOUT / "docs/src/programs.md").read_text()
+    section = text.split(f"{HEADING}\n")[1].split("\n#")[0]
     cells, subjects = [], {}
     for lines in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE):
         (_, _, *columns), _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines())
@@ -158,7 +158,7 @@ def differences(found, expected, program):
 
 
 def kind_of(name, variable):
-    """What the README calls it."""
+    """What the page calls it."""
     dtype, dimensions = variable["dtype"], variable.get("dimensions", [])
     if "dimensions" not in variable:
         return {"S": "strings", "O": "strings", "<": "strings", "|": "strings", "[": "records", "c": "complex numbers"}.get(dtype[0], "numbers")

@@ -1,4 +1,4 @@
-//! What the files of a mount are, by the rules of the README: the simplest thing that could be right.
+//! What the files of a mount are, by the rules of docs/src/writing.md: the simplest thing that could be right.
 //!
 //! The store has objects; a file that is open has an object as its base, and a draft once something
 //! was written. All errors are errno.

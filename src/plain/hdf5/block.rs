@@ -184,7 +184,7 @@ impl FileBlocks {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MOST_BYTES {
             let what = "the size of the HDF5 headers in bytes";
-            return Err(FormatError::too_large(what, "more", MOST_BYTES));
+            return Err(FormatError::above_limit(what, MOST_BYTES));
         }
         Ok(())
     }

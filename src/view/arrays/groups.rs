@@ -403,5 +403,5 @@ impl Gathering<'_> {
 
 /// The error that there is more than `limit` of `what`.
 pub(super) fn more_than(what: &'static str, limit: u64) -> FormatError {
-    FormatError::too_large(what, "more", limit)
+    FormatError::above_limit(what, limit)
 }

@@ -117,5 +117,5 @@ fn chunks_of(grid: &ChunkGrid, selected: &Selected) -> Result<Odometer, FormatEr
     }
     let chunks = Odometer::new(first, counts).filter(|chunks| chunks.total <= MOST_CHUNKS);
     let what = "the number of chunks of strings";
-    chunks.ok_or_else(|| FormatError::too_large(what, "more", MOST_CHUNKS))
+    chunks.ok_or_else(|| FormatError::above_limit(what, MOST_CHUNKS))
 }

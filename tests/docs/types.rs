@@ -9,7 +9,7 @@ use super::{quoted, table};
 #[test]
 fn data_types_of_v2() {
     let mut differences = Differences::default();
-    for row in table("### Data types of v2") {
+    for row in table("Data types of v2") {
         for name in quoted(&row["dtype"]) {
             // A list of fields is JSON, anything else a name.
             let dtype = serde_json::from_str(&name).unwrap_or_else(|_| json!(name));
@@ -67,7 +67,7 @@ pub(crate) fn codecs_v3(name: &str) -> Value {
 #[test]
 fn data_types_of_v3() {
     let mut differences = Differences::default();
-    for row in table("### Data types of v3") {
+    for row in table("Data types of v3") {
         for name in quoted(&row["data_type"]) {
             let (data_type, fill_value) = type_v3(&name);
             let parsed = documents::v3(&data_type, &fill_value, &codecs_v3(&name));

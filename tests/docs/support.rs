@@ -26,7 +26,8 @@ impl Differences {
             _ => panic!("{name}, {column}: what does `{cell}` mean?"),
         };
         if found.is_empty() || found.iter().any(|&found| found != said) {
-            let difference = format!("{name}: {column}: found {found:?}, the README says {cell}");
+            let difference =
+                format!("{name}: {column}: found {found:?}, the documentation says {cell}");
             self.0.push(difference);
         }
     }
@@ -84,7 +85,7 @@ pub(crate) fn everywhere(parsed: &Parsed) -> [bool; 4] {
 #[test]
 fn versions_and_their_compressors() {
     let mut differences = Differences::default();
-    for row in table("### Versions") {
+    for row in table("Versions") {
         let make: fn(&str) -> Parsed = match row["version"].as_str() {
             "before v1" => |name| {
                 assert_eq!(name, "blosc");
@@ -135,7 +136,7 @@ fn configuration_of_2022(name: &str) -> Value {
 #[test]
 fn elements_of_any_length() {
     let mut differences = Differences::default();
-    for row in table("### Elements of any length") {
+    for row in table("Elements of any length") {
         for id in quoted(&row["object codec"]) {
             let (dtype, parameters) = match id.as_str() {
                 "categorize" => ("|O", json!({"labels": ["a"], "dtype": "|O"})),
@@ -160,7 +161,7 @@ fn elements_of_any_length() {
 #[test]
 fn grids_and_keys() {
     let mut differences = Differences::default();
-    for row in table("### Grids, keys and the rest") {
+    for row in table("Grids, keys and the rest") {
         let what = row["what"].split(" `").next().unwrap();
         for name in quoted(&row["what"]) {
             let shown = |parsed: &Parsed| parsed.is_decoded() && everywhere(parsed) == [true; 4];
@@ -199,7 +200,7 @@ fn grids_and_keys() {
 
 #[test]
 fn what_cannot_be_expressed_is_refused() {
-    let table = table("### What a version cannot express");
+    let table = table("What a version cannot express");
     let said = |words: &str| table.iter().any(|row| row["what"].contains(words));
     let int32 = json!("int32");
     let sub_array = json!([["a", "<f4", [2]]]);

@@ -11,10 +11,10 @@ use zarr_mount::store::{Detail, Location, Symlinks, open_store};
 use zarr_mount::view::{ArrayOptions, EntrySource, View, ViewKind, ViewOptions, VnodeId};
 
 use super::plain_files::{file_of, found, offset_of_elements, shaped, with_type};
-use super::{README, quoted, rows, table};
+use super::{documentation, quoted, rows, table};
 
-const FORMATS: &str = "### File formats";
-const TYPES: &str = "### Data types of whole-array files";
+const FORMATS: &str = "File formats";
+const TYPES: &str = "Data types of whole-array files";
 
 #[test]
 fn formats_are_those_of_the_program() {
@@ -61,7 +61,7 @@ fn elements_begin_where_the_table_says() {
                 Some(number) => offset > 0 && offset.is_multiple_of(number.parse().unwrap()),
                 None => offset == cell.parse::<u64>().unwrap(),
             };
-            assert!(is_so, "{name}: at {offset}, the README says {cell}");
+            assert!(is_so, "{name}: at {offset}, the documentation says {cell}");
         }
     }
 }
@@ -92,7 +92,7 @@ fn numbers_of_axes_are_those_of_the_table() {
                 let is_so = is_held == said.contains(&rank);
                 assert!(
                     is_so,
-                    "{name}: {rank} axes: {is_held}, the README says {words:?}"
+                    "{name}: {rank} axes: {is_held}, the documentation says {words:?}"
                 );
             }
         }
@@ -129,7 +129,9 @@ fn types_of_whole_array_files() {
                 let found = found(format, &parsed);
                 if cell != found {
                     let format = format.name();
-                    differences.push(format!("{name}, {format}: {found}; the README: {cell}"));
+                    differences.push(format!(
+                        "{name}, {format}: {found}; the documentation: {cell}"
+                    ));
                 }
             }
         }
@@ -144,7 +146,7 @@ fn no_type_of_whole_array_files_is_left_out() {
         .iter()
         .flat_map(|row| quoted(&row["data type"]))
         .collect();
-    for row in rows("### Data types of v3") {
+    for row in rows("Data types of v3") {
         for name in quoted(&row[0]) {
             let is_spelled_otherwise = ["numpy.", "null_terminated", "fixed_length", "struct"]
                 .iter()
@@ -163,7 +165,9 @@ fn no_type_of_whole_array_files_is_left_out() {
 /// "An axis of length 0 fits …".
 #[test]
 fn formats_without_elements_are_those_said() {
-    let (_, said) = README.split_once("An axis of length 0 fits ").unwrap();
+    let (_, said) = documentation()
+        .split_once("An axis of length 0 fits ")
+        .unwrap();
     let (said, _) = said.split_once('.').unwrap();
     let (anywhere, first) = said.split_once(", and").unwrap();
     let (anywhere, first) = (quoted(anywhere), quoted(first));
@@ -187,7 +191,7 @@ fn parts_have_the_names_of_the_table() {
         let found = view.lookup(air, name.as_bytes()).unwrap();
         found.is_some()
     };
-    for row in table("### Parts of arrays") {
+    for row in table("Parts of arrays") {
         for name in quoted(&row["file"]) {
             assert!(is_there(&name.replace("t@", "temperature@")), "{name}");
         }
@@ -224,7 +228,7 @@ fn the_listing_is_that_of_the_demo() {
         let size = entry.attributes.unwrap().size;
         shown.insert(format!("{size} {name}"));
     }
-    let (_, listing) = README.split_once("$ ls -l demo/air\n").unwrap();
+    let (_, listing) = documentation().split_once("$ ls -l demo/air\n").unwrap();
     let listed: BTreeSet<String> = listing
         .lines()
         .take_while(|line| !line.starts_with("```"))

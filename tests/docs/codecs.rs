@@ -70,7 +70,7 @@ fn numcodecs_v3(id: &str, dtype: &str, parameters: &Value) -> Parsed {
 #[test]
 fn codecs_of_numcodecs() {
     let mut differences = Differences::default();
-    for row in table("### Codecs of numcodecs") {
+    for row in table("Codecs of numcodecs") {
         for id in quoted(&row["id"]) {
             let all = with_numcodecs(&id);
             let [v2, v2_filter, draft, draft_filter, v3] = all.as_slice() else {
@@ -146,7 +146,7 @@ pub(crate) fn with_codec_v3(name: &str) -> Parsed {
 #[test]
 fn codecs_of_v3() {
     let mut differences = Differences::default();
-    for row in table("### Codecs of v3") {
+    for row in table("Codecs of v3") {
         for name in quoted(&row["name"]) {
             let parsed = with_codec_v3(&name);
             differences.check(&name, "decoded", &row["decoded"], &[parsed.is_decoded()]);

@@ -1,28 +1,46 @@
-//! The README says what the program does: its options, what it supports, what it prints.
+//! The documentation says what the program does: its options, what it supports, what it prints.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "readme/codecs.rs"]
+#[path = "docs/codecs.rs"]
 mod codecs;
-#[path = "readme/complete.rs"]
+#[path = "docs/complete.rs"]
 mod complete;
-#[path = "readme/documents.rs"]
+#[path = "docs/documents.rs"]
 mod documents;
-#[path = "readme/plain.rs"]
+#[path = "docs/links.rs"]
+mod links;
+#[path = "docs/plain.rs"]
 mod plain;
-#[path = "readme/plain_files.rs"]
+#[path = "docs/plain_files.rs"]
 mod plain_files;
-#[path = "readme/support.rs"]
+#[path = "docs/support.rs"]
 mod support;
-#[path = "readme/types.rs"]
+#[path = "docs/types.rs"]
 mod types;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
-const README: &str = include_str!("../README.md");
+/// The README and all pages of the book, one after the other.
+fn documentation() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let pages = fs::read_dir(root.join("docs/src")).unwrap();
+        let mut pages: Vec<_> = pages.map(|page| page.unwrap().path()).collect();
+        pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+        pages.sort();
+        pages.push(root.join("README.md"));
+        let texts = pages.iter().map(|page| fs::read_to_string(page).unwrap());
+        format!("\n{}", texts.collect::<Vec<_>>().join("\n"))
+    })
+}
 
 /// The cells of each row of the table below a heading, by the names of its columns.
 fn table(heading: &str) -> Vec<BTreeMap<String, String>> {
@@ -42,8 +60,12 @@ fn rows(heading: &str) -> Vec<Vec<String>> {
 
 /// The same with the names of the columns.
 fn all_rows(heading: &str) -> Vec<Vec<String>> {
-    let start = README.find(&format!("\n{heading}\n")).expect(heading) + heading.len() + 2;
-    let section = &README[start..];
+    let text = documentation();
+    let found = ["#", "##", "###"].map(|level| format!("\n{level} {heading}\n"));
+    let found = found
+        .iter()
+        .find_map(|line| text.find(line).map(|at| at + line.len()));
+    let section = &text[found.expect(heading)..];
     let section = &section[..section.find("\n#").unwrap_or(section.len())];
     let rows: Vec<Vec<String>> = section
         .lines()
@@ -84,26 +106,30 @@ fn options(text: &str) -> impl Iterator<Item = String> {
         .into_iter()
 }
 
-#[test]
-fn options_are_those_of_the_help() {
+/// Those of `--help`.
+fn options_of_the_help() -> BTreeSet<String> {
     let help = output(&["--help"]);
     let (_, list) = help.split_once("\nOptions:\n").unwrap();
     let (list, _) = list.split_once("\nExamples:\n").unwrap();
-    let in_help: BTreeSet<String> = list
-        .lines()
+    list.lines()
         // Names are indented by 2 or 6, the lines of explanations by more.
         .filter(|line| line.find(|c| c != ' ').is_some_and(|indent| indent <= 6))
         .map(str::trim_start)
         .filter(|line| line.starts_with('-'))
         // The explanation begins after two spaces.
         .flat_map(|line| options(line.split("  ").next().unwrap_or_default()))
-        .collect();
-    let in_readme: BTreeSet<String> = rows("## Options")
+        .collect()
+}
+
+#[test]
+fn options_are_those_of_the_help() {
+    let in_help = options_of_the_help();
+    let documented: BTreeSet<String> = rows("Options")
         .iter()
         .flat_map(|row| quoted(&row[0]))
         .flat_map(|text| options(&text).collect::<Vec<_>>())
         .collect();
-    assert_eq!(in_readme, in_help);
+    assert_eq!(documented, in_help);
     assert!(in_help.contains("--cache-size") && in_help.contains("-o"));
 }
 
@@ -118,17 +144,17 @@ fn mount_options_are_those_of_the_help() {
         .filter(|line| !line.starts_with(' '))
         .flat_map(|line| line.split("  ").next().unwrap_or_default().split(", "))
         .collect();
-    let rows = rows("### Mount options");
-    let in_readme: Vec<String> = rows.iter().flat_map(|row| quoted(&row[0])).collect();
-    let in_readme: BTreeSet<&str> = in_readme.iter().map(String::as_str).collect();
-    assert_eq!(in_readme, in_help);
+    let rows = rows("Mount options");
+    let documented: Vec<String> = rows.iter().flat_map(|row| quoted(&row[0])).collect();
+    let documented: BTreeSet<&str> = documented.iter().map(String::as_str).collect();
+    assert_eq!(documented, in_help);
 }
 
 #[test]
 fn defaults_are_those_of_the_help() {
     let help = output(&["--help"]);
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for row in rows("## Options") {
+    for row in rows("Options") {
         for default in quoted(&row[1]) {
             // The only one that the program does not spell.
             let spelled = help.contains(&format!("[default: {default}]"));
@@ -139,7 +165,7 @@ fn defaults_are_those_of_the_help() {
 
 #[test]
 fn counters_are_those_of_the_program() {
-    let members: BTreeSet<String> = rows("### Counters")
+    let members: BTreeSet<String> = rows("Counters")
         .iter()
         .flat_map(|row| quoted(&row[0]))
         .collect();
@@ -167,10 +193,10 @@ fn server_counters() -> impl Iterator<Item = String> {
     counters.map(|(name, _)| format!("server.{name}"))
 }
 
-/// Those that the README has, which the program lacks without remote stores.
+/// Those that the documentation has, which the program lacks without remote stores.
 #[cfg(not(feature = "remote"))]
 fn server_counters() -> impl Iterator<Item = String> {
-    let rows = rows("### Counters").into_iter();
+    let rows = rows("Counters").into_iter();
     let names = rows.flat_map(|row| quoted(&row[0]));
     names.filter(|name| name.starts_with("server."))
 }
@@ -212,6 +238,9 @@ fn descriptions_are_what_the_program_prints() {
             arguments.join(" "),
             output(arguments)
         );
-        assert!(README.contains(&printed), "not in the README:\n{printed}");
+        assert!(
+            documentation().contains(&printed),
+            "not in the documentation:\n{printed}"
+        );
     }
 }

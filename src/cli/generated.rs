@@ -1,0 +1,293 @@
+//! What is made of the definition of the options: the man page, and completions for shells.
+
+use std::collections::BTreeSet;
+
+use clap::builder::PossibleValue;
+use clap::{Arg, Command, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use super::args::{Args, mount_option_of};
+use super::{error::CliError, help};
+use crate::escape::Text;
+
+/// Long options whose values are lists, with commas between them.
+const LISTS: [&str; 2] = ["view", "files"];
+
+/// The man page, in the language of `roff`.
+///
+/// # Errors
+/// Never: the text is written to memory.
+pub(super) fn man_page() -> Result<Text, CliError> {
+    let command = Args::command().mut_args(with_values_as_name);
+    let description = command.get_about().map(ToString::to_string);
+    let man = Man::new(command).manual("User Commands");
+    let page = written(&man, &description.unwrap_or_default()).map_err(CliError::failed)?;
+    Ok(as_text(&page))
+}
+
+fn written(man: &Man, description: &str) -> std::io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    let mut head = Roff::new();
+    section(&mut head, "SYNOPSIS");
+    as_typed(&mut head, help::USAGE);
+    section(&mut head, "DESCRIPTION");
+    head.text([roman(format!(
+        "{description}. The command returns when the mount answers, and a daemon goes on until the \
+         mount is unmounted. The mount is read-only unless --rw is given."
+    ))]);
+    head.to_writer(&mut page)?;
+    man.render_options_section(&mut page)?;
+    sections_after_options().to_writer(&mut page)?;
+    Ok(page)
+}
+
+/// `--shards <expand|keep>`: in the man page, a list of values below each option would be long.
+fn with_values_as_name(argument: Arg) -> Arg {
+    let values = argument.get_possible_values();
+    if !argument.get_action().takes_values()
+        || values.is_empty()
+        || argument.is_hide_possible_values_set()
+    {
+        return argument;
+    }
+    let names: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
+    let name = names.join("|");
+    argument.value_name(name).hide_possible_values(true)
+}
+
+fn sections_after_options() -> Roff {
+    let mut rest = Roff::new();
+    section(&mut rest, "MOUNT OPTIONS");
+    rest.text([roman(
+        "The option -o takes what mount(8) passes, every long option that is about a mount, by its name \
+         without the dashes, and:",
+    )]);
+    for (name, meaning) in columns(help::MOUNT_OPTIONS) {
+        rest.control("TP", []);
+        rest.text([bold(name)]);
+        rest.text([roman(meaning)]);
+    }
+    rest.control("PP", []);
+    rest.text([roman(help::ABOUT_VALUES)]);
+    section(&mut rest, "EXAMPLES");
+    for (command, meaning) in columns(help::EXAMPLES) {
+        rest.control("TP", []);
+        rest.text([bold(command)]);
+        rest.text([roman(meaning)]);
+    }
+    rest.control("PP", []);
+    rest.text([roman(format!("{}:", help::ABOUT_FSTAB))]);
+    as_typed(&mut rest, help::FSTAB);
+    section(&mut rest, "FILES");
+    for (path, meaning) in [
+        ("MOUNTPOINT/.zarr-mount/stats.json", "counters of the mount"),
+        ("MOUNTPOINT/.zarr-mount/log", "the last lines of the log"),
+        (
+            "MOUNTPOINT/.zarr-mount/sync",
+            "with --rw: fsync of it returns when all that was closed is in the store",
+        ),
+        (
+            "MOUNTPOINT/.zarr-mount/refused",
+            "with --rw: the last changes that were refused, and why",
+        ),
+        (
+            "STORE/.zarr-mount",
+            "while a mount with --rw goes on: temporary files and journals",
+        ),
+    ] {
+        rest.control("TP", []);
+        rest.text([bold(path)]);
+        rest.text([roman(meaning)]);
+    }
+    section(&mut rest, "EXIT STATUS");
+    rest.text([roman(
+        "0 when the command did what was asked, 1 when it could not, 2 when it was not understood.",
+    )]);
+    section(&mut rest, "SEE ALSO");
+    rest.text([roman("mount(8), fstab(5), fusermount3(1), umount(8)")]);
+    rest
+}
+
+fn section(page: &mut Roff, title: &str) {
+    page.control("SH", [title]);
+}
+
+/// Adds lines that stay as they are.
+fn as_typed(page: &mut Roff, lines: &str) {
+    page.control("nf", []);
+    for line in lines.lines() {
+        page.text([roman(line.trim_start())]);
+    }
+    page.control("fi", []);
+}
+
+/// The rows of a text in two columns: a name, and its meaning, which may be alone on the next line.
+fn columns(text: &str) -> Vec<(&str, &str)> {
+    let mut rows: Vec<(&str, &str)> = Vec::new();
+    for line in text.lines() {
+        let is_meaning_alone = line.starts_with("    ");
+        match (line.trim().split_once("  "), rows.last_mut()) {
+            (None, Some(row)) if is_meaning_alone => row.1 = line.trim(),
+            (Some((name, meaning)), _) => rows.push((name, meaning.trim())),
+            (None, _) => rows.push((line.trim(), "")),
+        }
+    }
+    rows
+}
+
+/// A script that has a shell complete options and their values.
+pub(super) fn completions(shell: Shell) -> Text {
+    let mut command = Args::command();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "zarr-mount", &mut script);
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    match shell {
+        Shell::Bash => script.push_str(&lists_in_bash(&command)),
+        Shell::Zsh => script = lists_in_zsh(&script, &command),
+        _ => {}
+    }
+    as_text(script.as_bytes())
+}
+
+/// The values that a list may have.
+fn words(command: &Command, option: &str) -> String {
+    let found = command
+        .get_arguments()
+        .find(|argument| argument.get_long() == Some(option));
+    let values = found.map(Arg::get_possible_values);
+    let names: Vec<_> = values.unwrap_or_default();
+    let names: Vec<_> = names.iter().map(PossibleValue::get_name).collect();
+    names.join(" ")
+}
+
+/// The script of clap completes the first word of a list only.
+fn lists_in_bash(command: &Command) -> String {
+    let cases: Vec<String> = LISTS
+        .iter()
+        .map(|option| {
+            format!(
+                "        --{option}) words='{}' ;;\n",
+                words(command, option)
+            )
+        })
+        .collect();
+    let options = command
+        .get_arguments()
+        .filter_map(Arg::get_long)
+        .filter_map(mount_option_of);
+    let mount_options: BTreeSet<String> = columns(help::MOUNT_OPTIONS)
+        .iter()
+        .flat_map(|(names, _)| names.split(", "))
+        .map(|name| name.split_inclusive('=').next().unwrap_or(name).to_owned())
+        .chain(options)
+        .collect();
+    let mount_options: Vec<String> = mount_options.into_iter().collect();
+    format!(
+        r#"
+# Values with commas between them: what stands after the last comma is completed.
+_zarr_mount_lists() {{
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" words= before=
+    if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev="${{COMP_WORDS[COMP_CWORD-2]}}"; fi
+    case "$prev" in
+{}        -o) words='{}' ;;
+        *) _zarr__mount "$@"; return ;;
+    esac
+    [[ $cur == *,* ]] && before="${{cur%,*}},"
+    COMPREPLY=( $(compgen -P "$before" -W "$words" -- "${{cur##*,}}") )
+    compopt -o nospace 2>/dev/null
+    return 0
+}}
+complete -F _zarr_mount_lists -o bashdefault -o default zarr-mount
+"#,
+        cases.concat(),
+        mount_options.join(" ")
+    )
+}
+
+/// As [`lists_in_bash`]: zsh has a function for lists.
+fn lists_in_zsh(script: &str, command: &Command) -> String {
+    LISTS.iter().fold(script.to_owned(), |script, option| {
+        let words = words(command, option);
+        let one = format!("({words})");
+        script.replace(&one, &format!("_values -s , {option} {words}"))
+    })
+}
+
+fn as_text(bytes: &[u8]) -> Text {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().fold(Text::new(), Text::line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: Text) -> String {
+        String::from_utf8(text.into_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_man_page_has_all_options_and_examples() {
+        let page = text(man_page().unwrap());
+        let plain = ["\\fB", "\\fR"]
+            .iter()
+            .fold(page.clone(), |page, font| page.replace(font, ""));
+        let plain = plain.replace("\\-", "-").replace("\\*(Aq", "'");
+        for argument in Args::command().get_arguments() {
+            let Some(long) = argument.get_long() else {
+                continue;
+            };
+            let is_hidden = argument.is_hide_set();
+            assert_eq!(plain.contains(&format!("--{long}")), !is_hidden, "{long}");
+        }
+        for (command, _) in columns(help::EXAMPLES) {
+            assert!(plain.contains(command), "{command}");
+        }
+        for title in [
+            "NAME",
+            "SYNOPSIS",
+            "OPTIONS",
+            "MOUNT OPTIONS",
+            "EXIT STATUS",
+        ] {
+            assert!(
+                page.contains(&format!(".SH \"{title}\""))
+                    || page.contains(&format!(".SH {title}")),
+                "{title}"
+            );
+        }
+        assert!(!page.contains("\\u{"), "{page}");
+    }
+
+    #[test]
+    fn columns_are_names_and_meanings() {
+        let found = columns("  a b  c\n  d\n        e f\n  g   h");
+        assert_eq!(found, [("a b", "c"), ("d", "e f"), ("g", "h")]);
+        for (command, meaning) in columns(help::EXAMPLES) {
+            let is_explained = !meaning.is_empty() || command.starts_with("mount -t fuse");
+            assert!(is_explained, "{command}");
+        }
+    }
+
+    #[test]
+    fn completions_have_the_values_of_options() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = text(completions(shell));
+            for word in ["cache-size", "keys", "ome.tif", "atomic", "v3"] {
+                assert!(script.contains(word), "{shell}: {word}");
+            }
+            assert!(!script.contains("\\u{"), "{shell}");
+        }
+        let zsh = text(completions(Shell::Zsh));
+        assert!(zsh.contains("_values -s , view keys chunks arrays"));
+        let bash = text(completions(Shell::Bash));
+        assert!(bash.contains("--view) words='keys chunks arrays' ;;"));
+        for name in ["allow_other", "fsname=", "cache-size=", "immutable"] {
+            assert!(bash.contains(&format!(" {name} ")), "{name}");
+        }
+    }
+}
