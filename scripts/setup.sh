@@ -66,6 +66,10 @@ need_heavy_servers() {
     say "installing azurite $version in $folder"
     npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" "azurite@$version" </dev/null >/dev/null
 }
+# Packages are installed on clean systems, of which one has systemd as its first process.
+need_package_tests() {
+    PATH="$PATH:/usr/sbin" need_packages debootstrap:debootstrap systemd-nspawn:systemd-container
+}
 # nginx serves the stores of scripts/bench. fsspec's FUSE, one of its peers, loads libfuse 2, which has no program to look for.
 need_bench_packages() {
     PATH="$PATH:/usr/sbin" need_packages nginx:nginx-light >&2

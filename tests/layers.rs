@@ -58,7 +58,7 @@ const OUTSIDE: [(&str, &str); 44] = [
     ("fuser", "fuse"),
     ("glob", "view cli"),
     ("half", "codec"),
-    ("libc", "buffers error load fuse cli"),
+    ("libc", "buffers error store load fuse cli"),
     ("libdeflate_sys", "codec"),
     ("liblzma", "codec"),
     ("log", "store budget threads hierarchy load view fuse cli"),

@@ -133,6 +133,11 @@ pub(crate) struct Args {
                                   ("close", Durability::Close)]))]
     pub(crate) durability: Option<Durability>,
 
+    /// With --rw: replace each object under the lock of this program, which writes the store meanwhile
+    /// without the mount
+    #[arg(long, value_name = "PROGRAM", value_parser = one_of(&[("tensorstore", Locks::Tensorstore)]))]
+    pub(crate) lock: Option<Locks>,
+
     /// With --rw: keep what waits to be put into shards in this directory, which must exist, not in STORE;
     /// give it again to the next mount, and to --recover
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -251,6 +256,12 @@ pub(crate) struct Args {
     #[cfg(feature = "remote")]
     #[command(flatten)]
     pub(crate) remote: super::remote_args::RemoteArgs,
+}
+
+/// Whose locks are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Locks {
+    Tensorstore,
 }
 
 /// Parses one of a few words into the value that it stands for.

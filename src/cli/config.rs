@@ -11,7 +11,7 @@ use std::time::Duration;
 use log::LevelFilter;
 
 use super::addresses;
-use super::args::Args;
+use super::args::{Args, Locks};
 use super::error::CliError;
 use super::generated;
 use super::memory_limit::default_cache_bytes;
@@ -326,6 +326,7 @@ fn writing(
     let is_asked = args.rw || options.writing.is_some();
     let of_writing = [
         ("--durability", args.durability.is_some()),
+        ("--lock", args.lock.is_some()),
         ("--staging", args.staging.is_some()),
         ("--write-empty-chunks", args.write_empty_chunks),
         ("--conflict", args.conflict.is_some()),
@@ -354,7 +355,7 @@ fn writing(
         "--check" => ViewKind::Keys,
         _ => ViewKind::Chunks,
     };
-    let mut given = of_writing.iter().skip(2).filter(|(_, given)| *given);
+    let mut given = of_writing.iter().skip(3).filter(|(_, given)| *given);
     if let Some((name, _)) = given.find(|(name, _)| !args.view.contains(&view_of(name))) {
         let view = view_of(name).name();
         let problem = format!("{name} is for --rw with --view {view}");
@@ -379,6 +380,7 @@ fn writer_options(args: &Args, store: &StoreArgument) -> Result<WriterOptions, C
     Ok(WriterOptions {
         durability: args.durability.unwrap_or_default(),
         staging,
+        locks_keys: args.lock == Some(Locks::Tensorstore),
     })
 }
 

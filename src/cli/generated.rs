@@ -22,7 +22,7 @@ const LISTS: [&str; 2] = ["view", "files"];
 pub(super) fn man_page() -> Result<Text, CliError> {
     let command = Args::command().mut_args(with_values_as_name);
     let description = command.get_about().map(ToString::to_string);
-    let man = Man::new(command).manual("User Commands");
+    let man = Man::new(command).date(" ").manual("User Commands");
     let page = written(&man, &description.unwrap_or_default()).map_err(CliError::failed)?;
     Ok(as_text(&page))
 }

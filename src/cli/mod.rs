@@ -282,7 +282,9 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
             }
             let end = match ready {
                 Ok(()) => session.wait(|| {
-                    tell_manager(NotifyState::Stopping);
+                    if config.foreground {
+                        tell_manager(NotifyState::Stopping);
+                    }
                     // Open files are saved at once, even if programs keep the mount busy.
                     view.finish_writing();
                 }),

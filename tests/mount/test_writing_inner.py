@@ -1,9 +1,11 @@
 """Inner chunks of shards that are written: each is a file, and the store gets its shard, written anew once."""
 import errno
+import fcntl
 import gzip
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import threading
@@ -518,6 +520,35 @@ def test_outsiders_who_write_the_same_shard_meanwhile(tmp_path, mount):
         assert (made.path / "a/c/1/1").read_bytes() == np.full(INNER, n + 200.0).tobytes()
     made.unmount()
     np.testing.assert_array_equal(stored(store), expected)
+
+
+@pytest.mark.parametrize("lock", [(), ("--lock", "tensorstore")])
+def test_the_lock_of_tensorstore(lock, tmp_path, mount):
+    """Somebody locks the key, reads the shard, writes the file that is locked, and renames it to the key, as tensorstore does."""
+    store, other = make(tmp_path / "store"), tmp_path / "other"
+    shutil.copytree(store, other)
+    zarr.open_array(str(other / "a"), mode="r+")[0:4, 3:6] = 8
+    made = mount(store, "--rw", "--view", "chunks", *lock)
+    shard, locked = store / "a/c/0/0", store / "a/c/0/0.__lock"
+    held = open(locked, "wb")
+    fcntl.fcntl(held, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
+    waiter = threading.Thread(target=sync, args=(made,))
+    waiter.start()
+    waiter.join(0.5)
+    assert waiter.is_alive() == bool(lock)
+    held.write((other / "a/c/0/0").read_bytes())
+    held.flush()
+    os.rename(locked, shard)
+    held.close()
+    waiter.join(30)
+    assert not waiter.is_alive()
+    made.unmount()
+    found = stored(store)
+    assert (found[0:4, 3:6] == 8).all()
+    # Without the lock, what was saved in between is gone.
+    assert (found[0:4, 0:3] == (7 if lock else DATA[0:4, 0:3])).all()
+    assert not locked.exists()
 
 
 def test_a_full_disk_loses_nothing_that_was_closed(tmp_path, mount):

@@ -205,6 +205,7 @@ impl DirWriter {
         if self.durability != Durability::Never {
             fdatasync(&draft.file).map_err(|errno| failed(key, errno))?;
         }
+        let _lock = self.lock(&parent, key)?;
         for _ in 0..ATTEMPTS {
             if !matches!(replaces, Replaces::Version(_)) {
                 match place_new(&parent, key, draft) {

@@ -24,6 +24,7 @@ mod calls;
 mod copy;
 mod draft;
 pub(super) mod journal;
+mod key_lock;
 mod lock;
 mod temporary;
 
@@ -54,6 +55,7 @@ pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
 use journal::{HeldDirectory, StagingDirectory};
 pub use journal::{Journal, JournalRecord, LeftJournal, PartContent};
+use key_lock::KeyLock;
 use lock::WriterLock;
 use temporary::Temporaries;
 
@@ -79,6 +81,8 @@ pub struct WriterOptions {
     pub durability: Durability,
     /// The directory for what waits to be put into shards, in the place of one in the store.
     pub staging: Option<PathBuf>,
+    /// Whether each object is replaced under the lock that tensorstore takes, too.
+    pub locks_keys: bool,
 }
 
 /// What a rename does with what has the new name.
@@ -123,6 +127,7 @@ pub struct DirWriter {
     _lock: WriterLock,
     temporaries: Temporaries,
     durability: Durability,
+    locks_keys: bool,
     recovered: usize,
     journals: HeldDirectory,
     /// Where new journals are instead.
@@ -160,6 +165,7 @@ impl DirWriter {
             _lock: lock,
             temporaries,
             durability: options.durability,
+            locks_keys: options.locks_keys,
             recovered,
             journals: HeldDirectory::default(),
             staging,
@@ -185,6 +191,15 @@ impl DirWriter {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let opened = self.root()?.open_unlinked(&key.parent(), flags);
         opened.map_err(|errno| failed(key, errno))
+    }
+
+    /// Locks `key`, whose directory is `parent`, if objects are replaced under locks.
+    ///
+    /// # Errors
+    /// As [`KeyLock::take`].
+    fn lock<'p>(&self, parent: &'p OwnedFd, key: &Key) -> Result<Option<KeyLock<'p>>, StoreError> {
+        let lock = || KeyLock::take(parent, key);
+        self.locks_keys.then(lock).transpose()
     }
 
     /// The directory that `key` is in, or the nearest one above it.
@@ -309,6 +324,7 @@ impl DirWriter {
     pub fn erase(&self, key: &Key) -> Result<(), StoreError> {
         let parent = self.parent(key)?;
         refuse_link(&parent, key)?;
+        let _lock = self.lock(&parent, key)?;
         unlinkat(&parent, key.name(), AtFlags::empty()).map_err(|errno| failed(key, errno))
     }
 
@@ -323,6 +339,7 @@ impl DirWriter {
             parent => parent?,
         };
         refuse_link(&parent, key)?;
+        let _lock = self.lock(&parent, key)?;
         // It gets a temporary name first, because a name cannot be removed for the sake of what it
         // stands for.
         let name = self.temporaries.free_name(self.root()?)?;

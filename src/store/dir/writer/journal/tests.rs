@@ -303,6 +303,7 @@ fn journals_are_in_the_staging_directory_if_there_is_one() {
     let options = WriterOptions {
         durability: Durability::Close,
         staging: Some(staging.path().to_owned()),
+        ..WriterOptions::default()
     };
     let Fixture {
         _folder,
