@@ -299,6 +299,32 @@ impl Budget {
         }
     }
 
+    /// As [`Budget::reserve_kept`], for what can do without memory: only within the limit, and while all
+    /// kept bytes together take at most half of it, so that others that are kept find room. `None` where
+    /// that is not so.
+    pub fn reserve_kept_if_spare(
+        self: &Arc<Self>,
+        bytes: u64,
+        holding: Holding,
+    ) -> Option<Reservation> {
+        loop {
+            let mut state = self.lock();
+            if state.kept.checked_add(bytes)? > self.limit / 2 {
+                return None;
+            }
+            if state.used.checked_add(bytes)? <= self.limit {
+                let mut reservation = self.grant(&mut state, bytes, holding, 0);
+                drop(state);
+                reservation.keep();
+                return Some(reservation);
+            }
+            drop(state);
+            if !self.evict(|from| from.evict_one()) {
+                return None;
+            }
+        }
+    }
+
     /// Reserves `bytes` if they are free at once, without evicting or waiting.
     pub fn reserve_free(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
         self.try_reserve(bytes, holding)

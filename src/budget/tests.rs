@@ -200,3 +200,19 @@ fn patience_ends() {
     let waited = asked.elapsed();
     assert!(waited >= Duration::from_millis(150));
 }
+
+#[test]
+fn what_can_do_without_memory_is_kept_in_half_of_the_budget_only() {
+    let budget = Budget::new(100);
+    let holding = Holding::NOTHING;
+    let _other = budget.reserve_free(30, holding).unwrap();
+    let first = budget.reserve_kept_if_spare(40, holding).unwrap();
+    assert!(budget.reserve_kept_if_spare(11, holding).is_none());
+    let second = budget.reserve_kept_if_spare(10, holding).unwrap();
+    // Others are kept beside it.
+    drop(budget.reserve_kept(MOST_KEPT_BEYOND, holding).unwrap());
+    drop((first, second));
+    let _more = budget.reserve_free(40, holding).unwrap();
+    assert!(budget.reserve_kept_if_spare(31, holding).is_none());
+    assert!(budget.reserve_kept_if_spare(30, holding).is_some());
+}

@@ -175,6 +175,12 @@ impl Cache {
             .map_err(Error::from)
     }
 
+    /// Reserves memory as [`Cache::reserve_kept`], for what can do without it: `None` where too much is
+    /// kept already, or the budget has no room.
+    pub fn reserve_kept_if_spare(&self, bytes: u64, holding: Holding) -> Option<Reservation> {
+        self.budget.reserve_kept_if_spare(bytes, holding)
+    }
+
     /// The allocator of memory for blocks. The memory must be reserved first.
     pub fn buffers(&self) -> &Arc<Buffers> {
         &self.buffers

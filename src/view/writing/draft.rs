@@ -65,7 +65,7 @@ impl DraftFile {
     ) -> Result<DraftFile, Error> {
         let reserve = |len| {
             let holding = Holding::NOTHING.to_hold("what is written");
-            form.cache().reserve_kept(len, holding).ok()
+            form.cache().reserve_kept_if_spare(len, holding)
         };
         let memory = form.len().and_then(reserve);
         Ok(DraftFile {
