@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, CommandFactory, Parser, ValueHint};
+use clap::{Arg, ArgAction, CommandFactory, Parser, ValueHint};
 use clap_complete::Shell;
 use glob::Pattern;
 use log::LevelFilter;
@@ -365,7 +365,7 @@ fn permission_bits(text: &str) -> Result<u32, String> {
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
 /// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 11] = [
+const NO_MOUNT_OPTIONS: [&str; 12] = [
     "unmount",
     "recover",
     "info",
@@ -376,6 +376,7 @@ const NO_MOUNT_OPTIONS: [&str; 11] = [
     "rw",
     "man",
     "completions",
+    "help",
     "version",
 ];
 
@@ -389,16 +390,15 @@ pub(super) fn by_mount_option(name: &OsStr) -> Option<String> {
     (is_known && !NO_MOUNT_OPTIONS.contains(&&*name)).then_some(name)
 }
 
-/// How `-o` takes the long option `long`, if it does: its name, and `=` where it has a value.
-pub(super) fn mount_option_of(long: &str) -> Option<String> {
-    let name = by_mount_option(OsStr::new(long))?;
-    let command = Args::command();
-    let known = command
-        .get_arguments()
-        .find(|known| known.get_long() == Some(long));
-    let takes_value = known.is_some_and(|known| known.get_action().takes_values());
-    let equals = if takes_value { "=" } else { "" };
-    Some(format!("{name}{equals}"))
+/// How `-o` takes a long option, if it does: its name, and `=` where it has a value.
+pub(super) fn mount_option_of(argument: &Arg) -> Option<String> {
+    let long = argument.get_long()?;
+    let equals = if argument.get_action().takes_values() {
+        "="
+    } else {
+        ""
+    };
+    (!NO_MOUNT_OPTIONS.contains(&long)).then(|| format!("{long}{equals}"))
 }
 
 #[cfg(test)]

@@ -175,10 +175,7 @@ fn lists_in_bash(command: &Command) -> String {
             )
         })
         .collect();
-    let options = command
-        .get_arguments()
-        .filter_map(Arg::get_long)
-        .filter_map(mount_option_of);
+    let options = command.get_arguments().filter_map(mount_option_of);
     let mount_options: BTreeSet<String> = columns(help::MOUNT_OPTIONS)
         .iter()
         .flat_map(|(names, _)| names.split(", "))

@@ -84,10 +84,7 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`], with `ENOENT` when there is no directory for it.
     pub fn begin(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
-        let parent = self.parent(key)?;
-        let draft = self.nameless(key, &parent)?;
-        give(key, &parent, &*draft.file, new)?;
-        Ok(draft)
+        self.begin_in(&self.parent(key)?, key, new)
     }
 
     /// As [`DirWriter::begin`], of an object whose directory may not be there yet. The draft is then
@@ -96,10 +93,7 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn begin_near(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
-        let parent = self.nearest_parent(key)?;
-        let draft = self.nameless(key, &parent)?;
-        give(key, &parent, &*draft.file, new)?;
-        Ok(draft)
+        self.begin_in(&self.nearest_parent(key)?, key, new)
     }
 
     /// As [`DirWriter::begin_near`], of a file that is never committed itself, but as a part of an object:
@@ -108,11 +102,15 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn begin_part(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
-        let Some(staging) = &self.staging else {
-            return self.begin_near(key, new);
-        };
-        let draft = self.nameless(key, staging.fd())?;
-        give(key, staging.fd(), &*draft.file, new)?;
+        match &self.staging {
+            Some(staging) => self.begin_in(staging.fd(), key, new),
+            None => self.begin_near(key, new),
+        }
+    }
+
+    fn begin_in(&self, parent: &OwnedFd, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
+        let draft = self.nameless(key, parent)?;
+        give(key, parent, &*draft.file, new)?;
         Ok(draft)
     }
 
