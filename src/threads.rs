@@ -11,11 +11,15 @@
 //! A job never waits for a queued job: a job that needs the result of a queued load runs that load
 //! itself ([`Cache`](crate::load::Cache)). So any number of threads is enough.
 
+mod process;
+
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
+
+pub use process::process_of;
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, spawn_named, wait_timeout};
 

@@ -67,7 +67,7 @@ const OUTSIDE: [(&str, &str); 44] = [
     ("pco", "codec"),
     ("rangemap", "view"),
     ("rawzip", "store"),
-    ("rustix", "store fuse cli"),
+    ("rustix", "store threads fuse cli"),
     ("sd_notify", "cli"),
     ("serde", "metadata"),
     ("serde_json", "store codec metadata plain view cli"),

@@ -15,6 +15,7 @@ use fuser::{
 use super::Core;
 use super::attr::{NAME_BYTES, Reported};
 use super::opened::OpenedFile;
+use crate::store::Allocation;
 use crate::view::{
     AttributeChange, HandleAccess, LookupResult, NewFile, NewTime, OpenFile, OpenedVnode,
     RenameMode, VnodeKind,
@@ -250,23 +251,15 @@ impl Core {
         mode: i32,
     ) -> Result<(), Errno> {
         const HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        if ![0, libc::FALLOC_FL_KEEP_SIZE, HOLE].contains(&mode) {
-            return Err(Errno::EOPNOTSUPP);
-        }
-        let opened = self.opened(ino, handle)?;
-        let flags = rustix::fs::FallocateFlags::from_bits_retain(mode.cast_unsigned());
-        let now = opened.file.written_now().ok().flatten();
-        let end = now.map_or(0, |now| now.size);
-        let past = offset.saturating_add(len);
-        let range = match mode {
-            // Space that is reserved beyond the end changes no byte.
-            libc::FALLOC_FL_KEEP_SIZE => 0..0,
-            HOLE => offset.min(end)..past.min(end),
-            _ => end..past.max(end),
+        let allocation = match mode {
+            0 => Allocation::Extend,
+            libc::FALLOC_FL_KEEP_SIZE => Allocation::Keep,
+            HOLE => Allocation::Hole,
+            _ => return Err(Errno::EOPNOTSUPP),
         };
-        let changed = opened.file.change(range, |file| {
-            Ok(rustix::fs::fallocate(file, flags, offset, len)?)
-        });
+        let opened = self.opened(ino, handle)?;
+        let range = offset..offset.saturating_add(len);
+        let changed = opened.file.allocate(range, allocation);
         changed.map_err(|error| self.errno_of_change(&error))?;
         self.note_change(ino, &opened.file);
         Ok(())

@@ -46,9 +46,9 @@ pub use access::{Access, ReadRight, Readers};
 pub use cancel::CancelToken;
 pub use cursor::Cursor;
 pub use dir::{
-    Commit, DirStore, DirWriter, Draft, Durability, Journal, JournalRecord, LeftJournal,
-    NewAttributes, NewFile, NewTime, PartContent, RenameMode, Replaces, Sharing, StoredFile,
-    Symlinks, WriterOptions, copy_range,
+    Allocation, Commit, DirStore, DirWriter, Draft, Durability, FileChange, Journal, JournalRecord,
+    LeftJournal, NewAttributes, NewFile, NewTime, PartContent, RenameMode, Replaces, Sharing,
+    StoredFile, Symlinks, WriterOptions, copy_range,
 };
 #[cfg(test)]
 pub(crate) use dir::{power_loss, recorded};

@@ -1,6 +1,5 @@
 //! Writing to an open file of a mount that is written to.
 
-use std::fs::File;
 use std::ops::Range;
 
 use super::changes::{AttributeChange, refused};
@@ -11,7 +10,7 @@ use super::writing::{KeyHandle, ReadBytes};
 use super::{NewAttributes, OpenFile};
 use crate::error::Error;
 use crate::load::Patience;
-use crate::store::Refusal;
+use crate::store::{Allocation, FileChange, Refusal};
 
 impl OpenFile {
     fn handle(&self) -> Result<&KeyHandle, Error> {
@@ -71,16 +70,24 @@ impl OpenFile {
         self.handle()?.clear()
     }
 
-    /// Changes the bytes in `range` by a system call on the file's descriptor.
+    /// Reserves the space of the bytes in `range`, or makes them 0.
     ///
     /// # Errors
     /// [`Error`].
-    pub fn change(
-        &self,
-        range: Range<u64>,
-        change: impl FnOnce(&File) -> std::io::Result<()>,
-    ) -> Result<(), Error> {
-        self.handle()?.change(range, change)
+    pub fn allocate(&self, range: Range<u64>, allocation: Allocation) -> Result<(), Error> {
+        let end = self.written_now()?.map_or(0, |now| now.size);
+        let changed = match allocation {
+            Allocation::Extend => end..range.end.max(end),
+            // Space that is reserved beyond the end changes no byte.
+            Allocation::Keep => 0..0,
+            Allocation::Hole => range.start.min(end)..range.end.min(end),
+        };
+        let change = FileChange::Allocate {
+            offset: range.start,
+            len: range.end - range.start,
+            allocation,
+        };
+        self.handle()?.change(changed, &change)
     }
 
     /// As [`View::change_attributes`](super::View::change_attributes), of an open file.

@@ -592,6 +592,33 @@ def test_a_full_disk_loses_nothing_that_was_closed(tmp_path, mount):
         ok("umount", "--lazy", disk)
 
 
+def test_sizes_are_set_and_asked_for_while_a_neighbour_is_saved(tmp_path, mount):
+    made = mount(make(tmp_path / "store"), "--rw", "--view", "chunks")
+    ended = threading.Event()
+
+    def save_the_neighbour():
+        with open(made.path / "a/c/0/1", "r+b", buffering=0) as file:
+            while not ended.is_set():
+                file.write(os.urandom(8))
+                file.seek(0)
+                os.fsync(file)
+    neighbour = threading.Thread(target=save_the_neighbour)
+    neighbour.start()
+    try:
+        with open(made.path / "a/c/0/0", "r+b", buffering=0) as file:
+            for n in range(700):
+                file.truncate(N)
+                os.posix_fallocate(file.fileno(), 0, N)
+                assert os.fstat(file.fileno()).st_size == N
+                os.pwrite(file.fileno(), struct.pack("<d", n), 0)
+                os.fsync(file)
+    finally:
+        ended.set()
+        neighbour.join()
+    made.unmount()
+    assert stored(tmp_path / "store")[0, 0] == 699
+
+
 def test_an_array_that_is_made_anew_while_its_chunks_wait(tmp_path, mount):
     """What was staged is none of the new array: it stays in the journal, and is no obstacle."""
     store = make(tmp_path / "store")

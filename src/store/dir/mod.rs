@@ -40,8 +40,9 @@ pub use rights::Sharing;
 use root::{Root, refusal};
 pub use symlinks::Symlinks;
 pub use writer::{
-    Commit, DirWriter, Draft, Durability, Journal, JournalRecord, LeftJournal, NewAttributes,
-    NewFile, NewTime, PartContent, RenameMode, Replaces, StoredFile, WriterOptions, copy_range,
+    Allocation, Commit, DirWriter, Draft, Durability, FileChange, Journal, JournalRecord,
+    LeftJournal, NewAttributes, NewFile, NewTime, PartContent, RenameMode, Replaces, StoredFile,
+    WriterOptions, copy_range,
 };
 #[cfg(test)]
 pub(crate) use writer::{power_loss, recorded};

@@ -104,6 +104,11 @@ impl Form for ChunkForm {
         self.inner.as_ref()
     }
 
+    fn is_encoded(&self) -> bool {
+        let is_stored_as_shown = || Some(Self::is_stored_as_shown(&*self.array().ok()?));
+        self.inner.is_some() || is_stored_as_shown() == Some(false)
+    }
+
     fn cache(&self) -> &Cache {
         self.view.tree.loader.cache()
     }

@@ -7,18 +7,13 @@
 //!                                                        is merged into it, or is dropped (ESTALE)
 //! ```
 
-use std::fs::{File, FileTimes};
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-
 use super::Writing;
 use super::form::{Encoded, ObjectChange};
 use super::objects;
 use super::state::{FileState, Standing};
 use crate::error::Error;
 use crate::load::to_usize;
-use crate::store::{Commit, Draft, Key, Refusal, Replaces, StoreError, StoredFile};
+use crate::store::{Commit, Key, Refusal, Replaces, StoreError, StoredFile};
 use crate::view::staging::{Change, InnerChunk};
 
 /// How often a commit is tried again when somebody else changes the object meanwhile.
@@ -134,22 +129,28 @@ impl FileState {
         let mut head = [0; HEAD_BYTES];
         let head = head.get_mut(..to_usize(len.min(HEAD_BYTES as u64))?);
         let head = head.unwrap_or_default();
-        let read = self.file()?.read_exact_at(head, 0);
-        read.map_err(|error| self.failed(&error))?;
+        self.read_draft(head)?;
         if form.inner().is_none() && form.is_shown_as_is(head)? {
             writing.writer.make_parents(key)?;
             return self.commit_file(writing, key);
         }
         let mut room = form.reserve(len)?;
-        let mut shown = form.cache().buffers().scratch(to_usize(len)?)?;
-        let read = self.file()?.read_exact_at(&mut shown, 0);
-        read.map_err(|error| self.failed(&error))?;
-        let encoded = form.encode(&shown, self.stored.as_ref())?;
+        let buffer;
+        let shown = if let Some(shown) = self.in_memory() {
+            shown
+        } else {
+            let mut read = form.cache().buffers().scratch(to_usize(len)?)?;
+            self.read_draft(&mut read)?;
+            buffer = read;
+            &*buffer
+        };
+        let encoded = form.encode(shown, self.stored.as_ref())?;
         let is_rounded = matches!(encoded, Encoded::Rounded(_));
         if let Some(inner) = form.inner() {
-            // Nothing is encoded any more, and the shard has to be looked at.
+            // The shard has to be looked at, which takes memory that must not wait for this.
             room.shrink_to(len);
-            let staged = self.stage(inner, &encoded, &shown)?;
+            room.keep();
+            let staged = self.stage(inner, &encoded, shown)?;
             self.has_wrong_pages |= is_rounded;
             return Ok(staged);
         }
@@ -165,8 +166,7 @@ impl FileState {
             }
             Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => {
                 writer.make_parents(key)?;
-                let mut new = self.encoded_draft(writing, key, &bytes)?;
-                writer.commit(key, &mut new, self.replaces())?.into()
+                self.commit_encoded(writing, key, &bytes)?
             }
         };
         // The kernel has pages of what was written.
@@ -200,7 +200,11 @@ impl FileState {
         key: &Key,
         changes: &[ObjectChange],
     ) -> Result<Attempt, Error> {
-        let new = |key: &Key, bytes: &[u8]| self.encoded_draft(writing, key, bytes);
+        let draft = self.draft.as_ref().ok_or(Error::Stale)?;
+        let new = |key: &Key, bytes: &[u8]| {
+            let new = (draft.bytes).encoded(&writing.writer, (key, bytes), draft.has_times);
+            new.map_err(Error::from)
+        };
         match objects::change(&writing.writer, changes, new)? {
             Some(0) => return Ok(Attempt::Conflict),
             Some(at) => {
@@ -222,33 +226,42 @@ impl FileState {
         let Some(draft) = &mut self.draft else {
             return Ok(Attempt::Conflict);
         };
-        let committed = (writing.writer).commit(key, &mut draft.draft.draft, draft.replaces)?;
+        let committed = (draft.bytes).commit(&writing.writer, key, draft.replaces)?;
         Ok(committed.into())
+    }
+
+    /// Makes `bytes` the object, with the attributes of the draft.
+    fn commit_encoded(
+        &mut self,
+        writing: &Writing,
+        key: &Key,
+        bytes: &[u8],
+    ) -> Result<Attempt, Error> {
+        let Some(draft) = &mut self.draft else {
+            return Ok(Attempt::Conflict);
+        };
+        let (has_times, replaces) = (draft.has_times, draft.replaces);
+        let writer = &writing.writer;
+        let committed = (draft.bytes).commit_encoded(writer, (key, bytes), has_times, replaces)?;
+        Ok(committed.into())
+    }
+
+    /// Fills `buf` with the first bytes of the draft.
+    fn read_draft(&self, buf: &mut [u8]) -> Result<(), Error> {
+        let draft = self.draft.as_ref().ok_or(Error::Stale)?;
+        let read = draft.bytes.read_exact_at(buf, 0);
+        read.map_err(|error| self.failed(&error))
+    }
+
+    /// The bytes of the draft; `None` where they are in a file.
+    fn in_memory(&self) -> Option<&[u8]> {
+        self.draft.as_ref()?.bytes.in_memory()
     }
 
     /// What the draft takes the place of.
     fn replaces(&self) -> Replaces {
         let draft = self.draft.as_ref();
         draft.map_or(Replaces::Nothing, |draft| draft.replaces)
-    }
-
-    /// A draft of the object with `bytes`, and with the mode, the owner and the times of the file.
-    fn encoded_draft(&self, writing: &Writing, key: &Key, bytes: &[u8]) -> Result<Draft, Error> {
-        let writer = &writing.writer;
-        let file = self.file()?;
-        let written = StoredFile {
-            file: Arc::clone(file),
-            meta: writer.meta_of(key, file)?,
-            offset: 0,
-            is_writable: true,
-        };
-        let new = writer.begin_like(key, &written)?;
-        let mut filled = new.file().write_all_at(bytes, 0);
-        if self.draft.as_ref().is_some_and(|draft| draft.has_times) {
-            filled = filled.and_then(|()| copy_times(file, new.file()));
-        }
-        filled.map_err(|error| self.failed(&error))?;
-        Ok(new)
     }
 
     /// Whether a commit is tried again after somebody else has changed the object: the draft takes the
@@ -301,10 +314,4 @@ impl From<Commit> for Attempt {
             Commit::Conflict => Attempt::Conflict,
         }
     }
-}
-
-fn copy_times(from: &File, to: &File) -> io::Result<()> {
-    let from = from.metadata()?;
-    let times = FileTimes::new().set_accessed(from.accessed()?);
-    to.set_times(times.set_modified(from.modified()?))
 }

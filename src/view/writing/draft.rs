@@ -1,33 +1,18 @@
 //! What was written to a file and is not in the store yet.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 use rangemap::RangeSet;
 
 use super::HandleAccess;
-use super::form::Form;
-use crate::budget::{Holding, Reservation};
+use super::draft_file::DraftFile;
 use crate::error::Error;
-use crate::store::{DirWriter, Draft, Key, NewFile, Replaces};
-use crate::view::staging::{InnerChunk, OpenInnerDraft};
-
-/// The file of a draft.
-#[derive(Debug)]
-pub(super) struct DraftFile {
-    pub(super) draft: Draft,
-    /// Of an inner chunk: its shard has this draft open.
-    _inner: Option<OpenInnerDraft>,
-    /// The memory that it takes; `None` where it is on a disk.
-    _memory: Option<Reservation>,
-}
+use crate::store::Replaces;
 
 /// The bytes of a file that were written.
 #[derive(Debug)]
 pub(super) struct FileDraft {
-    pub(super) draft: DraftFile,
+    pub(super) bytes: DraftFile,
     pub(super) replaces: Replaces,
     /// Whether it began empty, so that its writer has not read what it takes the place of.
     pub(super) began_empty: bool,
@@ -55,45 +40,11 @@ struct Parts {
     is_blind: bool,
 }
 
-impl DraftFile {
-    /// An empty draft of the inner chunk at `key`, which `form` shows: in memory, as far as the budget has
-    /// room, otherwise on a disk.
-    pub(super) fn of_inner(
-        writer: &DirWriter,
-        (key, form, inner): (&Key, &dyn Form, &InnerChunk),
-        new: NewFile,
-    ) -> Result<DraftFile, Error> {
-        let reserve = |len| {
-            let holding = Holding::NOTHING.to_hold("what is written");
-            form.cache().reserve_kept_if_spare(len, holding)
-        };
-        let memory = form.len().and_then(reserve);
-        Ok(DraftFile {
-            draft: match memory {
-                Some(_) => Draft::in_memory(key, new)?,
-                None => writer.begin_part(key, new)?,
-            },
-            _inner: Some(inner.begin_draft()),
-            _memory: memory,
-        })
-    }
-}
-
-impl From<Draft> for DraftFile {
-    fn from(draft: Draft) -> DraftFile {
-        DraftFile {
-            draft,
-            _inner: None,
-            _memory: None,
-        }
-    }
-}
-
 impl FileDraft {
     /// A draft that has all bytes of the file.
-    pub(super) fn whole(draft: DraftFile, replaces: Replaces, began_empty: bool) -> FileDraft {
+    pub(super) fn whole(bytes: DraftFile, replaces: Replaces, began_empty: bool) -> FileDraft {
         FileDraft {
-            draft,
+            bytes,
             replaces,
             began_empty,
             rewriters: Vec::new(),
@@ -105,7 +56,7 @@ impl FileDraft {
     }
 
     /// A draft that has none of the bytes yet.
-    pub(super) fn partial(draft: DraftFile, replaces: Replaces) -> FileDraft {
+    pub(super) fn partial(bytes: DraftFile, replaces: Replaces) -> FileDraft {
         let parts = Parts {
             written: RangeSet::new(),
             is_complete: false,
@@ -113,12 +64,8 @@ impl FileDraft {
         };
         FileDraft {
             parts: Some(parts),
-            ..FileDraft::whole(draft, replaces, false)
+            ..FileDraft::whole(bytes, replaces, false)
         }
-    }
-
-    pub(super) fn file(&self) -> &Arc<File> {
-        self.draft.draft.file()
     }
 
     /// Notes that all bytes are new, whatever the store has.
@@ -157,8 +104,7 @@ impl FileDraft {
             let place = usize::try_from(gap.start).ok();
             let place = place.zip(usize::try_from(gap.end).ok());
             let bytes = place.and_then(|(start, end)| base.get(start..end));
-            self.file()
-                .write_all_at(bytes.unwrap_or_default(), gap.start)?;
+            self.bytes.put(gap.start, bytes.unwrap_or_default())?;
         }
         if let Some(parts) = &mut self.parts {
             parts.is_complete = true;

@@ -118,6 +118,12 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
         false
     }
 
+    /// Whether the store gets other bytes than the file shows, so that they need no file of their own before
+    /// that.
+    fn is_encoded(&self) -> bool {
+        self.inner().is_some()
+    }
+
     /// The inner chunk of a shard that the file is; `None` where it is an object.
     fn inner(&self) -> Option<&InnerChunk> {
         None

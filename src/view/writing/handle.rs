@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
-use super::draft::DraftFile;
+use super::draft_file::DraftFile;
 use super::form::Form;
 use super::state::Content;
 use super::{FileAttributes, KeyFile, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
-    DirWriter, Key, NewAttributes, NewFile, ObjectMeta, Refusal, StoreError, Version,
+    DirWriter, FileChange, Key, NewAttributes, NewFile, ObjectMeta, Refusal, StoreError, Version,
 };
+use crate::threads::process_of;
 use crate::view::OpenFile;
 
 /// How often an object is opened again that changes meanwhile.
@@ -220,7 +221,7 @@ impl Writing {
                 opener = process_of(thread);
                 let draft = match form.inner() {
                     Some(inner) => DraftFile::of_inner(&self.writer, (key, &*form, inner), new)?,
-                    None => self.writer.begin_near(key, new)?.into(),
+                    None => DraftFile::of_form(self.writer.begin_near(key, new)?, &*form),
                 };
                 KeyFile::of_draft((key, Some(form)), draft, fingerprint, number)
             }
@@ -315,8 +316,9 @@ impl KeyHandle {
     /// than `buf` has at the end of the file only. A file that nothing was written to may be returned
     /// instead, to be read.
     pub(in crate::view) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<ReadBytes, Error> {
-        let (file, version) = match self.file.content()? {
+        let (file, version) = match self.file.content(offset, buf)? {
             Content::Clean(file) => return Ok(ReadBytes::Elsewhere(file)),
+            Content::Read(len) => return Ok(ReadBytes::Len(len)),
             Content::Changing(file) => (file, None),
             Content::Version(file, version) => (file, Some(version)),
         };
@@ -336,14 +338,14 @@ impl KeyHandle {
     /// Writes `data` at `offset`.
     pub(in crate::view) fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         let range = offset..offset.saturating_add(data.len() as u64);
-        self.change(range, |file| file.write_all_at(data, offset))
+        self.change(range, &FileChange::Write { offset, data })
     }
 
-    /// Changes the bytes in `range` by a system call on the file's descriptor.
+    /// Makes `change`, which concerns the bytes in `range`.
     pub(in crate::view) fn change(
         &self,
         range: Range<u64>,
-        change: impl FnOnce(&File) -> std::io::Result<()>,
+        change: &FileChange,
     ) -> Result<(), Error> {
         self.check_writes()?;
         self.has_written.store(true, Ordering::Relaxed);
@@ -463,13 +465,6 @@ pub(in crate::view) enum ReadBytes {
     Len(usize),
     /// Nothing: this file has the bytes.
     Elsewhere(Arc<OpenFile>),
-}
-
-/// The process that has this thread; `None` where that cannot be found out.
-fn process_of(thread: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    line.trim().parse().ok()
 }
 
 fn read_to_end(file: &File, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {

@@ -1,17 +1,16 @@
 //! One file that is open, which all its handles share.
 
-use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::draft::DraftFile;
+use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
 use super::state::{Content, FileAttributes, FileState, Standing};
 use super::{HandleAccess, ShownFile, Writing};
 use crate::error::Error;
 use crate::store::{
-    Draft, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
+    Draft, FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
 };
 
 /// A file that is open.
@@ -132,7 +131,7 @@ impl KeyFile {
         let mut state = self.lock();
         if let Some(draft) = state.draft.as_ref().filter(|_| state.key.is_some()) {
             return Ok(ShownFile {
-                meta: Some(writing.writer.meta_of(key, draft.file())?),
+                meta: Some(writing.writer.meta_of(key, draft.bytes.file())?),
                 fingerprint: Some(self.fingerprint),
                 is_draft: true,
             });
@@ -186,9 +185,9 @@ impl KeyFile {
         Ok(Some(is_same))
     }
 
-    /// Where the bytes are.
-    pub(super) fn content(&self) -> Result<Content, Error> {
-        self.lock().content()
+    /// As [`FileState::content`].
+    pub(super) fn content(&self, offset: u64, buf: &mut [u8]) -> Result<Content, Error> {
+        self.lock().content(offset, buf)
     }
 
     /// The key, the attributes that the object had when the kernel's pages were last known to be
@@ -224,13 +223,12 @@ impl KeyFile {
         self.lock().attributes(writing)
     }
 
-    /// Calls `change` with the file that is written to, while nobody commits it. The handle has this
-    /// access, and the bytes in the range are changed.
+    /// Makes `change` through a handle with this access. The bytes in the range are changed.
     pub(super) fn change(
         &self,
         writing: &Writing,
         what: (Range<u64>, HandleAccess),
-        change: impl FnOnce(&File) -> std::io::Result<()>,
+        change: &FileChange,
     ) -> Result<(), Error> {
         writing.check_goes_on()?;
         self.lock().change(writing, what, change)

@@ -34,6 +34,8 @@
 
 mod commit;
 mod draft;
+mod draft_file;
+mod draft_memory;
 mod form;
 mod handle;
 mod key_file;

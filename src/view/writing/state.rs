@@ -3,17 +3,21 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::draft::{DraftFile, FileDraft};
+use super::draft::FileDraft;
+use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
 use super::{HandleAccess, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
-    Commit, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile, Version,
+    Commit, FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
+    Version,
 };
 use crate::view::{OpenFile, VnodeAttributes};
+
+/// How often an inner chunk is looked for again whose shard changes meanwhile.
+const ATTEMPTS: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct FileState {
@@ -56,6 +60,8 @@ pub(super) enum Content {
     Version(Arc<File>, Version),
     /// In a file that reads them by itself.
     Clean(Arc<OpenFile>),
+    /// In memory, from where this many were read.
+    Read(usize),
 }
 
 /// The attributes of an open file.
@@ -155,18 +161,21 @@ impl FileState {
         writing.now(key, self.form.as_deref())
     }
 
-    /// The file with the bytes.
+    /// The file with the attributes.
     pub(super) fn file(&self) -> Result<&Arc<File>, Error> {
-        let draft = self.draft.as_ref().map(FileDraft::file);
+        let draft = self.draft.as_ref().map(|draft| draft.bytes.file());
         let file = draft.or_else(|| self.stored.as_ref().map(|stored| &stored.file));
         file.ok_or_else(|| self.refused(Refusal::Gone))
     }
 
-    /// Where the bytes are.
-    pub(super) fn content(&mut self) -> Result<Content, Error> {
-        if self.draft.is_some() {
-            self.complete()?;
-            return Ok(Content::Changing(Arc::clone(self.file()?)));
+    /// Where the bytes are. Those from `offset` that are in memory are put to the beginning of `buf`.
+    pub(super) fn content(&mut self, offset: u64, buf: &mut [u8]) -> Result<Content, Error> {
+        self.complete()?;
+        if let Some(draft) = &self.draft {
+            return Ok(match draft.bytes.in_memory() {
+                Some(bytes) => Content::Read(copy_from(bytes, offset, buf)),
+                None => Content::Changing(Arc::clone(draft.bytes.file())),
+            });
         }
         if self.form.is_some() {
             return Ok(Content::Clean(self.clean()?.0));
@@ -204,12 +213,21 @@ impl FileState {
         if let Some(clean) = &self.clean {
             return Ok(clean.clone());
         }
-        let form = self.form.as_ref().filter(|_| self.key.is_some());
-        let opened = form.ok_or(Error::Stale)?.open()?.ok_or(Error::Stale)?;
-        if !self.is_current(opened.stored.as_ref().map(|stored| &stored.meta)) {
-            return Err(Error::Stale);
+        let form = self.form.clone().filter(|_| self.key.is_some());
+        let form = form.ok_or(Error::Stale)?;
+        for _ in 0..ATTEMPTS {
+            let opened = form.open()?.ok_or(Error::Stale)?;
+            let now = opened.stored.as_ref().map(|stored| &stored.meta);
+            self.follow(now)?;
+            if self.is_current(now) {
+                return Ok(self.clean.insert((opened.file, opened.attributes)).clone());
+            }
+            // Where other inner chunks of the shard were written meanwhile, this one is looked for again.
+            if form.inner().is_none() {
+                break;
+            }
         }
-        Ok(self.clean.insert((opened.file, opened.attributes)).clone())
+        Err(Error::Stale)
     }
 
     /// Opens what the store has, so that handles can read it when the file has lost its name.
@@ -230,19 +248,24 @@ impl FileState {
         Ok(())
     }
 
-    /// Changes `range` of the file by a system call.
+    /// Changes `range` of the file.
     pub(super) fn change(
         &mut self,
         writing: &Writing,
         (range, access): (Range<u64>, HandleAccess),
-        change: impl FnOnce(&File) -> io::Result<()>,
+        change: &FileChange,
     ) -> Result<(), Error> {
         self.check_not_lost()?;
         if (self.form.as_ref()).is_some_and(|form| range.end > form.max_len()) {
             return Err(self.refused(Refusal::TooLong));
         }
-        let file = self.target(writing)?;
-        let changed = change(&file).map_err(|error| self.failed(&error));
+        let in_place = self.target(writing)?;
+        let changed = match (&in_place, &mut self.draft) {
+            (Some(file), _) => change.apply(file),
+            (None, Some(draft)) => draft.bytes.change(change),
+            (None, None) => return Err(self.refused(Refusal::Gone)),
+        };
+        let changed = changed.map_err(|error| self.failed(&error));
         if let Some(draft) = &mut self.draft {
             draft.note(range, access);
             if let Err(error) = &changed {
@@ -266,7 +289,7 @@ impl FileState {
                 return self.clear(writing, writer);
             }
             let changed = now.min(len)..now.max(len);
-            self.change(writing, (changed, access), |file| file.set_len(len))?;
+            self.change(writing, (changed, access), &FileChange::SetLen(len))?;
         }
         if let Some(draft) = &mut self.draft {
             draft.failure = None;
@@ -285,7 +308,7 @@ impl FileState {
             self.draft = Some(FileDraft::whole(draft, replaces, true));
         }
         let all = (0..0, HandleAccess::Writes);
-        self.change(writing, all, |file| file.set_len(0))?;
+        self.change(writing, all, &FileChange::SetLen(0))?;
         if let Some(draft) = &mut self.draft {
             draft.begin_empty(writer);
         }
@@ -311,16 +334,21 @@ impl FileState {
             (None, Some(form)) => writer.begin_near(key, form.new_file()?)?,
             (None, None) => return Err(self.refused(Refusal::Gone)),
         };
-        Ok((draft.into(), replaces))
+        let draft = match &self.form {
+            Some(form) => DraftFile::of_form(draft, &**form),
+            None => draft.into(),
+        };
+        Ok((draft, replaces))
     }
 
-    /// The file that is written: the draft, which is made if there is none, or the object itself.
-    fn target(&mut self, writing: &Writing) -> Result<Arc<File>, Error> {
-        if let Some(draft) = &self.draft {
-            return Ok(Arc::clone(draft.file()));
+    /// The file of the object where that is written itself; `None` where the draft is written, which is
+    /// made if there is none.
+    fn target(&mut self, writing: &Writing) -> Result<Option<Arc<File>>, Error> {
+        if self.draft.is_some() {
+            return Ok(None);
         }
         if let Some(form) = &self.form {
-            let (draft, replaces) = match &self.key {
+            let (mut draft, replaces) = match &self.key {
                 Some(key) => self.begin(writing, key)?,
                 // It was removed, or replaced by name: only its own handles read what is written.
                 None => (
@@ -328,28 +356,28 @@ impl FileState {
                     Replaces::Nothing,
                 ),
             };
-            let file = Arc::clone(draft.draft.file());
             // Without a name there is no object whose other bytes could be taken later.
             let partial = form.len().filter(|_| self.key.is_some());
-            let filled = match partial {
-                Some(len) => file.set_len(len),
-                None => file.write_all_at(&form.decode(self.stored.as_ref())?, 0),
+            let filled = if let Some(len) = partial {
+                draft.change(&FileChange::SetLen(len))
+            } else {
+                let data = &form.decode(self.stored.as_ref())?;
+                draft.change(&FileChange::Write { offset: 0, data })
             };
             filled.map_err(|error| self.failed(&error))?;
             self.draft = Some(match partial {
                 Some(_) => FileDraft::partial(draft, replaces),
                 None => FileDraft::whole(draft, replaces, self.key.is_none()),
             });
-            return Ok(file);
+            return Ok(None);
         }
         if self.is_replaced_whole()
             && let (Some(key), Some(stored)) = (&self.key, &self.stored)
         {
             let draft = writing.writer.begin_copy(key, stored)?;
-            let file = Arc::clone(draft.file());
             let replaces = Replaces::Version(stored.meta.version);
             self.draft = Some(FileDraft::whole(draft.into(), replaces, false));
-            return Ok(file);
+            return Ok(None);
         }
         let key = self.shown_key();
         let Some(stored) = &mut self.stored else {
@@ -364,7 +392,7 @@ impl FileState {
         // What somebody else has changed meanwhile, the kernel may have pages of.
         let version = writing.writer.meta_of(&key, &stored.file)?.version;
         self.has_wrong_pages |= version != stored.meta.version;
-        Ok(Arc::clone(&stored.file))
+        Ok(Some(Arc::clone(&stored.file)))
     }
 
     /// Puts bytes into the draft that were not written, and are those of the object.
@@ -453,6 +481,17 @@ impl FileState {
     pub(super) fn failed(&self, error: &io::Error) -> Error {
         StoreError::io(self.shown_key(), error).into()
     }
+}
+
+/// Copies what `bytes` has from `offset` to the beginning of `buf`, and returns how many bytes that are.
+fn copy_from(bytes: &[u8], offset: u64, buf: &mut [u8]) -> usize {
+    let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
+    let rest = rest.unwrap_or_default();
+    let len = rest.len().min(buf.len());
+    if let (Some(from), Some(to)) = (rest.get(..len), buf.get_mut(..len)) {
+        to.copy_from_slice(from);
+    }
+    len
 }
 
 /// Gives the object at `key`, whose file has other names too, a file of its own: what a snapshot made

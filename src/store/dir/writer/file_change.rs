@@ -1,0 +1,66 @@
+//! Changes of the bytes of a file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+/// A change of the bytes of a file.
+#[derive(Debug, Clone, Copy)]
+pub enum FileChange<'d> {
+    /// pwrite(2)
+    Write {
+        /// Where the data begin.
+        offset: u64,
+        /// The new bytes.
+        data: &'d [u8],
+    },
+    /// ftruncate(2) to so many bytes.
+    SetLen(u64),
+    /// fallocate(2)
+    Allocate {
+        /// Where the space begins.
+        offset: u64,
+        /// So many bytes.
+        len: u64,
+        /// What is done with it.
+        allocation: Allocation,
+    },
+}
+
+/// What fallocate(2) does with space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocation {
+    /// Reserves it. What is beyond the end of the file becomes part of it, with the value 0.
+    Extend,
+    /// Reserves it, and leaves the file as long as it is.
+    Keep,
+    /// Makes its bytes 0, and leaves the file as long as it is.
+    Hole,
+}
+
+impl FileChange<'_> {
+    /// Makes the change in a file.
+    ///
+    /// # Errors
+    /// Those of the system call.
+    pub fn apply(&self, file: &File) -> io::Result<()> {
+        match *self {
+            FileChange::Write { offset, data } => file.write_all_at(data, offset),
+            FileChange::SetLen(len) => file.set_len(len),
+            FileChange::Allocate {
+                offset,
+                len,
+                allocation,
+            } => {
+                let flags = match allocation {
+                    Allocation::Extend => FallocateFlags::empty(),
+                    Allocation::Keep => FallocateFlags::KEEP_SIZE,
+                    Allocation::Hole => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+                };
+                Ok(fallocate(file, flags, offset, len)?)
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Where the bytes of a draft are: in memory, as far as the budget has room, otherwise in a file.
+//!
+//! ```text
+//! encoded by its form, and room    memory         the file has the attributes, and then what is encoded
+//! all others                       the file       it becomes the object, or what is encoded has another
+//! ```
+//!
+//! Each byte that is kept in a file takes a fresh page there, which costs more than to encode it with a
+//! fast codec.
+
+use std::fs::{File, FileTimes};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::draft_memory::DraftMemory;
+use super::form::Form;
+use crate::error::Error;
+use crate::store::{
+    Commit, DirWriter, Draft, FileChange, Key, NewFile, Replaces, StoreError, StoredFile,
+};
+use crate::view::staging::{InnerChunk, OpenInnerDraft};
+
+/// The bytes of a draft, with the attributes of a file.
+#[derive(Debug)]
+pub(super) struct DraftFile {
+    draft: Draft,
+    /// The bytes; `None` where the file of the draft has them. That one is as long in any case.
+    memory: Option<DraftMemory>,
+    /// Of an inner chunk: its shard has this draft open.
+    _inner: Option<OpenInnerDraft>,
+}
+
+impl DraftFile {
+    /// An empty draft with a form, of which `draft` has the attributes.
+    pub(super) fn of_form(draft: Draft, form: &dyn Form) -> DraftFile {
+        DraftFile {
+            draft,
+            memory: DraftMemory::of(form),
+            _inner: None,
+        }
+    }
+
+    /// An empty draft of the inner chunk at `key`, which `form` shows.
+    pub(super) fn of_inner(
+        writer: &DirWriter,
+        (key, form, inner): (&Key, &dyn Form, &InnerChunk),
+        new: NewFile,
+    ) -> Result<DraftFile, Error> {
+        let memory = DraftMemory::of(form);
+        Ok(DraftFile {
+            draft: match memory {
+                Some(_) => Draft::in_memory(key, new)?,
+                None => writer.begin_part(key, new)?,
+            },
+            memory,
+            _inner: Some(inner.begin_draft()),
+        })
+    }
+
+    /// The file with the attributes, and the length.
+    pub(super) fn file(&self) -> &Arc<File> {
+        self.draft.file()
+    }
+
+    /// The bytes; `None` where they are in the file.
+    pub(super) fn in_memory(&self) -> Option<&[u8]> {
+        self.memory.as_ref().map(DraftMemory::bytes)
+    }
+
+    /// Makes `change`, and sets the times of the file as the system call does.
+    pub(super) fn change(&mut self, change: &FileChange) -> io::Result<()> {
+        let Some(memory) = &mut self.memory else {
+            return change.apply(self.draft.file());
+        };
+        let before = memory.bytes().len();
+        memory.change(change)?;
+        let (file, len) = (self.draft.file(), memory.bytes().len());
+        if len == before {
+            file.set_times(FileTimes::new().set_modified(SystemTime::now()))
+        } else {
+            file.set_len(len as u64)
+        }
+    }
+
+    /// Puts bytes into the draft that nobody has written, at `offset`, which is within its length.
+    pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.memory {
+            Some(memory) => memory.write(offset, bytes),
+            None => self.draft.file().write_all_at(bytes, offset),
+        }
+    }
+
+    /// Fills `buf` from `offset`.
+    pub(super) fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let Some(bytes) = self.in_memory() else {
+            return self.draft.file().read_exact_at(buf, offset);
+        };
+        let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
+        let part = rest.and_then(|rest| rest.get(..buf.len()));
+        buf.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    /// Makes the file of the draft the object at `key`, with the bytes that it has.
+    pub(super) fn commit(
+        &mut self,
+        writer: &DirWriter,
+        key: &Key,
+        replaces: Replaces,
+    ) -> Result<Commit, StoreError> {
+        if let Some(memory) = self.memory.take() {
+            let written = write_keeping_times(self.draft.file(), memory.bytes());
+            written.map_err(|error| StoreError::io(key, &error))?;
+        }
+        writer.commit(key, &mut self.draft, replaces)
+    }
+
+    /// Makes `bytes` the object at `key`, with the mode and the owner of this file, and with its times
+    /// where `has_times`. Where it is not committed, the draft is as it was.
+    pub(super) fn commit_encoded(
+        &mut self,
+        writer: &DirWriter,
+        (key, bytes): (&Key, &[u8]),
+        has_times: bool,
+        replaces: Replaces,
+    ) -> Result<Commit, StoreError> {
+        // A file that had a name may have lost it for good.
+        if self.memory.is_none() || self.draft.was_named() {
+            let mut new = self.encoded(writer, (key, bytes), has_times)?;
+            return writer.commit(key, &mut new, replaces);
+        }
+        let committed = self.place_encoded(writer, (key, bytes), has_times, replaces);
+        if !matches!(committed, Ok(Commit::Done(_))) {
+            let len = self.in_memory().map_or(0, <[u8]>::len);
+            let restored = self.draft.file().set_len(len as u64);
+            restored.map_err(|error| StoreError::io(key, &error))?;
+        }
+        committed
+    }
+
+    /// As [`DraftFile::commit_encoded`], of a draft whose file has no bytes yet.
+    fn place_encoded(
+        &mut self,
+        writer: &DirWriter,
+        (key, bytes): (&Key, &[u8]),
+        has_times: bool,
+        replaces: Replaces,
+    ) -> Result<Commit, StoreError> {
+        let file = self.draft.file();
+        let filled = || {
+            let times = has_times.then(|| times_of(file)).transpose()?;
+            file.set_len(bytes.len() as u64)?;
+            file.write_all_at(bytes, 0)?;
+            times.map_or(Ok(()), |times| file.set_times(times))
+        };
+        filled().map_err(|error| StoreError::io(key, &error))?;
+        writer.commit(key, &mut self.draft, replaces)
+    }
+
+    /// A draft with `bytes`, and with the mode and the owner of this file, and with its times where
+    /// `has_times`.
+    pub(super) fn encoded(
+        &self,
+        writer: &DirWriter,
+        (key, bytes): (&Key, &[u8]),
+        has_times: bool,
+    ) -> Result<Draft, StoreError> {
+        let file = self.draft.file();
+        let written = StoredFile {
+            file: Arc::clone(file),
+            meta: writer.meta_of(key, file)?,
+            offset: 0,
+            is_writable: true,
+        };
+        let new = writer.begin_like(key, &written)?;
+        let filled = || {
+            new.file().write_all_at(bytes, 0)?;
+            if has_times {
+                new.file().set_times(times_of(file)?)?;
+            }
+            Ok(())
+        };
+        filled().map_err(|error: io::Error| StoreError::io(key, &error))?;
+        Ok(new)
+    }
+}
+
+impl From<Draft> for DraftFile {
+    fn from(draft: Draft) -> DraftFile {
+        DraftFile {
+            draft,
+            memory: None,
+            _inner: None,
+        }
+    }
+}
+
+fn write_keeping_times(file: &File, bytes: &[u8]) -> io::Result<()> {
+    let times = times_of(file)?;
+    file.write_all_at(bytes, 0)?;
+    file.set_times(times)
+}
+
+/// The times of a file, to set them.
+fn times_of(file: &File) -> io::Result<FileTimes> {
+    let from = file.metadata()?;
+    let times = FileTimes::new().set_accessed(from.accessed()?);
+    Ok(times.set_modified(from.modified()?))
+}

@@ -1,0 +1,80 @@
+"""Many files that are open and written to: what they have is right wherever it is kept, and takes no more memory than it may."""
+import os
+import random
+import threading
+
+import numpy as np
+import pytest
+import zarr
+from zarr.codecs import BloscCodec, GzipCodec
+
+MIB = 1 << 20
+FILES = 96
+STEP = 4096
+
+ARRAYS = {
+    "none": {"compressors": None},
+    "blosc": {"compressors": BloscCodec(cname="lz4")},
+    "gzip": {"compressors": GzipCodec(level=1)},
+    "shards": {"compressors": BloscCodec(cname="lz4"), "shards": (16 * MIB // 4,)},
+}
+
+
+def make(path, codecs):
+    """An array of chunks of 1 MiB, of which every other one is stored."""
+    group = zarr.create_group(str(path), zarr_format=3)
+    made = group.create_array("a", shape=(FILES * MIB // 4,), chunks=(MIB // 4,), dtype="<u4", fill_value=7, **ARRAYS[codecs])
+    expected = np.full(made.shape, 7, "<u4")
+    for n in range(0, FILES, 2):
+        expected[n * MIB // 4:(n + 1) * MIB // 4] = np.arange(MIB // 4, dtype="<u4") + n
+    made[...] = expected
+    return expected.view("u1").reshape(FILES, MIB)
+
+
+def write(folder, numbers, expected, failures):
+    """Opens all these chunks, writes pieces of them in turns, reads them back, and closes them."""
+    chance = random.Random(numbers[0])
+    files = {}
+    try:
+        for n in numbers:
+            anew = chance.random() < 0.5
+            files[n] = os.open(f"{folder}/{n}", os.O_RDWR | os.O_CREAT | (os.O_TRUNC if anew else 0), 0o644)
+            if anew:
+                expected[n] = 0
+                os.ftruncate(files[n], MIB)
+        for _ in range(8):
+            for n, file in files.items():
+                at, data = chance.randrange(MIB - STEP), chance.randbytes(STEP)
+                os.pwrite(file, data, at)
+                expected[n, at:at + STEP] = np.frombuffer(data, "u1")
+                at = chance.randrange(MIB - STEP)
+                assert os.pread(file, STEP, at) == expected[n, at:at + STEP].tobytes(), f"chunk {n} at {at}"
+                assert os.fstat(file).st_size == MIB
+        for file in files.values():
+            os.close(file)
+    except BaseException as failure:
+        failures.append(failure)
+        raise
+
+
+@pytest.mark.parametrize("cache", ["1M", "16M", "128M"])
+@pytest.mark.parametrize("codecs", ARRAYS)
+def test_many_open_drafts(tmp_path, mount, codecs, cache):
+    store = tmp_path / "store"
+    expected = make(store, codecs)
+    mounted = mount(store, "--rw", "--view", "chunks", "--cache-size", cache)
+    failures = []
+    parts = [range(start, FILES, 4) for start in range(4)]
+    threads = [threading.Thread(target=write, args=(mounted.path / "a/c", part, expected, failures)) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    for n in range(FILES):
+        shown = np.fromfile(mounted.path / f"a/c/{n}", "u1")
+        assert np.array_equal(shown, expected[n]), f"chunk {n}"
+    assert mounted.peak_bytes() <= (int(cache[:-1]) + 64) * MIB
+    mounted.unmount()
+    stored = zarr.open_array(str(store / "a"), mode="r")[...]
+    np.testing.assert_array_equal(stored.view("u1").reshape(FILES, MIB), expected)
