@@ -66,6 +66,18 @@ need_heavy_servers() {
     say "installing azurite $version in $folder"
     npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" "azurite@$version" </dev/null >/dev/null
 }
+# Two suites of other people that test file systems, which cargo builds.
+need_posix_suites() {
+    local pair missing=() folder=target/suites
+    for pair in fsx:0.3.2 pjdfstest:0.2.2; do
+        [ "$("$folder/bin/${pair%:*}" --version 2>/dev/null)" = "${pair/:/ }" ] || missing+=("${pair/:/@}")
+    done
+    [ ${#missing[@]} = 0 ] && return
+    need_cargo
+    say "installing ${missing[*]} in $folder"
+    # On the path, so that cargo does not ask to put it there.
+    PATH="$PWD/$folder/bin:$PATH" cargo install --quiet --locked --force --root "$folder" "${missing[@]}" </dev/null
+}
 # Packages are installed on clean systems, of which one has systemd as its first process.
 need_package_tests() {
     PATH="$PATH:/usr/sbin" need_packages debootstrap:debootstrap systemd-nspawn:systemd-container
