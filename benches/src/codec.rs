@@ -1,11 +1,11 @@
-//! The fastest bindings of the decompressors, used without anything around them: the floor that
-//! the mount's own decoding is held against.
+//! The fastest bindings of the compressors, used without anything around them: the floor that the
+//! mount's own decoding and encoding are held against.
 
 use std::io;
 
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 use serde::Deserialize;
-use zstd_safe::DCtx;
+use zstd_safe::{CCtx, DCtx};
 
 /// The last codec of a chunk; what stands before it is C order, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -86,25 +86,69 @@ pub fn blosc_items(
     usize::try_from(made).ok()
 }
 
-/// A chunk as writers encode it: blosc-lz4 and zstd at their usual levels, deflate at 1. `item_size`
-/// is the unit of blosc's shuffle.
+/// Level of zlib and gzip. Level 0, which the library calls the fastest, only stores.
+const DEFLATE_LEVEL: i32 = 1;
+const ZSTD_LEVEL: i32 = 3;
+
+/// A codec with the contexts and the buffer that it keeps between chunks. It encodes as writers
+/// usually do: blosc-lz4 at 5 with shuffle, zstd at 3, deflate at 1. C-Blosc still makes a context
+/// for each chunk: the one that it could keep serves one thread at a time.
+pub struct Encoder {
+    codec: Codec,
+    item_size: usize,
+    deflate: Compressor,
+    zstd: CCtx<'static>,
+    out: Vec<u8>,
+}
+
+impl Encoder {
+    /// An encoder of `codec`. `item_size` is the unit of blosc's shuffle.
+    ///
+    /// # Errors
+    /// When the library does not know the level.
+    pub fn new(codec: Codec, item_size: usize) -> io::Result<Encoder> {
+        let level = CompressionLvl::new(DEFLATE_LEVEL);
+        let level = level.map_err(|_| io::Error::other("no such level"))?;
+        Ok(Encoder {
+            codec,
+            item_size,
+            deflate: Compressor::new(level),
+            zstd: CCtx::create(),
+            out: Vec::new(),
+        })
+    }
+
+    /// The encoded chunk, which stays in the encoder's buffer until the next one.
+    ///
+    /// # Errors
+    /// When the compressor fails.
+    pub fn encode(&mut self, bytes: &[u8]) -> io::Result<&[u8]> {
+        let room = bytes.len() + bytes.len() / 8 + (1 << 16);
+        if self.out.len() < room {
+            self.out.resize(room, 0);
+        }
+        let out = &mut self.out[..];
+        let made = match self.codec {
+            Codec::None => {
+                out[..bytes.len()].copy_from_slice(bytes);
+                Some(bytes.len())
+            }
+            Codec::Blosc => blosc_compress(bytes, self.item_size, out),
+            Codec::Zlib => self.deflate.zlib_compress(bytes, out).ok(),
+            Codec::Gzip => self.deflate.gzip_compress(bytes, out).ok(),
+            Codec::Zstd => self.zstd.compress(out, bytes, ZSTD_LEVEL).ok(),
+        };
+        made.and_then(|n| self.out.get(..n))
+            .ok_or_else(|| io::Error::other("a chunk that cannot be encoded"))
+    }
+}
+
+/// One chunk, encoded by an [`Encoder`] of its own.
 ///
 /// # Errors
 /// When the compressor fails.
 pub fn encode(codec: Codec, bytes: &[u8], item_size: usize) -> io::Result<Vec<u8>> {
-    // Level 0, which the library calls the fastest, only stores.
-    let level = CompressionLvl::new(1).map_err(|_| io::Error::other("no such level"))?;
-    let deflate = || Compressor::new(level);
-    let mut out = vec![0; bytes.len() + bytes.len() / 8 + (1 << 16)];
-    let n = match codec {
-        Codec::None => return Ok(bytes.to_vec()),
-        Codec::Blosc => blosc_compress(bytes, item_size, &mut out),
-        Codec::Zlib => deflate().zlib_compress(bytes, &mut out).ok(),
-        Codec::Gzip => deflate().gzip_compress(bytes, &mut out).ok(),
-        Codec::Zstd => zstd_safe::compress(&mut out[..], bytes, 3).ok(),
-    };
-    out.truncate(n.ok_or_else(|| io::Error::other("a chunk that cannot be encoded"))?);
-    Ok(out)
+    Ok(Encoder::new(codec, item_size)?.encode(bytes)?.to_vec())
 }
 
 #[expect(unsafe_code, reason = "C-Blosc has no safe binding")]

@@ -1,4 +1,4 @@
-"""Reads through the mount beside its peers and its floors, in one run: see --help and scripts/bench."""
+"""Reads and writes through the mount beside its peers and its floors, in one run: see --help and scripts/bench."""
 import argparse
 import resource
 import shutil
@@ -18,6 +18,7 @@ import paired
 import random_reads
 import remote
 import workbench
+import writing
 from report import Report
 
 SECTIONS = {
@@ -30,6 +31,7 @@ SECTIONS = {
     "paired": (paired.run, "this build beside the one of --against, in the same rounds"),
     "remote": (remote.run, "a web server over links of 0, 20 and 50 ms, beside tensorstore, zarr-python with obstore, and object_store"),
     "growth": (growth.run, "cost by the number of chunks and arrays"),
+    "writing": (writing.run, "chunk files and shards written, beside tensorstore, zarr-python, and the floors of encoding and FUSE; reads of a --rw mount"),
 }
 
 

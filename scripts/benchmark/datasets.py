@@ -83,12 +83,7 @@ class Data:
             self.say(f"writing {dataset.label}")
             part, values = path.with_suffix(".part"), self.values(dataset.source)
             shutil.rmtree(part, ignore_errors=True)
-            keys = {"name": "default" if dataset.zarr_format == 3 else "v2", "separator": dataset.separator}
-            array = zarr.create_array(
-                str(part), shape=values.shape, dtype=values.dtype, fill_value=0, zarr_format=dataset.zarr_format,
-                chunks=dataset.chunks, shards=dataset.shards, compressors=dataset.compressor and [dataset.compressor],
-                chunk_key_encoding=keys)
-            array[...] = values[...]
+            create(part, dataset, values.shape, values.dtype)[...] = values[...]
             os.rename(part, path)
         return path
 
@@ -112,6 +107,14 @@ class Data:
         """The path of a chunk below the root of a mount."""
         key = dataset.separator.join(map(str, indices))
         return f"c/{key}" if dataset.zarr_format == 3 else key
+
+
+def create(path, dataset, shape, dtype):
+    """A new array as the data set has it, of another shape perhaps: its document, and no chunk."""
+    keys = {"name": "default" if dataset.zarr_format == 3 else "v2", "separator": dataset.separator}
+    return zarr.create_array(
+        str(path), shape=shape, dtype=dtype, fill_value=0, zarr_format=dataset.zarr_format, chunks=dataset.chunks,
+        shards=dataset.shards, compressors=dataset.compressor and [dataset.compressor], chunk_key_encoding=keys)
 
 
 def waves(mebibytes):

@@ -68,11 +68,11 @@ class Bench:
         self.peaks.append((peak - budget - ALLOWANCE_BYTES, Path(store).name, peak, budget))
 
     @contextlib.contextmanager
-    def floor(self, *directories, no_open=False):
-        """FUSE with nothing behind it: files in memory, `name:count:bytes` for each directory."""
+    def floor(self, *directories, no_open=False, write=False):
+        """FUSE with nothing behind it: files in memory, `name:count:bytes` for each directory; what is written to them is forgotten."""
         point = self.folder / f"f{next(self.numbers)}"
         point.mkdir()
-        flags = ["--no-open"] if no_open else []
+        flags = [flag for flag, is_set in (("--no-open", no_open), ("--write", write)) if is_set]
         server = subprocess.Popen([PROGRAMS / "fuse_floor", point, *flags, *directories])
         try:
             mounting.until(lambda: mounting.mount_entry(point) or server.poll() is not None, "the floor's mount")
@@ -86,11 +86,11 @@ class Bench:
             except subprocess.TimeoutExpired:
                 server.kill()
 
-    def alternate(self, readers):
-        """Runs every reader once a round, each round in another order. Name -> results of all rounds."""
+    def alternate(self, readers, times=1):
+        """Runs every reader once a round (`times` as many rounds), each in another order. Name -> results of all rounds."""
         names = list(readers)
         found = {name: [] for name in names}
-        for turn in range(self.rounds):
+        for turn in range(self.rounds * times):
             for name in names[turn % len(names):] + names[:turn % len(names)]:
                 found[name].append(readers[name]())
         return found

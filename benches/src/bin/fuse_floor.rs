@@ -1,11 +1,13 @@
 //! Files in memory, served by FUSE with nothing behind it: the floor of any mount.
 //!
-//! usage: `fuse_floor MOUNTPOINT [--no-open] DIRECTORY:COUNT:BYTES...`
+//! usage: `fuse_floor MOUNTPOINT [--no-open | --write] DIRECTORY:COUNT:BYTES...`
 //!
 //! Each directory has COUNT files of BYTES bytes, named 0, 1, 2 and so on. Two threads, each with
 //! its own descriptor of the device; pages are kept; times are long. With `--no-open`, opens ask
-//! nothing. It ends when it is unmounted.
+//! nothing. With `--write`, files can be emptied and written: each thread copies what arrives to a
+//! buffer of its own, and forgets it, so what is read does not change. It ends when it is unmounted.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,14 +16,21 @@ use std::time::{Duration, UNIX_EPOCH};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEntry, ReplyOpen, Request,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
 const TTL: Duration = Duration::from_secs(4000);
 const READ_AHEAD_KIB: &str = "1024";
 const THREADS: usize = 2;
+/// As long as the kernel's write requests are at most; the mount asks for the same.
+const MAX_WRITE_BYTES: u32 = 1 << 20;
 /// A directory is number 2 and up; its files have that number here, and their own below.
 const SHIFT: u32 = 32;
+
+thread_local! {
+    /// The file that was written last, by a thread that serves.
+    static WRITTEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 struct Directory {
     name: String,
@@ -33,6 +42,7 @@ struct Floor {
     directories: Vec<Directory>,
     content: Vec<u8>,
     opens: bool,
+    writes: bool,
 }
 
 /// What an inode number stands for.
@@ -100,10 +110,10 @@ impl Floor {
             ctime: UNIX_EPOCH,
             crtime: UNIX_EPOCH,
             kind,
-            perm: if kind == FileType::Directory {
-                0o555
-            } else {
-                0o444
+            perm: match kind {
+                FileType::Directory => 0o555,
+                _ if self.writes => 0o644,
+                _ => 0o444,
             },
             nlink: 1,
             uid: 0,
@@ -123,6 +133,11 @@ impl Filesystem for Floor {
             | InitFlags::FUSE_EXPLICIT_INVAL_DATA;
         if !self.opens {
             wanted |= InitFlags::FUSE_NO_OPEN_SUPPORT;
+        }
+        if self.writes {
+            // Without it, O_TRUNC would be a request of its own after the open.
+            wanted |= InitFlags::FUSE_ATOMIC_O_TRUNC;
+            let _ = config.set_max_write(MAX_WRITE_BYTES);
         }
         config
             .add_capabilities(wanted)
@@ -176,6 +191,43 @@ impl Filesystem for Floor {
         }
     }
 
+    fn write(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let Some(Place::File(directory)) = self.place(ino.0) else {
+            return reply.error(Errno::EISDIR);
+        };
+        match copy(data, offset, directory.bytes) {
+            Some(n) => reply.written(n),
+            None => reply.error(Errno::EFBIG),
+        }
+    }
+
+    fn flush(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _lock_owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        // The error that is the default would end these requests, which a mount has to answer.
+        if self.writes {
+            reply.ok();
+        } else {
+            reply.error(Errno::ENOSYS);
+        }
+    }
+
     fn readdir(
         &self,
         _req: &Request,
@@ -217,6 +269,17 @@ impl Filesystem for Floor {
     }
 }
 
+/// Copies what was written at `offset` of a file of `bytes`; `None` beyond its end.
+fn copy(data: &[u8], offset: u64, bytes: u64) -> Option<u32> {
+    let (start, len) = (usize::try_from(offset).ok()?, usize::try_from(bytes).ok()?);
+    let range = start..start.checked_add(data.len())?;
+    WRITTEN.with_borrow_mut(|buffer| {
+        buffer.resize(len, 0);
+        buffer.get_mut(range)?.copy_from_slice(data);
+        u32::try_from(data.len()).ok()
+    })
+}
+
 fn parse(argument: &str) -> Option<Directory> {
     let mut parts = argument.split(':');
     Some(Directory {
@@ -240,7 +303,8 @@ fn widen_read_ahead(mountpoint: &Path) -> io::Result<()> {
 fn main() -> io::Result<()> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let opens = !arguments.iter().any(|a| a == "--no-open");
-    arguments.retain(|a| a != "--no-open");
+    let writes = arguments.iter().any(|a| a == "--write");
+    arguments.retain(|a| a != "--no-open" && a != "--write");
     let mountpoint = PathBuf::from(arguments.first().ok_or(io::ErrorKind::InvalidInput)?);
     let directories: Option<Vec<Directory>> = arguments[1..].iter().map(|a| parse(a)).collect();
     let directories = directories.ok_or(io::ErrorKind::InvalidInput)?;
@@ -249,12 +313,17 @@ fn main() -> io::Result<()> {
         content: (0..largest).map(|n| (n / 7 % 251) as u8).collect(),
         directories,
         opens,
+        writes,
     };
     let mut config = fuser::Config::default();
     config.n_threads = Some(THREADS);
     config.clone_fd = true;
     config.mount_options = vec![
-        fuser::MountOption::RO,
+        if writes {
+            fuser::MountOption::RW
+        } else {
+            fuser::MountOption::RO
+        },
         fuser::MountOption::FSName("floor".into()),
     ];
     let session = fuser::Session::new(floor, &mountpoint, &config)?;

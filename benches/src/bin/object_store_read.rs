@@ -29,6 +29,8 @@ use zarr_mount_benches::scatter::Scatter;
 use zarr_mount_benches::spec::{Spec, index_bytes, index_ranges};
 
 type Failure = Box<dyn Error + Send + Sync>;
+/// Where a chunk is in its object, and its first element in the array.
+type PlacedChunk = (Range<usize>, Vec<usize>);
 
 struct Reader {
     store: HttpStore,
@@ -150,11 +152,7 @@ impl Reader {
     }
 
     /// The chunks of an object, and where their first elements are in the array.
-    fn chunks_in(
-        &self,
-        encoded: &[u8],
-        origin: &[usize],
-    ) -> Result<Vec<(Range<usize>, Vec<usize>)>, Failure> {
+    fn chunks_in(&self, encoded: &[u8], origin: &[usize]) -> Result<Vec<PlacedChunk>, Failure> {
         if self.spec.shards.is_none() {
             return Ok(vec![(0..encoded.len(), origin.to_vec())]);
         }
