@@ -116,7 +116,9 @@ impl Packer<'_> {
     ) -> Result<u64, Error> {
         let level = self.level(0)?;
         let slots = level.index.n_slots().saturating_mul(SLOT_BYTES);
-        let _room = self.loader.cache().reserve(slots, Holding::NOTHING)?;
+        let mut room = self.loader.cache().reserve(slots, Holding::NOTHING)?;
+        // The memory for the old index must not wait for this.
+        room.keep();
         let mut sink = Sink::File(FileSink {
             file: out,
             name: &self.name,

@@ -1,10 +1,12 @@
 """Many files that are open and written to: what they have is right wherever it is kept, and takes no more memory than it may."""
+import json
 import os
 import random
 import threading
 
 import numpy as np
 import pytest
+import tensorstore
 import zarr
 from zarr.codecs import BloscCodec, GzipCodec
 
@@ -78,3 +80,31 @@ def test_many_open_drafts(tmp_path, mount, codecs, cache):
     mounted.unmount()
     stored = zarr.open_array(str(store / "a"), mode="r")[...]
     np.testing.assert_array_equal(stored.view("u1").reshape(FILES, MIB), expected)
+
+
+@pytest.mark.parametrize("view", ["chunks", "keys"])
+def test_a_document_that_is_longer_than_the_cache(tmp_path, mount, view):
+    zarr.create_group(str(tmp_path / "store")).create_array("a", shape=(10,), chunks=(10,), dtype="<f4", attributes={"x": "y" * 3 * MIB})
+    shards = ["--shards", "keep"] if view == "keys" else []
+    mounted = mount(tmp_path / "store", "--rw", "--view", view, "--cache-size", "1M", *shards)
+    document = json.loads((mounted.path / "a/zarr.json").read_bytes())
+    document["attributes"]["z"] = 5
+    (mounted.path / "a/zarr.json").write_text(json.dumps(document))
+    mounted.unmount()
+    assert zarr.open_array(str(tmp_path / "store/a"), mode="r").attrs.asdict() == document["attributes"]
+
+
+def test_a_shard_whose_index_is_longer_than_the_cache(tmp_path, mount):
+    store, n = tmp_path / "store", 1 << 17  # 16 bytes of the index for each
+    group = zarr.create_group(str(store), zarr_format=3)
+    made = group.create_array("a", shape=(n,), chunks=(1,), shards=(n,), dtype="<u4", fill_value=0, compressors=None)
+    written = np.arange(n, dtype="<u4")
+    tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{store}/{made.path}/"}}).result()[...].write(written).result()
+    mounted = mount(store, "--rw", "--view", "chunks", "--cache-size", "1M")
+    for at in (1, 8):
+        (mounted.path / f"a/c/{at}").write_bytes(b"abcd")
+        written[at] = int.from_bytes(b"abcd", "little")
+    with open(mounted.path / ".zarr-mount/sync", "rb") as sync:
+        os.fsync(sync)
+    shard = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{store}/{made.path}/"}}).result()
+    np.testing.assert_array_equal(shard[...].read().result(), written)

@@ -4,7 +4,7 @@ use zarr_mount::store::RenameMode;
 use zarr_mount::view::{HandleAccess, ViewKind};
 
 use crate::codecs::{ChunkCodec, LEN};
-use crate::operations::{Operation, Placing, Text};
+use crate::operations::{Operation, Placing, ROOMY, Setting, Text};
 use crate::run::Run;
 
 fn open(file: usize, access: HandleAccess, is_cut: bool) -> Operation {
@@ -24,7 +24,11 @@ fn full(first: u8) -> Text {
 }
 
 fn run(kind: ViewKind, operations: &[Operation]) {
-    Run::new(kind, ChunkCodec::Plain).run(operations);
+    let setting = Setting {
+        codec: ChunkCodec::Plain,
+        budget: ROOMY,
+    };
+    Run::new(kind, setting).run(operations);
 }
 
 #[test]

@@ -44,17 +44,17 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn decoded_chunks_are_as_the_model_says((codec, operations) in script(LONGEST)) {
-        Run::new(ViewKind::Chunks, codec).run(&operations);
+    fn decoded_chunks_are_as_the_model_says((setting, operations) in script(LONGEST)) {
+        Run::new(ViewKind::Chunks, setting).run(&operations);
     }
 
     #[test]
-    fn inner_chunks_of_a_shard_are_as_the_model_says((codec, operations) in script(LONGEST)) {
-        Run::of_shard(codec).run(&operations);
+    fn inner_chunks_of_a_shard_are_as_the_model_says((setting, operations) in script(LONGEST)) {
+        Run::of_shard(setting).run(&operations);
     }
 
     #[test]
-    fn keys_are_as_the_model_says((codec, operations) in script(LONGEST)) {
-        Run::new(ViewKind::Keys, codec).run(&operations);
+    fn keys_are_as_the_model_says((setting, operations) in script(LONGEST)) {
+        Run::new(ViewKind::Keys, setting).run(&operations);
     }
 }

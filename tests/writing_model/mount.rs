@@ -33,6 +33,8 @@ pub(crate) struct Mount {
     kind: ViewKind,
     /// Whether inner chunks of shards are files.
     shards: Shards,
+    /// The memory budget, in bytes.
+    budget: u64,
     /// How many mounts there were.
     n_mounts: usize,
     n_outsiders: u64,
@@ -41,18 +43,19 @@ pub(crate) struct Mount {
 
 impl Mount {
     /// Mounts a store with the array `a` of this document.
-    pub(crate) fn new(kind: ViewKind, shards: Shards, document: &str) -> Mount {
+    pub(crate) fn new((kind, shards): (ViewKind, Shards), budget: u64, document: &str) -> Mount {
         let folder = tempfile::tempdir().unwrap();
         let array = store_at(folder.path(), 0).join("a");
         for directory in ["c/0", "c/1"] {
             fs::create_dir_all(array.join(directory)).unwrap();
         }
         fs::write(array.join("zarr.json"), document).unwrap();
-        let view = writable(&store_at(folder.path(), 0), options(kind, shards));
+        let view = writable(&store_at(folder.path(), 0), options(kind, shards, budget));
         Mount {
             folder,
             kind,
             shards,
+            budget,
             n_mounts: 0,
             n_outsiders: 0,
             view,
@@ -77,7 +80,7 @@ impl Mount {
             copy(&old.join(journal), &new.join(journal));
         }
         copy(&old, &new);
-        let view = writable(&new, options(self.kind, self.shards));
+        let view = writable(&new, options(self.kind, self.shards, self.budget));
         let before = std::mem::replace(&mut self.view, view);
         for handle in handles {
             handle.close();
@@ -121,7 +124,13 @@ impl Mount {
 
     /// A view of the store that somebody else has.
     pub(crate) fn seen_by_others(&self, kind: ViewKind) -> Arc<View> {
-        Arc::new(View::new(store(&self.store()), options(kind, self.shards)).unwrap())
+        Arc::new(
+            View::new(
+                store(&self.store()),
+                options(kind, self.shards, self.budget),
+            )
+            .unwrap(),
+        )
     }
 
     /// The names that the mount has left in the store.
@@ -159,12 +168,12 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn options(kind: ViewKind, shards: Shards) -> ViewOptions {
+fn options(kind: ViewKind, shards: Shards, budget: u64) -> ViewOptions {
     ViewOptions {
         views: vec![kind],
         shards,
         freshness: Freshness::Checked(Duration::ZERO),
-        cache_budget_bytes: 16 << 20,
+        cache_budget_bytes: budget,
         decode_threads: 1,
         ..ViewOptions::default()
     }

@@ -162,8 +162,20 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A codec, and what happens to an array that has it.
-pub(crate) fn script(longest: usize) -> impl Strategy<Value = (ChunkCodec, Vec<Operation>)> {
+/// A budget that is never full.
+pub(crate) const ROOMY: u64 = 16 << 20;
+
+/// What a sequence of operations happens to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting {
+    /// The codec of the array.
+    pub(crate) codec: ChunkCodec,
+    /// The memory budget of the mount, in bytes.
+    pub(crate) budget: u64,
+}
+
+/// A setting, and what happens there.
+pub(crate) fn script(longest: usize) -> impl Strategy<Value = (Setting, Vec<Operation>)> {
     let codec = prop_oneof![
         Just(ChunkCodec::Plain),
         Just(ChunkCodec::Zstd),
@@ -171,5 +183,8 @@ pub(crate) fn script(longest: usize) -> impl Strategy<Value = (ChunkCodec, Vec<O
         Just(ChunkCodec::Crc),
         Just(ChunkCodec::Blosc),
     ];
-    (codec, prop::collection::vec(operation(), 1..longest))
+    // Drafts are in memory where they are at most half of the budget, and otherwise in files.
+    let budget = prop_oneof![Just(ROOMY), Just(2 * LEN as u64 - 1)];
+    let setting = (codec, budget).prop_map(|(codec, budget)| Setting { codec, budget });
+    (setting, prop::collection::vec(operation(), 1..longest))
 }

@@ -14,7 +14,7 @@ use crate::codecs::{ChunkCodec, LEN};
 use crate::common::{list, read, read_at};
 use crate::model::{Manner, Model, Readable};
 use crate::mount::{Mount, NEW, errno};
-use crate::operations::Operation;
+use crate::operations::{Operation, Setting};
 use crate::shard::{self, SLOTS};
 
 /// The files of the chunks view.
@@ -66,16 +66,17 @@ fn parent(mount: &Mount, path: &str) -> (VnodeId, Vec<u8>) {
 }
 
 impl Run {
-    pub(crate) fn new(kind: ViewKind, codec: ChunkCodec) -> Run {
-        Run::of(kind, codec, false)
+    pub(crate) fn new(kind: ViewKind, setting: Setting) -> Run {
+        Run::of(kind, setting, false)
     }
 
     /// Decoded chunks that are in one shard.
-    pub(crate) fn of_shard(codec: ChunkCodec) -> Run {
-        Run::of(ViewKind::Chunks, codec, true)
+    pub(crate) fn of_shard(setting: Setting) -> Run {
+        Run::of(ViewKind::Chunks, setting, true)
     }
 
-    fn of(kind: ViewKind, codec: ChunkCodec, is_sharded: bool) -> Run {
+    fn of(kind: ViewKind, setting: Setting, is_sharded: bool) -> Run {
+        let Setting { codec, budget } = setting;
         let shards = if is_sharded {
             Shards::Expand
         } else {
@@ -92,7 +93,7 @@ impl Run {
             kind,
             is_sharded,
             names,
-            mount: Mount::new(kind, shards, &codec.document(is_sharded)),
+            mount: Mount::new((kind, shards), budget, &codec.document(is_sharded)),
             model: Model::new(
                 names.iter().map(|(_, manner)| *manner).collect(),
                 is_sharded,

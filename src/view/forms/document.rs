@@ -210,6 +210,10 @@ impl Form for DocumentForm {
         MAX_DOCUMENT_BYTES
     }
 
+    fn reads_documents(&self) -> bool {
+        true
+    }
+
     fn open(&self) -> Result<Option<CleanFile>, Error> {
         until_current(|| self.open_once())
     }

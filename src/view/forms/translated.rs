@@ -340,6 +340,10 @@ impl Form for TranslatedForm {
         MAX_DOCUMENT_BYTES
     }
 
+    fn reads_documents(&self) -> bool {
+        true
+    }
+
     fn open(&self) -> Result<Option<CleanFile>, Error> {
         until_current(|| self.open_once())
     }

@@ -79,7 +79,17 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// [`Error::Memory`] when there is none for so long.
     fn reserve(&self, len: u64) -> Result<Reservation, Error> {
         let holding = Holding::NOTHING.to_hold("what is written");
-        self.cache().reserve(self.room(len)?, holding)
+        let mut reservation = self.cache().reserve(self.room(len)?, holding)?;
+        if self.reads_documents() {
+            // The memory for these must not wait for this.
+            reservation.keep();
+        }
+        Ok(reservation)
+    }
+
+    /// Whether documents are read while the file is decoded or encoded.
+    fn reads_documents(&self) -> bool {
+        false
     }
 
     /// The bytes that the file shows of `stored`, or of an object that is not there.
