@@ -39,17 +39,31 @@ class Writers:
         self.indices = list(np.ndindex(*(n // c for n, c in zip(self.shape, dataset.chunks))))
         self.bytes = len(self.indices) * source.chunk_bytes
         self.checked = set()
+        self.stored_bytes = None  # of a chunk, on average, once the mount has written some
 
     def mount(self, streams, call_bytes=MIB, syncs=False):
         """Through the mount, by programs that write(2) `call_bytes` at a time; `syncs` all of it at the end."""
         with self._new_store(("mount", streams, call_bytes)) as store, self.bench.mount(store, "--rw", "--view", "chunks") as mounted:
-            names = [mounted.path / self.bench.data.chunk_name(self.dataset, i) for i in self.indices]
-            return self._write(names, streams, call_bytes, [mounted.path / ".zarr-mount" / "sync"] if syncs else [])
+            names = [self.bench.data.chunk_name(self.dataset, i) for i in self.indices]
+            told = self._write([mounted.path / name for name in names], streams, call_bytes, [mounted.path / ".zarr-mount" / "sync"] if syncs else [])
+            if not self.dataset.shards:
+                self.stored_bytes = sum((store / name).stat().st_size for name in names) // len(names)
+            return told
 
     def fuse_floor(self, streams, call_bytes=MIB):
         """The same calls, and nothing behind FUSE."""
         with self.bench.floor(f"files:{len(self.indices)}:{self.source.chunk_bytes}", write=True) as point:
             return self._write([point / "files" / str(n) for n in range(len(self.indices))], streams, call_bytes, [])
+
+    def store_floor(self, streams):
+        """As many bytes as the chunks have in the store, in plain files beside it."""
+        folder, n, each = self.folder / "plain", len(self.indices), min(self.stored_bytes, self.source.chunk_bytes)
+        folder.mkdir()
+        try:
+            self.source.blocks.reshape(-1).view("u1")[:n * each].tofile(folder / "source")
+            return program("writer", folder / "source", each, streams, MIB, lines=[folder / str(number) for number in range(n)])
+        finally:
+            remove(folder)
 
     def encode_floor(self, threads):
         return program("encode_floor", self.source.path, self.source.chunk_bytes, self.dataset.codec, self.source.dtype.itemsize, threads)

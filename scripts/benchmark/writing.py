@@ -27,14 +27,15 @@ def run(bench):
 def chunk_files(bench, source, folder):
     table = bench.report.table(
         f"Chunk files of 1 MiB written, {source.count} of them",
-        ["store", "write(2)", "streams", "mount", "encode floor", "FUSE floor", "joined floor", "mount / joined", "tensorstore", "zarr-python",
-         "mount / tensorstore"],
+        ["store", "write(2)", "streams", "mount", "encode floor", "FUSE floor", "joined floor", "mount / joined", "store floor", "mount / all three",
+         "tensorstore", "zarr-python", "mount / tensorstore"],
         note="GB/s of decoded bytes, until the last file is closed. The store is in memory, where syncs cost nothing; `--durability` is atomic; the array had no chunks before. "
         "The encode floor encodes chunks in memory, with a thread for each stream; without a codec it copies them. The FUSE floor has the same "
         "writers, and its two threads copy what arrives to a buffer. The joined floor adds the seconds of both: 1 / (1 / encode + 1 / FUSE). With one stream "
         "nothing overlaps, because write(2) and close(2) wait for the daemon. With two streams on two cores, it assumes that both floors keep both cores busy; "
         "the seconds of the FUSE floor include the CPU time of the writers. Where a core is idle in one of the floors, the mount can be faster than the joined "
-        f"floor. tensorstore has all writes in flight and {writers.TENSORSTORE_THREADS} threads that encode; zarr-python writes one chunk after the other. Neither "
+        f"floor. The store floor writes files of the encoded length to the same file system, without FUSE; all three floors together are what the mount cannot "
+        f"but do. tensorstore has all writes in flight and {writers.TENSORSTORE_THREADS} threads that encode; zarr-python writes one chunk after the other. Neither "
         "depends on the streams, so their figures are the same in all rows of a store.")
     for name in CODECS:
         dataset = datasets.NAMED[name]
@@ -45,15 +46,19 @@ def chunk_files(bench, source, folder):
             **{("mount", *case): lambda c=case: ways.mount(*c) for case in cases},
             **{("fuse", *case): lambda c=case: ways.fuse_floor(*c) for case in cases},
             **{("encode", streams): lambda s=streams: ways.encode_floor(s) for streams in STREAMS},
+            **{("store", streams): lambda s=streams: ways.store_floor(s) for streams in STREAMS},
             "tensorstore": ways.tensorstore, "zarr-python": ways.zarr_python})
         for streams, call in cases:
             mounted, encode, fuse = found["mount", streams, call], found["encode", streams], found["fuse", streams, call]
+            stored = found["store", streams]
             joined = [{"seconds": e["seconds"] + f["seconds"]} for e, f in zip(encode, fuse)]
-            to_joined, to_tensorstore = ratio(mounted, joined), ratio(mounted, found["tensorstore"])
+            everything = [{"seconds": j["seconds"] + s["seconds"]} for j, s in zip(joined, stored)]
+            to_joined, to_everything, to_tensorstore = ratio(mounted, joined), ratio(mounted, everything), ratio(mounted, found["tensorstore"])
             of_libraries = [found["tensorstore"], found["zarr-python"]]
-            speed = [ways.bytes / median(results, "seconds") / 1e9 for results in (mounted, encode, fuse, joined, *of_libraries)]
-            table.add([dataset.label, size(call), streams, *speed[:4], to_joined, *speed[4:], to_tensorstore], to_joined=to_joined,
-                      to_tensorstore=to_tensorstore, mount=mounted, encode=encode, fuse=fuse, tensorstore=of_libraries[0], zarr_python=of_libraries[1])
+            speed = [ways.bytes / median(results, "seconds") / 1e9 for results in (mounted, encode, fuse, joined, stored, *of_libraries)]
+            table.add([dataset.label, size(call), streams, *speed[:4], to_joined, speed[4], to_everything, *speed[5:], to_tensorstore], to_joined=to_joined,
+                      to_everything=to_everything, to_tensorstore=to_tensorstore, mount=mounted, encode=encode, fuse=fuse, store=stored,
+                      tensorstore=of_libraries[0], zarr_python=of_libraries[1])
             what = f"{dataset.label} written in calls of {size(call)}, {streams} {'stream' if streams == 1 else 'streams'}"
             bench.report.at_least(f"{what}: mount / joined floor", to_joined, LEAST_OF_FLOOR)
         bench.report.write()
