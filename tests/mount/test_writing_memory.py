@@ -1,4 +1,5 @@
 """Many files that are open and written to: what they have is right wherever it is kept, and takes no more memory than it may."""
+import errno
 import json
 import os
 import random
@@ -9,6 +10,8 @@ import pytest
 import tensorstore
 import zarr
 from zarr.codecs import BloscCodec, GzipCodec
+
+from mounting import ok
 
 MIB = 1 << 20
 FILES = 96
@@ -80,6 +83,25 @@ def test_many_open_drafts(tmp_path, mount, codecs, cache):
     mounted.unmount()
     stored = zarr.open_array(str(store / "a"), mode="r")[...]
     np.testing.assert_array_equal(stored.view("u1").reshape(FILES, MIB), expected)
+
+
+def test_a_limit_of_file_sizes_is_an_error_of_the_write(tmp_path, mount):
+    zarr.create_group(str(tmp_path / "store")).create_array("a", shape=(MIB,), chunks=(MIB,), dtype="u1", fill_value=0, compressors=GzipCodec(level=1))
+    mounted = mount(tmp_path / "store", "--rw", "--view", "chunks", prefix=("prlimit", f"--fsize={MIB // 2}:"))
+    with open(mounted.path / "a/c/0", "w+b", buffering=0) as file:
+        with pytest.raises(OSError) as told:
+            os.pwrite(file.fileno(), b"q" * STEP, MIB - STEP)
+        assert told.value.errno == errno.EFBIG
+        assert os.fstat(file.fileno()).st_size == 0 and os.pread(file.fileno(), STEP, 0) == b""
+        file.truncate(0)
+        os.pwrite(file.fileno(), b"W" * 10, 100)
+        assert os.fstat(file.fileno()).st_size == 110 and os.pread(file.fileno(), STEP, 0) == bytes(100) + b"W" * 10
+        ok("prlimit", "--pid", mounted.pid, "--fsize=unlimited:")
+        os.pwrite(file.fileno(), b"q" * STEP, MIB - STEP)
+    wanted = bytes(100) + b"W" * 10 + bytes(MIB - STEP - 110) + b"q" * STEP
+    assert (mounted.path / "a/c/0").read_bytes() == wanted
+    mounted.unmount()
+    assert zarr.open_array(str(tmp_path / "store/a"), mode="r")[...].tobytes() == wanted
 
 
 @pytest.mark.parametrize("view", ["chunks", "keys"])

@@ -78,10 +78,14 @@ impl DraftFile {
         memory.change(change)?;
         let (file, len) = (self.draft.file(), memory.bytes().len());
         if len == before {
-            file.set_times(FileTimes::new().set_modified(SystemTime::now()))
-        } else {
-            file.set_len(len as u64)
+            return file.set_times(FileTimes::new().set_modified(SystemTime::now()));
         }
+        let noted = file.set_len(len as u64);
+        if noted.is_err() {
+            // As where there is a limit of file sizes: both stay as long as they were.
+            memory.set_len(before as u64)?;
+        }
+        noted
     }
 
     /// Puts bytes into the draft that nobody has written, at `offset`, which is within its length.
@@ -110,9 +114,10 @@ impl DraftFile {
         key: &Key,
         replaces: Replaces,
     ) -> Result<Commit, StoreError> {
-        if let Some(memory) = self.memory.take() {
+        if let Some(memory) = &self.memory {
             let written = write_keeping_times(self.draft.file(), memory.bytes());
             written.map_err(|error| StoreError::io(key, &error))?;
+            self.memory = None;
         }
         writer.commit(key, &mut self.draft, replaces)
     }

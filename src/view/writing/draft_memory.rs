@@ -67,7 +67,8 @@ impl DraftMemory {
         Ok(())
     }
 
-    fn set_len(&mut self, len: u64) -> io::Result<()> {
+    /// Cuts or extends them.
+    pub(super) fn set_len(&mut self, len: u64) -> io::Result<()> {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
         if len > self.len {
             // The buffer may hold the bytes of an earlier use.
