@@ -11,8 +11,10 @@ import signal
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zarr
+from zarr.codecs import ZstdCodec
 
 import mounting
 import writing_samples
@@ -247,3 +249,40 @@ def test_a_call_that_fails_is_told_and_loses_nothing(call, view, original, tmp_p
         pytest.fail("the steps never came to an end")
     # Of decoded chunks nothing is copied by the kernel.
     assert told > 0 or call == "unlinkat" or call == "copy_file_range" and steps is CHUNK_STEPS, "no step was told of the error"
+
+
+@pytest.mark.parametrize("call", [*CALLS, "fsync"])
+def test_an_encoded_chunk_is_whole_after_a_call_that_fails(call, tmp_path, mount):
+    """What was written is in memory, and the commit may fail at a time when the store has the chunk already."""
+    chance = np.random.default_rng(3)
+    array = zarr.create_group(str(tmp_path / "store")).create_array("a", shape=(2048,), chunks=(1024,), dtype="<u4", fill_value=0, compressors=ZstdCodec(level=1))
+    array[:1024] = 5
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks", "--durability", "close")
+    told = 0
+    for number in range(1, 9):
+        for chunk in range(2):
+            place = slice(1024 * chunk, 1024 * (chunk + 1))
+            before, data = array[place].tobytes(), chance.integers(9, size=1024, dtype="<u4").tobytes()
+            # First: where a program is started, the file is closed once in it.
+            tracer = traced(made.pid, f"{call}:error=EIO:when={number}", tmp_path / "strace")
+            file, is_written = None, False
+            try:
+                file = os.open(made.path / f"a/c/{chunk}", os.O_RDWR | os.O_TRUNC)
+                is_written = os.write(file, data) == len(data)
+                os.fsync(file)
+                is_told = False
+            except OSError:
+                is_told = True
+            end(tracer)
+            told += is_told
+            found = array[place].tobytes()
+            assert found == data or is_told and found == before, f"{call} {number}"
+            if not is_written:
+                file = os.open(made.path / f"a/c/{chunk}", os.O_RDWR) if file is None else file
+                os.ftruncate(file, 0)
+                os.pwrite(file, data, 0)
+            assert os.pread(file, 8192, 0) == data and os.fstat(file).st_size == 4096
+            os.fsync(file)
+            os.close(file)
+            assert array[place].tobytes() == data, f"{call} {number}, tried again"
+    assert told > 0 or call in ("copy_file_range", "unlinkat", "mkdirat", "utimensat"), "no call was told of the error"

@@ -231,19 +231,13 @@ impl FileState {
     }
 
     /// Makes `bytes` the object, with the attributes of the draft.
-    fn commit_encoded(
-        &mut self,
-        writing: &Writing,
-        key: &Key,
-        bytes: &[u8],
-    ) -> Result<Attempt, Error> {
-        let Some(draft) = &mut self.draft else {
+    fn commit_encoded(&self, writing: &Writing, key: &Key, bytes: &[u8]) -> Result<Attempt, Error> {
+        let Some(draft) = &self.draft else {
             return Ok(Attempt::Conflict);
         };
-        let (has_times, replaces) = (draft.has_times, draft.replaces);
         let writer = &writing.writer;
-        let committed = (draft.bytes).commit_encoded(writer, (key, bytes), has_times, replaces)?;
-        Ok(committed.into())
+        let mut new = (draft.bytes).encoded(writer, (key, bytes), draft.has_times)?;
+        Ok(writer.commit(key, &mut new, draft.replaces)?.into())
     }
 
     /// Fills `buf` with the first bytes of the draft.

@@ -1,8 +1,8 @@
 //! Where the bytes of a draft are: in memory, as far as the budget has room, otherwise in a file.
 //!
 //! ```text
-//! encoded by its form, and room    memory         the file has the attributes, and then what is encoded
-//! all others                       the file       it becomes the object, or what is encoded has another
+//! encoded by its form, and room    memory         the file has the attributes
+//! all others                       the file       it becomes the object, unless that is encoded
 //! ```
 //!
 //! Each byte that is kept in a file takes a fresh page there, which costs more than to encode it with a
@@ -122,50 +122,8 @@ impl DraftFile {
         writer.commit(key, &mut self.draft, replaces)
     }
 
-    /// Makes `bytes` the object at `key`, with the mode and the owner of this file, and with its times
-    /// where `has_times`. Where it is not committed, the draft is as it was.
-    pub(super) fn commit_encoded(
-        &mut self,
-        writer: &DirWriter,
-        (key, bytes): (&Key, &[u8]),
-        has_times: bool,
-        replaces: Replaces,
-    ) -> Result<Commit, StoreError> {
-        // A file that had a name may have lost it for good.
-        if self.memory.is_none() || self.draft.was_named() {
-            let mut new = self.encoded(writer, (key, bytes), has_times)?;
-            return writer.commit(key, &mut new, replaces);
-        }
-        let committed = self.place_encoded(writer, (key, bytes), has_times, replaces);
-        if !matches!(committed, Ok(Commit::Done(_))) {
-            let len = self.in_memory().map_or(0, <[u8]>::len);
-            let restored = self.draft.file().set_len(len as u64);
-            restored.map_err(|error| StoreError::io(key, &error))?;
-        }
-        committed
-    }
-
-    /// As [`DraftFile::commit_encoded`], of a draft whose file has no bytes yet.
-    fn place_encoded(
-        &mut self,
-        writer: &DirWriter,
-        (key, bytes): (&Key, &[u8]),
-        has_times: bool,
-        replaces: Replaces,
-    ) -> Result<Commit, StoreError> {
-        let file = self.draft.file();
-        let filled = || {
-            let times = has_times.then(|| times_of(file)).transpose()?;
-            file.set_len(bytes.len() as u64)?;
-            file.write_all_at(bytes, 0)?;
-            times.map_or(Ok(()), |times| file.set_times(times))
-        };
-        filled().map_err(|error| StoreError::io(key, &error))?;
-        writer.commit(key, &mut self.draft, replaces)
-    }
-
     /// A draft with `bytes`, and with the mode and the owner of this file, and with its times where
-    /// `has_times`.
+    /// `has_times`. It is another file in any case: a commit that fails may have put it into the store already.
     pub(super) fn encoded(
         &self,
         writer: &DirWriter,

@@ -72,12 +72,6 @@ impl Draft {
         })
     }
 
-    /// Whether the file ever had a name. It may have lost that to somebody else, and cannot get another
-    /// then.
-    pub fn was_named(&self) -> bool {
-        self.was_named
-    }
-
     /// The file with the new bytes.
     pub fn file(&self) -> &Arc<File> {
         &self.file
