@@ -1,7 +1,7 @@
 //! One file that is open, which all its handles share.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::draft_file::DraftFile;
@@ -376,6 +376,9 @@ impl KeyFile {
         is_last: bool,
     ) {
         let mut state = self.lock();
+        // Another handle may have been opened since, and may have made the file empty. It could do neither
+        // unseen, because it is counted before it takes this lock.
+        let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
         let is_scratch = state.standing == Standing::Scratch;
         let Some(draft) = &mut state.draft else {
             return;
@@ -397,7 +400,10 @@ impl KeyFile {
         if let Err(reason) = left
             && is_last
         {
-            self.lock().drop_draft(writing, &reason);
+            let mut state = self.lock();
+            if self.handles.load(Ordering::Relaxed) == 1 {
+                state.drop_draft(writing, &reason);
+            }
         }
     }
 
