@@ -389,7 +389,11 @@ impl InnerChunk {
             Some(journal) => state.journal.insert(journal),
             None => state.journal.insert(staging.begin_journal(shard)?),
         };
-        let len = if is_new { 0 } else { journal.len() };
+        let len = journal.len();
+        if is_new {
+            // Also where nothing can be appended: it is taken off when the journal goes.
+            staging.journaled.fetch_add(len, Ordering::Relaxed);
+        }
         let record = journal.append(self.slot, bytes, replaced)?;
         let longer = journal.len() - len;
         if staging.writer.durability() == Durability::Close {
