@@ -1,4 +1,4 @@
-//! What a program was told on its command line, one value after the other.
+//! The arguments of the command line.
 
 use std::io;
 

@@ -165,7 +165,7 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
 /// A budget that is never full.
 pub(crate) const ROOMY: u64 = 16 << 20;
 
-/// What a sequence of operations happens to.
+/// The array and the mount of a sequence of operations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
     /// The codec of the array.

@@ -28,7 +28,7 @@ pub(super) struct DraftFile {
     draft: Draft,
     /// The bytes; `None` where the file of the draft has them. That one is as long in any case.
     memory: Option<DraftMemory>,
-    /// Of an inner chunk: its shard has this draft open.
+    /// Tells the shard that this draft is open; `None` unless the file is an inner chunk.
     _inner: Option<OpenInnerDraft>,
 }
 
@@ -96,15 +96,24 @@ impl DraftFile {
         }
     }
 
+    /// Fills the beginning of `buf` from `offset`, and returns the number of bytes, which is less than `buf`
+    /// has at the end only; `None` where they are in the file.
+    pub(super) fn read_in_memory(&self, offset: u64, buf: &mut [u8]) -> Option<usize> {
+        let bytes = self.in_memory()?;
+        let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
+        let rest = rest.unwrap_or_default();
+        let len = rest.len().min(buf.len());
+        buf.get_mut(..len)?.copy_from_slice(rest.get(..len)?);
+        Some(len)
+    }
+
     /// Fills `buf` from `offset`.
     pub(super) fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        let Some(bytes) = self.in_memory() else {
-            return self.draft.file().read_exact_at(buf, offset);
-        };
-        let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
-        let part = rest.and_then(|rest| rest.get(..buf.len()));
-        buf.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
+        match self.read_in_memory(offset, buf) {
+            Some(len) if len < buf.len() => Err(io::ErrorKind::UnexpectedEof.into()),
+            Some(_) => Ok(()),
+            None => self.draft.file().read_exact_at(buf, offset),
+        }
     }
 
     /// Makes the file of the draft the object at `key`, with the bytes that it has.

@@ -172,8 +172,8 @@ impl FileState {
     pub(super) fn content(&mut self, offset: u64, buf: &mut [u8]) -> Result<Content, Error> {
         self.complete()?;
         if let Some(draft) = &self.draft {
-            return Ok(match draft.bytes.in_memory() {
-                Some(bytes) => Content::Read(copy_from(bytes, offset, buf)),
+            return Ok(match draft.bytes.read_in_memory(offset, buf) {
+                Some(len) => Content::Read(len),
                 None => Content::Changing(Arc::clone(draft.bytes.file())),
             });
         }
@@ -481,17 +481,6 @@ impl FileState {
     pub(super) fn failed(&self, error: &io::Error) -> Error {
         StoreError::io(self.shown_key(), error).into()
     }
-}
-
-/// Copies what `bytes` has from `offset` to the beginning of `buf`, and returns how many bytes that are.
-fn copy_from(bytes: &[u8], offset: u64, buf: &mut [u8]) -> usize {
-    let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
-    let rest = rest.unwrap_or_default();
-    let len = rest.len().min(buf.len());
-    if let (Some(from), Some(to)) = (rest.get(..len), buf.get_mut(..len)) {
-        to.copy_from_slice(from);
-    }
-    len
 }
 
 /// Gives the object at `key`, whose file has other names too, a file of its own: what a snapshot made

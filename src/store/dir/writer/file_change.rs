@@ -24,12 +24,12 @@ pub enum FileChange<'d> {
         offset: u64,
         /// So many bytes.
         len: u64,
-        /// What is done with it.
+        /// The kind of the call.
         allocation: Allocation,
     },
 }
 
-/// What fallocate(2) does with space.
+/// The kinds of fallocate(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {
     /// Reserves it. What is beyond the end of the file becomes part of it, with the value 0.
