@@ -16,7 +16,7 @@ use super::located_chunk::LocatedChunk;
 use super::size::to_usize;
 use crate::buffers::Buffer;
 use crate::codec::ChunkSpec;
-use crate::error::{Error, FormatError};
+use crate::error::Error;
 use crate::store::ReadRange;
 
 pub(crate) use parts::Destination;
@@ -53,7 +53,7 @@ impl Loader {
     ) -> Result<Block, Error> {
         self.check_limit(array, decoded_len, "a decoded chunk")?;
         let chain = array.layout.chain();
-        Self::check_encoded_len(chunk, chain.array_bytes_limit(decoded_len))?;
+        self.check_encoded_len(array, chunk)?;
         let cache = self.cache();
         let out_capacity = Buffer::capacity_of(decoded_len);
         if let Some(done) = self.decode_in_place(array, chunk, decoded_len)? {
@@ -110,7 +110,7 @@ impl Loader {
     /// Decodes a chunk of variable-length elements, whose decoded length is not stored.
     fn decode_variable(&self, array: &ChunkedArray, chunk: &LocatedChunk) -> Result<Block, Error> {
         let most = self.max_chunk_bytes();
-        Self::check_encoded_len(chunk, most)?;
+        self.check_encoded_len(array, chunk)?;
         let chain = array.layout.chain();
         growing(chunk.encoded.len(), most, |limit| {
             let room = limit.saturating_add(chain.variable_scratch_bytes(limit));
@@ -168,12 +168,10 @@ impl Loader {
         })
     }
 
-    /// Checks the encoded length before memory is taken for it. No codec doubles the length of what
-    /// it encodes, so a longer chunk is damaged.
-    fn check_encoded_len(chunk: &LocatedChunk, array_bytes: u64) -> Result<(), Error> {
-        let most = array_bytes.saturating_mul(2).saturating_add(1 << 20);
-        FormatError::check_limit("the length of an encoded chunk", chunk.encoded.len(), most)
-            .map_err(|error| chunk.encoded.error(error))
+    fn check_encoded_len(&self, array: &ChunkedArray, chunk: &LocatedChunk) -> Result<(), Error> {
+        let (len, most) = (chunk.encoded.len(), self.max_chunk_bytes());
+        let checked = array.layout.check_encoded_len(len, most);
+        checked.map_err(|error| chunk.encoded.error(error))
     }
 }
 

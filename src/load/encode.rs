@@ -37,6 +37,20 @@ impl ChunkLayout {
         self.chain().can_lose()
     }
 
+    /// Checks the length of an encoded chunk, in bytes, before memory is taken for it. A decoded chunk has
+    /// no more than `max_chunk_bytes`.
+    ///
+    /// # Errors
+    /// [`FormatError::TooLarge`]: no codec doubles the length of what it encodes, so that a longer chunk is
+    /// damaged.
+    pub fn check_encoded_len(&self, len: u64, max_chunk_bytes: u64) -> Result<(), FormatError> {
+        let decoded = self.decoded_len();
+        let array_bytes =
+            decoded.map_or(max_chunk_bytes, |len| self.chain().array_bytes_limit(len));
+        let most = array_bytes.saturating_mul(2).saturating_add(1 << 20);
+        FormatError::check_limit("the length of an encoded chunk", len, most)
+    }
+
     /// Memory, in bytes, that encoding or decoding `len` bytes of a chunk takes, these included.
     pub fn encode_bytes(&self, len: u64) -> u64 {
         let chain = self.chain();

@@ -14,6 +14,8 @@ pub struct Slice {
     source: SliceSource,
     offset: u64,
     len: u64,
+    /// What a holder of the slice holds of the budget.
+    holding: Holding,
 }
 
 #[derive(Debug, Clone)]
@@ -31,9 +33,6 @@ enum SliceSource {
     Body {
         block: Arc<Block>,
         name: Arc<str>,
-        /// What a holder of this block holds of the budget, including the blocks that it was made
-        /// from.
-        holding: Holding,
     },
 }
 
@@ -63,7 +62,15 @@ impl Slice {
             source: SliceSource::Object { object, name },
             offset: 0,
             len,
+            holding: Holding::NOTHING,
         }
+    }
+
+    /// The same range, for a caller who holds so much of the budget already. Memory that is reserved to
+    /// decode the slice does not wait for that then.
+    #[must_use]
+    pub fn while_holding(self, holding: Holding) -> Slice {
+        Slice { holding, ..self }
     }
 
     /// All of `block`, which was made from the bytes of this slice.
@@ -71,27 +78,27 @@ impl Slice {
         let len = block.len() as u64;
         let name = Arc::clone(self.name());
         Slice {
-            source: SliceSource::Body {
-                block,
-                name,
-                holding: self.holding().and_one(),
-            },
+            source: SliceSource::Body { block, name },
             offset: 0,
             len,
+            holding: self.holding.and_one(),
         }
     }
 
     /// The same range of an object, whose bytes were received.
     pub(super) fn received(self, bytes: Arc<Received>) -> Slice {
-        let source = match self.source {
-            SliceSource::Object { object, name } => SliceSource::Received {
-                object,
-                name,
-                bytes,
+        match self.source {
+            SliceSource::Object { object, name } => Slice {
+                source: SliceSource::Received {
+                    object,
+                    name,
+                    bytes,
+                },
+                holding: self.holding.and_one(),
+                ..self
             },
-            other => other,
-        };
-        Slice { source, ..self }
+            _ => self,
+        }
     }
 
     /// `len` bytes at `offset` within this slice; `None` when they pass its end.
@@ -100,6 +107,7 @@ impl Slice {
             source: self.source.clone(),
             offset: self.offset_of(offset, len)?,
             len,
+            holding: self.holding,
         })
     }
 
@@ -212,7 +220,10 @@ impl Slice {
 
     /// Copies all bytes of the slice. The caller must have checked the length and reserved the
     /// memory.
-    pub(super) fn read_all(&self) -> Result<Vec<u8>, Error> {
+    ///
+    /// # Errors
+    /// As [`Slice::read_at`].
+    pub fn read_all(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = zeroed(to_usize(self.len)?)?;
         self.read_at(0, &mut bytes)?;
         Ok(bytes)
@@ -220,16 +231,12 @@ impl Slice {
 
     /// What a holder of this slice holds of the budget.
     pub(super) fn holding(&self) -> Holding {
-        match self.source {
-            SliceSource::Object { .. } => Holding::NOTHING,
-            SliceSource::Received { .. } => Holding::SOURCE,
-            SliceSource::Body { holding, .. } => holding,
-        }
+        self.holding
     }
 
     /// `error` with the name and the range of this slice. The store is told that its bytes are
     /// wrong.
-    pub(super) fn error(&self, error: FormatError) -> Error {
+    pub fn error(&self, error: FormatError) -> Error {
         if let SliceSource::Object { object, .. } | SliceSource::Received { object, .. } =
             &self.source
         {

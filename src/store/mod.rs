@@ -47,8 +47,8 @@ pub use cancel::CancelToken;
 pub use cursor::Cursor;
 pub use dir::{
     Allocation, Commit, DirStore, DirWriter, Draft, Durability, FileChange, Journal, JournalRecord,
-    LeftJournal, NewAttributes, NewFile, NewTime, PartContent, RenameMode, Replaces, Sharing,
-    StoredFile, Symlinks, WriterOptions, copy_range,
+    LeftJournal, NewAttributes, NewFile, NewTime, PartContent, PartHasher, RenameMode, Replaces,
+    Sharing, StoredFile, Symlinks, WriterOptions, copy_range,
 };
 #[cfg(test)]
 pub(crate) use dir::{power_loss, recorded};

@@ -3,13 +3,15 @@ import errno
 import json
 import os
 import random
+import struct
 import threading
 
+import google_crc32c
 import numpy as np
 import pytest
 import tensorstore
 import zarr
-from zarr.codecs import BloscCodec, GzipCodec
+from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ShardingCodec, ZstdCodec
 
 from mounting import ok
 
@@ -83,6 +85,89 @@ def test_many_open_drafts(tmp_path, mount, codecs, cache):
     mounted.unmount()
     stored = zarr.open_array(str(store / "a"), mode="r")[...]
     np.testing.assert_array_equal(stored.view("u1").reshape(FILES, MIB), expected)
+
+
+@pytest.mark.parametrize("around", [False, True])
+@pytest.mark.parametrize("cache,files,size", [(64, 16, 16), (16, 32, 8)])
+def test_inner_chunks_that_are_closed_at_the_same_time(tmp_path, mount, cache, files, size, around):
+    """Each close encodes, and looks at the shard, which takes memory beside what others hold."""
+    store, length = tmp_path / "store", size * MIB // 4
+    sharding = ShardingCodec(chunk_shape=(length,), codecs=[BytesCodec(), BloscCodec(cname="lz4")])
+    outer = [ZstdCodec(level=1)] if around else None
+    group = zarr.create_group(str(store), zarr_format=3)
+    expected = np.empty(files * length, "<u4")
+    made = group.create_array(
+        "a", shape=expected.shape, chunks=(files * length // 4,), dtype="<u4", fill_value=7, serializer=sharding, compressors=outer
+    )
+    for n in range(files):
+        expected[n * length:(n + 1) * length] = np.arange(length, dtype="<u4") * (n + 1)
+    made[...] = 9
+    mounted = mount(store, "--rw", "--view", "chunks", "--cache-size", f"{cache}M")
+    failures, ready = [], threading.Barrier(files)
+
+    def work(n):
+        try:
+            with open(mounted.path / f"a/c/{n}", "wb") as file:
+                file.write(expected[n * length:(n + 1) * length].tobytes())
+                ready.wait()
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(files)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    with open(mounted.path / ".zarr-mount/sync", "rb") as sync:
+        os.fsync(sync)
+    if not around:  # a codec around a shard takes all of it into memory
+        assert mounted.peak_bytes() <= (cache + 64) * MIB
+    mounted.unmount()
+    np.testing.assert_array_equal(zarr.open_array(str(store / "a"), mode="r")[...], expected)
+
+
+def test_a_part_of_a_long_encoded_chunk_is_written(tmp_path, mount):
+    """The keys view shows the bytes of the object, which are not taken into memory for that."""
+    store, length = tmp_path / "store", 200 * MIB
+    made = zarr.create_group(str(store)).create_array("a", shape=(length,), chunks=(length,), dtype="u1", compressors=None)
+    made[...] = 5
+    mounted = mount(store, "--rw", "--view", "keys", "--cache-size", "1M", "--max-chunk", "1G")
+    with open(mounted.path / "a/c/0", "r+b", buffering=0) as file:
+        os.pwrite(file.fileno(), b"new", 150 * MIB)
+    assert mounted.peak_bytes() <= 65 * MIB
+    mounted.unmount()
+    expected = bytearray(b"\5") * length
+    expected[150 * MIB:150 * MIB + 3] = b"new"
+    assert (store / "a/c/0").read_bytes() == expected
+
+
+@pytest.mark.parametrize("view,shards", [("chunks", None), ("chunks", (4 * MIB,)), ("keys", (4 * MIB,))])
+def test_a_part_of_a_chunk_that_is_far_too_long_is_not_written(tmp_path, mount, view, shards):
+    store, length = tmp_path / "store", 4 << 30
+    made = zarr.create_group(str(store)).create_array(
+        "a", shape=(4 * MIB,), chunks=(MIB,), shards=shards, dtype="u1", fill_value=0, compressors=GzipCodec(level=1)
+    )
+    made[...] = np.arange(4 * MIB) % 251
+    chunk = store / "a/c/0"
+    before = chunk.read_bytes()
+    if shards:  # the first entry of the index says that its chunk has nearly all of these bytes
+        index = before[-4 * 16 - 4:-4]
+        index = struct.pack("<QQ", 0, length) + index[16:]
+        with open(chunk, "r+b") as file:
+            file.seek(length)
+            file.write(index + struct.pack("<I", google_crc32c.value(index)))
+    else:
+        os.truncate(chunk, length)
+    head, size = chunk.open("rb").read(1 << 16), chunk.stat().st_size
+    mounted = mount(store, "--rw", "--view", view, "--cache-size", "1M")
+    with pytest.raises(OSError) as told:
+        with open(mounted.path / "a/c/0", "r+b", buffering=0) as file:
+            os.pwrite(file.fileno(), b"new", 150)
+    assert told.value.errno == errno.EIO
+    assert mounted.peak_bytes() <= 65 * MIB
+    mounted.unmount()
+    assert chunk.open("rb").read(1 << 16) == head and chunk.stat().st_size == size
 
 
 def test_a_limit_of_file_sizes_is_an_error_of_the_write(tmp_path, mount):

@@ -41,8 +41,8 @@ use root::{Root, refusal};
 pub use symlinks::Symlinks;
 pub use writer::{
     Allocation, Commit, DirWriter, Draft, Durability, FileChange, Journal, JournalRecord,
-    LeftJournal, NewAttributes, NewFile, NewTime, PartContent, RenameMode, Replaces, StoredFile,
-    WriterOptions, copy_range,
+    LeftJournal, NewAttributes, NewFile, NewTime, PartContent, PartHasher, RenameMode, Replaces,
+    StoredFile, WriterOptions, copy_range,
 };
 #[cfg(test)]
 pub(crate) use writer::{power_loss, recorded};

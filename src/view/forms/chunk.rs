@@ -1,13 +1,12 @@
 //! Chunks as files of decoded elements that are written.
 
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
-use crate::load::{Cache, to_usize};
+use crate::load::{Cache, Slice, to_usize};
 use crate::store::{DirWriter, Key, NewFile, Object, Prefix, StoreError, StoredFile};
 use crate::view::shown_node::ShownArray;
 use crate::view::staging::InnerChunk;
@@ -126,16 +125,14 @@ impl Form for ChunkForm {
             layout.fill_absent(0, &mut bytes);
             return Ok(bytes);
         };
+        let loader = &self.view.tree.loader;
         let encoded = match &self.inner {
             Some(inner) => inner.read(stored)?,
-            None => read_version(&self.view, &self.key, stored)?,
+            None => stored_slice(self.view.tree.writer()?, &self.key, stored)?,
         };
-        let _room = match (&self.inner, self.len) {
-            (Some(_), Some(len)) => Some(self.reserve(len)?),
-            _ => None,
-        };
-        let loader = &self.view.tree.loader;
-        loader.decode_bytes(&array.chunked, &self.key, &encoded)
+        let checked = layout.check_encoded_len(encoded.len(), loader.max_chunk_bytes());
+        checked.map_err(|error| encoded.error(error))?;
+        loader.decode_bytes(&array.chunked, &self.key, &encoded.read_all()?)
     }
 
     fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
@@ -288,23 +285,16 @@ fn stored_file(key: &Key, object: &dyn Object) -> Result<StoredFile, Error> {
     })
 }
 
-/// The bytes of an object, which has not changed since it was opened.
-pub(super) fn read_version(view: &View, key: &Key, stored: &StoredFile) -> Result<Vec<u8>, Error> {
-    read_stored(view.tree.writer()?, key, stored)
-}
-
-/// As [`read_version`].
-pub(super) fn read_stored(
+/// The bytes of an object, which has not changed since it was opened. Reading them tells when it changes
+/// meanwhile.
+pub(super) fn stored_slice(
     writer: &DirWriter,
     key: &Key,
     stored: &StoredFile,
-) -> Result<Vec<u8>, Error> {
-    let mut bytes = crate::buffers::zeroed(to_usize(stored.meta.size())?)?;
-    let read = stored.file.read_exact_at(&mut bytes, 0);
-    let now = writer.meta_of(key, &stored.file)?.version;
-    if now != stored.meta.version {
+) -> Result<Slice, Error> {
+    let object = writer.object_of(key, &stored.file)?;
+    if object.meta().version != stored.meta.version {
         return Err(StoreError::changed(key).into());
     }
-    read.map_err(|error| StoreError::io(key, &error))?;
-    Ok(bytes)
+    Ok(Slice::of_object(object, key.to_string().into()))
 }

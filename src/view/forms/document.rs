@@ -18,7 +18,7 @@ use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form};
 use crate::view::{OpenedVnode, Shards, View, ViewKind};
 
-use super::chunk::read_version;
+use super::objects::read_document;
 
 /// The longest document that is written, in bytes.
 pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
@@ -231,7 +231,7 @@ impl Form for DocumentForm {
             return Ok(Vec::new());
         };
         let Some(vnode) = self.edited()? else {
-            return read_version(&self.view, &self.key, stored);
+            return read_document(self.view.tree.writer()?, &self.key, stored);
         };
         let found = self.view.document_of(&vnode)?;
         let found = found.filter(|(meta, _)| meta.version == stored.meta.version);
@@ -252,7 +252,7 @@ impl Form for DocumentForm {
             }
             return self.checked_new(written).map(Encoded::Bytes);
         };
-        let text = read_version(&self.view, &self.key, stored)?;
+        let text = read_document(self.view.tree.writer()?, &self.key, stored)?;
         let before = self.decode(Some(stored))?;
         let changed = differences(&before, written);
         if changed.as_ref().is_ok_and(Vec::is_empty) {

@@ -13,7 +13,7 @@ use crate::view::vnode::ChunkPlace;
 use crate::view::writing::{CleanFile, Encoded, Form, is_document};
 use crate::view::{OpenedVnode, View, ViewKind};
 
-use super::chunk::{inner_at, moved_place, open_chunk, open_inner, read_version};
+use super::chunk::{inner_at, moved_place, open_chunk, open_inner, stored_slice};
 
 /// The object at `key`, which is a chunk.
 #[derive(Debug)]
@@ -127,11 +127,23 @@ impl Form for EncodedForm {
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
-        match (stored, &self.inner) {
-            (Some(stored), Some(inner)) => inner.read(stored),
-            (Some(stored), None) => read_version(&self.view, &self.key, stored),
-            (None, _) => Ok(Vec::new()),
+        let Some(stored) = stored else {
+            return Ok(Vec::new());
+        };
+        let encoded = match &self.inner {
+            Some(inner) => inner.read(stored)?,
+            None => stored_slice(self.view.tree.writer()?, &self.key, stored)?,
+        };
+        if let Some(array) = self.array()? {
+            let most = self.view.tree.loader.max_chunk_bytes();
+            let checked = array.layout().check_encoded_len(encoded.len(), most);
+            checked.map_err(|error| encoded.error(error))?;
         }
+        encoded.read_all()
+    }
+
+    fn is_stored(&self) -> bool {
+        self.inner.is_none()
     }
 
     fn encode(&self, shown: &[u8], _: Option<&StoredFile>) -> Result<Encoded, Error> {

@@ -2,12 +2,13 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::chunk::read_stored;
-use crate::error::Error;
+use super::chunk::stored_slice;
+use super::document::MAX_DOCUMENT_BYTES;
+use crate::error::{Error, FormatError};
 use crate::hierarchy::{Node, TreeNode, TreePlace};
 use crate::metadata::translate::NodeDocuments;
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Replaces, Version};
+use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Replaces, StoredFile, Version};
 use crate::view::ViewKind;
 use crate::view::node_path::NodePath;
 use crate::view::tree::Tree;
@@ -112,6 +113,21 @@ pub(super) fn changed(
         .collect()
 }
 
+/// The document at `key`, which has not changed since it was opened.
+///
+/// # Errors
+/// [`Error`] when it is too long, [`StoreError::Changed`] when it has changed.
+pub(super) fn read_document(
+    writer: &DirWriter,
+    key: &Key,
+    stored: &StoredFile,
+) -> Result<Vec<u8>, Error> {
+    let bytes = stored_slice(writer, key, stored)?;
+    FormatError::check_limit("the size of the document", bytes.len(), MAX_DOCUMENT_BYTES)
+        .map_err(|error| Error::in_document(key, error))?;
+    bytes.read_all()
+}
+
 /// Reads the object at `key`, which may be absent.
 pub(super) fn read_object(writer: &DirWriter, key: Key) -> Result<Text, Error> {
     let Some(stored) = writer.open_object(&key, false)? else {
@@ -121,7 +137,7 @@ pub(super) fn read_object(writer: &DirWriter, key: Key) -> Result<Text, Error> {
             replaces: Replaces::Nothing,
         });
     };
-    let bytes = read_stored(writer, &key, &stored)?;
+    let bytes = read_document(writer, &key, &stored)?;
     Ok(Text {
         key,
         bytes: Some(bytes),

@@ -1,7 +1,6 @@
 //! One inner chunk of a shard, which may be staged.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -9,13 +8,14 @@ use std::time::SystemTime;
 
 use super::shard::{Base, ShardState, Slots, StagedPart, StagedShard};
 use super::{Change, GATHER, MOST_JOURNALED, Staging};
+use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::ArrayNode;
-use crate::load::{ChunkedArray, Slice, to_usize};
+use crate::load::{ChunkedArray, LocatedChunk, Slice, to_usize};
 use crate::store::{
-    Durability, Journal, Key, NewFile, Object, ObjectMeta, PartContent, Replaces, StoreError,
-    StoredFile, Version,
+    Durability, Journal, Key, NewFile, Object, ObjectMeta, PartContent, PartHasher, Replaces,
+    StoreError, StoredFile, Version,
 };
 
 /// An inner chunk of a shard.
@@ -166,26 +166,27 @@ impl InnerChunk {
     fn find_stored(&self) -> Result<Option<PresentChunk>, Error> {
         let (version, found) = self.look()?;
         let is_new = found.as_ref().is_some_and(|found| found.is_unknown);
-        if is_new
-            && let Some(shard) = self.staging.shard(&self.key)
-            && shard.lock().base != Base::Version(version)
-        {
+        let Some(shard) = self.staging.shard(&self.key).filter(|_| is_new) else {
+            return Ok(found);
+        };
+        // Whoever has the shard locked may wait for memory that belongs to this.
+        drop(found);
+        if shard.lock().base != Base::Version(version) {
             // Somebody else has written the shard, or it was just packed, which is not noted yet.
             drop(shard.begin_packing());
-            return Ok(self.look()?.1);
         }
-        Ok(found)
+        Ok(self.look()?.1)
     }
 
     /// The version of the shard, and the chunk in it.
     fn look(&self) -> Result<(Option<Version>, Option<PresentChunk>), Error> {
-        let loader = &self.staging.loader;
         let is_own = |version| self.staging.lock_packed().is_own(&self.key, version);
-        let Some(object) = loader.open_shard(&self.array, &self.key, is_own)? else {
+        let opened = (self.staging.loader).open_shard(&self.array, &self.key, is_own)?;
+        let Some(object) = opened else {
             return Ok((None, None));
         };
         let real = *object.meta();
-        let located = loader.locate(&self.array, &object, &self.indices)?;
+        let located = (self.staging).locate(&self.array, &object, &self.indices)?;
         let found = located.map(|chunk| PresentChunk {
             meta: self.meta_in(real),
             is_unknown: !is_own(real.version),
@@ -218,32 +219,30 @@ impl InnerChunk {
         self.find()?.map(|found| found.stored_file()).transpose()
     }
 
-    /// The encoded bytes of the version of the chunk that was opened as `stored`.
+    /// The encoded bytes of the version of the chunk that was opened as `stored`, which are not read yet.
     ///
     /// # Errors
     /// [`StoreError::Changed`] when somebody else has changed them; as [`InnerChunk::find`].
-    pub(in crate::view) fn read(&self, stored: &StoredFile) -> Result<Vec<u8>, Error> {
+    pub(in crate::view) fn read(&self, stored: &StoredFile) -> Result<Slice, Error> {
         let changed = || Error::from(StoreError::changed(&self.key));
         let found = self.find()?;
         match found.filter(|found| found.meta.version == stored.meta.version) {
-            Some(found) => bytes_of(&found.encoded),
-            None => self.read_old(stored)?.ok_or_else(changed),
+            Some(found) => Ok(found.encoded),
+            None => self.old(stored)?.ok_or_else(changed),
         }
     }
 
-    /// The encoded bytes of an earlier version of the chunk, as far as they can be read still.
-    fn read_old(&self, stored: &StoredFile) -> Result<Option<Vec<u8>>, Error> {
+    /// The encoded bytes of an earlier version of the chunk, as far as they are there still.
+    fn old(&self, stored: &StoredFile) -> Result<Option<Slice>, Error> {
         if stored.offset > 0 {
             // It is in a journal, whose file can be read after its name was removed.
-            let mut bytes = crate::buffers::zeroed(to_usize(stored.meta.size())?)?;
-            let read = stored.file.read_exact_at(&mut bytes, stored.offset);
-            read.map_err(|error| StoreError::io(&self.key, &error))?;
-            return Ok(Some(bytes));
+            let (file, key) = (Arc::clone(&stored.file), self.key.clone());
+            let object = Journal::object(file, key, stored.offset, stored.meta);
+            return Ok(Some(Slice::of_object(object, self.key.to_string().into())));
         }
         let object = self.staging.writer.object_of(&self.key, &stored.file)?;
-        let loader = &self.staging.loader;
-        let located = loader.locate(&self.array, &object, &self.indices)?;
-        located.map(|chunk| bytes_of(&chunk.encoded)).transpose()
+        let located = (self.staging).locate(&self.array, &object, &self.indices)?;
+        Ok(located.map(|chunk| chunk.encoded))
     }
 
     /// The mode and the owner of the shard, or of one that is made.
@@ -348,8 +347,9 @@ impl InnerChunk {
     /// Whether `found` has the bytes of the version that was opened as `stored`: somebody else has written
     /// the shard, but perhaps not this chunk.
     fn has_same_bytes(&self, found: &PresentChunk, stored: &StoredFile) -> Result<bool, Error> {
-        match self.read_old(stored) {
-            Ok(Some(old)) => Ok(old == bytes_of(&found.encoded)?),
+        let old = self.old(stored);
+        match old.and_then(|old| old.as_ref().map(content_of_slice).transpose()) {
+            Ok(Some(old)) => Ok(old == content_of_slice(&found.encoded)?),
             // The old shard was written to, so that nobody knows what it had.
             Ok(None) | Err(Error::Store(_) | Error::Chunk { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -537,7 +537,7 @@ impl Staging {
         let text = match self.writer.open_object(document, false)? {
             Some(stored) => {
                 let object = self.writer.object_of(document, &stored.file)?;
-                bytes_of(&Slice::of_object(object, document.to_string().into()))?
+                Slice::of_object(object, document.to_string().into()).read_all()?
             }
             // The array was removed, and what is left of it is erased.
             None => Vec::new(),
@@ -546,19 +546,42 @@ impl Staging {
     }
 }
 
+impl Staging {
+    /// Finds the chunk `indices` in a version of its shard. The caller may hold memory for what is written,
+    /// which the index of the shard must not wait for.
+    pub(super) fn locate(
+        &self,
+        array: &Arc<ChunkedArray>,
+        shard: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<Option<LocatedChunk>, Error> {
+        let loader = &self.loader;
+        loader.locate_while_holding(array, shard, indices, Holding::SOURCE)
+    }
+}
+
 /// What the shard has of a chunk that was looked for.
 fn content_of(found: &Result<Option<PresentChunk>, Error>) -> Result<PartContent, Error> {
     match found {
         Ok(None) => Ok(PartContent::Nothing),
-        Ok(Some(found)) => Ok(PartContent::of(&bytes_of(&found.encoded)?)),
+        Ok(Some(found)) => content_of_slice(&found.encoded),
         Err(Error::Chunk { .. }) => Ok(PartContent::Unknown),
         Err(error) => Err(error.clone()),
     }
 }
 
-/// All bytes of `slice`.
-pub(super) fn bytes_of(slice: &Slice) -> Result<Vec<u8>, Error> {
-    let mut bytes = crate::buffers::zeroed(to_usize(slice.len())?)?;
-    slice.read_at(0, &mut bytes)?;
-    Ok(bytes)
+/// The content of `slice`, which may be long, and is not in memory at once.
+pub(super) fn content_of_slice(slice: &Slice) -> Result<PartContent, Error> {
+    const STEP: u64 = 256 << 10;
+    let mut piece = crate::buffers::zeroed(to_usize(slice.len().min(STEP))?)?;
+    let mut hasher = PartHasher::default();
+    let mut done = 0;
+    while done < slice.len() {
+        let len = to_usize((slice.len() - done).min(STEP))?;
+        let piece = piece.get_mut(..len).unwrap_or_default();
+        slice.read_at(done, piece)?;
+        hasher.add(piece);
+        done += len as u64;
+    }
+    Ok(hasher.content())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::inner::bytes_of;
+use super::inner::content_of_slice;
 use super::packed::{PackedPart, PackedShard};
 use super::shard::{Base, StagedPart, StagedShard};
 use super::{Change, Staging};
@@ -150,9 +150,9 @@ impl Staging {
             return Ok(PartContent::Nothing);
         };
         let indices = shard.slots.indices(slot).ok_or(Error::Stale)?;
-        match self.loader.locate(&shard.array, object, &indices) {
+        match self.locate(&shard.array, object, &indices) {
             Ok(None) => Ok(PartContent::Nothing),
-            Ok(Some(chunk)) => Ok(PartContent::of(&bytes_of(&chunk.encoded)?)),
+            Ok(Some(chunk)) => Ok(content_of_slice(&chunk.encoded)?),
             Err(Error::Chunk { .. }) => Ok(PartContent::Unknown),
             Err(error) => Err(error),
         }

@@ -147,9 +147,9 @@ impl FileState {
         let encoded = form.encode(shown, self.stored.as_ref())?;
         let is_rounded = matches!(encoded, Encoded::Rounded(_));
         if let Some(inner) = form.inner() {
-            // The shard has to be looked at, which takes memory that must not wait for this.
-            room.shrink_to(len);
-            room.keep();
+            // Others may encode while the shard is looked at.
+            let read = self.in_memory().map_or(len, |_| 0);
+            room.shrink_to(encoded.memory().saturating_add(read));
             let staged = self.stage(inner, &encoded, shown)?;
             self.has_wrong_pages |= is_rounded;
             return Ok(staged);

@@ -81,7 +81,7 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
         let holding = Holding::NOTHING.to_hold("what is written");
         let mut reservation = self.cache().reserve(self.room(len)?, holding)?;
         if self.reads_documents() {
-            // The memory for these must not wait for this.
+            // The memory for these, of which several may be held at a time, must not wait for this.
             reservation.keep();
         }
         Ok(reservation)
@@ -139,6 +139,12 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
         None
     }
 
+    /// Whether the file shows the bytes of its object as they are, so that a draft begins as a copy of the
+    /// object.
+    fn is_stored(&self) -> bool {
+        false
+    }
+
     /// Called after the store has new bytes.
     fn committed(&self) {}
 
@@ -188,4 +194,14 @@ pub(in crate::view) enum Encoded {
     Objects(Vec<ObjectChange>),
     /// What it has says the same.
     Unchanged,
+}
+
+impl Encoded {
+    /// The memory, in bytes, of what was encoded.
+    pub(super) fn memory(&self) -> u64 {
+        match self {
+            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => bytes.capacity() as u64,
+            Encoded::AsShown | Encoded::Erased | Encoded::Objects(_) | Encoded::Unchanged => 0,
+        }
+    }
 }

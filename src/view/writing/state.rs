@@ -347,7 +347,17 @@ impl FileState {
         if self.draft.is_some() {
             return Ok(None);
         }
-        if let Some(form) = &self.form {
+        let is_copied = match &self.form {
+            Some(form) => form.is_stored(),
+            None => self.is_replaced_whole(),
+        };
+        if is_copied && let (Some(key), Some(stored)) = (&self.key, &self.stored) {
+            let draft = writing.writer.begin_copy(key, stored)?;
+            let replaces = Replaces::Version(stored.meta.version);
+            self.draft = Some(FileDraft::whole(draft.into(), replaces, false));
+            return Ok(None);
+        }
+        if let Some(form) = self.form.clone() {
             let (mut draft, replaces) = match &self.key {
                 Some(key) => self.begin(writing, key)?,
                 // It was removed, or replaced by name: only its own handles read what is written.
@@ -361,6 +371,12 @@ impl FileState {
             let filled = if let Some(len) = partial {
                 draft.change(&FileChange::SetLen(len))
             } else {
+                let len = match (form.len(), &self.stored, &self.key) {
+                    (Some(len), _, _) => len,
+                    (None, _, Some(_)) => self.len(writing)?,
+                    (None, stored, None) => stored.as_ref().map_or(0, |stored| stored.meta.size()),
+                };
+                let _room = form.reserve(len)?;
                 let data = &form.decode(self.stored.as_ref())?;
                 draft.change(&FileChange::Write { offset: 0, data })
             };
@@ -369,14 +385,6 @@ impl FileState {
                 Some(_) => FileDraft::partial(draft, replaces),
                 None => FileDraft::whole(draft, replaces, self.key.is_none()),
             });
-            return Ok(None);
-        }
-        if self.is_replaced_whole()
-            && let (Some(key), Some(stored)) = (&self.key, &self.stored)
-        {
-            let draft = writing.writer.begin_copy(key, stored)?;
-            let replaces = Replaces::Version(stored.meta.version);
-            self.draft = Some(FileDraft::whole(draft.into(), replaces, false));
             return Ok(None);
         }
         let key = self.shown_key();
@@ -403,11 +411,7 @@ impl FileState {
         let Some(len) = form.len().filter(|len| !draft.missing(*len).is_empty()) else {
             return Ok(());
         };
-        // An inner chunk is looked for in its shard first, which takes memory of its own.
-        let _room = match form.inner() {
-            Some(_) => None,
-            None => Some(form.reserve(len)?),
-        };
+        let _room = form.reserve(len)?;
         let base = form.decode(self.stored.as_ref())?;
         let completed = draft.complete(&base);
         completed.map_err(|error| self.failed(&error))

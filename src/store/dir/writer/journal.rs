@@ -71,10 +71,9 @@ pub enum PartContent {
 impl PartContent {
     /// That of a part with these bytes.
     pub fn of(bytes: &[u8]) -> PartContent {
-        PartContent::Bytes {
-            len: bytes.len() as u64,
-            hash: XxHash3_128::oneshot(bytes),
-        }
+        let mut hasher = PartHasher::default();
+        hasher.add(bytes);
+        hasher.content()
     }
 
     fn words(self) -> (u64, u128) {
@@ -90,6 +89,30 @@ impl PartContent {
             NOTHING => PartContent::Nothing,
             UNKNOWN => PartContent::Unknown,
             len => PartContent::Bytes { len, hash },
+        }
+    }
+}
+
+/// Takes the bytes of a part one after the other.
+#[derive(Default)]
+#[expect(missing_debug_implementations, reason = "the hasher has none")]
+pub struct PartHasher {
+    len: u64,
+    hasher: XxHash3_128,
+}
+
+impl PartHasher {
+    /// Adds the next bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.len = self.len.saturating_add(bytes.len() as u64);
+        self.hasher.write(bytes);
+    }
+
+    /// The content of a part that has these bytes.
+    pub fn content(self) -> PartContent {
+        PartContent::Bytes {
+            len: self.len,
+            hash: self.hasher.finish_128(),
         }
     }
 }

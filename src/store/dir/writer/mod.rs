@@ -56,7 +56,7 @@ pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
 pub use file_change::{Allocation, FileChange};
 use journal::{HeldDirectory, StagingDirectory};
-pub use journal::{Journal, JournalRecord, LeftJournal, PartContent};
+pub use journal::{Journal, JournalRecord, LeftJournal, PartContent, PartHasher};
 use key_lock::KeyLock;
 use lock::WriterLock;
 use temporary::Temporaries;
