@@ -55,6 +55,24 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(line)
 
 
+@pytest.fixture
+def disk(tmp_path):
+    """disk(size): an empty directory on a tmpfs of so many bytes ("2M"), which fills up soon."""
+    mounts = []
+
+    def make(size):
+        path = tmp_path / f"disk{len(mounts)}"
+        path.mkdir()
+        mounting.ok("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", path)
+        mounts.append(path)
+        return path
+
+    yield make
+    for path in mounts:
+        # A daemon of a test that failed may still have files there.
+        mounting.ok("umount", "--lazy", path)
+
+
 @pytest.fixture(scope="session")
 def figure():
     """figure(line): a measured value or a remark, printed at the end of the run. Nothing is judged by it."""

@@ -409,28 +409,21 @@ def test_durability(what, store, mount, tmp_path):
     assert what == "never" or calls.index("fdatasync") < first, "the bytes come before the name"
 
 
-def test_a_full_disk_keeps_the_old_bytes(tmp_path, mount):
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    ok("mount", "-t", "tmpfs", "-o", "size=4M", "tmpfs", disk)
-    try:
-        store = writing_samples.write(disk / "store")
-        made = mount(store, *ARGS)
-        old = (store / C).read_bytes()
-        fd = opened(made.path / C, os.O_WRONLY | os.O_TRUNC)
-        with pytest.raises(OSError) as caught:
-            for _ in range(100):
-                os.write(fd, bytes(1 << 20))
-        assert caught.value.errno == errno.ENOSPC
-        assert (store / C).read_bytes() == old
-        os.ftruncate(fd, 10)
-        os.close(fd)
-        assert (store / C).read_bytes() == bytes(10)
-        made.unmount()
-    finally:
-        ok("umount", "--lazy", disk)
+@pytest.mark.root
+def test_a_full_disk_keeps_the_old_bytes(disk, mount):
+    store = writing_samples.write(disk("4M") / "store")
+    made = mount(store, *ARGS)
+    old = (store / C).read_bytes()
+    fd = opened(made.path / C, os.O_WRONLY | os.O_TRUNC)
+    with pytest.raises(OSError) as caught:
+        for _ in range(100):
+            os.write(fd, bytes(1 << 20))
+    assert caught.value.errno == errno.ENOSPC
+    assert (store / C).read_bytes() == old
+    os.ftruncate(fd, 10)
+    os.close(fd)
+    assert (store / C).read_bytes() == bytes(10)
+    made.unmount()
 
 
 def test_figures_of_what_is_written(written):

@@ -551,45 +551,66 @@ def test_the_lock_of_tensorstore(lock, tmp_path, mount):
     assert not locked.exists()
 
 
-def test_a_full_disk_loses_nothing_that_was_closed(tmp_path, mount):
+@pytest.mark.root
+def test_a_full_disk_loses_nothing_that_was_closed(disk, mount):
     """The journal has room, the new shard has not: what was closed is shown by this mount and the next one, and is packed when there is room."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    ok("mount", "-t", "tmpfs", "-o", "size=2m", "none", disk)
-    try:
-        array = zarr.create_array(str(disk / "store"), name="a", shape=(1 << 20,), chunks=(1 << 16,), shards=(1 << 20,), dtype="u1", compressors=None, fill_value=0)
-        array[:] = 1
-        made = mount(disk / "store", "--rw", "--view", "chunks")
-        put = lambda made, i, value: (made.path / f"a/c/{i}").write_bytes(bytes([value]) * (1 << 16))
-        shown = lambda made: [(made.path / f"a/c/{i}").read_bytes()[0] for i in range(16)]
-        expected = [1] * 16
-        with pytest.raises(OSError) as told:
-            for i in range(16):
-                put(made, i, 10 + i)
-                expected[i] = 10 + i
-        assert told.value.errno == errno.ENOSPC and 4 < i
-        assert shown(made) == expected
-        with pytest.raises(OSError) as told:
-            sync(made)
-        assert told.value.errno == errno.ENOSPC and (array[:] == 1).all()
-        done = run(BINARY, "--unmount", made.path)
-        assert done.returncode == 1 and "is unmounted, but not all that was written is in the store: No space left" in done.stderr
-        made.wait_for_the_end()
-        made = mount(disk / "store", "--rw", "--view", "chunks")
-        assert shown(made) == expected
-        ok("mount", "-o", "remount,size=8m", disk)
-        # What is written twice, and back to what the shard had, is not overruled by the journal later.
-        for value in (20, 1):
-            put(made, 3, value)
-            sync(made)
-        expected[3] = 1
-        made.unmount()
-        assert not (disk / "store/.zarr-mount").exists()
-        assert array[:].reshape(16, -1)[:, 0].tolist() == expected
-    finally:
-        ok("umount", "--lazy", disk)
+    store = disk("2M") / "store"
+    array = zarr.create_array(str(store), name="a", shape=(1 << 20,), chunks=(1 << 16,), shards=(1 << 20,), dtype="u1", compressors=None, fill_value=0)
+    array[:] = 1
+    made = mount(store, "--rw", "--view", "chunks")
+    put = lambda made, i, value: (made.path / f"a/c/{i}").write_bytes(bytes([value]) * (1 << 16))
+    shown = lambda made: [(made.path / f"a/c/{i}").read_bytes()[0] for i in range(16)]
+    expected = [1] * 16
+    with pytest.raises(OSError) as told:
+        for i in range(16):
+            put(made, i, 10 + i)
+            expected[i] = 10 + i
+    assert told.value.errno == errno.ENOSPC and 4 < i
+    assert shown(made) == expected
+    with pytest.raises(OSError) as told:
+        sync(made)
+    assert told.value.errno == errno.ENOSPC and (array[:] == 1).all()
+    done = run(BINARY, "--unmount", made.path)
+    assert done.returncode == 1 and "is unmounted, but not all that was written is in the store: No space left" in done.stderr
+    made.wait_for_the_end()
+    made = mount(store, "--rw", "--view", "chunks")
+    assert shown(made) == expected
+    ok("mount", "-o", "remount,size=8m", store.parent)
+    # What is written twice, and back to what the shard had, is not overruled by the journal later.
+    for value in (20, 1):
+        put(made, 3, value)
+        sync(made)
+    expected[3] = 1
+    made.unmount()
+    assert not (store / ".zarr-mount").exists()
+    assert array[:].reshape(16, -1)[:, 0].tolist() == expected
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("pages", range(0, 8))
+def test_a_disk_that_is_full_before_the_first_inner_chunk_is_closed(disk, mount, pages):
+    """Where a new journal has no room, or none for its first record, the draft stays and is saved later."""
+    store = disk("2M") / "store"
+    array = zarr.create_array(str(store), name="a", shape=(1 << 18,), chunks=(1 << 16,), shards=(1 << 18,), dtype="u1", compressors=None, fill_value=0)
+    array[:] = 1
+    made = mount(store, "--rw", "--view", "chunks")
+    with open(store.parent / "filler", "wb", buffering=0) as filler, open(made.path / "a/c/2", "r+b", buffering=0) as file:
+        os.pwrite(file.fileno(), b"new", 500)
+        status = os.statvfs(store.parent)
+        os.posix_fallocate(filler.fileno(), 0, (status.f_bavail - pages) * status.f_bsize)
+        for _ in range(3):
+            with pytest.raises(OSError) as told:
+                os.fsync(file.fileno())
+            assert told.value.errno == errno.ENOSPC
+        assert os.pread(file.fileno(), 5, 499) == b"\1new\1"
+        os.ftruncate(filler.fileno(), 0)
+        os.fsync(file.fileno())
+    at = (2 << 16) + 500
+    assert array[at:at + 3].tobytes() == b"new" and array[:].sum() == (1 << 18) - 3 + sum(b"new")
+    (made.path / "a/c/2").write_bytes(bytes(1 << 16))
+    made.unmount()
+    assert "panic" not in made.log_text() and not (store / ".zarr-mount").exists()
+    assert array[:].sum() == 3 << 16
 
 
 def test_sizes_are_set_and_asked_for_while_a_neighbour_is_saved(tmp_path, mount):
