@@ -268,11 +268,14 @@ impl Core {
     pub(super) fn flush(&self, ino: u64, handle: FileHandle, thread: u32) -> Result<(), Errno> {
         let opened = self.opened(ino, handle)?;
         let flushed = opened.file.flush(thread);
+        self.note_saved(ino, &opened.file);
         flushed.map_err(|error| self.errno_of_change(&error))
     }
 
     pub(super) fn sync(&self, ino: u64, handle: FileHandle) -> Result<(), Errno> {
-        let synced = self.opened(ino, handle)?.file.sync();
+        let opened = self.opened(ino, handle)?;
+        let synced = opened.file.sync();
+        self.note_saved(ino, &opened.file);
         synced.map_err(|error| self.errno_of_change(&error))
     }
 
@@ -286,6 +289,15 @@ impl Core {
         opened
             .filter(|opened| opened.ino == ino)
             .ok_or(Errno::EBADF)
+    }
+
+    /// Notes the attributes of a file after a commit, where they may be other ones than those of what was
+    /// written. Until the kernel releases the handle, which it does a moment after close(2) has returned, they
+    /// are what stat(2) gets.
+    fn note_saved(&self, ino: u64, file: &OpenFile) {
+        if file.shows_other_bytes() {
+            self.note_change(ino, file);
+        }
     }
 
     /// Notes the attributes of a file after a change. The kernel asks for those of an open file that

@@ -117,6 +117,11 @@ impl OpenFile {
         }
     }
 
+    /// Whether the file may show other bytes than those that were written to it.
+    pub fn shows_other_bytes(&self) -> bool {
+        matches!(&self.content, FileContent::Written(handle) if handle.shows_other_bytes())
+    }
+
     /// Commits what was written, and makes it survive a loss of power.
     ///
     /// # Errors

@@ -410,6 +410,11 @@ impl KeyHandle {
         flushed
     }
 
+    /// Whether the file may show other bytes than those that were written to it.
+    pub(in crate::view) fn shows_other_bytes(&self) -> bool {
+        self.file.has_wrong_pages()
+    }
+
     /// Commits what was written, and makes it survive a loss of power.
     pub(in crate::view) fn sync(&self) -> Result<(), Error> {
         let _names = self.writing.read_names();

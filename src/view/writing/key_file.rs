@@ -185,6 +185,11 @@ impl KeyFile {
         Ok(Some(is_same))
     }
 
+    /// Whether the kernel may have pages that are not those of the object.
+    pub(super) fn has_wrong_pages(&self) -> bool {
+        self.lock().has_wrong_pages
+    }
+
     /// As [`FileState::content`].
     pub(super) fn content(&self, offset: u64, buf: &mut [u8]) -> Result<Content, Error> {
         self.lock().content(offset, buf)
