@@ -89,6 +89,7 @@ fn edit(
         written.map_err(|error| StoreError::io(key, &error))?;
         let replaces = Replaces::Version(stored.meta.version);
         if let Commit::Done(_) = writer.commit(key, &mut draft, replaces)? {
+            writer.sync_closed(key)?;
             return Ok(true);
         }
     }

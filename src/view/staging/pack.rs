@@ -198,20 +198,19 @@ impl Staging {
         });
         if n > 0 {
             self.writer.make_parents(key)?;
-            return Ok(match self.writer.commit(key, &mut draft, replaces)? {
-                Commit::Done(new) => Change::Done(Some(new.meta)),
-                Commit::Conflict => Change::Conflict,
-            });
+            let Commit::Done(new) = self.writer.commit(key, &mut draft, replaces)? else {
+                return Ok(Change::Conflict);
+            };
+            self.writer.sync_closed(key)?;
+            return Ok(Change::Done(Some(new.meta)));
         }
-        let is_erased = match replaces {
-            Replaces::Version(version) => self.writer.erase_version(key, version)?,
-            Replaces::Nothing | Replaces::Anything => true,
-        };
-        Ok(if is_erased {
-            Change::Done(None)
-        } else {
-            Change::Conflict
-        })
+        if let Replaces::Version(version) = replaces {
+            if !self.writer.erase_version(key, version)? {
+                return Ok(Change::Conflict);
+            }
+            self.writer.sync_closed(key)?;
+        }
+        Ok(Change::Done(None))
     }
 
     /// Notes that `parts` are in the shard, which was `old` and is `new`.

@@ -43,7 +43,7 @@ impl FileState {
         }
         draft.has_failed = true;
         if self.commits(writing, &key, FileState::goes_on_after_conflict)? {
-            return Ok(());
+            return self.sync_closed(writing);
         }
         log::warn!(
             "{key}: somebody else has changed it since it was read, and what was written through \
@@ -56,8 +56,24 @@ impl FileState {
         Err(StoreError::changed(&key).into())
     }
 
+    /// Makes the name of an object that was committed survive a loss of power, where closing a file does so.
+    /// A failure is told, but what was written is the object, and its draft must not be written to any more.
+    pub(super) fn sync_closed(&self, writing: &Writing) -> Result<(), Error> {
+        let is_part = self
+            .form
+            .as_ref()
+            .is_some_and(|form| form.inner().is_some());
+        match &self.key {
+            // A journal has it.
+            Some(_) if is_part => Ok(()),
+            Some(key) => Ok(objects::sync_closed(&writing.writer, key)?),
+            None => Ok(()),
+        }
+    }
+
     /// Makes what was written, which has no object yet, that of `key`. Returns `false`, and changes
-    /// nothing, when something is there that must stay (`Replaces::Nothing`).
+    /// nothing, when something is there that must stay (`Replaces::Nothing`). [`FileState::sync_closed`]
+    /// follows.
     pub(super) fn place(&mut self, writing: &Writing, key: &Key) -> Result<bool, Error> {
         self.check_not_lost()?;
         // A document of several objects may be absent where the objects are there.

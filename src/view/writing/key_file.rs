@@ -325,6 +325,11 @@ impl KeyFile {
         placed
     }
 
+    /// As [`FileState::sync_closed`].
+    pub(super) fn sync_closed(&self, writing: &Writing) -> Result<(), Error> {
+        self.lock().sync_closed(writing)
+    }
+
     /// A file with the same bytes, which is scratch.
     pub(super) fn copied(&self, writing: &Writing) -> Result<KeyFile, Error> {
         let state = self.lock();

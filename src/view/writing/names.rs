@@ -164,6 +164,8 @@ impl Writing {
             }
             placed => placed?,
         }
+        // A failure is told when the names are as they are in the store.
+        let synced = placed.sync_closed(self);
         if let Some(other) = other {
             self.detach(to, &other);
         }
@@ -179,7 +181,7 @@ impl Writing {
             self.detach(from, file);
             self.lock_own().pop(from);
         }
-        Ok(())
+        synced
     }
 
     /// Gives the open files below `from`, a directory that was renamed to `to` through another view, the

@@ -6,7 +6,7 @@ use super::form::ObjectChange;
 use crate::error::Error;
 use crate::store::{Commit, DirWriter, Draft, Key, Replaces, StoreError};
 
-/// Makes the changes. `new` makes the draft of an object that is not there, with its bytes. Returns the
+/// Makes the changes, whose names survive a loss of power where closing a file says so. `new` makes the draft of an object that is not there, with its bytes. Returns the
 /// position of the first change that was not made, because its object is not the one any more that it
 /// was made of.
 pub(in crate::view) fn change(
@@ -34,22 +34,27 @@ pub(in crate::view) fn change(
         if !is_made {
             return Ok(Some(at));
         }
+        sync_closed(writer, key)?;
     }
     Ok(None)
 }
 
-/// Removes the object at `key`, if it is what `replaces` says.
+/// As [`DirWriter::sync_closed`], for a name that may have gone with its directory.
+pub(super) fn sync_closed(writer: &DirWriter, key: &Key) -> Result<(), StoreError> {
+    match writer.sync_closed(key) {
+        Err(error) if error.is_absent() => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Removes the object at `key`, if it is what `replaces` says. [`sync_closed`] follows.
 pub(super) fn erase(writer: &DirWriter, key: &Key, replaces: Replaces) -> Result<bool, Error> {
     Ok(match replaces {
         Replaces::Version(version) => writer.erase_version(key, version)?,
         Replaces::Nothing => writer.stat(key)?.is_none(),
         Replaces::Anything => match writer.erase(key) {
             Err(error) if error.is_absent() => true,
-            erased => {
-                erased?;
-                writer.sync_closed(key)?;
-                true
-            }
+            erased => erased.map(|()| true)?,
         },
     })
 }

@@ -501,5 +501,5 @@ fn break_link(writing: &Writing, key: &Key, stored: &mut StoredFile) -> Result<(
         Commit::Done(new) => *stored = new,
         Commit::Conflict => return Err(StoreError::changed(key).into()),
     }
-    Ok(())
+    Ok(writing.writer.sync_closed(key)?)
 }

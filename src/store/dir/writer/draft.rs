@@ -185,7 +185,8 @@ impl DirWriter {
         }
     }
 
-    /// Makes `draft` the object at `key`, in the place of what `replaces` says.
+    /// Makes `draft` the object at `key`, in the place of what `replaces` says. For [`Durability::Close`],
+    /// [`DirWriter::sync_closed`] follows.
     ///
     /// # Errors
     /// [`StoreError::Io`]. The store is then as it was, and the commit may be tried again.
@@ -273,7 +274,6 @@ impl DirWriter {
     /// is removed.
     fn done(&self, key: &Key, draft: &mut Draft) -> Result<Commit, StoreError> {
         draft.name = None;
-        self.sync_closed(key)?;
         Ok(Commit::Done(StoredFile {
             file: Arc::clone(&draft.file),
             meta: self.meta_of(key, &draft.file)?,

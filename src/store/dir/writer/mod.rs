@@ -331,7 +331,7 @@ impl DirWriter {
     }
 
     /// Removes the object at `key` if it has this version. Returns `false` when it has another one, or
-    /// is gone.
+    /// is gone. For [`Durability::Close`], [`DirWriter::sync_closed`] follows.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -353,7 +353,6 @@ impl DirWriter {
         let is_it = |stat: Stat| self.meta(&stat).version == version;
         if name.stat().is_ok_and(is_it) {
             drop(name);
-            self.sync_closed(key)?;
             return Ok(true);
         }
         // What somebody else has put there goes back, unless yet another object is there now.

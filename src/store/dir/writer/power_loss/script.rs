@@ -126,13 +126,18 @@ impl Script {
         {
             Commit::Done(_) => {
                 self.has(number, begun, Some(text));
-                if self.durability() == Durability::Close {
-                    self.histories[number].sync();
-                }
+                self.sync_closed(number, key);
             }
             // It may have been there for a moment, before it was found to replace what it should
             // not.
             Commit::Conflict => self.had_for_a_moment(number, begun, Some(text)),
+        }
+    }
+
+    fn sync_closed(&mut self, number: usize, key: &Key) {
+        self.fixture.writer.sync_closed(key).unwrap();
+        if self.durability() == Durability::Close {
+            self.histories[number].sync();
         }
     }
 
@@ -151,9 +156,7 @@ impl Script {
         match self.fixture.writer.erase_version(key, version) {
             Ok(true) => {
                 self.has(number, begun, None);
-                if self.durability() == Durability::Close {
-                    self.histories[number].sync();
-                }
+                self.sync_closed(number, key);
             }
             Ok(false) => self.had_for_a_moment(number, begun, None),
             Err(_) => {}
