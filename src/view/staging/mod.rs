@@ -25,12 +25,14 @@ mod packer;
 #[cfg(test)]
 #[cfg(not(feature = "model"))]
 mod power_loss;
+mod put;
 mod recovery;
 mod shard;
+mod table;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -120,27 +122,6 @@ impl Staging {
         })
     }
 
-    /// Whether nothing is staged.
-    fn is_empty(&self) -> bool {
-        self.n_shards.load(Ordering::Acquire) == 0
-    }
-
-    fn shard(&self, key: &Key) -> Option<Arc<StagedShard>> {
-        if self.is_empty() {
-            return None;
-        }
-        self.lock_shards().get(key).cloned()
-    }
-
-    fn shards_where(&self, wanted: impl Fn(&Key) -> bool) -> Vec<Arc<StagedShard>> {
-        if self.is_empty() {
-            return Vec::new();
-        }
-        let shards = self.lock_shards();
-        let found = shards.iter().filter(|(key, _)| wanted(key));
-        found.map(|(_, shard)| Arc::clone(shard)).collect()
-    }
-
     /// Packs the shard at `key`, if something of it is staged, before it is read as one object.
     ///
     /// # Errors
@@ -195,10 +176,6 @@ impl Staging {
     fn is_lost(&self, number: u64) -> bool {
         let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         lost.contains(&number)
-    }
-
-    fn lock_shards(&self) -> MutexGuard<'_, HashMap<Key, Arc<StagedShard>>> {
-        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of inner chunks of the shard at `key` that are written and not closed.

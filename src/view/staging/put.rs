@@ -1,0 +1,229 @@
+//! Staging an inner chunk: its encoded bytes go to the journal of its shard.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Instant, SystemTime};
+
+use super::inner::{InnerChunk, PresentChunk, content_of, content_of_slice};
+use super::shard::{Base, ShardState, StagedPart, StagedShard};
+use super::{Change, GATHER, MOST_JOURNALED, Staging};
+use crate::error::Error;
+use crate::load::Slice;
+use crate::store::{Durability, Journal, PartContent, Replaces, StoreError, StoredFile, Version};
+
+impl InnerChunk {
+    /// Stages the encoded bytes of the chunk, or that it is erased, in the place of what `replaces`
+    /// says, which was opened as `stored`.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when the journal cannot be written; as [`InnerChunk::find`].
+    pub(in crate::view) fn put(
+        &self,
+        bytes: Option<&[u8]>,
+        (replaces, stored): (Replaces, Option<&StoredFile>),
+        mtime: SystemTime,
+    ) -> Result<Change<StoredFile>, Error> {
+        loop {
+            let shard = self.staging.shard_of(self)?;
+            let mut state = shard.lock();
+            // It was packed meanwhile, and is no part of the table any more.
+            if state.has_left {
+                continue;
+            }
+            // A shard that cannot be read has no version that is known.
+            let mut base = Base::Several;
+            let staged = state.parts.get(&self.slot);
+            let found = match staged {
+                Some(part) => Ok(self.staged(part, state.access)),
+                None => self.look().map(|(version, found)| {
+                    base = Base::Version(version);
+                    found
+                }),
+            };
+            if !self.is_expected(found.as_ref(), (replaces, stored))? {
+                self.staging.leave_if_empty(&shard, &mut state);
+                return Ok(Change::Conflict);
+            }
+            let in_shard = match staged {
+                Some(part) => part.before,
+                None => content_of(&found)?,
+            };
+            // The journal is read where a part that it replaces may have been packed, or not.
+            let before = staged.map_or(in_shard, |part| part.new);
+            if staged.is_none() {
+                state.note_base(base);
+            }
+            let appended = self.append(&shard, &mut state, bytes, (before, in_shard), mtime);
+            let part = match appended {
+                Ok(part) => part,
+                Err(error) => {
+                    self.staging.leave_if_empty(&shard, &mut state);
+                    return Err(error);
+                }
+            };
+            let stored = self.staged(&part, state.access);
+            let stored = stored.map(|found| found.stored_file()).transpose()?;
+            let is_complete = shard.is_complete(&state);
+            drop(state);
+            self.staging
+                .packer
+                .wake(&self.staging, is_complete.then(|| Arc::clone(&shard)));
+            return Ok(Change::Done(stored));
+        }
+    }
+
+    /// Whether what is there is what may be replaced.
+    fn is_expected(
+        &self,
+        found: Result<&Option<PresentChunk>, &Error>,
+        (replaces, stored): (Replaces, Option<&StoredFile>),
+    ) -> Result<bool, Error> {
+        match (replaces, found) {
+            (Replaces::Anything, _) => Ok(true),
+            (_, Err(error)) => Err(error.clone()),
+            (Replaces::Nothing, Ok(found)) => Ok(found.is_none()),
+            (Replaces::Version(_), Ok(None)) => Ok(false),
+            (Replaces::Version(version), Ok(Some(found))) => {
+                if found.meta.version == version {
+                    return Ok(true);
+                }
+                stored.map_or(Ok(false), |stored| self.has_same_bytes(found, stored))
+            }
+        }
+    }
+
+    /// Whether `found` has the bytes of the version that was opened as `stored`: somebody else has written
+    /// the shard, but perhaps not this chunk.
+    fn has_same_bytes(&self, found: &PresentChunk, stored: &StoredFile) -> Result<bool, Error> {
+        let old = self.old(stored);
+        match old.and_then(|old| old.as_ref().map(content_of_slice).transpose()) {
+            Ok(Some(old)) => Ok(old == content_of_slice(&found.encoded)?),
+            // The old shard was written to, so that nobody knows what it had.
+            Ok(None) | Err(Error::Store(_) | Error::Chunk { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The chunk as it is now, open for reading, if this is `version` and has the bytes of the version
+    /// that was opened as `stored`.
+    ///
+    /// # Errors
+    /// As [`InnerChunk::find`].
+    pub(in crate::view) fn same_in(
+        &self,
+        version: Version,
+        stored: &StoredFile,
+    ) -> Result<Option<StoredFile>, Error> {
+        let found = self.find()?.filter(|found| found.meta.version == version);
+        match found {
+            Some(found) if self.has_same_bytes(&found, stored)? => Ok(Some(found.stored_file()?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Adds a part to the journal and to what is staged. It takes the place of the first of two contents,
+    /// and the shard has the second.
+    fn append(
+        &self,
+        shard: &StagedShard,
+        state: &mut ShardState,
+        bytes: Option<&[u8]>,
+        (replaced, in_shard): (PartContent, PartContent),
+        mtime: SystemTime,
+    ) -> Result<StagedPart, Error> {
+        let staging = &self.staging;
+        let is_new = state.journal.is_none();
+        let journal = match state.journal.take() {
+            Some(journal) => state.journal.insert(journal),
+            None => state.journal.insert(staging.begin_journal(shard)?),
+        };
+        let len = journal.len();
+        if is_new {
+            // Also where nothing can be appended: it is taken off when the journal goes.
+            staging.journaled.fetch_add(len, Ordering::Relaxed);
+        }
+        let record = journal.append(self.slot, bytes, replaced)?;
+        let longer = journal.len() - len;
+        if staging.writer.durability() == Durability::Close {
+            journal.sync()?;
+            if is_new {
+                staging.writer.sync_journals()?;
+            }
+        }
+        let part = StagedPart {
+            number: staging.last_part.fetch_add(1, Ordering::Relaxed) + 1,
+            mtime,
+            new: record.new,
+            before: in_shard,
+            file: Arc::clone(journal.file()),
+            offset: record.offset,
+        };
+        if state.parts.is_empty() {
+            state.first = Instant::now();
+        }
+        state.last = Instant::now();
+        state.parts.insert(self.slot, part.clone());
+        let journaled = staging.journaled.fetch_add(longer, Ordering::Relaxed) + longer;
+        if journaled > MOST_JOURNALED {
+            staging.packer.wake_for_all();
+        }
+        Ok(part)
+    }
+
+    /// Erases the chunk.
+    ///
+    /// # Errors
+    /// [`StoreError`] with `ENOENT` when there is none; as [`InnerChunk::put`].
+    pub(in crate::view) fn erase(&self) -> Result<(), Error> {
+        if self.find()?.is_none() {
+            return Err(StoreError::absent(&self.key).into());
+        }
+        self.put(None, (Replaces::Anything, None), SystemTime::now())?;
+        Ok(())
+    }
+
+    /// Packs the shard, if something of it is staged, and makes it survive a loss of power. The chunk was
+    /// staged as `stored`, or erased.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] when somebody else has changed the chunk, which stays theirs; [`Error`]
+    /// when the shard cannot be packed.
+    pub(in crate::view) fn sync(&self, stored: Option<&StoredFile>) -> Result<(), Error> {
+        // Those who write other chunks of the shard are likely to sync them, too.
+        if self.staging.n_drafts(&self.key) > 0 {
+            thread::sleep(GATHER);
+        }
+        self.staging.settle(&self.key)?;
+        self.staging.writer.sync_removed_journals()?;
+        if let Some(stored) = stored
+            && stored.meta.version.tag == self.staging.tag
+            && self.staging.is_lost(stored.meta.version.inode)
+        {
+            return Err(StoreError::changed(&self.key).into());
+        }
+        let writer = &self.staging.writer;
+        if let Some(shard) = writer.open_object(&self.key, false)? {
+            writer.sync(&self.key, &shard.file)?;
+        }
+        match writer.sync_names(&self.key.parent()) {
+            Err(error) if error.is_absent() => Ok(()),
+            synced => Ok(synced?),
+        }
+    }
+}
+
+impl Staging {
+    fn begin_journal(&self, shard: &StagedShard) -> Result<Journal, Error> {
+        let document = &shard.node.document.key;
+        let text = match self.writer.open_object(document, false)? {
+            Some(stored) => {
+                let object = self.writer.object_of(document, &stored.file)?;
+                Slice::of_object(object, document.to_string().into()).read_all()?
+            }
+            // The array was removed, and what is left of it is erased.
+            None => Vec::new(),
+        };
+        Ok(self.writer.begin_journal(&shard.key, &text)?)
+    }
+}
