@@ -50,7 +50,7 @@ pub use dir::{
     LeftJournal, NewAttributes, NewFile, NewTime, PartContent, PartHasher, RenameMode, Replaces,
     Sharing, StoredFile, Symlinks, WriterOptions, copy_range,
 };
-#[cfg(test)]
+#[cfg(all(test, not(feature = "model")))]
 pub(crate) use dir::{power_loss, recorded};
 pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead};
 pub use key::{Key, Prefix};

@@ -44,7 +44,7 @@ pub use writer::{
     LeftJournal, NewAttributes, NewFile, NewTime, PartContent, PartHasher, RenameMode, Replaces,
     StoredFile, WriterOptions, copy_range,
 };
-#[cfg(test)]
+#[cfg(all(test, not(feature = "model")))]
 pub(crate) use writer::{power_loss, recorded};
 
 /// A directory as a store.

@@ -49,7 +49,7 @@ use super::root::Root;
 use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version};
 use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
-#[cfg(test)]
+#[cfg(all(test, not(feature = "model")))]
 pub(crate) use calls::recorded;
 use calls::{fdatasync, fsync, linkat, mkdirat, openat, renameat_with, unlinkat};
 pub use copy::copy_range;
@@ -587,6 +587,7 @@ fn failed(key: &dyn std::fmt::Display, errno: Errno) -> StoreError {
 }
 
 #[cfg(test)]
+#[cfg(not(feature = "model"))]
 pub(crate) mod power_loss;
 #[cfg(test)]
 mod tests;
