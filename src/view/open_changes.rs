@@ -75,19 +75,12 @@ impl OpenFile {
     /// # Errors
     /// [`Error`].
     pub fn allocate(&self, range: Range<u64>, allocation: Allocation) -> Result<(), Error> {
-        let end = self.written_now()?.map_or(0, |now| now.size);
-        let changed = match allocation {
-            Allocation::Extend => end..range.end.max(end),
-            // Space that is reserved beyond the end changes no byte.
-            Allocation::Keep => 0..0,
-            Allocation::Hole => range.start.min(end)..range.end.min(end),
-        };
         let change = FileChange::Allocate {
             offset: range.start,
             len: range.end - range.start,
             allocation,
         };
-        self.handle()?.change(changed, &change)
+        self.handle()?.change(&change)
     }
 
     /// As [`View::change_attributes`](super::View::change_attributes), of an open file.

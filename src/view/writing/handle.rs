@@ -1,7 +1,6 @@
 //! Opening, reading, writing and closing files.
 
 use std::fs::File;
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -337,20 +336,14 @@ impl KeyHandle {
 
     /// Writes `data` at `offset`.
     pub(in crate::view) fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        let range = offset..offset.saturating_add(data.len() as u64);
-        self.change(range, &FileChange::Write { offset, data })
+        self.change(&FileChange::Write { offset, data })
     }
 
-    /// Makes `change`, which concerns the bytes in `range`.
-    pub(in crate::view) fn change(
-        &self,
-        range: Range<u64>,
-        change: &FileChange,
-    ) -> Result<(), Error> {
+    /// Makes `change`.
+    pub(in crate::view) fn change(&self, change: &FileChange) -> Result<(), Error> {
         self.check_writes()?;
         self.has_written.store(true, Ordering::Relaxed);
-        let what = (range, self.access);
-        self.file.change(&self.writing, what, change)
+        self.file.change(&self.writing, self.access, change)
     }
 
     /// Cuts or extends the file.

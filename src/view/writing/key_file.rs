@@ -1,6 +1,5 @@
 //! One file that is open, which all its handles share.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -228,15 +227,15 @@ impl KeyFile {
         self.lock().attributes(writing)
     }
 
-    /// Makes `change` through a handle with this access. The bytes in the range are changed.
+    /// Makes `change` through a handle with this access.
     pub(super) fn change(
         &self,
         writing: &Writing,
-        what: (Range<u64>, HandleAccess),
+        access: HandleAccess,
         change: &FileChange,
     ) -> Result<(), Error> {
         writing.check_goes_on()?;
-        self.lock().change(writing, what, change)
+        self.lock().change(writing, access, change)
     }
 
     /// Cuts or extends the file.

@@ -248,8 +248,24 @@ impl FileState {
         Ok(())
     }
 
-    /// Changes `range` of the file.
+    /// Makes `change` through a handle with this access.
     pub(super) fn change(
+        &mut self,
+        writing: &Writing,
+        access: HandleAccess,
+        change: &FileChange,
+    ) -> Result<(), Error> {
+        let len = match change {
+            // It changes the same bytes, however long the file is.
+            FileChange::Write { .. } => 0,
+            FileChange::SetLen(_) | FileChange::Allocate { .. } => self.len(writing)?,
+        };
+        let range = change.changed_bytes(len);
+        self.change_range(writing, (range, access), change)
+    }
+
+    /// Makes `change`, which changes the bytes in `range`.
+    fn change_range(
         &mut self,
         writing: &Writing,
         (range, access): (Range<u64>, HandleAccess),
@@ -288,8 +304,9 @@ impl FileState {
             if len == 0 {
                 return self.clear(writing, writer);
             }
-            let changed = now.min(len)..now.max(len);
-            self.change(writing, (changed, access), &FileChange::SetLen(len))?;
+            let change = FileChange::SetLen(len);
+            let changed = change.changed_bytes(now);
+            self.change_range(writing, (changed, access), &change)?;
         }
         if let Some(draft) = &mut self.draft {
             draft.failure = None;
@@ -308,7 +325,7 @@ impl FileState {
             self.draft = Some(FileDraft::whole(draft, replaces, true));
         }
         let all = (0..0, HandleAccess::Writes);
-        self.change(writing, all, &FileChange::SetLen(0))?;
+        self.change_range(writing, all, &FileChange::SetLen(0))?;
         if let Some(draft) = &mut self.draft {
             draft.begin_empty(writer);
         }

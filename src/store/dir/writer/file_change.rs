@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{FallocateFlags, fallocate};
@@ -41,6 +42,28 @@ pub enum Allocation {
 }
 
 impl FileChange<'_> {
+    /// The bytes of a file of `len` bytes that the change gives other values, that it adds, or that it cuts
+    /// off.
+    pub fn changed_bytes(&self, len: u64) -> Range<u64> {
+        match *self {
+            FileChange::Write { offset, data } => offset..offset.saturating_add(data.len() as u64),
+            FileChange::SetLen(new) => len.min(new)..len.max(new),
+            FileChange::Allocate {
+                offset,
+                len: space,
+                allocation,
+            } => {
+                let end = offset.saturating_add(space);
+                match allocation {
+                    Allocation::Extend => len..end.max(len),
+                    // Space that is reserved beyond the end changes no byte.
+                    Allocation::Keep => 0..0,
+                    Allocation::Hole => offset.min(len)..end.min(len),
+                }
+            }
+        }
+    }
+
     /// Makes the change in a file.
     ///
     /// # Errors
