@@ -17,6 +17,10 @@
 //! already holds a cache entry that it decodes from ([`Holding`]), when nobody else is at work, and
 //! when it has waited for `FAIR_WAIT`, because those that it waits for may be waiting for it.
 //!
+//! Whoever writes a chunk or a document holds memory for it while others load what it asks for, perhaps
+//! together with a reader who waits as if nobody held anything. So this memory is kept, and is taken by
+//! turns ([`Budget::reserve_in_turn`]): as far as the limit has room, and for one at least.
+//!
 //! At each depth of holding only one reservation exceeds the limit at a time. A load that holds an
 //! oversize shard and decodes a chunk of it waits for other loads of chunks within shards, never
 //! for itself. Waits lead from a depth to greater depths only, so they cannot form a cycle.
@@ -132,6 +136,8 @@ struct BudgetState {
     waits: u64,
     /// The kept part of `used`.
     kept: u64,
+    /// How many reservations have their turn.
+    turns: usize,
     /// The remainder of `used`, by purpose.
     work: BTreeMap<&'static str, u64>,
 }
@@ -325,6 +331,56 @@ impl Budget {
         }
     }
 
+    /// Reserves `bytes` that are kept, for a caller who may wait for others that have done so, and who holds
+    /// nothing that these wait for. The limit is exceeded only where nobody else has a turn.
+    ///
+    /// # Errors
+    /// [`OutOfBudget`] when the turns of others did not end in time.
+    pub fn reserve_in_turn(
+        self: &Arc<Self>,
+        bytes: u64,
+        holding: Holding,
+    ) -> Result<Reservation, OutOfBudget> {
+        let until = Instant::now() + self.patience;
+        loop {
+            let mut state = self.lock();
+            if state.turns == 0 || state.used.saturating_add(bytes) <= self.limit {
+                state.turns += 1;
+                let mut reservation = self.grant(&mut state, bytes, holding, 0);
+                drop(state);
+                reservation.keep();
+                reservation.is_turn = true;
+                // What exceeds the limit now has room when others are evicted.
+                while self.is_exceeded() && self.evict(|from| from.evict_one()) {}
+                return Ok(reservation);
+            }
+            drop(state);
+            if self.evict(|from| from.evict_one()) {
+                continue;
+            }
+            let state = self.lock();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(OutOfBudget {
+                    needed: bytes,
+                    purpose: holding.purpose,
+                    waited_seconds: self.patience.as_secs(),
+                    held_by: "what others write",
+                });
+            }
+            drop(wait_timeout(
+                &self.freed,
+                &self.state,
+                state,
+                left.min(LOOK),
+            ));
+        }
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.lock().used > self.limit
+    }
+
     /// Reserves `bytes` if they are free at once, without evicting or waiting.
     pub fn reserve_free(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
         self.try_reserve(bytes, holding)
@@ -363,6 +419,7 @@ impl Budget {
             bytes,
             purpose: Some(holding.purpose),
             overdraft,
+            is_turn: false,
         }
     }
 
@@ -381,6 +438,8 @@ pub struct Reservation {
     /// The bit of [`BudgetState::overdrawn`] that this reservation holds; 0 when it does not exceed
     /// the limit.
     overdraft: u32,
+    /// Whether it is one of [`BudgetState::turns`].
+    is_turn: bool,
 }
 
 impl Reservation {
@@ -427,6 +486,9 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
+        if self.is_turn {
+            self.budget.lock().turns -= 1;
+        }
         self.release(self.bytes);
     }
 }

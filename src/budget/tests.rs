@@ -216,3 +216,28 @@ fn what_can_do_without_memory_is_kept_in_half_of_the_budget_only() {
     assert!(budget.reserve_kept_if_spare(31, holding).is_none());
     assert!(budget.reserve_kept_if_spare(30, holding).is_some());
 }
+
+#[test]
+fn those_who_write_take_turns_beyond_the_limit() {
+    let budget = Budget::new(100);
+    let turn = |bytes| budget.reserve_in_turn(bytes, Holding::NOTHING).unwrap();
+    let both = (turn(40), turn(60));
+    let waiting = {
+        let budget = Arc::clone(&budget);
+        thread::spawn(move || budget.reserve_in_turn(500, Holding::NOTHING).map(drop))
+    };
+    // What they wait for does not wait for them, even where nothing is free.
+    drop(budget.reserve(10, Holding::NOTHING).unwrap());
+    drop(both);
+    assert!(waiting.join().unwrap().is_ok());
+    let (used, peak) = budget.used_and_peak();
+    assert_eq!((used, peak), (0, 500), "nobody else had a turn");
+}
+
+#[test]
+fn a_turn_that_does_not_come_is_told() {
+    let budget = Budget::with_patience(100, Duration::from_millis(50));
+    let _first = budget.reserve_in_turn(200, Holding::NOTHING).unwrap();
+    let error = budget.reserve_in_turn(1, Holding::NOTHING).unwrap_err();
+    assert_eq!(error.held_by, "what others write");
+}

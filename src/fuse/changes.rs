@@ -297,6 +297,8 @@ impl Core {
     fn note_saved(&self, ino: u64, file: &OpenFile) {
         if file.shows_other_bytes() {
             self.note_change(ino, file);
+            // The kernel may have got other attributes after the last write, with ftruncate(2).
+            self.drop_attributes(ino);
         }
     }
 

@@ -164,6 +164,15 @@ impl Core {
         }
     }
 
+    /// Makes the kernel ask for the attributes of `ino` the next time.
+    pub(super) fn drop_attributes(&self, ino: u64) {
+        if let Some(notifier) = self.notifier.get()
+            && let Err(error) = notifier.inval_inode(INodeNo(ino), -1, 0)
+        {
+            log::debug!("the kernel did not drop the attributes of inode {ino}: {error}");
+        }
+    }
+
     /// How the handles of an inode are read. The first decides until the last is released: the
     /// kernel refuses (`EIO`) to mix the two modes on one inode.
     fn mode(&self, ino: u64, file: &OpenFile, reply: &ReplyOpen) -> ReadMode<Arc<BackingId>> {

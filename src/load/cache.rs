@@ -175,6 +175,16 @@ impl Cache {
             .map_err(Error::from)
     }
 
+    /// Reserves memory that is not for a block, for one who writes: see [`Budget::reserve_in_turn`].
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when there was no room for too long.
+    pub fn reserve_in_turn(&self, bytes: u64, holding: Holding) -> Result<Reservation, Error> {
+        self.budget
+            .reserve_in_turn(bytes, holding)
+            .map_err(Error::from)
+    }
+
     /// Reserves memory as [`Cache::reserve_kept`], for what can do without it: `None` where too much is
     /// kept already, or the budget has no room.
     pub fn reserve_kept_if_spare(&self, bytes: u64, holding: Holding) -> Option<Reservation> {

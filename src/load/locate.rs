@@ -8,7 +8,6 @@ use super::layout::ShardLevel;
 use super::loader::Loader;
 use super::located_chunk::LocatedChunk;
 use super::slice::Slice;
-use crate::budget::Holding;
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
 use crate::grid::Dims;
@@ -114,22 +113,6 @@ impl Loader {
         indices: &[u64],
     ) -> Result<Option<LocatedChunk>, Error> {
         self.locator(array, object, indices)?.locate(indices)
-    }
-
-    /// As [`Loader::locate`], for a caller who holds so much of the budget already.
-    ///
-    /// # Errors
-    /// As [`Loader::locate`].
-    pub fn locate_while_holding(
-        self: &Arc<Self>,
-        array: &Arc<ChunkedArray>,
-        object: &Arc<dyn Object>,
-        indices: &[u64],
-        holding: Holding,
-    ) -> Result<Option<LocatedChunk>, Error> {
-        let mut locator = self.locator(array, object, indices)?;
-        locator.whole = locator.whole.while_holding(holding);
-        locator.locate(indices)
     }
 
     /// As [`Loader::locate`], for a chunk that was present when this version was opened.

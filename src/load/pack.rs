@@ -8,9 +8,6 @@
 //! Inner chunks are in C order of their slots, without gaps. Those that are not changed are copied as
 //! bytes. A shard in a shard is written anew in memory, as is one whose bytes are encoded by further
 //! codecs; any other goes straight to the file.
-//!
-//! A level holds memory while those within it take theirs, so that each is deeper ([`Holding`]) than the
-//! one around it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -119,8 +116,12 @@ impl Packer<'_> {
     ) -> Result<u64, Error> {
         let level = self.level(0)?;
         let slots = level.index.n_slots().saturating_mul(SLOT_BYTES);
-        let _room = self.loader.cache().reserve(slots, Holding::NOTHING)?;
-        let holding = Holding::SOURCE;
+        let what = "the memory for the index of a shard that is written";
+        FormatError::check_limit(what, slots, self.loader.max_chunk_bytes())
+            .map_err(|error| self.error(error))?;
+        let mut room = self.loader.cache().reserve(slots, Holding::NOTHING)?;
+        // The memory for the old index must not wait for this.
+        room.keep();
         let mut sink = Sink::File(FileSink {
             file: out,
             name: &self.name,
@@ -128,11 +129,11 @@ impl Packer<'_> {
             collected: Vec::new(),
         });
         if level.chain.bytes_to_bytes.is_empty() {
-            let n = self.write(0, old, first, changed, &mut sink, holding)?;
+            let n = self.write(0, old, first, changed, &mut sink)?;
             sink.flush()?;
             return Ok(n);
         }
-        let (n, bytes) = self.encoded(0, old, first, changed, holding)?;
+        let (n, bytes) = self.encoded(0, old, first, changed)?;
         sink.append(&bytes)?;
         sink.flush()?;
         Ok(n)
@@ -145,7 +146,6 @@ impl Packer<'_> {
         old: Option<Slice>,
         first: &[u64],
         changed: &Changed<'_>,
-        holding: Holding,
     ) -> Result<(u64, Vec<u8>), Error> {
         let level = self.level(number)?;
         let old_len = old.as_ref().map_or(0, Slice::len);
@@ -154,10 +154,15 @@ impl Packer<'_> {
         let slots = level.index.n_slots().saturating_mul(SLOT_BYTES);
         let len = len.saturating_add(slots);
         // A vector that grows exists twice while its bytes are moved, and codecs make new bytes.
+        let what = "the length of a shard that is written in memory";
+        FormatError::check_limit(what, len, self.loader.max_chunk_bytes())
+            .map_err(|error| self.error(error))?;
         let room = len.saturating_mul(3);
-        let _room = self.loader.cache().reserve(room, holding)?;
+        let holding = old.as_ref().map_or(Holding::NOTHING, Slice::holding);
+        let mut room = self.loader.cache().reserve(room, holding)?;
+        room.keep();
         let mut sink = Sink::Memory(Vec::new());
-        let n = self.write(number, old, first, changed, &mut sink, holding.and_one())?;
+        let n = self.write(number, old, first, changed, &mut sink)?;
         let Sink::Memory(bytes) = sink else {
             return Err(Error::internal("a shard in a file"));
         };
@@ -178,9 +183,9 @@ impl Packer<'_> {
         first: &[u64],
         changed: &Changed<'_>,
         sink: &mut Sink<'_>,
-        holding: Holding,
     ) -> Result<u64, Error> {
         let level = self.level(number)?;
+        let is_last = number + 1 == self.array.layout().levels().len();
         let mut by_slot: BTreeMap<u64, Vec<(&Dims, &NewInnerChunk)>> = BTreeMap::new();
         for &(indices, new) in changed {
             let slot = self.array.layout().slot(level, indices);
@@ -189,9 +194,7 @@ impl Packer<'_> {
         }
         let is_complete = changed.len() as u64 >= self.n_inside(level, first);
         let mut index = match (&self.locator, old) {
-            (Some(locator), Some(old)) if !is_complete => {
-                Some(locator.index(number, old.while_holding(holding), first)?)
-            }
+            (Some(locator), Some(old)) if !is_complete => Some(locator.index(number, old, first)?),
             _ => None,
         };
         let layout = match &index {
@@ -211,7 +214,7 @@ impl Packer<'_> {
             let nbytes = match by_slot.remove(&slot) {
                 Some(new) => {
                     run.copy(sink)?;
-                    self.write_new(number, &new, &mut index, slot, sink, holding)?
+                    self.write_new(number, &new, &mut index, slot, is_last, sink)?
                 }
                 None => match &mut index {
                     Some(index) => Self::keep(index, slot, &mut run, sink)?,
@@ -263,13 +266,13 @@ impl Packer<'_> {
         new: &Changed<'_>,
         index: &mut Option<ShardIndex>,
         slot: u64,
+        is_last: bool,
         sink: &mut Sink<'_>,
-        holding: Holding,
     ) -> Result<Option<u64>, Error> {
         let Some(&(indices, chunk)) = new.first() else {
             return Ok(None);
         };
-        if number + 1 == self.array.layout().levels().len() {
+        if is_last {
             return match chunk {
                 NewInnerChunk::Erased => Ok(None),
                 NewInnerChunk::Bytes { file, offset, len } => {
@@ -278,9 +281,8 @@ impl Packer<'_> {
                 }
             };
         }
-        let (mut old, mut holding) = (None, holding);
+        let mut old = None;
         if let Some(index) = index {
-            holding = index.body().holding();
             if let EntryState::Present(entry) = index.entry(slot)? {
                 old = index.body().part(entry.offset, entry.nbytes);
             }
@@ -288,7 +290,7 @@ impl Packer<'_> {
         }
         let inner = self.level(number + 1)?;
         let first = self.first_in(inner, indices);
-        let (n, bytes) = self.encoded(number + 1, old, &first, new, holding)?;
+        let (n, bytes) = self.encoded(number + 1, old, &first, new)?;
         if n == 0 {
             return Ok(None);
         }

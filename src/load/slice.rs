@@ -66,13 +66,6 @@ impl Slice {
         }
     }
 
-    /// The same range, for a caller who holds so much of the budget already. Memory that is reserved to
-    /// decode the slice does not wait for that then.
-    #[must_use]
-    pub fn while_holding(self, holding: Holding) -> Slice {
-        Slice { holding, ..self }
-    }
-
     /// All of `block`, which was made from the bytes of this slice.
     pub(super) fn replaced_by(&self, block: Arc<Block>) -> Slice {
         let len = block.len() as u64;

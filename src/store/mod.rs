@@ -567,6 +567,11 @@ impl StoreError {
         self.has_errno(rustix::io::Errno::NOENT)
     }
 
+    /// Whether a directory was not removed because names are in it.
+    pub(crate) fn is_not_empty(&self) -> bool {
+        self.has_errno(rustix::io::Errno::NOTEMPTY)
+    }
+
     /// Whether a change failed because something is there.
     pub(crate) fn is_taken(&self) -> bool {
         self.has_errno(rustix::io::Errno::EXIST)

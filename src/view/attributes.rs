@@ -250,8 +250,13 @@ impl Tree {
         indices: &[u64],
         inner: &InnerChunk,
     ) -> Result<Option<VnodeAttributes>, Error> {
-        let mut found = inner.find()?;
-        let stored = found.as_ref().map(|found| found.meta);
+        // What was found may hold memory, which neither the lock of the file nor a load must wait for.
+        let find = || -> Result<_, Error> {
+            let found = inner.find()?;
+            Ok(found.map(|found| (found.meta, found.encoded.len(), found.object)))
+        };
+        let mut found = find()?;
+        let stored = found.as_ref().map(|(meta, ..)| *meta);
         let key = array.file_key(indices)?;
         let shown = writing.shown_by(&key, stored, || inner.now())?;
         let Some(meta) = shown.meta else {
@@ -261,24 +266,21 @@ impl Tree {
         if shown.is_draft {
             return Ok(Some(self.draft_file(&meta, &shown)));
         }
-        if found
-            .as_ref()
-            .is_none_or(|found| found.meta.version != meta.version)
-        {
+        if stored.is_none_or(|stored| stored.version != meta.version) {
             // It was committed meanwhile.
-            found = inner.find()?;
+            found = find()?;
         }
-        let Some(found) = found else {
+        let Some((found, encoded_len, object)) = found else {
             return Err(Error::Stale);
         };
         let len = if array.form == FileForm::Decoded {
-            array.decoded_len_of(&self.loader, &found.object, indices)?
+            array.decoded_len_of(&self.loader, &object, indices)?
         } else {
-            found.encoded.len()
+            encoded_len
         };
-        let own = found.meta.version.fingerprint();
+        let own = found.version.fingerprint();
         let fingerprint = shown.fingerprint.unwrap_or(own);
-        let meta = self.chunk_meta(array, indices, &found.meta)?;
+        let meta = self.chunk_meta(array, indices, &found)?;
         Ok(Some(self.writable(&meta, len, fingerprint)))
     }
 

@@ -16,7 +16,9 @@ use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
 use super::writing::{FileAttributes, HandleAccess, KeyHandle, NewKind, ShownFile, Writing};
 use super::{LookupResult, OpenedVnode, View, VnodeId};
 use crate::error::Error;
-use crate::store::{Detail, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, StoreError};
+use crate::store::{
+    Detail, DirWriter, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, StoreError,
+};
 
 /// What a change of attributes asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -220,10 +222,20 @@ impl View {
             {
                 self.remove_draft_node(writing, (*view, path), draft)?;
             }
-            (Vnode::Prefix { path, .. }, VnodeKind::Directory) => {
+            (&Vnode::Prefix { view, ref path }, VnodeKind::Directory) => {
                 let key = path.to_key().ok_or_else(|| refused(Refusal::Fixed))?;
                 self.tree.settle_below(path)?;
-                writing.remove_prefix(&key, false)?;
+                // The empty directories of the chunks of an array that was removed are not shown.
+                let chunks = match self.tree.ended(view, path) {
+                    Some(ended) => self.chunk_directories(&ended)?,
+                    None => Vec::new(),
+                };
+                writing.remove_prefix(&key, |writer| {
+                    for directory in &chunks {
+                        present(writer.remove_empty_prefixes(directory))?;
+                    }
+                    writer.remove_prefix(&key)
+                })?;
                 self.tree.hierarchy.forget(path);
                 self.tree.forget_ended(path);
             }
@@ -231,7 +243,13 @@ impl View {
                 let array = self.tree.array_of(place)?;
                 let key = array.directory_key(&place.indices)?;
                 self.tree.settle_below(&key.to_prefix())?;
-                match writing.remove_prefix(&key, array.absent_len.is_some()) {
+                // Directories of chunks outside of the grid are not shown.
+                let remove = |writer: &DirWriter| match writer.remove_empty_prefixes(&key) {
+                    // A directory may be shown without one in the store.
+                    removed if array.absent_len.is_some() => present(removed),
+                    removed => removed,
+                };
+                match writing.remove_prefix(&key, remove) {
                     // Shards below it are those of other directories, too.
                     Err(_)
                         if array.has_inner_chunks() && self.is_without_chunks(&array, place)? => {}
@@ -505,6 +523,14 @@ impl View {
     /// Whether the mount is written to.
     pub fn is_writable(&self) -> bool {
         self.tree.is_writable()
+    }
+}
+
+/// The result of removing something that may be absent.
+pub(super) fn present(removed: Result<(), StoreError>) -> Result<(), StoreError> {
+    match removed {
+        Err(error) if error.is_absent() => Ok(()),
+        removed => removed,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, Document, Node};
 use crate::load::{ChunkLayout, ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, ChunkContent};
-use crate::metadata::{Decoding, DocumentName, Target, ZarrFormat};
+use crate::metadata::{ArrayMetadata, Decoding, DocumentName, Target, ZarrFormat};
 use crate::read::FileReaders;
 use crate::store::{Key, Object, Prefix, StoreError};
 
@@ -103,26 +103,11 @@ impl ShownArray {
     ) -> Result<ShownArray, FormatError> {
         let (view, foreign) = (resolved.view, resolved.foreign);
         let decoding = node.metadata.decoding.as_ref();
-        let is_sharded = decoding.is_ok_and(|decoding| decoding.codecs.sharding().is_some());
-        let (form, shards) = match view {
-            ViewKind::Chunks => (FileForm::Decoded, options.shards),
-            ViewKind::Arrays => (FileForm::Decoded, Shards::Expand),
-            ViewKind::Keys if is_sharded && options.shards == Shards::Expand => {
-                (FileForm::Encoded, Shards::Expand)
-            }
-            ViewKind::Keys if foreign.is_some() => (FileForm::Encoded, Shards::Keep),
-            ViewKind::Keys => (FileForm::Stored, Shards::Keep),
-        };
+        let (form, shards) = form_of_chunks(&node.metadata, (view, foreign), options);
         let chunked = ChunkedArray::new(&node, shards)?;
         let layout = chunked.layout();
         let may_be_zlib = decoding.is_ok_and(|decoding| may_be_zlib(decoding, shards));
-        // Chunks of variable length are held against the limit when they are decoded.
-        if let Some(len) = layout.decoded_len()
-            && form == FileForm::Decoded
-        {
-            let what = "the size of a decoded chunk (see --max-chunk)";
-            FormatError::check_limit(what, len, options.max_chunk_bytes)?;
-        }
+        check_decoded_len(layout, form, options)?;
         let n_chunks = layout.shown_grid().n_chunks().unwrap_or(u64::MAX);
         let absent_len = match (view, options.missing) {
             (ViewKind::Chunks, AbsentChunks::Fill) => layout.absent_len(),
@@ -379,6 +364,56 @@ fn unwritable(node: &ArrayNode, layout: &ChunkLayout, form: FileForm) -> Option<
         return Some(FormatError::unsupported("order", "order for writing", name));
     }
     layout.check_encodes().err()
+}
+
+/// How the chunks of an array are shown.
+fn form_of_chunks(
+    metadata: &ArrayMetadata,
+    (view, foreign): (ViewKind, Option<Target>),
+    options: &ViewOptions,
+) -> (FileForm, Shards) {
+    let decoding = metadata.decoding.as_ref();
+    let is_sharded = decoding.is_ok_and(|decoding| decoding.codecs.sharding().is_some());
+    match view {
+        ViewKind::Chunks => (FileForm::Decoded, options.shards),
+        ViewKind::Arrays => (FileForm::Decoded, Shards::Expand),
+        ViewKind::Keys if is_sharded && options.shards == Shards::Expand => {
+            (FileForm::Encoded, Shards::Expand)
+        }
+        ViewKind::Keys if foreign.is_some() => (FileForm::Encoded, Shards::Keep),
+        ViewKind::Keys => (FileForm::Stored, Shards::Keep),
+    }
+}
+
+/// Fails where chunks are too long to be decoded.
+fn check_decoded_len(
+    layout: &ChunkLayout,
+    form: FileForm,
+    options: &ViewOptions,
+) -> Result<(), FormatError> {
+    match layout.decoded_len() {
+        Some(len) if form == FileForm::Decoded => {
+            let what = "the size of a decoded chunk (see --max-chunk)";
+            FormatError::check_limit(what, len, options.max_chunk_bytes)
+        }
+        // Chunks of variable length are held against the limit when they are decoded.
+        _ => Ok(()),
+    }
+}
+
+/// Fails where `view` cannot show the chunks of an array that has this document, because there are too
+/// many, or because they are too long.
+pub(super) fn check_can_show(
+    metadata: &ArrayMetadata,
+    (view, foreign): (ViewKind, Option<Target>),
+    options: &ViewOptions,
+) -> Result<(), FormatError> {
+    if metadata.decoding.is_err() && view == ViewKind::Keys {
+        // Encoded chunks are shown whatever they are.
+        return Ok(());
+    }
+    let (form, shards) = form_of_chunks(metadata, (view, foreign), options);
+    check_decoded_len(&ChunkLayout::new(metadata, shards)?, form, options)
 }
 
 /// Whether the outermost codec of the encoded chunks is a v2 `gzip`, which old libraries used for

@@ -265,7 +265,7 @@ def test_an_outsider_who_changes_the_document_meanwhile_is_not_overruled(made, s
     assert (found["shape"], found["attributes"].get("theirs")) in (([8, 8], 1), ([4, 4], None), ([4, 4], 1))
 
 
-@pytest.mark.parametrize("how", ["rename", "create", "truncate", "link"])
+@pytest.mark.parametrize("how", ["rename", "create", "truncate", "cut", "link"])
 @pytest.mark.parametrize("name", ["three/zarr.json", "old/two/.zarray"])
 def test_a_document_has_the_size_that_is_shown(how, name, made, store):
     """What is written may be spelled otherwise than what is shown then."""
@@ -276,6 +276,10 @@ def test_a_document_has_the_size_that_is_shown(how, name, made, store):
         os.rename(path.parent / "x.partial", path)
     elif how == "truncate":
         path.write_text(text)
+    elif how == "cut":  # as rsync --inplace does: the kernel gets the size while it is what was written
+        with open(path, "r+b", buffering=0) as file:
+            file.write(text.encode())
+            file.truncate(len(text))
     else:
         os.unlink(path)
         if how == "create":
@@ -288,6 +292,22 @@ def test_a_document_has_the_size_that_is_shown(how, name, made, store):
         assert path.stat().st_size == len(path.read_bytes())
         assert document(path) == json.loads(text)
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("way", [(), ("--as", "v2")], ids=["as it is", "as v2"])
+def test_arrays_that_the_view_could_not_show_are_refused(way, tmp_path, mount):
+    zarr.create_group(str(tmp_path / "store")).create_array("a", shape=(8, 8), chunks=(4, 4), dtype="<i4", chunk_key_encoding={"name": "v2", "separator": "."})
+    made = mount(tmp_path / "store", *ARGS, *way)
+    options = {"zarr_format": 2} if way else {}
+    name = ".zarray" if way else "zarr.json"
+    before = (made.path / "a" / name).read_bytes()
+    for shape in ([2**62, 8], [2**33, 2**33]):
+        assert refused((made.path / "a" / name).write_text, json.dumps(json.loads(before) | {"shape": shape})) == errno.EINVAL
+    assert "the number of chunks" in reasons(made)
+    with pytest.raises(OSError):
+        zarr.create_array(str(made.path), name="long", shape=(2**30,), chunks=(2**29,), dtype="i4", compressors=None, **options)
+    assert "--max-chunk" in reasons(made)
+    assert (made.path / "a" / name).read_bytes() == before
 
 
 def test_documents_that_would_hide_something_are_refused(made, store):
@@ -310,6 +330,9 @@ def test_attributes_of_v1_are_saved(tmp_path, mount):
     (made.path / "x").write_text('{"a": 1}')
     os.rename(made.path / "x", made.path / "attrs")
     assert document(store / "attrs") == {"a": 1}
+    for text in ("junk", "[]", '{"a":'):
+        assert refused((made.path / "attrs").write_text, text) == errno.EINVAL
+    assert document(store / "attrs") == document(made.path / "attrs") == {"a": 1}
     np.arange(4, 8, dtype="<i4").tofile(made.path / "0")
     assert zlib.decompress((store / "0").read_bytes()) == np.arange(4, 8, dtype="<i4").tobytes()
     shown = document(made.path / "meta")

@@ -296,3 +296,22 @@ def test_a_chunk_is_whole_after_a_call_that_fails(call, codecs, tmp_path, mount)
             os.close(file)
             assert array[place].tobytes() == data[:1020] + b"more" + data[1024:], f"{call} {number}, tried again"
     assert told > 0 or call in ("copy_file_range", "unlinkat", "mkdirat", "utimensat"), "no call was told of the error"
+
+
+def test_what_a_failed_write_left_is_not_saved_by_a_truncation_that_cuts_nothing(tmp_path, mount):
+    array = zarr.create_group(str(tmp_path / "store")).create_array("a", shape=(4096,), chunks=(4096,), dtype="u1", fill_value=0, compressors=None)
+    array[...] = 1
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks")
+    file = os.open(made.path / "a/c/0", os.O_RDWR)
+    tracer = traced(made.pid, "pwrite64:error=ENOSPC:when=1", tmp_path / "strace")
+    with pytest.raises(OSError) as told:
+        os.pwrite(file, b"NEW", 100)
+    end(tracer)
+    assert told.value.errno == errno.ENOSPC
+    os.ftruncate(file, 4096)
+    with pytest.raises(OSError) as told:
+        os.fsync(file)
+    assert told.value.errno == errno.ENOSPC and os.pread(file, 10, 95) == b"\1" * 10
+    with contextlib.suppress(OSError):
+        os.close(file)
+    assert array[...].tobytes() == (made.path / "a/c/0").read_bytes() == b"\1" * 4096

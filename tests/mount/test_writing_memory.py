@@ -13,7 +13,8 @@ import tensorstore
 import zarr
 from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ShardingCodec, ZstdCodec
 
-from mounting import ok
+import mounting
+from mounting import ok, run
 
 MIB = 1 << 20
 FILES = 96
@@ -187,6 +188,84 @@ def test_a_limit_of_file_sizes_is_an_error_of_the_write(tmp_path, mount):
     assert (mounted.path / "a/c/0").read_bytes() == wanted
     mounted.unmount()
     assert zarr.open_array(str(tmp_path / "store/a"), mode="r")[...].tobytes() == wanted
+
+
+SHARDS = {
+    "plain": lambda size: {"chunks": (4 * size,), "serializer": sharding(size)},
+    "in shards": lambda size: {"chunks": (8 * size,), "serializer": ShardingCodec(chunk_shape=(4 * size,), codecs=[sharding(size)])},
+    "around": lambda size: {"chunks": (4 * size,), "serializer": sharding(size), "compressors": [ZstdCodec(level=1)]},
+}
+
+
+def sharding(size):
+    return ShardingCodec(chunk_shape=(size,), codecs=[BytesCodec(), BloscCodec(cname="lz4")])
+
+
+@pytest.mark.parametrize("shards", SHARDS)
+@pytest.mark.parametrize("cache,size", [(1, 4), (8, 4), (16, 16)])
+def test_inner_chunks_are_written_and_read_at_the_same_time(tmp_path, mount, cache, size, shards):
+    """With hardly any memory nobody waits for whom it keeps waiting itself: each thread writes its own chunk, whole or a part, and reads any."""
+    store, length, n_threads = tmp_path / "store", size * MIB, 4
+    made = zarr.create_group(str(store)).create_array(
+        "a", shape=(8 * length,), dtype="u1", fill_value=0, **({"compressors": None} | SHARDS[shards](length))
+    )
+    made[...] = 1
+    mounted = mount(store, "--rw", "--view", "chunks", "--cache-size", f"{cache}M")
+    expected, failures = np.ones((8, length), "u1"), []
+
+    def work(thread):
+        chance = random.Random(thread)
+        try:
+            for turn in range(8):
+                n, value = thread + 4 * (turn % 2), chance.randrange(256)
+                if chance.random() < 0.5:
+                    (mounted.path / f"a/c/{n}").write_bytes(bytes([value]) * length)
+                    expected[n] = value
+                else:
+                    with open(mounted.path / f"a/c/{n}", "r+b", buffering=0) as file:
+                        os.pwrite(file.fileno(), bytes([value]) * STEP, STEP * turn)
+                    expected[n, STEP * turn:STEP * (turn + 1)] = value
+                assert (mounted.path / f"a/c/{n}").read_bytes() == expected[n].tobytes()
+                (mounted.path / f"a/c/{chance.randrange(8)}").read_bytes()  # as its writer has it now
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(n_threads)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    if shards == "plain":
+        assert mounted.peak_bytes() <= (cache + 64) * MIB
+    mounted.unmount()
+    np.testing.assert_array_equal(zarr.open_array(str(store / "a"), mode="r")[...].reshape(8, length), expected)
+
+
+def test_a_nested_shard_that_is_far_too_long_is_not_written_anew(tmp_path, mount):
+    store, chunk, length = tmp_path / "store", 1024, 3 << 30
+    nested = ShardingCodec(chunk_shape=(4 * chunk,), codecs=[ShardingCodec(chunk_shape=(chunk,), codecs=[BytesCodec(), ZstdCodec()])])
+    made = zarr.create_group(str(store)).create_array("a", shape=(16 * chunk,), chunks=(16 * chunk,), dtype="u1", fill_value=0, serializer=nested, compressors=None)
+    made[...] = 1
+    shard, absent = store / "a/c/0", struct.pack("<QQ", 2**64 - 1, 2**64 - 1)
+    inner = struct.pack("<QQ", 0, length) + absent * 3
+    outer = struct.pack("<QQ", 0, length + len(inner) + 4) + absent * 3
+    with open(shard, "wb") as file:
+        file.seek(length)
+        for index in (inner, outer):
+            file.write(index + struct.pack("<I", google_crc32c.value(index)))
+    size = shard.stat().st_size
+    mounted = mount(store, "--rw", "--view", "chunks", "--cache-size", "1M")
+    (mounted.path / "a/c/1").write_bytes(bytes([2]) * chunk)
+    with pytest.raises(OSError) as told:
+        with open(mounted.path / ".zarr-mount/sync", "rb") as sync:
+            os.fsync(sync)
+    assert told.value.errno == errno.EIO
+    assert (mounted.path / "a/c/1").read_bytes() == bytes([2]) * chunk and shard.stat().st_size == size
+    assert mounted.peak_bytes() <= 65 * MIB
+    done = run(mounting.BINARY, "--unmount", mounted.path)
+    assert done.returncode == 1 and "not all that was written is in the store" in done.stderr
+    mounted.wait_for_the_end()
 
 
 @pytest.mark.parametrize("view", ["chunks", "keys"])

@@ -53,8 +53,20 @@ class TestStore(StoreTests[LocalStore, cpu.Buffer]):
         assert store.supports_listing
 
 
-def test_random_hierarchies(place):
-    root = place / "hierarchy"
+WAYS = {
+    "as it is": ARGS,
+    "keys": ("--rw", "--view", "keys"),
+    "keys of v3": ("--rw", "--view", "keys", "--as", "v3"),
+    "chunks": ("--rw", "--view", "chunks", "--missing", "hide"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_random_hierarchies(way, tmp_path, mount):
+    store = tmp_path / "store"
+    store.mkdir()
+    made = mount(store, *WAYS[way])
+    root = made.path / "hierarchy"
     root.mkdir()
     settings = hypothesis.settings(max_examples=EXAMPLES, deadline=None, database=None,
                                    suppress_health_check=list(hypothesis.HealthCheck))

@@ -442,3 +442,43 @@ def test_documents_behind_links_are_read(tmp_path, mount):
             name.write_text("{}")
         assert json.loads((store / "a/real").read_text()) == {"unit": 1.5}
         made.unmount()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name, path", [("draft22_root_array.zarr", "meta/array.json"), ("draft22_tree.zarr", "meta/group.json"),
+                                        ("zp1_110_zlib.zarr", "meta"), ("zp1_110_zlib.zarr", "attrs")])
+def test_documents_of_old_versions_are_whole(name, path, view, tmp_path, mount):
+    """Nothing of them is in the store before they are closed, and what is no document is refused."""
+    store = tmp_path / "store"
+    shutil.copytree(corpus.stores()[name].path, store)
+    before, made = (store / path).read_bytes(), mount(store, "--rw", "--view", view)
+    text = (made.path / path).read_bytes()
+    for wrong in (b"junk", b"[]", text[:-1]):
+        file = os.open(made.path / path, os.O_WRONLY | os.O_TRUNC)
+        os.write(file, wrong)
+        assert (store / path).read_bytes() == before
+        assert refused(os.close, file) == "EINVAL"
+        assert (store / path).read_bytes() == before
+        # The kernel tells of the release a moment later.
+        until(lambda: (made.path / path).read_bytes() == text, "the document as it is")
+    (made.path / path).write_bytes(text + b"\n")
+    assert json.loads((made.path / path).read_bytes()) == json.loads(text)
+
+
+@pytest.mark.parametrize("view", [*VIEWS, "chunks --missing hide"])
+@pytest.mark.parametrize("target", [None, "v2"])
+def test_an_array_is_removed_with_directories_that_are_not_shown(target, view, tmp_path, mount):
+    group = zarr.create_group(str(tmp_path / "store"), zarr_format=3)
+    for name in ("a", "b", "g/c"):
+        group.create_array(name, shape=(8, 8), chunks=(4, 4), dtype="<i4")[...] = DATA
+    made = mount(tmp_path / "store", "--rw", "--view", *view.split(), *(["--as", target] if target else []))
+    options = {"zarr_format": 2 if target else 3}
+    zarr.open_array(str(made.path / "a"), mode="r+", **options).resize((4, 8))
+    shutil.rmtree(made.path / "a")
+    codecs = {"compressors": None} if view != "keys" else {}
+    again = zarr.create_array(str(made.path), name="b", shape=(4,), chunks=(2,), dtype="<u2", overwrite=True, **codecs, **options)
+    again[...] = [1, 2, 3, 4]
+    shutil.rmtree(made.path / "g")
+    assert sorted(entry.name for entry in (tmp_path / "store").iterdir() if entry.name != ".zarr-mount") == ["b", "zarr.json"]
+    made.unmount()
+    assert zarr.open_array(str(tmp_path / "store/b"), mode="r")[...].tolist() == [1, 2, 3, 4]

@@ -245,13 +245,15 @@ pub(super) fn open_inner(
     if !array.grid().contains(&place.indices) {
         return Ok(None);
     }
-    let found = inner.find()?;
-    let object = found.as_ref().map(|found| Arc::clone(&found.object));
+    // What was found holds memory, which opening the chunk must not wait for.
+    let found = inner
+        .find()?
+        .map(|found| (Arc::clone(&found.object), found.stored_file()));
+    let (object, stored) = found.unzip();
     let opened = view.opened_chunk(array, &place.indices, object)?;
     let Some((OpenedVnode { attributes, file }, _)) = opened else {
         return Ok(None);
     };
-    let stored = found.map(|found| found.stored_file());
     Ok(Some(CleanFile {
         file,
         stored: stored.transpose()?,

@@ -12,7 +12,7 @@ use crate::metadata::carry::{carried, differences, has_whole_lengths};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
 use crate::store::{Key, StoreError, StoredFile};
 use crate::view::folder::NameRole;
-use crate::view::shown_node::{FileForm, ShownArray};
+use crate::view::shown_node::{FileForm, ShownArray, check_can_show};
 use crate::view::tree::Tree;
 use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form};
@@ -116,9 +116,12 @@ impl DocumentForm {
         metadata: &ArrayMetadata,
         written: &[u8],
     ) -> Result<(), Error> {
-        let shown = self.view.tree.rendered(self.kind, stored, metadata);
+        let tree = &self.view.tree;
+        let shown = tree.rendered(self.kind, stored, metadata);
         let shown = shown.map_err(|error| self.refused(error))?;
-        self.check_same(&shown, written)
+        self.check_same(&shown, written)?;
+        let can_show = check_can_show(metadata, (self.kind, None), &tree.options);
+        can_show.map_err(|error| self.refused(error))
     }
 
     fn check_same(&self, shown: &[u8], written: &[u8]) -> Result<(), Error> {
@@ -208,10 +211,6 @@ impl Form for DocumentForm {
 
     fn max_len(&self) -> u64 {
         MAX_DOCUMENT_BYTES
-    }
-
-    fn reads_documents(&self) -> bool {
-        true
     }
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {

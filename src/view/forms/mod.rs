@@ -25,12 +25,13 @@ use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownArray, ShownNode, looks_like_a_chunk};
 use super::tree::{EndedArray, Tree};
 use super::vnode::{ChunkPlace, Vnode};
-use super::writing::{Form, NewKind, is_document, is_replaced_whole};
+use super::writing::{Form, NewKind, is_document, is_replaced_whole, may_be_old_document};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
+use crate::hierarchy::Node;
 use crate::metadata::DocumentName;
-use crate::store::{Cursor, Detail, DirWriter, Key, Prefix, Refusal, StoreError};
+use crate::store::{Cursor, Detail, DirWriter, EntryKind, Key, Prefix, Refusal, StoreError};
 use chunk::ChunkForm;
 use document::DocumentForm;
 use encoded::{EncodedForm, is_checked};
@@ -61,7 +62,7 @@ impl View {
                 let form = if self.tree.shows_store(*view) {
                     self.checked_form(key)
                 } else {
-                    is_document(key).then(|| self.document_form(*view, key))
+                    (self.is_document(key)?).then(|| self.document_form(*view, key))
                 };
                 if form.is_none() && self.is_of_keys_view(*view, key) {
                     return Ok(None);
@@ -128,7 +129,7 @@ impl View {
     fn has_chunks(&self, array: &ShownArray) -> Result<bool, Error> {
         let root = array.stored_directory(&Dims::new())?;
         self.tree.settle_below(&root)?;
-        self.finds_name(&root, |name| {
+        self.finds_object(&root, &|name| {
             array.stored.root().is_some() || array.stored.in_array(name) != ChunkName::Other
         })
     }
@@ -146,6 +147,45 @@ impl View {
         self.finds_name(&key.parent(), |name| {
             name != key.name() && DocumentName::of(name).is_none() && name != CONTROL
         })
+    }
+
+    /// The keys of the directories of chunks that the store has in that of `array`.
+    pub(super) fn chunk_directories(&self, array: &ShownArray) -> Result<Vec<Key>, Error> {
+        let prefix = &array.node.prefix;
+        let (store, start) = (self.tree.store(), Cursor::START);
+        let Some(mut listing) = store.list(prefix, start, Detail::Names)? else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        while let Some(entry) = listing.next_entry()? {
+            let is_chunk = array.stored.in_array(&entry.name) != ChunkName::Other;
+            if entry.kind == EntryKind::Prefix && is_chunk {
+                found.push(prefix.key(&entry.name)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether there is an object with a wanted name in `prefix`, or below a wanted name. A directory alone is
+    /// none.
+    fn finds_object(&self, prefix: &Prefix, wanted: &dyn Fn(&[u8]) -> bool) -> Result<bool, Error> {
+        let (store, start) = (self.tree.store(), Cursor::START);
+        let Some(mut listing) = store.list(prefix, start, Detail::Names)? else {
+            return Ok(false);
+        };
+        while let Some(entry) = listing.next_entry()? {
+            if !wanted(&entry.name) {
+                continue;
+            }
+            if entry.kind != EntryKind::Prefix {
+                return Ok(true);
+            }
+            let below = prefix.key(&entry.name)?.to_prefix();
+            if self.finds_object(&below, &|_| true)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn finds_name(&self, prefix: &Prefix, wanted: impl Fn(&[u8]) -> bool) -> Result<bool, Error> {
@@ -188,6 +228,20 @@ impl View {
             return Ok(None);
         };
         Ok(self.tree.shown(view, &prefix)?.into_array())
+    }
+
+    /// Whether the object at `key` describes a node, or an array of Zarr before v2 that is there.
+    fn is_document(&self, key: &Key) -> Result<bool, Error> {
+        if is_document(key) || !may_be_old_document(key) {
+            return Ok(is_document(key));
+        }
+        Ok(match self.tree.hierarchy.node(&key.parent())? {
+            Node::Array(array) => {
+                array.document.key == *key || array.attributes.as_ref() == Some(key)
+            }
+            Node::Broken(broken) => broken.document.key == *key,
+            Node::Group(_) | Node::Implicit => false,
+        })
     }
 
     fn document_form(self: &Arc<Self>, view: ViewKind, key: &Key) -> Arc<dyn Form> {
@@ -307,11 +361,7 @@ impl View {
                 Ok(self.document_place(view, key))
             }
             ChunkName::Other if array.node.attributes.as_ref() == Some(&key) => {
-                Ok(if is_document(&key) {
-                    self.document_place(view, key)
-                } else {
-                    stored(view, key)
-                })
+                Ok(self.document_place(view, key))
             }
             // Another document would describe other chunks than those that are here.
             ChunkName::Other if is_document(&key) => refused(Refusal::Fixed),

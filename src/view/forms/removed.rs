@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::hierarchy::{DraftNode, Node};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Key, Prefix, Refusal, StoreError};
+use crate::view::changes::present;
 use crate::view::node_path::NodePath;
 use crate::view::tree::EndedArray;
 use crate::view::writing::{ObjectChange, Writing, change_objects};
@@ -127,10 +128,13 @@ impl View {
         if has_document {
             return Err(StoreError::refused(path, Refusal::NotEmpty).into());
         }
-        let directories = [draft.data()?, draft.children()?];
-        let directories = directories.into_iter().filter_map(|prefix| prefix.to_key());
-        let directories: Vec<_> = directories.map(|key| (key, true)).collect();
-        writing.remove_prefixes(&key, &directories)?;
+        let (data, children) = (draft.data()?.to_key(), draft.children()?.to_key());
+        writing.remove_prefix(&key, |writer| {
+            if let Some(data) = &data {
+                present(writer.remove_empty_prefixes(data))?;
+            }
+            children.map_or(Ok(()), |children| present(writer.remove_prefix(&children)))
+        })?;
         self.tree.node_changed(path);
         Ok(())
     }

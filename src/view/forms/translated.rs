@@ -12,11 +12,11 @@ use crate::load::Cache;
 use crate::metadata::carry::differences;
 use crate::metadata::translate::{self, NodeDocuments, ShownAs, StoredAs};
 use crate::metadata::write::{ChunkContent, StoredDocuments};
-use crate::metadata::{DocumentName, NodeMetadata, Target, ZarrFormat, v3};
+use crate::metadata::{DocumentName, NodeMetadata, Target, ZarrFormat, v2, v3};
 use crate::store::{DirWriter, Key, NewFile, ObjectMeta, Prefix, Replaces, StoreError, StoredFile};
 use crate::view::folder::NameRole;
 use crate::view::node_path::{NodePath, format_of};
-use crate::view::shown_node::ShownArray;
+use crate::view::shown_node::{ShownArray, check_can_show};
 use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form, ObjectChange};
 use crate::view::{OpenedVnode, View, ViewKind};
@@ -164,6 +164,12 @@ impl TranslatedForm {
         };
         let written = (self.name, written);
         let new = translate::array(&array.node.metadata, stored, shown_as, written, parse);
+        let can_be_shown = |new: NodeDocuments| {
+            let (metadata, place) = (parse(&new.document)?, (self.kind, array.foreign));
+            check_can_show(&metadata, place, &self.view.tree.options)?;
+            Ok(new)
+        };
+        let new = new.and_then(can_be_shown);
         new.map_err(|error| self.refused(error))
     }
 
@@ -250,6 +256,8 @@ impl TranslatedForm {
                 _ => ChunkContent::Encoded(tree.options.shards),
             },
         };
+        self.check_can_show(written)
+            .map_err(|error| self.refused(error))?;
         let written = (self.name, written);
         let new = translate::new_node(written, attributes.as_deref(), shown_as, to);
         let new = new.map_err(|error| self.refused(error))?;
@@ -273,6 +281,19 @@ impl TranslatedForm {
                 .and_then(|old| old.changed(None)),
         );
         Ok(changes)
+    }
+
+    /// Refuses the document of an array that the view could not show.
+    fn check_can_show(&self, written: &[u8]) -> Result<(), FormatError> {
+        let metadata = match self.name {
+            DocumentName::ZArray => v2::parse_array(written)?,
+            DocumentName::ZarrJson => match v3::parse(written)? {
+                NodeMetadata::Array(metadata) => *metadata,
+                NodeMetadata::Group => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        check_can_show(&metadata, (self.kind, None), &self.view.tree.options)
     }
 
     /// The own document of the group that becomes an array, and its attributes.
@@ -338,10 +359,6 @@ impl Form for TranslatedForm {
 
     fn max_len(&self) -> u64 {
         MAX_DOCUMENT_BYTES
-    }
-
-    fn reads_documents(&self) -> bool {
-        true
     }
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use super::Staging;
 use super::shard::{Base, Slots, StagedPart};
-use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::ArrayNode;
-use crate::load::{ChunkedArray, LocatedChunk, Slice, to_usize};
+use crate::load::{ChunkedArray, Slice, to_usize};
 use crate::store::{
     Journal, Key, NewFile, Object, ObjectMeta, PartContent, PartHasher, StoreError, StoredFile,
     Version,
@@ -183,7 +182,7 @@ impl InnerChunk {
             return Ok((None, None));
         };
         let real = *object.meta();
-        let located = (self.staging).locate(&self.array, &object, &self.indices)?;
+        let located = (self.staging.loader).locate(&self.array, &object, &self.indices)?;
         let found = located.map(|chunk| PresentChunk {
             meta: self.meta_in(real),
             is_unknown: !is_own(real.version),
@@ -238,7 +237,8 @@ impl InnerChunk {
             return Ok(Some(Slice::of_object(object, self.key.to_string().into())));
         }
         let object = self.staging.writer.object_of(&self.key, &stored.file)?;
-        let located = (self.staging).locate(&self.array, &object, &self.indices)?;
+        let loader = &self.staging.loader;
+        let located = loader.locate(&self.array, &object, &self.indices)?;
         Ok(located.map(|chunk| chunk.encoded))
     }
 
@@ -259,20 +259,6 @@ impl InnerChunk {
             uid: meta.uid,
             gid: meta.gid,
         })
-    }
-}
-
-impl Staging {
-    /// Finds the chunk `indices` in a version of its shard. The caller may hold memory for what is written,
-    /// which the index of the shard must not wait for.
-    pub(super) fn locate(
-        &self,
-        array: &Arc<ChunkedArray>,
-        shard: &Arc<dyn Object>,
-        indices: &[u64],
-    ) -> Result<Option<LocatedChunk>, Error> {
-        let loader = &self.loader;
-        loader.locate_while_holding(array, shard, indices, Holding::SOURCE)
     }
 }
 

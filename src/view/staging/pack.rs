@@ -150,7 +150,7 @@ impl Staging {
             return Ok(PartContent::Nothing);
         };
         let indices = shard.slots.indices(slot).ok_or(Error::Stale)?;
-        match self.locate(&shard.array, object, &indices) {
+        match self.loader.locate(&shard.array, object, &indices) {
             Ok(None) => Ok(PartContent::Nothing),
             Ok(Some(chunk)) => Ok(content_of_slice(&chunk.encoded)?),
             Err(Error::Chunk { .. }) => Ok(PartContent::Unknown),

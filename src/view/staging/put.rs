@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Instant, SystemTime};
 
-use super::inner::{InnerChunk, PresentChunk, content_of, content_of_slice};
+use super::inner::{InnerChunk, content_of, content_of_slice};
 use super::shard::{Base, ShardState, StagedPart, StagedShard};
 use super::{Change, GATHER, MOST_JOURNALED, Staging};
 use crate::error::Error;
@@ -41,16 +41,19 @@ impl InnerChunk {
                     found
                 }),
             };
-            if !self.is_expected(found.as_ref(), (replaces, stored))? {
+            // The journal is read where a part that it replaces may have been packed, or not.
+            let (before, in_shard) = if let Some(part) = staged {
+                (part.new, part.before)
+            } else {
+                let content = content_of(&found)?;
+                (content, content)
+            };
+            // What was found holds memory, which looking at another version must not wait for.
+            let now = found.map(|found| found.map(|found| (found.meta.version, before)));
+            if !self.is_expected(now, (replaces, stored))? {
                 self.staging.leave_if_empty(&shard, &mut state);
                 return Ok(Change::Conflict);
             }
-            let in_shard = match staged {
-                Some(part) => part.before,
-                None => content_of(&found)?,
-            };
-            // The journal is read where a part that it replaces may have been packed, or not.
-            let before = staged.map_or(in_shard, |part| part.new);
             if staged.is_none() {
                 state.note_base(base);
             }
@@ -76,31 +79,31 @@ impl InnerChunk {
     /// Whether what is there is what may be replaced.
     fn is_expected(
         &self,
-        found: Result<&Option<PresentChunk>, &Error>,
+        found: Result<Option<(Version, PartContent)>, Error>,
         (replaces, stored): (Replaces, Option<&StoredFile>),
     ) -> Result<bool, Error> {
         match (replaces, found) {
             (Replaces::Anything, _) => Ok(true),
-            (_, Err(error)) => Err(error.clone()),
+            (_, Err(error)) => Err(error),
             (Replaces::Nothing, Ok(found)) => Ok(found.is_none()),
             (Replaces::Version(_), Ok(None)) => Ok(false),
-            (Replaces::Version(version), Ok(Some(found))) => {
-                if found.meta.version == version {
+            (Replaces::Version(version), Ok(Some((now, content)))) => {
+                if now == version {
                     return Ok(true);
                 }
-                stored.map_or(Ok(false), |stored| self.has_same_bytes(found, stored))
+                stored.map_or(Ok(false), |stored| self.had(content, stored))
             }
         }
     }
 
-    /// Whether `found` has the bytes of the version that was opened as `stored`: somebody else has written
-    /// the shard, but perhaps not this chunk.
-    fn has_same_bytes(&self, found: &PresentChunk, stored: &StoredFile) -> Result<bool, Error> {
+    /// Whether the version that was opened as `stored` had this content: somebody else has written the shard
+    /// since, but perhaps not this chunk.
+    fn had(&self, content: PartContent, stored: &StoredFile) -> Result<bool, Error> {
         let old = self.old(stored);
         match old.and_then(|old| old.as_ref().map(content_of_slice).transpose()) {
-            Ok(Some(old)) => Ok(old == content_of_slice(&found.encoded)?),
+            Ok(old) => Ok(old == Some(content)),
             // The old shard was written to, so that nobody knows what it had.
-            Ok(None) | Err(Error::Store(_) | Error::Chunk { .. }) => Ok(false),
+            Err(Error::Store(_) | Error::Chunk { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -116,10 +119,12 @@ impl InnerChunk {
         stored: &StoredFile,
     ) -> Result<Option<StoredFile>, Error> {
         let found = self.find()?.filter(|found| found.meta.version == version);
-        match found {
-            Some(found) if self.has_same_bytes(&found, stored)? => Ok(Some(found.stored_file()?)),
-            _ => Ok(None),
-        }
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        let (now, content) = (found.stored_file()?, content_of_slice(&found.encoded)?);
+        drop(found);
+        Ok(self.had(content, stored)?.then_some(now))
     }
 
     /// Adds a part to the journal and to what is staged. It takes the place of the first of two contents,

@@ -39,7 +39,7 @@ impl FileState {
             return Ok(());
         };
         if let Some(failure) = &draft.failure {
-            return Err(failure.clone());
+            return Err(failure.error.clone());
         }
         draft.has_failed = true;
         if self.commits(writing, &key, FileState::goes_on_after_conflict)? {

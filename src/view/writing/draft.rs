@@ -21,13 +21,21 @@ pub(super) struct FileDraft {
     /// written.
     pub(super) rewriters: Vec<u64>,
     /// Why a write failed. Such a draft is not complete, and is not committed.
-    pub(super) failure: Option<Error>,
+    pub(super) failure: Option<FailedChange>,
     /// Whether the last commit failed, which its caller was told.
     pub(super) has_failed: bool,
     /// Whether the times of the file were set after it was last written.
     pub(super) has_times: bool,
     /// What the draft has; `None` where it has all bytes of the file.
     parts: Option<Parts>,
+}
+
+/// A change of a draft that failed, perhaps in the middle.
+#[derive(Debug)]
+pub(super) struct FailedChange {
+    pub(super) error: Error,
+    /// The first byte that it may have changed.
+    pub(super) start: u64,
 }
 
 /// The parts of a file that were written, where its other bytes are decoded when they are needed.

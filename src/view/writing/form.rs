@@ -73,23 +73,13 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// [`Error`] when it cannot be found out.
     fn room(&self, len: u64) -> Result<u64, Error>;
 
-    /// Reserves [`Form::room`].
+    /// Reserves [`Form::room`], which no caller may hold twice.
     ///
     /// # Errors
     /// [`Error::Memory`] when there is none for so long.
     fn reserve(&self, len: u64) -> Result<Reservation, Error> {
         let holding = Holding::NOTHING.to_hold("what is written");
-        let mut reservation = self.cache().reserve(self.room(len)?, holding)?;
-        if self.reads_documents() {
-            // The memory for these, of which several may be held at a time, must not wait for this.
-            reservation.keep();
-        }
-        Ok(reservation)
-    }
-
-    /// Whether documents are read while the file is decoded or encoded.
-    fn reads_documents(&self) -> bool {
-        false
+        (self.cache()).reserve_in_turn(self.room(len)?, holding)
     }
 
     /// The bytes that the file shows of `stored`, or of an object that is not there.

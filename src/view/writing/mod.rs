@@ -76,18 +76,33 @@ const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not
 const OLD_DOCUMENTS: [&[u8]; 4] = [b"meta", b"attrs", b"__zmeta__", b"__zattr__"];
 const DRAFT_DOCUMENTS: [&[u8]; 2] = [b".array.json", b".group.json"];
 
+/// The documents of the root in the later drafts, and the name of their directory.
+const DRAFT_ROOT_DOCUMENTS: [&[u8]; 2] = [b"array.json", b"group.json"];
+const DRAFT_ROOT_DIRECTORY: &[u8] = b"meta";
+
 /// Whether a file of this name is a document. Those of Zarr before v2 have names that other files may
-/// have as well, and are not among these.
+/// have as well, and are not among these ([`may_be_old_document`]).
 pub(super) fn is_document(key: &Key) -> bool {
     let name = key.name();
-    DocumentName::of(name).is_some() || DRAFT_DOCUMENTS.iter().any(|end| name.ends_with(end))
+    let is_of_root = || {
+        let parent = key.parent().to_key();
+        parent.is_some_and(|parent| parent.name() == DRAFT_ROOT_DIRECTORY)
+    };
+    DocumentName::of(name).is_some()
+        || DRAFT_DOCUMENTS.iter().any(|end| name.ends_with(end))
+        || DRAFT_ROOT_DOCUMENTS.contains(&name) && is_of_root()
+}
+
+/// Whether a file of this name is a document where there is an array of Zarr before v2.
+pub(super) fn may_be_old_document(key: &Key) -> bool {
+    OLD_DOCUMENTS.contains(&key.name())
 }
 
 /// Whether the object at `key` is replaced whole when it is written, because it is a document or a
 /// chunk, by its name. A name of digits and dots may be one of something else, which does no harm.
 pub(super) fn is_replaced_whole(key: &Key) -> bool {
     let name = key.name();
-    is_document(key) || OLD_DOCUMENTS.contains(&name) || looks_like_a_chunk(name)
+    is_document(key) || may_be_old_document(key) || looks_like_a_chunk(name)
 }
 
 /// What is written through one view of a mount. To it, whoever writes through another view is somebody
@@ -423,6 +438,9 @@ mod tests {
             ("a/c.0.1", true),
             ("a/c", true),
             ("meta/root/a.array.json", true),
+            ("meta/array.json", true),
+            ("meta/group.json", true),
+            ("a/array.json", false),
             ("a/notes.txt", false),
             ("a/0.0.1f2e.partial", false),
             ("a/c/0/0.__lock", false),

@@ -264,31 +264,19 @@ impl Writing {
         Ok(self.writer.make_prefix(key, new)?)
     }
 
-    /// Removes an empty directory.
-    /// Where it is shown without one in the store, too (`is_kept`), it may be absent there.
-    pub(in crate::view) fn remove_prefix(&self, key: &Key, is_kept: bool) -> Result<(), Error> {
-        self.remove_prefixes(key, &[(key.clone(), is_kept)])
-    }
-
-    /// Removes the empty directories of what is shown as the directory `key`. Each may be absent where
-    /// the second value says so.
-    pub(in crate::view) fn remove_prefixes(
+    /// Removes what is shown as the directory `key`, as `remove` does it, unless files were made in it that
+    /// are not in the store.
+    pub(in crate::view) fn remove_prefix(
         &self,
         key: &Key,
-        directories: &[(Key, bool)],
+        remove: impl FnOnce(&DirWriter) -> Result<(), StoreError>,
     ) -> Result<(), Error> {
         let _names = self.write_names();
         self.check_goes_on()?;
         if self.has_made_below(&key.to_prefix()) {
             return Err(StoreError::refused(key, Refusal::NotEmpty).into());
         }
-        for (directory, may_lack) in directories {
-            match self.writer.remove_prefix(directory) {
-                Err(error) if *may_lack && error.is_absent() => {}
-                removed => removed?,
-            }
-        }
-        Ok(())
+        Ok(remove(&self.writer)?)
     }
 
     /// Sets attributes of what is at `path`. `fingerprint` is that of an object which this mount has

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::draft::FileDraft;
+use super::draft::{FailedChange, FileDraft};
 use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
 use super::{HandleAccess, Writing, is_replaced_whole};
@@ -283,9 +283,12 @@ impl FileState {
         };
         let changed = changed.map_err(|error| self.failed(&error));
         if let Some(draft) = &mut self.draft {
-            draft.note(range, access);
+            let start = range.start;
+            // What a failed change has left there is none of the bytes of the file.
+            draft.note(if changed.is_ok() { range } else { 0..0 }, access);
             if let Err(error) = &changed {
-                draft.failure = Some(error.clone());
+                let error = error.clone();
+                draft.failure.get_or_insert(FailedChange { error, start });
             }
         }
         changed?;
@@ -309,7 +312,8 @@ impl FileState {
             self.change_range(writing, (changed, access), &change)?;
         }
         if let Some(draft) = &mut self.draft {
-            draft.failure = None;
+            // Where the failed change was, nothing is left.
+            draft.failure.take_if(|failure| len <= failure.start);
         }
         Ok(())
     }

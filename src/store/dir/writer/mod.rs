@@ -36,8 +36,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, Uid, fchmod,
-    fchown, fstat, fstatvfs, open, statat,
+    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, Uid,
+    fchmod, fchown, fstat, fstatvfs, open, statat,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
@@ -410,6 +410,37 @@ impl DirWriter {
     pub fn remove_prefix(&self, key: &Key) -> Result<(), StoreError> {
         let parent = self.parent(key)?;
         unlinkat(&parent, key.name(), AtFlags::REMOVEDIR).map_err(|errno| failed(key, errno))
+    }
+
+    /// Removes the directory of the prefix `key` with all directories below it, where no other names are.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with `ENOTEMPTY` when other names are there. Directories may have been removed then.
+    pub fn remove_empty_prefixes(&self, key: &Key) -> Result<(), StoreError> {
+        match self.remove_prefix(key) {
+            Err(error) if error.is_not_empty() => {}
+            removed => return removed,
+        }
+        let failed = |errno| failed(key, errno);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let opened = (self.root()?).open_unlinked(&key.to_prefix(), flags);
+        let opened = opened.map_err(failed)?;
+        for entry in Dir::read_from(&opened).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            let stat = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                return Err(failed(Errno::NOTEMPTY));
+            }
+            match self.remove_empty_prefixes(&key.to_prefix().key(name)?) {
+                Err(error) if error.is_absent() => {}
+                removed => removed?,
+            }
+        }
+        self.remove_prefix(key)
     }
 
     /// Renames an object or a prefix.
