@@ -30,6 +30,18 @@ pub(super) fn hint(store: &dyn Store) -> String {
     appearance(store).map_or_else(String::new, |found| format!("; it looks like {found}"))
 }
 
+/// The format of the root of `store`, if that is another one, whose files a program that takes them for Zarr
+/// would damage.
+pub(super) fn other_format(store: &dyn Store) -> Option<&'static str> {
+    let root = Prefix::root();
+    if is_n5(store, &root) {
+        return Some("N5");
+    }
+    Names::of(store, &root)
+        .is_icechunk()
+        .then_some("an Icechunk repository")
+}
+
 /// What the root of `store` looks like, as the end of a sentence that begins with "it looks like";
 /// `None` where it looks like nothing known. What cannot be read looks like nothing.
 fn appearance(store: &dyn Store) -> Option<String> {
@@ -54,14 +66,7 @@ fn of_directory(store: &dyn Store, prefix: &Prefix, names: &Names) -> Option<&'s
     if is_n5(store, prefix) {
         return Some("N5, which is another format: convert it to Zarr");
     }
-    let has = |wanted: &str| {
-        names
-            .directories
-            .iter()
-            .any(|name| name == wanted.as_bytes())
-    };
-    let has_repository = names.files.iter().any(|name| name == b"repo");
-    if has("snapshots") && has("manifests") && (has("refs") || has_repository) {
+    if names.is_icechunk() {
         return Some("an Icechunk repository: read it with the Python package icechunk");
     }
     if names.files.iter().any(|name| is_reference_table(name)) {
@@ -129,6 +134,13 @@ fn head(store: &dyn Store, key: &Key, most: u64) -> Option<Vec<u8>> {
 }
 
 impl Names {
+    fn is_icechunk(&self) -> bool {
+        let is_there =
+            |wanted: &str| (self.directories.iter()).any(|name| name == wanted.as_bytes());
+        let has_repository = self.files.iter().any(|name| name == b"repo");
+        is_there("snapshots") && is_there("manifests") && (is_there("refs") || has_repository)
+    }
+
     fn of(store: &dyn Store, prefix: &Prefix) -> Names {
         let mut names = Names::default();
         let listing = store.list(prefix, Cursor::START, Detail::Names);

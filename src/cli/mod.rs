@@ -408,6 +408,13 @@ fn build(
         ));
     }
     if is_directory && view.finds_nodes().map_err(CliError::failed)? == Some(false) {
+        if writing.is_some()
+            && let Some(format) = appearance::other_format(&*store)
+        {
+            return Err(CliError::Failed(format!(
+                "STORE {shown}: it is {format}, which cannot be written"
+            )));
+        }
         warnings.push(format!(
             "STORE {shown}: no Zarr node is in it or directly below it; mounted all the same{}",
             appearance::hint(&*store)

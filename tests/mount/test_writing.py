@@ -486,3 +486,17 @@ class TestCheck:
         (made.path / "notes/0.1").parent.mkdir()
         (made.path / "notes/0.1").write_bytes(b"no chunk of any array")
         assert (store / "notes/0.1").read_bytes() == b"no chunk of any array"
+
+
+@pytest.mark.parametrize("names, format", [(["attributes.json"], "N5"), (["snapshots/", "manifests/", "refs/"], "an Icechunk repository")])
+def test_stores_of_other_formats_are_not_written(names, format, tmp_path):
+    for name in names:
+        if name.endswith("/"):
+            (tmp_path / "store" / name).mkdir(parents=True)
+        else:
+            (tmp_path / "store").mkdir()
+            (tmp_path / "store" / name).write_text('{"n5": "2.5.0"}')
+    (tmp_path / "m").mkdir()
+    done = run(BINARY, "--rw", tmp_path / "store", tmp_path / "m")
+    assert done.returncode == 1 and f"it is {format}, which cannot be written" in done.stderr
+    assert not os.path.ismount(tmp_path / "m")

@@ -557,3 +557,27 @@ def test_a_child_that_writes_a_part_is_no_error(chunks, store):
     (store.parent / "new").write_bytes(NEW.tobytes())
     assert run("bash", "-c", script).returncode == 0
     np.testing.assert_array_equal(stored(store), expected(c0_0=NEW))
+
+
+@pytest.mark.parametrize("conflict", ["refuse", "merge"])
+@pytest.mark.parametrize("how", ["r+b", "r+b blind", "wb"])
+def test_who_has_read_a_chunk_and_empties_it_does_not_overrule_others(how, conflict, tmp_path, mount):
+    array = zarr.create_group(str(tmp_path / "store")).create_array("a", shape=(64,), chunks=(64,), dtype="u1", fill_value=0)
+    array[...] = 1
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks", "--conflict", conflict)
+    path = made.path / "a/c/0"
+    fd = os.open(path, os.O_RDWR | (os.O_TRUNC if how == "wb" else 0) if "blind" not in how else os.O_WRONLY)
+    if how == "r+b":
+        assert os.read(fd, 64) == bytes([1]) * 64
+    time.sleep(0.02)
+    array[...] = 77
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, bytes([2]) * 64, 0)
+    if how == "r+b" and conflict == "refuse":
+        with pytest.raises(OSError) as told:
+            os.close(fd)
+        assert told.value.errno == errno.ESTALE
+        assert (array[...] == 77).all()
+    else:
+        os.close(fd)
+        assert (array[...] == 2).all()

@@ -282,9 +282,9 @@ impl FileState {
         };
         let Some(form) = &self.form else {
             draft.replaces = Replaces::Anything;
-            return Ok(draft.began_empty);
+            return Ok(draft.began_empty());
         };
-        if draft.began_empty || draft.can_rebase(form.merges()) {
+        if draft.can_rebase(form.merges()) {
             self.rebase(writing)?;
             return Ok(true);
         }

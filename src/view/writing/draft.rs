@@ -14,8 +14,7 @@ use crate::store::Replaces;
 pub(super) struct FileDraft {
     pub(super) bytes: DraftFile,
     pub(super) replaces: Replaces,
-    /// Whether it began empty, so that its writer has not read what it takes the place of.
-    pub(super) began_empty: bool,
+    beginning: Beginning,
     /// The numbers of the handles that made the file empty, to write it anew, and were not closed
     /// since. While there are any, another one that is closed does not commit what they have half
     /// written.
@@ -28,6 +27,17 @@ pub(super) struct FileDraft {
     pub(super) has_times: bool,
     /// What the draft has; `None` where it has all bytes of the file.
     parts: Option<Parts>,
+}
+
+/// What a draft began as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beginning {
+    /// The object: what is not written stays.
+    Object,
+    /// No bytes, after somebody who may have read the object has made it empty.
+    Emptied,
+    /// No bytes, and its writer has not read what it takes the place of.
+    Empty,
 }
 
 /// A change of a draft that failed, perhaps in the middle.
@@ -54,7 +64,11 @@ impl FileDraft {
         FileDraft {
             bytes,
             replaces,
-            began_empty,
+            beginning: if began_empty {
+                Beginning::Empty
+            } else {
+                Beginning::Object
+            },
             rewriters: Vec::new(),
             failure: None,
             has_failed: false,
@@ -76,14 +90,23 @@ impl FileDraft {
         }
     }
 
-    /// Notes that all bytes are new, whatever the store has.
-    pub(super) fn begin_empty(&mut self, writer: u64) {
-        self.began_empty = true;
+    /// Notes that all bytes are new. A writer who `is_blind` cannot have read the ones before.
+    pub(super) fn begin_empty(&mut self, writer: u64, is_blind: bool) {
+        if is_blind {
+            self.beginning = Beginning::Empty;
+        } else if self.beginning == Beginning::Object {
+            self.beginning = Beginning::Emptied;
+        }
         self.failure = None;
         self.parts = None;
         if !self.rewriters.contains(&writer) {
             self.rewriters.push(writer);
         }
+    }
+
+    /// Whether its writer has not read what it takes the place of.
+    pub(super) fn began_empty(&self) -> bool {
+        self.beginning == Beginning::Empty
     }
 
     /// Notes that `range` was written through a handle with `access`.
@@ -133,10 +156,15 @@ impl FileDraft {
         self.parts.is_some()
     }
 
-    /// Whether the bytes that were not written may be taken from another version: all who wrote are
-    /// blind, or the mount `merges` what others have written in any case.
+    /// Whether the draft may take the place of another version, from which the bytes that were not written
+    /// are taken: all who wrote are blind, or the mount `merges` what others have written in any case.
     pub(super) fn can_rebase(&self, merges: bool) -> bool {
         let parts = self.parts.as_ref();
-        parts.is_some_and(|parts| parts.is_blind || merges)
+        let can_be_merged = parts.is_some_and(|parts| parts.is_blind || merges);
+        match self.beginning {
+            Beginning::Empty => true,
+            Beginning::Emptied => merges,
+            Beginning::Object => can_be_merged,
+        }
     }
 }

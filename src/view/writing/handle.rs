@@ -369,9 +369,10 @@ impl KeyHandle {
         }
         self.flush(None).map_err(|error| {
             if error.is_unacceptable() {
+                let key = self.file.key().map(|key| key.to_string());
                 self.file.give_up(&self.writing, &error);
                 let reason = format!("the file cannot have {len} bytes");
-                return Error::unacceptable(&"a file", reason);
+                return Error::unacceptable(&key.unwrap_or_default(), reason);
             }
             error
         })

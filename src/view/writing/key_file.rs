@@ -249,10 +249,10 @@ impl KeyFile {
         self.lock().set_len(writing, writer, len)
     }
 
-    /// Makes the file empty, whatever it has.
+    /// Makes the file empty, whatever it has, when it is opened.
     pub(super) fn clear(&self, writing: &Writing, writer: u64) -> Result<(), Error> {
         writing.check_goes_on()?;
-        self.lock().clear(writing, writer)
+        self.lock().clear(writing, writer, true)
     }
 
     /// Sets attributes, of the draft where there is one.

@@ -305,7 +305,8 @@ impl FileState {
         let now = self.len(writing)?;
         if now != len {
             if len == 0 {
-                return self.clear(writing, writer);
+                let is_blind = access != HandleAccess::ReadsAndWrites;
+                return self.clear(writing, writer, is_blind);
             }
             let change = FileChange::SetLen(len);
             let changed = change.changed_bytes(now);
@@ -318,20 +319,25 @@ impl FileState {
         Ok(())
     }
 
-    /// Makes the file empty.
-    pub(super) fn clear(&mut self, writing: &Writing, writer: u64) -> Result<(), Error> {
+    /// Makes the file empty. A writer who `is_blind` cannot have read what it has.
+    pub(super) fn clear(
+        &mut self,
+        writing: &Writing,
+        writer: u64,
+        is_blind: bool,
+    ) -> Result<(), Error> {
         self.check_not_lost()?;
         if self.draft.is_none()
             && self.is_replaced_whole()
             && let Some(key) = &self.key
         {
             let (draft, replaces) = self.begin(writing, key)?;
-            self.draft = Some(FileDraft::whole(draft, replaces, true));
+            self.draft = Some(FileDraft::whole(draft, replaces, is_blind));
         }
         let all = (0..0, HandleAccess::Writes);
         self.change_range(writing, all, &FileChange::SetLen(0))?;
         if let Some(draft) = &mut self.draft {
-            draft.begin_empty(writer);
+            draft.begin_empty(writer, is_blind);
         }
         Ok(())
     }
