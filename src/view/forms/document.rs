@@ -18,10 +18,7 @@ use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form};
 use crate::view::{OpenedVnode, Shards, View, ViewKind};
 
-use super::objects::read_document;
-
-/// The longest document that is written, in bytes.
-pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
+use super::objects::{MAX_DOCUMENT_BYTES, read_document};
 
 /// The document at `key`.
 #[derive(Debug)]

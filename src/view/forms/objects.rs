@@ -3,7 +3,6 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::chunk::stored_slice;
-use super::document::MAX_DOCUMENT_BYTES;
 use crate::error::{Error, FormatError};
 use crate::hierarchy::{Node, TreeNode, TreePlace};
 use crate::metadata::translate::NodeDocuments;
@@ -13,6 +12,9 @@ use crate::view::ViewKind;
 use crate::view::node_path::NodePath;
 use crate::view::tree::Tree;
 use crate::view::writing::ObjectChange;
+
+/// The longest document that is written, in bytes.
+pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
 /// The objects that hold the documents of a node. Either may be absent in the store.
 #[derive(Debug, Default)]

@@ -22,8 +22,8 @@ use crate::view::writing::{CleanFile, Encoded, Form, ObjectChange};
 use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::consolidation::{Wish, consolidate};
-use super::document::{DocumentForm, MAX_DOCUMENT_BYTES, room_for, until_current};
-use super::objects::{Objects, Text, changed, read_object, together};
+use super::document::{DocumentForm, room_for, until_current};
+use super::objects::{MAX_DOCUMENT_BYTES, Objects, Text, changed, read_object, together};
 
 /// The document `name` of the node at `path`, in the version that is shown.
 #[derive(Debug)]
