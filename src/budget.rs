@@ -17,9 +17,11 @@
 //! already holds a cache entry that it decodes from ([`Holding`]), when nobody else is at work, and
 //! when it has waited for `FAIR_WAIT`, because those that it waits for may be waiting for it.
 //!
-//! Whoever writes a chunk or a document holds memory for it while others load what it asks for, perhaps
-//! together with a reader who waits as if nobody held anything. So this memory is kept, and is taken by
-//! turns ([`Budget::reserve_in_turn`]): as far as the limit has room, and for one at least.
+//! A writer holds memory for its chunk or document while it loads other things, such as the index of a
+//! shard. A reader may have begun the same load, and waits at a lesser depth than the writer. Therefore
+//! loads never wait for the memory of writers: it is kept. Writers wait for each other instead, before
+//! they hold anything ([`Budget::reserve_in_turn`]): as many as the limit has room for have a turn, and
+//! one at least.
 //!
 //! At each depth of holding only one reservation exceeds the limit at a time. A load that holds an
 //! oversize shard and decodes a chunk of it waits for other loads of chunks within shards, never
@@ -250,21 +252,25 @@ impl Budget {
                     error.held_by
                 );
             }
-            let state = self.lock();
-            let left = (asked + self.patience).saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if !self.wait_until(asked + self.patience) {
                 return Err(error);
             }
-            // A block that was evicted while a reader held it releases its memory when the reader
-            // drops it. The upper limit of the wait covers a release between the attempt above and
-            // this lock.
-            drop(wait_timeout(
-                &self.freed,
-                &self.state,
-                state,
-                left.min(LOOK),
-            ));
         }
+    }
+
+    /// Waits until memory may have been released; `false` when it is `end` already.
+    fn wait_until(&self, end: Instant) -> bool {
+        let state = self.lock();
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        // A block that was evicted while a reader held it releases its memory when the reader
+        // drops it. The upper limit of the wait covers a release between the caller's last attempt and
+        // this lock.
+        let wait = left.min(LOOK);
+        drop(wait_timeout(&self.freed, &self.state, state, wait));
+        true
     }
 
     /// Reserves `bytes` that are kept from the start, for what stays in memory while a file is
@@ -341,7 +347,7 @@ impl Budget {
         bytes: u64,
         holding: Holding,
     ) -> Result<Reservation, OutOfBudget> {
-        let until = Instant::now() + self.patience;
+        let end = Instant::now() + self.patience;
         loop {
             let mut state = self.lock();
             if state.turns == 0 || state.used.saturating_add(bytes) <= self.limit {
@@ -350,7 +356,7 @@ impl Budget {
                 drop(state);
                 reservation.keep();
                 reservation.is_turn = true;
-                // What exceeds the limit now has room when others are evicted.
+                // The limit may be exceeded now: cached blocks make room for what is written.
                 while self.is_exceeded() && self.evict(|from| from.evict_one()) {}
                 return Ok(reservation);
             }
@@ -358,9 +364,7 @@ impl Budget {
             if self.evict(|from| from.evict_one()) {
                 continue;
             }
-            let state = self.lock();
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if !self.wait_until(end) {
                 return Err(OutOfBudget {
                     needed: bytes,
                     purpose: holding.purpose,
@@ -368,12 +372,6 @@ impl Budget {
                     held_by: "what others write",
                 });
             }
-            drop(wait_timeout(
-                &self.freed,
-                &self.state,
-                state,
-                left.min(LOOK),
-            ));
         }
     }
 

@@ -226,7 +226,7 @@ fn those_who_write_take_turns_beyond_the_limit() {
         let budget = Arc::clone(&budget);
         thread::spawn(move || budget.reserve_in_turn(500, Holding::NOTHING).map(drop))
     };
-    // What they wait for does not wait for them, even where nothing is free.
+    // A load does not wait for those who write, even where nothing is free.
     drop(budget.reserve(10, Holding::NOTHING).unwrap());
     drop(both);
     assert!(waiting.join().unwrap().is_ok());

@@ -20,6 +20,9 @@ use super::inode::{Comparison, ReadMode, StaleCache};
 use super::opened::{OpenedFile, STRIPES};
 use crate::view::{OpenFile, OpenedVnode, VnodeAttributes};
 
+/// To the kernel, a negative offset means no pages.
+const ATTRIBUTES_ALONE: i64 = -1;
+
 impl Core {
     pub(super) fn open_file(&self, ino: u64, reply: ReplyOpen) {
         self.view.requests().opens.add(1);
@@ -147,30 +150,32 @@ impl Core {
     fn drop_leftovers(&self, ino: u64, leftovers: StaleCache) -> FopenFlags {
         let offset = match leftovers {
             StaleCache::Nothing => return FopenFlags::FOPEN_KEEP_CACHE,
-            // To the kernel, a negative offset means no pages.
-            StaleCache::Attributes => -1,
+            StaleCache::Attributes => ATTRIBUTES_ALONE,
             StaleCache::PagesAndAttributes => 0,
         };
-        let Some(notifier) = self.notifier.get() else {
-            return FopenFlags::empty();
-        };
-        // A length of 0 reaches to the end.
-        match notifier.inval_inode(INodeNo(ino), offset, 0) {
-            Ok(()) => FopenFlags::FOPEN_KEEP_CACHE,
-            Err(error) => {
-                log::debug!("the kernel did not drop what it holds of inode {ino}: {error}");
-                FopenFlags::empty()
-            }
+        if self.invalidate(ino, offset) {
+            FopenFlags::FOPEN_KEEP_CACHE
+        } else {
+            FopenFlags::empty()
         }
     }
 
     /// Makes the kernel ask for the attributes of `ino` the next time.
     pub(super) fn drop_attributes(&self, ino: u64) {
-        if let Some(notifier) = self.notifier.get()
-            && let Err(error) = notifier.inval_inode(INodeNo(ino), -1, 0)
-        {
-            log::debug!("the kernel did not drop the attributes of inode {ino}: {error}");
+        self.invalidate(ino, ATTRIBUTES_ALONE);
+    }
+
+    /// Makes the kernel drop the attributes of `ino`, and its pages from `offset` on. Returns whether it has.
+    fn invalidate(&self, ino: u64, offset: i64) -> bool {
+        let Some(notifier) = self.notifier.get() else {
+            return false;
+        };
+        // A length of 0 reaches to the end.
+        let dropped = notifier.inval_inode(INodeNo(ino), offset, 0);
+        if let Err(error) = &dropped {
+            log::debug!("the kernel did not drop what it holds of inode {ino}: {error}");
         }
+        dropped.is_ok()
     }
 
     /// How the handles of an inode are read. The first decides until the last is released: the

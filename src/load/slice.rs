@@ -14,7 +14,7 @@ pub struct Slice {
     source: SliceSource,
     offset: u64,
     len: u64,
-    /// What a holder of the slice holds of the budget.
+    /// The depth at which memory is reserved by those who hold this slice.
     holding: Holding,
 }
 

@@ -399,6 +399,14 @@ pub enum EntryKind {
     Unreadable,
 }
 
+/// The result of a change of names, which does no harm where what it concerns is absent.
+pub(crate) fn unless_absent(changed: Result<(), StoreError>) -> Result<(), StoreError> {
+    match changed {
+        Err(error) if error.is_absent() => Ok(()),
+        changed => changed,
+    }
+}
+
 /// Size of the file system that holds a store, as statvfs(3) reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {

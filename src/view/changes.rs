@@ -18,6 +18,7 @@ use super::{LookupResult, OpenedVnode, View, VnodeId};
 use crate::error::Error;
 use crate::store::{
     Detail, DirWriter, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, StoreError,
+    unless_absent,
 };
 
 /// What a change of attributes asks for.
@@ -232,7 +233,7 @@ impl View {
                 };
                 writing.remove_prefix(&key, |writer| {
                     for directory in &chunks {
-                        present(writer.remove_empty_prefixes(directory))?;
+                        unless_absent(writer.remove_empty_prefixes(directory))?;
                     }
                     writer.remove_prefix(&key)
                 })?;
@@ -246,7 +247,7 @@ impl View {
                 // Directories of chunks outside of the grid are not shown.
                 let remove = |writer: &DirWriter| match writer.remove_empty_prefixes(&key) {
                     // A directory may be shown without one in the store.
-                    removed if array.absent_len.is_some() => present(removed),
+                    removed if array.absent_len.is_some() => unless_absent(removed),
                     removed => removed,
                 };
                 match writing.remove_prefix(&key, remove) {
@@ -523,14 +524,6 @@ impl View {
     /// Whether the mount is written to.
     pub fn is_writable(&self) -> bool {
         self.tree.is_writable()
-    }
-}
-
-/// The result of removing something that may be absent.
-pub(super) fn present(removed: Result<(), StoreError>) -> Result<(), StoreError> {
-    match removed {
-        Err(error) if error.is_absent() => Ok(()),
-        removed => removed,
     }
 }
 

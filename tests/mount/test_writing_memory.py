@@ -5,6 +5,7 @@ import os
 import random
 import struct
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import google_crc32c
 import numpy as np
@@ -39,30 +40,32 @@ def make(path, codecs):
     return expected.view("u1").reshape(FILES, MIB)
 
 
-def write(folder, numbers, expected, failures):
+def together(count, work):
+    """Calls work(n) in a thread for each n, and raises what one of them raised."""
+    with ThreadPoolExecutor(count) as threads:
+        list(threads.map(work, range(count)))
+
+
+def write(folder, numbers, expected):
     """Opens all these chunks, writes pieces of them in turns, reads them back, and closes them."""
     chance = random.Random(numbers[0])
     files = {}
-    try:
-        for n in numbers:
-            anew = chance.random() < 0.5
-            files[n] = os.open(f"{folder}/{n}", os.O_RDWR | os.O_CREAT | (os.O_TRUNC if anew else 0), 0o644)
-            if anew:
-                expected[n] = 0
-                os.ftruncate(files[n], MIB)
-        for _ in range(8):
-            for n, file in files.items():
-                at, data = chance.randrange(MIB - STEP), chance.randbytes(STEP)
-                os.pwrite(file, data, at)
-                expected[n, at:at + STEP] = np.frombuffer(data, "u1")
-                at = chance.randrange(MIB - STEP)
-                assert os.pread(file, STEP, at) == expected[n, at:at + STEP].tobytes(), f"chunk {n} at {at}"
-                assert os.fstat(file).st_size == MIB
-        for file in files.values():
-            os.close(file)
-    except BaseException as failure:
-        failures.append(failure)
-        raise
+    for n in numbers:
+        anew = chance.random() < 0.5
+        files[n] = os.open(f"{folder}/{n}", os.O_RDWR | os.O_CREAT | (os.O_TRUNC if anew else 0), 0o644)
+        if anew:
+            expected[n] = 0
+            os.ftruncate(files[n], MIB)
+    for _ in range(8):
+        for n, file in files.items():
+            at, data = chance.randrange(MIB - STEP), chance.randbytes(STEP)
+            os.pwrite(file, data, at)
+            expected[n, at:at + STEP] = np.frombuffer(data, "u1")
+            at = chance.randrange(MIB - STEP)
+            assert os.pread(file, STEP, at) == expected[n, at:at + STEP].tobytes(), f"chunk {n} at {at}"
+            assert os.fstat(file).st_size == MIB
+    for file in files.values():
+        os.close(file)
 
 
 @pytest.mark.parametrize("cache", ["1M", "16M", "128M"])
@@ -71,14 +74,7 @@ def test_many_open_drafts(tmp_path, mount, codecs, cache):
     store = tmp_path / "store"
     expected = make(store, codecs)
     mounted = mount(store, "--rw", "--view", "chunks", "--cache-size", cache)
-    failures = []
-    parts = [range(start, FILES, 4) for start in range(4)]
-    threads = [threading.Thread(target=write, args=(mounted.path / "a/c", part, expected, failures)) for part in parts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    together(4, lambda start: write(mounted.path / "a/c", range(start, FILES, 4), expected))
     for n in range(FILES):
         shown = np.fromfile(mounted.path / f"a/c/{n}", "u1")
         assert np.array_equal(shown, expected[n]), f"chunk {n}"
@@ -104,22 +100,14 @@ def test_inner_chunks_that_are_closed_at_the_same_time(tmp_path, mount, cache, f
         expected[n * length:(n + 1) * length] = np.arange(length, dtype="<u4") * (n + 1)
     made[...] = 9
     mounted = mount(store, "--rw", "--view", "chunks", "--cache-size", f"{cache}M")
-    failures, ready = [], threading.Barrier(files)
+    ready = threading.Barrier(files)
 
     def work(n):
-        try:
-            with open(mounted.path / f"a/c/{n}", "wb") as file:
-                file.write(expected[n * length:(n + 1) * length].tobytes())
-                ready.wait()
-        except BaseException as failure:
-            failures.append(failure)
+        with open(mounted.path / f"a/c/{n}", "wb") as file:
+            file.write(expected[n * length:(n + 1) * length].tobytes())
+            ready.wait()
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(files)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    together(files, work)
     with open(mounted.path / ".zarr-mount/sync", "rb") as sync:
         os.fsync(sync)
     if not around:  # a codec around a shard takes all of it into memory
@@ -211,31 +199,23 @@ def test_inner_chunks_are_written_and_read_at_the_same_time(tmp_path, mount, cac
     )
     made[...] = 1
     mounted = mount(store, "--rw", "--view", "chunks", "--cache-size", f"{cache}M")
-    expected, failures = np.ones((8, length), "u1"), []
+    expected = np.ones((8, length), "u1")
 
     def work(thread):
         chance = random.Random(thread)
-        try:
-            for turn in range(8):
-                n, value = thread + 4 * (turn % 2), chance.randrange(256)
-                if chance.random() < 0.5:
-                    (mounted.path / f"a/c/{n}").write_bytes(bytes([value]) * length)
-                    expected[n] = value
-                else:
-                    with open(mounted.path / f"a/c/{n}", "r+b", buffering=0) as file:
-                        os.pwrite(file.fileno(), bytes([value]) * STEP, STEP * turn)
-                    expected[n, STEP * turn:STEP * (turn + 1)] = value
-                assert (mounted.path / f"a/c/{n}").read_bytes() == expected[n].tobytes()
-                (mounted.path / f"a/c/{chance.randrange(8)}").read_bytes()  # as its writer has it now
-        except BaseException as failure:
-            failures.append(failure)
+        for turn in range(8):
+            n, value = thread + 4 * (turn % 2), chance.randrange(256)
+            if chance.random() < 0.5:
+                (mounted.path / f"a/c/{n}").write_bytes(bytes([value]) * length)
+                expected[n] = value
+            else:
+                with open(mounted.path / f"a/c/{n}", "r+b", buffering=0) as file:
+                    os.pwrite(file.fileno(), bytes([value]) * STEP, STEP * turn)
+                expected[n, STEP * turn:STEP * (turn + 1)] = value
+            assert (mounted.path / f"a/c/{n}").read_bytes() == expected[n].tobytes()
+            (mounted.path / f"a/c/{chance.randrange(8)}").read_bytes()  # as its writer has it now
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(n_threads)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    together(n_threads, work)
     if shards == "plain":
         assert mounted.peak_bytes() <= (cache + 64) * MIB
     mounted.unmount()

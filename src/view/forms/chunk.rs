@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
-use crate::load::{Cache, Slice, to_usize};
+use crate::load::{Cache, ChunkLayout, Slice, to_usize};
 use crate::store::{DirWriter, Key, NewFile, Object, Prefix, StoreError, StoredFile};
 use crate::view::shown_node::ShownArray;
 use crate::view::staging::InnerChunk;
@@ -125,14 +125,10 @@ impl Form for ChunkForm {
             layout.fill_absent(0, &mut bytes);
             return Ok(bytes);
         };
+        let what = (&self.key, self.inner.as_ref());
+        let encoded = read_encoded(&self.view, what, Some(layout), stored)?;
         let loader = &self.view.tree.loader;
-        let encoded = match &self.inner {
-            Some(inner) => inner.read(stored)?,
-            None => stored_slice(self.view.tree.writer()?, &self.key, stored)?,
-        };
-        let checked = layout.check_encoded_len(encoded.len(), loader.max_chunk_bytes());
-        checked.map_err(|error| encoded.error(error))?;
-        loader.decode_bytes(&array.chunked, &self.key, &encoded.read_all()?)
+        loader.decode_bytes(&array.chunked, &self.key, &encoded)
     }
 
     fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
@@ -285,6 +281,29 @@ fn stored_file(key: &Key, object: &dyn Object) -> Result<StoredFile, Error> {
         offset: 0,
         is_writable: false,
     })
+}
+
+/// The encoded bytes of the chunk at `key`, or of the inner chunk, which has not changed since it was opened.
+/// They are as long as `layout` allows, where there is one.
+///
+/// # Errors
+/// [`Error::Chunk`] when they are too long, [`Error::Store`] when they cannot be read.
+pub(super) fn read_encoded(
+    view: &View,
+    (key, inner): (&Key, Option<&InnerChunk>),
+    layout: Option<&ChunkLayout>,
+    stored: &StoredFile,
+) -> Result<Vec<u8>, Error> {
+    let encoded = match inner {
+        Some(inner) => inner.read(stored)?,
+        None => stored_slice(view.tree.writer()?, key, stored)?,
+    };
+    let most = view.tree.loader.max_chunk_bytes();
+    let checked = layout.map_or(Ok(()), |layout| {
+        layout.check_encoded_len(encoded.len(), most)
+    });
+    checked.map_err(|error| encoded.error(error))?;
+    encoded.read_all()
 }
 
 /// The bytes of an object, which has not changed since it was opened. Reading them tells when it changes

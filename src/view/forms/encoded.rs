@@ -13,7 +13,7 @@ use crate::view::vnode::ChunkPlace;
 use crate::view::writing::{CleanFile, Encoded, Form, is_document};
 use crate::view::{OpenedVnode, View, ViewKind};
 
-use super::chunk::{inner_at, moved_place, open_chunk, open_inner, stored_slice};
+use super::chunk::{inner_at, moved_place, open_chunk, open_inner, read_encoded};
 
 /// The object at `key`, which is a chunk.
 #[derive(Debug)]
@@ -130,16 +130,10 @@ impl Form for EncodedForm {
         let Some(stored) = stored else {
             return Ok(Vec::new());
         };
-        let encoded = match &self.inner {
-            Some(inner) => inner.read(stored)?,
-            None => stored_slice(self.view.tree.writer()?, &self.key, stored)?,
-        };
-        if let Some(array) = self.array()? {
-            let most = self.view.tree.loader.max_chunk_bytes();
-            let checked = array.layout().check_encoded_len(encoded.len(), most);
-            checked.map_err(|error| encoded.error(error))?;
-        }
-        encoded.read_all()
+        let array = self.array()?;
+        let layout = array.as_ref().map(|array| array.layout());
+        let what = (&self.key, self.inner.as_ref());
+        read_encoded(&self.view, what, layout, stored)
     }
 
     fn is_stored(&self) -> bool {

@@ -31,7 +31,9 @@ use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::Node;
 use crate::metadata::DocumentName;
-use crate::store::{Cursor, Detail, DirWriter, EntryKind, Key, Prefix, Refusal, StoreError};
+use crate::store::{
+    Cursor, Detail, DirWriter, EntryKind, Key, ListEntry, Prefix, Refusal, StoreError,
+};
 use chunk::ChunkForm;
 use document::DocumentForm;
 use encoded::{EncodedForm, is_checked};
@@ -151,53 +153,45 @@ impl View {
 
     /// The keys of the directories of chunks that the store has in that of `array`.
     pub(super) fn chunk_directories(&self, array: &ShownArray) -> Result<Vec<Key>, Error> {
-        let prefix = &array.node.prefix;
-        let (store, start) = (self.tree.store(), Cursor::START);
-        let Some(mut listing) = store.list(prefix, start, Detail::Names)? else {
-            return Ok(Vec::new());
-        };
-        let mut found = Vec::new();
-        while let Some(entry) = listing.next_entry()? {
+        let (prefix, mut found) = (&array.node.prefix, Vec::new());
+        self.finds_entry(prefix, &mut |entry| {
             let is_chunk = array.stored.in_array(&entry.name) != ChunkName::Other;
             if entry.kind == EntryKind::Prefix && is_chunk {
                 found.push(prefix.key(&entry.name)?);
             }
-        }
+            Ok(false)
+        })?;
         Ok(found)
     }
 
     /// Whether there is an object with a wanted name in `prefix`, or below a wanted name. A directory alone is
     /// none.
     fn finds_object(&self, prefix: &Prefix, wanted: &dyn Fn(&[u8]) -> bool) -> Result<bool, Error> {
+        self.finds_entry(prefix, &mut |entry| {
+            if entry.kind != EntryKind::Prefix || !wanted(&entry.name) {
+                return Ok(wanted(&entry.name));
+            }
+            let below = prefix.key(&entry.name)?.to_prefix();
+            self.finds_object(&below, &|_| true)
+        })
+    }
+
+    fn finds_name(&self, prefix: &Prefix, wanted: impl Fn(&[u8]) -> bool) -> Result<bool, Error> {
+        self.finds_entry(prefix, &mut |entry| Ok(wanted(&entry.name)))
+    }
+
+    /// Whether an entry of `prefix` is `wanted`. Those after it are not looked at.
+    fn finds_entry(
+        &self,
+        prefix: &Prefix,
+        wanted: &mut dyn FnMut(&ListEntry) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
         let (store, start) = (self.tree.store(), Cursor::START);
         let Some(mut listing) = store.list(prefix, start, Detail::Names)? else {
             return Ok(false);
         };
         while let Some(entry) = listing.next_entry()? {
-            if !wanted(&entry.name) {
-                continue;
-            }
-            if entry.kind != EntryKind::Prefix {
-                return Ok(true);
-            }
-            let below = prefix.key(&entry.name)?.to_prefix();
-            if self.finds_object(&below, &|_| true)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn finds_name(&self, prefix: &Prefix, wanted: impl Fn(&[u8]) -> bool) -> Result<bool, Error> {
-        let listing = self
-            .tree
-            .store()
-            .list(prefix, Cursor::START, Detail::Names)?;
-        let Some(mut listing) = listing else {
-            return Ok(false);
-        };
-        while let Some(entry) = listing.next_entry()? {
-            if wanted(&entry.name) {
+            if wanted(&entry)? {
                 return Ok(true);
             }
         }

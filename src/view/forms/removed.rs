@@ -8,8 +8,7 @@ use super::translated::TranslatedForm;
 use crate::error::Error;
 use crate::hierarchy::{DraftNode, Node};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{Key, Prefix, Refusal, StoreError};
-use crate::view::changes::present;
+use crate::store::{Key, Prefix, Refusal, StoreError, unless_absent};
 use crate::view::node_path::NodePath;
 use crate::view::tree::EndedArray;
 use crate::view::writing::{ObjectChange, Writing, change_objects};
@@ -131,9 +130,11 @@ impl View {
         let (data, children) = (draft.data()?.to_key(), draft.children()?.to_key());
         writing.remove_prefix(&key, |writer| {
             if let Some(data) = &data {
-                present(writer.remove_empty_prefixes(data))?;
+                unless_absent(writer.remove_empty_prefixes(data))?;
             }
-            children.map_or(Ok(()), |children| present(writer.remove_prefix(&children)))
+            children.map_or(Ok(()), |children| {
+                unless_absent(writer.remove_prefix(&children))
+            })
         })?;
         self.tree.node_changed(path);
         Ok(())

@@ -10,7 +10,9 @@ use super::shard::{Base, ShardState, StagedPart, StagedShard};
 use super::{Change, GATHER, MOST_JOURNALED, Staging};
 use crate::error::Error;
 use crate::load::Slice;
-use crate::store::{Durability, Journal, PartContent, Replaces, StoreError, StoredFile, Version};
+use crate::store::{
+    Durability, Journal, PartContent, Replaces, StoreError, StoredFile, Version, unless_absent,
+};
 
 impl InnerChunk {
     /// Stages the encoded bytes of the chunk, or that it is erased, in the place of what `replaces`
@@ -211,10 +213,7 @@ impl InnerChunk {
         if let Some(shard) = writer.open_object(&self.key, false)? {
             writer.sync(&self.key, &shard.file)?;
         }
-        match writer.sync_names(&self.key.parent()) {
-            Err(error) if error.is_absent() => Ok(()),
-            synced => Ok(synced?),
-        }
+        Ok(unless_absent(writer.sync_names(&self.key.parent()))?)
     }
 }
 

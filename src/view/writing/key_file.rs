@@ -10,6 +10,7 @@ use super::{HandleAccess, ShownFile, Writing};
 use crate::error::Error;
 use crate::store::{
     Draft, FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
+    unless_absent,
 };
 
 /// A file that is open.
@@ -443,10 +444,7 @@ impl KeyFile {
             }
             // A chunk of fill value may have been removed.
             (Some(key), None) if state.standing == Standing::Stored => {
-                match writing.writer.sync_names(&key.parent()) {
-                    Err(error) if error.is_absent() => Ok(()),
-                    synced => Ok(synced?),
-                }
+                Ok(unless_absent(writing.writer.sync_names(&key.parent()))?)
             }
             _ => Ok(()),
         }
@@ -468,10 +466,7 @@ fn sync_objects(writing: &Writing, objects: &[Key]) -> Result<(), Error> {
         if let Some(stored) = writing.writer.open_object(key, false)? {
             writing.writer.sync(key, &stored.file)?;
         }
-        match writing.writer.sync_names(&key.parent()) {
-            Err(error) if error.is_absent() => {}
-            synced => synced?,
-        }
+        unless_absent(writing.writer.sync_names(&key.parent()))?;
     }
     Ok(())
 }

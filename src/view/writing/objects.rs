@@ -4,11 +4,11 @@ use std::os::unix::fs::FileExt;
 
 use super::form::ObjectChange;
 use crate::error::Error;
-use crate::store::{Commit, DirWriter, Draft, Key, Replaces, StoreError};
+use crate::store::{Commit, DirWriter, Draft, Key, Replaces, StoreError, unless_absent};
 
-/// Makes the changes, whose names survive a loss of power where closing a file says so. `new` makes the draft of an object that is not there, with its bytes. Returns the
-/// position of the first change that was not made, because its object is not the one any more that it
-/// was made of.
+/// Makes the changes. With `--durability close`, their names then survive a loss of power. `new` makes the
+/// draft of an object that is not there, with its bytes. Returns the position of the first change that was
+/// not made, because its object is not the one any more that it was made of.
 pub(in crate::view) fn change(
     writer: &DirWriter,
     changes: &[ObjectChange],
@@ -41,10 +41,7 @@ pub(in crate::view) fn change(
 
 /// As [`DirWriter::sync_closed`], for a name that may have gone with its directory.
 pub(super) fn sync_closed(writer: &DirWriter, key: &Key) -> Result<(), StoreError> {
-    match writer.sync_closed(key) {
-        Err(error) if error.is_absent() => Ok(()),
-        synced => synced,
-    }
+    unless_absent(writer.sync_closed(key))
 }
 
 /// Removes the object at `key`, if it is what `replaces` says. [`sync_closed`] follows.

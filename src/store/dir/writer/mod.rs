@@ -46,7 +46,7 @@ use super::attributes::object_meta_in;
 use super::followed::FollowedRoot;
 use super::object::DirObject;
 use super::root::Root;
-use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version};
+use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version, unless_absent};
 use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
 #[cfg(all(test, not(feature = "model")))]
@@ -435,10 +435,7 @@ impl DirWriter {
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
                 return Err(failed(Errno::NOTEMPTY));
             }
-            match self.remove_empty_prefixes(&key.to_prefix().key(name)?) {
-                Err(error) if error.is_absent() => {}
-                removed => removed?,
-            }
+            unless_absent(self.remove_empty_prefixes(&key.to_prefix().key(name)?))?;
         }
         self.remove_prefix(key)
     }
