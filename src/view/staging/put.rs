@@ -145,13 +145,12 @@ impl InnerChunk {
             Some(journal) => state.journal.insert(journal),
             None => state.journal.insert(staging.begin_journal(shard)?),
         };
-        let len = journal.len();
-        if is_new {
-            // Also where nothing can be appended: it is taken off when the journal goes.
-            staging.journaled.fetch_add(len, Ordering::Relaxed);
-        }
-        let record = journal.append(self.slot, bytes, replaced)?;
-        let longer = journal.len() - len;
+        let before = if is_new { 0 } else { journal.len() };
+        let record = journal.append(self.slot, bytes, replaced);
+        // Also where the part is not staged in the end: all of the journal is taken off when it goes.
+        let longer = journal.len() - before;
+        let journaled = staging.journaled.fetch_add(longer, Ordering::Relaxed) + longer;
+        let record = record?;
         if staging.writer.durability() == Durability::Close {
             journal.sync()?;
             if is_new {
@@ -171,7 +170,6 @@ impl InnerChunk {
         }
         state.last = Instant::now();
         state.parts.insert(self.slot, part.clone());
-        let journaled = staging.journaled.fetch_add(longer, Ordering::Relaxed) + longer;
         if journaled > MOST_JOURNALED {
             staging.packer.wake_for_all();
         }
