@@ -50,11 +50,11 @@ need_test_packages() {
         nginx:nginx-light openssl:openssl
 }
 # The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, R, ImageJ (Java, and a display
-# that nobody sees), compilers; an automounter, an NFS server and its client.
+# that nobody sees), compilers; an automounter, an NFS server and its client; fio, and an editor.
 need_heavy_packages() {
     need_packages ncks:nco cdo:cdo h5dump:hdf5-tools nifti_tool:nifti-bin teem-unu:teem-apps octave-cli:octave \
         cc:build-essential gfortran:gfortran imagej:imagej java:default-jre xvfb-run:xvfb xauth:xauth Rscript:r-base-core \
-        automount:autofs ganesha.nfsd:nfs-ganesha-vfs nfs-cat:libnfs-utils
+        automount:autofs ganesha.nfsd:nfs-ganesha-vfs nfs-cat:libnfs-utils fio:fio vim:vim
     need_libraries octave-netcdf r-cran-ncdf4 r-bioc-rhdf5 r-cran-jsonlite
 }
 # Two more servers of objects: a web server, and Azure's, which is a program of Node.

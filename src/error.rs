@@ -264,9 +264,14 @@ impl Error {
         reason = "callers give errors, and texts that they have made for this"
     )]
     pub(crate) fn unacceptable(key: &impl std::fmt::Display, reason: impl ToString) -> Error {
+        let (key, reason) = (key.to_string(), reason.to_string());
+        // The reason may be an error about the same key.
+        let own = reason
+            .strip_prefix(&key)
+            .and_then(|rest| rest.strip_prefix(": "));
         Error::Unacceptable {
-            key: key.to_string(),
-            reason: reason.to_string(),
+            reason: own.unwrap_or(&reason).to_owned(),
+            key,
         }
     }
 
@@ -277,6 +282,7 @@ impl Error {
             Error::Store(StoreError::Refused { refusal, .. }) => matches!(
                 refusal,
                 Refusal::Fixed
+                    | Refusal::OtherChunk
                     | Refusal::TooLong
                     | Refusal::Incomplete
                     | Refusal::OutsideGrid

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use serde_json::Value;
 
 use super::config::MountConfig;
 use super::error::CliError;
@@ -116,11 +117,9 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
     }
     let saved = save(&path);
     match unmount_when_idle(&path) {
-        Ok(()) => saved.or_else(|error| {
+        Ok(()) => saved.or_else(|what| {
             failed(format!(
-                "{shown} is unmounted, but not all that was written is in the store: {error}. Inner \
-                 chunks of shards are in its journal, for the next mount with --rw, or zarr-mount \
-                 --recover"
+                "{shown} is unmounted, but not all that was written is in the store: {what}"
             ))
         }),
         Err(UnmountError::Busy) => failed(format!(
@@ -138,12 +137,44 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
 
 /// Has a mount write to the store what was closed. After an unmount, the daemon would still do that, and
 /// nobody would know when it has ended.
-fn save(mountpoint: &Path) -> io::Result<()> {
-    match fs::File::open(mountpoint.join(".zarr-mount/sync")) {
-        Ok(file) => file.sync_all(),
-        // Nothing is written through it, or it is dead, or another user's.
-        Err(_) => Ok(()),
+///
+/// # Errors
+/// What is not in the store, and why.
+fn save(mountpoint: &Path) -> Result<(), String> {
+    // Without the file, nothing is written through it, or it is dead, or another user's.
+    let Ok(file) = fs::File::open(mountpoint.join(".zarr-mount/sync")) else {
+        return Ok(());
+    };
+    let synced = file.sync_all();
+    synced.map_err(|error| {
+        let text = fs::read(mountpoint.join(".zarr-mount/stats.json")).unwrap_or_default();
+        format!("{}: {error}", not_saved(&text))
+    })
+}
+
+/// What the counters of a mount say that is not in the store.
+fn not_saved(statistics: &[u8]) -> String {
+    let counters: Value = serde_json::from_slice(statistics).unwrap_or_default();
+    let n = |name: &str| {
+        let found = counters.get("writes").and_then(|writes| writes.get(name));
+        found.and_then(Value::as_u64).unwrap_or(0)
+    };
+    let of = |n, one: &str, more: &str| match n {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        n => Some(format!("{n} {more}")),
+    };
+    let files = of(n("drafts"), "file is not saved", "files are not saved");
+    let chunks = of(
+        n("staged"),
+        "inner chunk is in the journal only, for the next mount with --rw, or zarr-mount --recover",
+        "inner chunks are in the journal only, for the next mount with --rw, or zarr-mount --recover",
+    );
+    let found: Vec<String> = files.into_iter().chain(chunks).collect();
+    if found.is_empty() {
+        return "it cannot be synced".to_owned();
     }
+    found.join(", and ")
 }
 
 /// Unmounts, and retries while it is busy: a program that just ended may use it for a moment more.
@@ -240,4 +271,18 @@ fn io_error(path: &Path, error: &io::Error) -> CliError {
 
 fn failed<T>(message: String) -> Result<T, CliError> {
     Err(CliError::Failed(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_saved;
+
+    #[test]
+    fn what_is_not_saved_is_counted() {
+        let files = r#"{"writes": {"drafts": 1, "staged": 0}}"#;
+        assert_eq!(not_saved(files.as_bytes()), "1 file is not saved");
+        let both = not_saved(br#"{"writes": {"drafts": 2, "staged": 3}}"#);
+        assert!(both.starts_with("2 files are not saved, and 3 inner chunks are in the journal"));
+        assert_eq!(not_saved(b""), "it cannot be synced");
+    }
 }

@@ -291,14 +291,14 @@ impl Core {
             .ok_or(Errno::EBADF)
     }
 
-    /// Notes the attributes of a file after a commit, where they may be other ones than those of what was
-    /// written. Until the kernel releases the handle, which it does a moment after close(2) has returned, they
+    /// Notes the attributes of a file after a commit, where they or its bytes may be other ones than those of
+    /// what was written. Until the kernel releases the handle, which it does a moment after close(2) has returned, they
     /// are what stat(2) gets.
     fn note_saved(&self, ino: u64, file: &OpenFile) {
         if file.shows_other_bytes() {
             self.note_change(ino, file);
             // The kernel may have got other attributes after the last write, with ftruncate(2).
-            self.drop_attributes(ino);
+            self.drop_all(ino);
         }
     }
 

@@ -4,7 +4,7 @@
 //! * `filesystem`: the operations of fuser's trait, a few lines each;
 //! * `inode`: the version of a vnode that an inode number stands for, and what the kernel may
 //!   cache;
-//! * `changes`: writing, and changes of names and attributes;
+//! * `changes`: writing, and changes of names and attributes; `notices`: pages that the kernel must drop;
 //! * `open`: what opening a file does, freshness and passthrough included; `read`; `listing`;
 //! * `directory`: directory streams, which the kernel may ask for again from any entry;
 //! * `handles`: open files and directories, by the file handle that the kernel was given;
@@ -29,6 +29,7 @@ mod handles;
 mod inode;
 mod listing;
 pub mod mount_table;
+mod notices;
 mod open;
 mod opened;
 mod read;
@@ -55,6 +56,7 @@ use errno::ErrorLog;
 use events::EventThreads;
 use handles::Handles;
 use inode::InodeVersions;
+use notices::Notices;
 use opened::{OpenedDirectory, OpenedFile, STRIPES};
 
 /// How a mount behaves, apart from what it shows.
@@ -86,6 +88,7 @@ struct Core {
     /// Whether the kernel leaves `O_TRUNC` to the open.
     truncates: AtomicBool,
     notifier: Arc<OnceLock<Notifier>>,
+    notices: Notices,
     errors: ErrorLog,
     generations: Generations,
     versions: InodeVersions<Arc<BackingId>>,
@@ -106,6 +109,7 @@ impl ZarrFs {
             passthrough: AtomicBool::new(options.passthrough),
             truncates: AtomicBool::new(false),
             notifier: Arc::default(),
+            notices: Notices::default(),
             errors: ErrorLog::new(),
             generations: Generations::default(),
             versions: InodeVersions::new(),

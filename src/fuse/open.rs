@@ -11,9 +11,9 @@
 //! RELEASE of the last one came after all its reads were answered.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
-use fuser::{BackingId, Errno, FopenFlags, INodeNo, ReplyOpen};
+use fuser::{BackingId, Errno, FopenFlags, INodeNo, Notifier, ReplyOpen};
 
 use super::Core;
 use super::inode::{Comparison, ReadMode, StaleCache};
@@ -165,17 +165,18 @@ impl Core {
         self.invalidate(ino, ATTRIBUTES_ALONE);
     }
 
-    /// Makes the kernel drop the attributes of `ino`, and its pages from `offset` on. Returns whether it has.
+    /// Makes the kernel drop the attributes of `ino` now, and its pages soon, so that handles that are open
+    /// read the bytes that are shown.
+    pub(super) fn drop_all(&self, ino: u64) {
+        self.drop_attributes(ino);
+        let notifier = Arc::clone(&self.notifier);
+        self.notices.add(ino, move |ino| {
+            invalidate(&notifier, ino, 0);
+        });
+    }
+
     fn invalidate(&self, ino: u64, offset: i64) -> bool {
-        let Some(notifier) = self.notifier.get() else {
-            return false;
-        };
-        // A length of 0 reaches to the end.
-        let dropped = notifier.inval_inode(INodeNo(ino), offset, 0);
-        if let Err(error) = &dropped {
-            log::debug!("the kernel did not drop what it holds of inode {ino}: {error}");
-        }
-        dropped.is_ok()
+        invalidate(&self.notifier, ino, offset)
     }
 
     /// How the handles of an inode are read. The first decides until the last is released: the
@@ -223,6 +224,10 @@ impl Core {
             let _lock = self.lock_inode(opened.ino);
             drop(self.versions.close(opened.ino));
         }
+        if opened.file.shows_other_bytes() {
+            // What was written may have been dropped, and its length with it.
+            self.drop_all(opened.ino);
+        }
     }
 
     pub(super) fn lock_inode(&self, ino: u64) -> MutexGuard<'_, ()> {
@@ -231,4 +236,17 @@ impl Core {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Makes the kernel drop the attributes of `ino`, and its pages from `offset` on. Returns whether it has.
+fn invalidate(notifier: &OnceLock<Notifier>, ino: u64, offset: i64) -> bool {
+    let Some(notifier) = notifier.get() else {
+        return false;
+    };
+    // A length of 0 reaches to the end.
+    let dropped = notifier.inval_inode(INodeNo(ino), offset, 0);
+    if let Err(error) = &dropped {
+        log::debug!("the kernel did not drop what it holds of inode {ino}: {error}");
+    }
+    dropped.is_ok()
 }

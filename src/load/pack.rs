@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 
 use super::array::ChunkedArray;
 use super::index::ShardIndex;
-use super::layout::ShardLevel;
+use super::layout::{ChunkLayout, ShardLevel};
 use super::loader::Loader;
 use super::locate::Locator;
 use super::size::to_usize;
@@ -55,6 +55,18 @@ pub enum NewInnerChunk {
 
 /// The inner chunks that are new, by their indices.
 type Changed<'c> = [(&'c Dims, &'c NewInnerChunk)];
+
+impl ChunkLayout {
+    /// The memory, in bytes, for the index of a shard that is written anew: the largest one where shards are
+    /// nested, and 0 without shards.
+    pub fn packed_index_bytes(&self) -> u64 {
+        self.levels().iter().map(index_bytes).max().unwrap_or(0)
+    }
+}
+
+fn index_bytes(level: &ShardLevel) -> u64 {
+    level.index.n_slots().saturating_mul(SLOT_BYTES)
+}
 
 impl Loader {
     /// Writes the shard of `array` that holds the shown chunk `first` to the empty file `out`. The inner
@@ -115,7 +127,7 @@ impl Packer<'_> {
         out: &File,
     ) -> Result<u64, Error> {
         let level = self.level(0)?;
-        let slots = level.index.n_slots().saturating_mul(SLOT_BYTES);
+        let slots = index_bytes(level);
         let what = "the memory for the index of a shard that is written";
         FormatError::check_limit(what, slots, self.loader.max_chunk_bytes())
             .map_err(|error| self.error(error))?;
@@ -151,7 +163,7 @@ impl Packer<'_> {
         let old_len = old.as_ref().map_or(0, Slice::len);
         let new_len = changed.iter().map(|(_, new)| new.len());
         let len = new_len.fold(old_len, u64::saturating_add);
-        let slots = level.index.n_slots().saturating_mul(SLOT_BYTES);
+        let slots = index_bytes(level);
         let len = len.saturating_add(slots);
         // A vector that grows exists twice while its bytes are moved, and codecs make new bytes.
         let what = "the length of a shard that is written in memory";
@@ -208,7 +220,7 @@ impl Packer<'_> {
         let memory = |_| Error::internal("no memory for the index of a shard");
         let n_slots = to_usize(layout.n_slots())?;
         entries.try_reserve_exact(n_slots).map_err(memory)?;
-        let mut run = Run::default();
+        let (mut run, mut kept) = (Run::default(), 0_u64);
         for slot in 0..layout.n_slots() {
             let offset = sink.len().saturating_add(run.len);
             let nbytes = match by_slot.remove(&slot) {
@@ -217,7 +229,12 @@ impl Packer<'_> {
                     self.write_new(number, &new, &mut index, slot, is_last, sink)?
                 }
                 None => match &mut index {
-                    Some(index) => Self::keep(index, slot, &mut run, sink)?,
+                    Some(index) => {
+                        let nbytes = Self::keep(index, slot, &mut run, sink)?;
+                        kept = kept.saturating_add(nbytes.unwrap_or(0));
+                        self.check_kept(kept, index.body().len())?;
+                        nbytes
+                    }
                     None => None,
                 },
             };
@@ -232,6 +249,16 @@ impl Packer<'_> {
             IndexLocation::End => sink.append(&encoded)?,
         }
         Ok(n)
+    }
+
+    /// Fails where inner chunks of the old shard have more bytes together than it has: the shard would be written
+    /// as a longer one, with some of the bytes many times.
+    fn check_kept(&self, kept: u64, old_len: u64) -> Result<(), Error> {
+        if kept <= old_len {
+            return Ok(());
+        }
+        let problem = "entries of the index overlap";
+        Err(self.error(FormatError::encoded("sharding_indexed", problem)))
     }
 
     /// Adds the inner chunk or nested shard that is in `slot` of the old shard to what is copied next.

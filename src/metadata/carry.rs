@@ -21,7 +21,7 @@ use super::splice;
 use crate::error::FormatError;
 
 /// The member whose members are carried one by one, because a view may hide some of them.
-const ATTRIBUTES: &str = "attributes";
+pub(super) const ATTRIBUTES: &str = "attributes";
 
 /// The text `stored` with what `written` changes in `shown`.
 ///

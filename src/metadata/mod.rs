@@ -23,6 +23,7 @@ mod document;
 pub mod draft;
 mod json;
 pub mod mentions;
+pub mod merge;
 pub mod n5;
 mod numcodecs;
 pub mod outline;

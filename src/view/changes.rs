@@ -74,10 +74,10 @@ impl View {
     /// What is written through the view that shows `vnode`.
     fn writing(&self, vnode: &Vnode) -> Result<&Arc<Writing>, Error> {
         if !self.is_writable() {
-            return Err(refused(Refusal::ReadOnly));
+            return Err(refused(vnode, Refusal::ReadOnly));
         }
         let writing = vnode.view().and_then(|view| self.tree.writing(view));
-        writing.ok_or_else(|| refused(Refusal::Fixed))
+        writing.ok_or_else(|| refused(vnode, Refusal::Fixed))
     }
 
     /// The vnode called `name` in `parent`.
@@ -110,7 +110,7 @@ impl View {
         }
         let writing = self.writing(&vnode)?;
         let Some(file) = self.form_of(&vnode)? else {
-            return Err(refused(Refusal::Fixed));
+            return Err(refused(&vnode, Refusal::Fixed));
         };
         self.open_written((writing, &file), access, thread)
     }
@@ -183,7 +183,7 @@ impl View {
         let parent = self.vnode(parent)?;
         let writing = self.writing(&parent)?;
         if name == CONTROL {
-            return Err(refused(Refusal::Fixed));
+            return Err(refused(&Vnode::Control, Refusal::Fixed));
         }
         let vnode = self.present(&parent, name)?;
         match (&vnode, kind) {
@@ -212,7 +212,7 @@ impl View {
                 let (key, is_kept) = (array.file_key(&place.indices)?, array.absent_len.is_some());
                 match self.tree.inner_chunk(&array, &place.indices)? {
                     _ if array.unwritable.is_some() && array.has_inner_chunks() => {
-                        return Err(refused(Refusal::Fixed));
+                        return Err(refused(&vnode, Refusal::Fixed));
                     }
                     Some(inner) => writing.erase_by(&key, is_kept, |_| inner.erase())?,
                     None => writing.erase(&key, is_kept)?,
@@ -224,7 +224,9 @@ impl View {
                 self.remove_draft_node(writing, (*view, path), draft)?;
             }
             (&Vnode::Prefix { view, ref path }, VnodeKind::Directory) => {
-                let key = path.to_key().ok_or_else(|| refused(Refusal::Fixed))?;
+                let key = path
+                    .to_key()
+                    .ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
                 self.tree.settle_below(path)?;
                 // The empty directories of the chunks of an array that was removed are not shown.
                 let chunks = match self.tree.ended(view, path) {
@@ -257,7 +259,7 @@ impl View {
                     removed => removed?,
                 }
             }
-            _ => return Err(refused(Refusal::Fixed)),
+            _ => return Err(refused(&vnode, Refusal::Fixed)),
         }
         self.tree.numbers.remove(&vnode);
         Ok(())
@@ -276,19 +278,21 @@ impl View {
         let (parent, new_parent) = (self.vnode(parent)?, self.vnode(new_parent)?);
         let writing = self.writing(&parent)?;
         if name == CONTROL || new_name == CONTROL {
-            return Err(refused(Refusal::Fixed));
+            return Err(refused(&Vnode::Control, Refusal::Fixed));
         }
         if parent.view() != new_parent.view() {
             let place = self.place_of(&new_parent, new_name);
             return Err(place.map_or_else(
-                |_| refused(Refusal::OtherPlace),
+                |_| refused(&new_parent, Refusal::OtherPlace),
                 |place| self.refused_move(&place.vnode),
             ));
         }
         let vnode = self.present(&parent, name)?;
         match &vnode {
             Vnode::Prefix { view, path } => {
-                let from = path.to_key().ok_or_else(|| refused(Refusal::Fixed))?;
+                let from = path
+                    .to_key()
+                    .ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
                 let to = self.directory_place(&new_parent, new_name)?;
                 // The keys of a draft's node are not below one prefix.
                 let in_draft = |path: &Prefix| -> Result<bool, Error> {
@@ -299,7 +303,7 @@ impl View {
                     _ => true,
                 };
                 if concerns_draft {
-                    return Err(refused(Refusal::OtherPlace));
+                    return Err(refused(&vnode, Refusal::OtherPlace));
                 }
                 writing.rename(&from, &to, mode)?;
                 for path in [path, &to.to_prefix()] {
@@ -333,7 +337,7 @@ impl View {
                         let new = found.unwrap_or(place.vnode);
                         self.tree.numbers.replace(&vnode, &new);
                     }
-                    _ => return Err(refused(Refusal::OtherPlace)),
+                    _ => return Err(refused(&vnode, Refusal::OtherPlace)),
                 }
             }
             // An encoded chunk has the same bytes as a chunk of another array, and as any file.
@@ -356,7 +360,7 @@ impl View {
                 writing.reform(&place.key, place.kind);
                 self.tree.numbers.replace(&vnode, &place.vnode);
             }
-            _ => return Err(refused(Refusal::OtherPlace)),
+            _ => return Err(refused(&vnode, Refusal::OtherPlace)),
         }
         Ok(())
     }
@@ -370,11 +374,12 @@ impl View {
             }
             _ => false,
         };
-        refused(if is_filled_in {
+        let refusal = if is_filled_in {
             Refusal::OtherChunk
         } else {
             Refusal::OtherPlace
-        })
+        };
+        refused(place, refusal)
     }
 
     /// Gives the file `id` a second name.
@@ -390,12 +395,12 @@ impl View {
         let vnode = self.vnode(id)?;
         let writing = self.writing(&vnode)?;
         let Vnode::Object { view, key } = &vnode else {
-            return Err(refused(Refusal::Fixed));
+            return Err(refused(&vnode, Refusal::Fixed));
         };
         let is_formed = self.is_formed(&vnode)?;
         let new_parent = self.vnode(parent)?;
         if new_parent.view() != Some(*view) {
-            return Err(refused(Refusal::Fixed));
+            return Err(refused(&vnode, Refusal::Fixed));
         }
         let place = self.place_of(&new_parent, name)?;
         match place.kind {
@@ -405,7 +410,7 @@ impl View {
             NewKind::Formed(_) if !is_formed => {
                 writing.place(key, (&place.key, place.kind), None)?;
             }
-            _ => return Err(refused(Refusal::Fixed)),
+            _ => return Err(refused(&vnode, Refusal::Fixed)),
         }
         self.lookup(parent, name)?.ok_or(Error::Stale)
     }
@@ -420,6 +425,13 @@ impl View {
         change: &AttributeChange,
     ) -> Result<(), Error> {
         let vnode = self.vnode(id)?;
+        if let (Vnode::Plain(_), None) = (&vnode, change.size)
+            && self.is_writable()
+        {
+            // cp -p and rsync -a must not fail.
+            self.note_without_effect();
+            return Ok(());
+        }
         let writing = self.writing(&vnode)?;
         let new = &change.attributes;
         let path = match &vnode {
@@ -442,7 +454,7 @@ impl View {
                             self.note_without_effect();
                             Ok(())
                         }
-                        _ => Err(refused(Refusal::Fixed)),
+                        _ => Err(refused(&vnode, Refusal::Fixed)),
                     };
                 };
                 let is_inner = form.as_ref().is_some_and(|form| form.inner().is_some());
@@ -527,7 +539,7 @@ impl View {
     }
 }
 
-/// The error for a change that must not be made.
-pub(super) fn refused(refusal: Refusal) -> Error {
-    StoreError::refused("a change through the mount", refusal).into()
+/// The error for a change that must not be made of the file or directory `name`.
+pub(super) fn refused(name: impl std::fmt::Display, refusal: Refusal) -> Error {
+    StoreError::refused(name, refusal).into()
 }

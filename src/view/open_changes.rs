@@ -16,7 +16,7 @@ impl OpenFile {
     fn handle(&self) -> Result<&KeyHandle, Error> {
         match &self.content {
             FileContent::Written(handle) => Ok(handle),
-            _ => Err(refused(Refusal::NotOpen)),
+            _ => Err(refused("a file", Refusal::NotOpen)),
         }
     }
 

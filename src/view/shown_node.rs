@@ -14,7 +14,7 @@ use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, Document, Node};
 use crate::load::{ChunkLayout, ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, ChunkContent};
-use crate::metadata::{ArrayMetadata, Decoding, DocumentName, Target, ZarrFormat};
+use crate::metadata::{ArrayMetadata, Decoding, DocumentName, Target};
 use crate::read::FileReaders;
 use crate::store::{Key, Object, Prefix, StoreError};
 
@@ -121,7 +121,7 @@ impl ShownArray {
             );
         }
         let stored = ChunkNames::of(&node);
-        let unwritable = unwritable(&node, chunked.layout(), form);
+        let unwritable = unwritable(&node, chunked.layout(), form, options);
         Ok(ShownArray {
             view,
             node,
@@ -348,20 +348,27 @@ pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
 }
 
 /// Why the chunks of an array, in this form, cannot be written, if so.
-fn unwritable(node: &ArrayNode, layout: &ChunkLayout, form: FileForm) -> Option<FormatError> {
+fn unwritable(
+    node: &ArrayNode,
+    layout: &ChunkLayout,
+    form: FileForm,
+    options: &ViewOptions,
+) -> Option<FormatError> {
+    let what = "the memory for the index of a shard that is written (see --max-chunk)";
+    let index = layout.packed_index_bytes();
+    if let Err(error) = FormatError::check_limit(what, index, options.max_chunk_bytes) {
+        return Some(error);
+    }
     if form != FileForm::Decoded {
         return layout.check_repacks().err();
     }
-    let decoding = node.metadata.decoding.as_ref().ok()?;
-    let has_blosc = |codec: &BytesToBytes| matches!(codec, BytesToBytes::Blosc(_));
-    let chain = &decoding.codecs;
-    // Which order the elements are in is not specified.
-    if node.metadata.zarr_format == ZarrFormat::V1
-        && !chain.array_to_array.is_empty()
-        && !chain.bytes_to_bytes.iter().any(has_blosc)
-    {
-        let name = "order F of v1 without blosc";
-        return Some(FormatError::unsupported("order", "order for writing", name));
+    // In which order the elements of such an array of v1 are is not specified.
+    if let Some(doubt) = node.metadata.doubts.first() {
+        return Some(FormatError::unsupported(
+            "order",
+            "order for writing",
+            doubt.as_str(),
+        ));
     }
     layout.check_encodes().err()
 }

@@ -28,6 +28,7 @@ impl View {
         let writes = json!({
                 "drafts": drafts,
                 "scratch": scratch,
+                "unsaved": writings.map_or(0, Writings::n_unsaved),
                 "staged": writings.map_or(0, |writings| writings.staging().n_parts()),
                 "saved": n(&counters.saved),
                 "erased": n(&counters.erased),

@@ -104,6 +104,29 @@ impl Vnode {
     }
 }
 
+impl std::fmt::Display for Vnode {
+    /// A name for messages: the key or the path, and of a chunk its array's and the indices.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Vnode::Prefix { path, .. } | Vnode::ErrorNote { path, .. } => write!(f, "{path}"),
+            Vnode::Object { key, .. }
+            | Vnode::Document { key, .. }
+            | Vnode::Unsupported { key, .. } => write!(f, "{key}"),
+            Vnode::Written { path, name, .. } => write!(f, "{path}: {}", name.as_str()),
+            Vnode::Chunk(place) => write!(f, "{}: chunk {:?}", place.path, place.indices),
+            Vnode::ChunkDirectory(place) => {
+                write!(f, "{}: chunks {:?}", place.path, place.indices)
+            }
+            Vnode::Plain(name) => write!(f, "{}: a file of the arrays view", name.path),
+            Vnode::Control | Vnode::Statistics | Vnode::Log | Vnode::Refused | Vnode::Sync => {
+                f.write_str("a file of the mount itself")
+            }
+            Vnode::Views => f.write_str("the directory of the views"),
+            Vnode::Gone(_) => f.write_str("a file without a name"),
+        }
+    }
+}
+
 /// A chunk of a shown array, or the directory of all chunks that begin with the same indices.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ChunkPlace {

@@ -26,6 +26,7 @@ class Chunk:
 
     def __init__(self):
         self.stored, self.draft, self.handles, self.failed = None, None, {}, False
+        self.refused = None  # where a write was refused, of a handle that had written before
 
     def shown(self):
         if self.draft is not None:
@@ -33,16 +34,17 @@ class Chunk:
         return bytes([FILL]) * N if self.stored is None else self.stored
 
     def commit(self):
+        """0, or the error that its caller gets."""
         if self.draft is None:
-            return True
-        if len(self.draft) != N:
+            return 0
+        if self.refused is not None or len(self.draft) != N:
             self.failed = True
-            return False
+            return errno.EIO if self.refused is None else errno.EFBIG
         self.stored = None if set(self.draft) == {FILL} else bytes(self.draft)
         self.draft = None
         for handle in self.handles.values():
             handle["rewrites"] = False
-        return True
+        return 0
 
 
 class Walk:
@@ -82,7 +84,7 @@ class Walk:
             fd = os.open(self.path(key), flags)
             chunk.handles[fd] = {"wrote": False, "reads": flags & os.O_RDWR, "rewrites": bool(flags & os.O_TRUNC)}
             if flags & os.O_TRUNC:
-                chunk.draft = bytearray()
+                chunk.draft, chunk.refused = bytearray(), None
 
     def write(self, key, chunk):
         fd = self.handle(chunk)
@@ -96,6 +98,8 @@ class Walk:
             with pytest.raises(OSError) as caught:
                 os.pwrite(fd, data, begin)
             assert caught.value.errno == errno.EFBIG
+            if chunk.handles[fd]["wrote"] and chunk.draft is not None and chunk.refused is None:
+                chunk.refused = begin
             chunk.handles[fd]["wrote"] = True
             return
         assert os.pwrite(fd, data, begin) == len(data)
@@ -120,24 +124,28 @@ class Walk:
         before = chunk.shown()
         if len(before) != length:
             chunk.draft, chunk.failed = bytearray(before[:length] + bytes(max(0, length - len(before)))), False
+        if chunk.refused is not None and length <= chunk.refused:
+            chunk.refused = None
         chunk.handles[fd]["wrote"] = True
 
     def hole(self, key, chunk):
         fd = self.handle(chunk)
         if fd is not None and len(chunk.shown()) == N:
             os.posix_fallocate(fd, 0, N)
+            # It counts as written, though no byte has changed.
+            chunk.draft = bytearray(chunk.shown())
             chunk.handles[fd]["wrote"] = True
 
     def sync(self, key, chunk):
         fd = self.handle(chunk)
         if fd is None:
             return
-        if chunk.commit():
+        error = chunk.commit()
+        if not error:
+            return os.fsync(fd)
+        with pytest.raises(OSError) as caught:
             os.fsync(fd)
-        else:
-            with pytest.raises(OSError) as caught:
-                os.fsync(fd)
-            assert caught.value.errno == errno.EIO
+        assert caught.value.errno == error
 
     def close(self, key, chunk):
         fd = self.handle(chunk)
@@ -145,20 +153,23 @@ class Walk:
             return
         handle = chunk.handles.pop(fd)
         others_rewrite = any(other["rewrites"] for other in chunk.handles.values())
-        if handle["wrote"] and not others_rewrite and not chunk.commit():
+        # What a refused write has left is told in any case.
+        is_tried = handle["wrote"] and (not others_rewrite or chunk.refused is not None)
+        error = chunk.commit() if is_tried else 0
+        if error:
             with pytest.raises(OSError) as caught:
                 os.close(fd)
-            assert caught.value.errno == errno.EIO
+            assert caught.value.errno == error
         else:
             os.close(fd)
-        if handle["rewrites"] and not handle["wrote"] and not others_rewrite and chunk.handles and chunk.draft is not None and len(chunk.draft) == N:
+        if handle["rewrites"] and not handle["wrote"] and not others_rewrite and chunk.handles and chunk.draft is not None and len(chunk.draft) == N and chunk.refused is None:
             # Its release saves what others have written into the file that it made empty.
             chunk.commit()
             until(lambda: self.of_store(key) == chunk.shown(), "the release of a handle that made the file empty")
         if not chunk.handles and chunk.draft is not None:
             # The last handle is gone: what is whole is saved, what is not is dropped.
-            if chunk.failed or not chunk.commit():
-                chunk.draft, chunk.failed = None, False
+            if chunk.failed or chunk.commit():
+                chunk.draft, chunk.failed, chunk.refused = None, False, None
         until(lambda: self.path(key).stat().st_size == len(chunk.shown()), "the release of a handle")
 
     def replace(self, key, chunk):

@@ -256,13 +256,31 @@ def test_an_outsider_who_changes_the_document_meanwhile_is_not_overruled(made, s
     zarr.open_group(str(store))["three"].attrs["theirs"] = 1
     os.ftruncate(fd, 0)
     os.pwrite(fd, json.dumps(shown | {"shape": [4, 4]}).encode(), 0)
-    # It was emptied first, so that it is written anew; or it is refused. Both are whole.
-    try:
-        os.close(fd)
-    except OSError as error:
-        assert error.errno == errno.ESTALE
+    assert refused(os.close, fd) == errno.ESTALE
     found = document(store / "three/zarr.json")
-    assert (found["shape"], found["attributes"].get("theirs")) in (([8, 8], 1), ([4, 4], None), ([4, 4], 1))
+    assert (found["shape"], found["attributes"].get("theirs")) == ([8, 8], 1)
+
+
+def test_an_array_without_chunks_may_become_a_group(made, store):
+    group = {"zarr_format": 3, "node_type": "group", "attributes": {"title": "mine"}}
+    with pytest.raises(OSError) as told:
+        (made.path / "three/zarr.json").write_text(json.dumps(group))
+    assert told.value.errno == errno.EINVAL and "three/zarr.json: not saved: node_type: found a group" in reasons(made)
+    zarr.create_array(str(store / "empty"), shape=(4,), chunks=(2,), dtype="u1")
+    (made.path / "empty/zarr.json").write_text(json.dumps(group))
+    zarr.create_array(str(made.path / "empty/inner"), shape=(4,), chunks=(2,), dtype="u1", compressors=None)[...] = 7
+    found = zarr.open_group(str(store / "empty"))
+    assert dict(found.attrs) == {"title": "mine"} and (found["inner"][...] == 7).all()
+
+
+def test_a_refusal_names_the_file(made, store):
+    """Names that cannot be made, or files that cannot be moved or removed, are named with where they would be."""
+    assert refused(os.mkdir, made.path / "three/c/9") == errno.EINVAL
+    assert refused(os.mkdir, made.path / "three/more") == errno.EPERM
+    assert refused(os.rename, made.path / "three/c/0/0", made.path / "three/c/0/1") == errno.EPERM
+    lines = reasons(made)
+    assert "three" in lines.splitlines()[0] and "three: more" in lines and "three: chunk [0, 1]" in lines
+    assert "a change through the mount" not in lines
 
 
 @pytest.mark.parametrize("how", ["rename", "create", "truncate", "cut", "link"])

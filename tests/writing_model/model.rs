@@ -53,6 +53,8 @@ struct Draft {
     rewriters: BTreeSet<usize>,
     /// Whether the last commit failed.
     has_failed: bool,
+    /// Where a write was refused, of a handle that had written before.
+    refused: Option<usize>,
 }
 
 /// A file that is open, or was.
@@ -248,6 +250,7 @@ impl Model {
                 is_blind: true,
                 rewriters,
                 has_failed: false,
+                refused: None,
             });
         }
         handle

@@ -58,8 +58,13 @@ pub(super) fn facts_of_array(array: &ArrayNode, dimension_names: &DimensionNames
             let row = row.filter(|_| decoded.is_some());
             let cache = row.map(|row| cache_for(row, &layout));
             facts["whole_array_cache_bytes"] = cache.into();
+            let whole = ChunkLayout::new(metadata, Shards::Keep);
             if let Err(error) = layout.check_encodes() {
                 facts["not_writable"] = error.to_string().into();
+            } else if let Some(doubt) = metadata.doubts.first() {
+                facts["not_writable"] = doubt.as_str().into();
+            } else if let Err(error) = whole.and_then(|layout| layout.check_encodes()) {
+                facts["not_writable_with_shards_keep"] = error.to_string().into();
             }
         }
         Err(error) => facts["error"] = error.to_string().into(),

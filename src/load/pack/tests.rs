@@ -223,3 +223,18 @@ fn a_wrong_index_is_an_error_unless_all_is_new() {
         assert_eq!(fixture.shown(), every, "{number}");
     }
 }
+
+#[test]
+fn bytes_that_several_entries_share_are_not_multiplied() {
+    let fixture = fixture(2, [16, 12]);
+    let entry: Vec<u8> = [0_u64, 40].into_iter().flat_map(u64::to_le_bytes).collect();
+    let shard = [vec![1; 40], entry.repeat(4)].concat();
+    fixture.store.insert(Fixture::key(), shard);
+    assert_eq!(fixture.shown().into_values().flatten().count(), 4);
+    let one = BTreeMap::from([(fixture.chunks[0].clone(), Some(vec![2; 3]))]);
+    let error = fixture.pack(&one).unwrap_err();
+    assert!(
+        error.to_string().contains("entries of the index overlap"),
+        "{error}"
+    );
+}

@@ -16,7 +16,7 @@ use crate::view::shown_node::{FileForm, ShownArray, check_can_show};
 use crate::view::tree::Tree;
 use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form};
-use crate::view::{OpenedVnode, Shards, View, ViewKind};
+use crate::view::{Conflict, OpenedVnode, Shards, View, ViewKind};
 
 use super::objects::{MAX_DOCUMENT_BYTES, read_document};
 
@@ -258,7 +258,11 @@ impl Form for DocumentForm {
         if is_array(written) && !is_array(&before) && self.view.has_other_names(&self.key)? {
             return Err(self.refused("a group with nodes in it does not become an array"));
         }
-        if let Some(array) = self.view.array_described_by(self.kind, &self.key)? {
+        let becomes_group = matches!(v3::parse(written), Ok(NodeMetadata::Group))
+            && !self.view.has_other_names(&self.key)?;
+        if let Some(array) = self.view.array_described_by(self.kind, &self.key)?
+            && !becomes_group
+        {
             let new = self.carried(&array, (&text, &before), written)?;
             return Ok(Encoded::Bytes(new));
         }
@@ -291,6 +295,14 @@ impl Form for DocumentForm {
         true
     }
 
+    fn merges(&self) -> bool {
+        self.view.tree.options.writes.conflict == Conflict::Merge
+    }
+
+    fn merges_members(&self) -> bool {
+        has_members(DocumentName::of(self.key.name()))
+    }
+
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
         Some(Arc::new(DocumentForm {
             view: Arc::clone(&self.view),
@@ -310,6 +322,12 @@ pub(super) fn until_current<T>(open: impl Fn() -> Result<T, Error>) -> Result<T,
         }
     }
     open()
+}
+
+/// Whether the members of a document are merged with those that somebody else has written: all but those of a
+/// copy of documents, which is made of the stored ones in any case.
+pub(super) fn has_members(name: Option<DocumentName>) -> bool {
+    name != Some(DocumentName::ZMetadata)
 }
 
 /// The memory, in bytes, for a document of `len` bytes: the texts that are stored, shown, written and

@@ -284,7 +284,7 @@ impl View {
     pub(super) fn place_of(self: &Arc<Self>, parent: &Vnode, name: &[u8]) -> Result<Place, Error> {
         let refused = |refusal| {
             let name = String::from_utf8_lossy(name);
-            Err(StoreError::refused(name, refusal).into())
+            Err(StoreError::refused(format!("{parent}: {name}"), refusal).into())
         };
         if name == CONTROL {
             return refused(Refusal::Fixed);
@@ -379,7 +379,7 @@ impl View {
     pub(super) fn directory_place(&self, parent: &Vnode, name: &[u8]) -> Result<Key, Error> {
         let refused = || {
             let name = String::from_utf8_lossy(name);
-            Err(StoreError::refused(name, Refusal::Fixed).into())
+            Err(StoreError::refused(format!("{parent}: {name}"), Refusal::Fixed).into())
         };
         if name == CONTROL {
             return refused();

@@ -19,10 +19,10 @@ use crate::view::node_path::{NodePath, format_of};
 use crate::view::shown_node::{ShownArray, check_can_show};
 use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form, ObjectChange};
-use crate::view::{OpenedVnode, View, ViewKind};
+use crate::view::{Conflict, OpenedVnode, View, ViewKind};
 
 use super::consolidation::{Wish, consolidate};
-use super::document::{DocumentForm, room_for, until_current};
+use super::document::{DocumentForm, has_members, room_for, until_current};
 use super::objects::{MAX_DOCUMENT_BYTES, Objects, Text, changed, read_object, together};
 
 /// The document `name` of the node at `path`, in the version that is shown.
@@ -404,9 +404,10 @@ impl Form for TranslatedForm {
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
-        let text = self.text()?.unwrap_or_default();
+        let text = self.text()?;
         self.check_version(stored)?;
-        Ok(text)
+        // The node may have other documents, and not this one.
+        Ok(text.unwrap_or_else(|| b"{}".to_vec()))
     }
 
     fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error> {
@@ -467,6 +468,14 @@ impl Form for TranslatedForm {
 
     fn respells(&self) -> bool {
         true
+    }
+
+    fn merges(&self) -> bool {
+        self.view.tree.options.writes.conflict == Conflict::Merge
+    }
+
+    fn merges_members(&self) -> bool {
+        has_members(Some(self.name))
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use super::Staging;
-use super::shard::{Base, Slots, StagedPart};
+use super::shard::{Slots, StagedPart};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::ArrayNode;
@@ -39,8 +39,6 @@ pub(in crate::view) struct PresentChunk {
     pub(in crate::view) encoded: Slice,
     /// The journal that has it, and the first byte in this; `None` where the shard has it.
     journaled: Option<(Arc<File>, u64)>,
-    /// Whether it is in a version of the shard that the mount has not made, as far as it remembers.
-    is_unknown: bool,
 }
 
 /// The draft of an inner chunk, as long as it is open.
@@ -136,7 +134,7 @@ impl InnerChunk {
                 return Ok(self.staged(part, state.access));
             }
         }
-        self.find_stored()
+        Ok(self.look()?.1)
     }
 
     /// The staged chunk `part`; `None` when it was erased.
@@ -154,24 +152,7 @@ impl InnerChunk {
             object,
             meta,
             journaled: Some(journaled),
-            is_unknown: false,
         })
-    }
-
-    /// The chunk as the shard has it.
-    fn find_stored(&self) -> Result<Option<PresentChunk>, Error> {
-        let (version, found) = self.look()?;
-        let is_new = found.as_ref().is_some_and(|found| found.is_unknown);
-        let Some(shard) = self.staging.shard(&self.key).filter(|_| is_new) else {
-            return Ok(found);
-        };
-        // Whoever has the shard locked may wait for memory that belongs to this.
-        drop(found);
-        if shard.lock().base != Base::Version(version) {
-            // Somebody else has written the shard, or it was just packed, which is not noted yet.
-            drop(shard.begin_packing());
-        }
-        Ok(self.look()?.1)
     }
 
     /// The version of the shard, and the chunk in it.
@@ -185,7 +166,6 @@ impl InnerChunk {
         let located = (self.staging.loader).locate(&self.array, &object, &self.indices)?;
         let found = located.map(|chunk| PresentChunk {
             meta: self.meta_in(real),
-            is_unknown: !is_own(real.version),
             object,
             encoded: chunk.encoded,
             journaled: None,

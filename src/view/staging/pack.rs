@@ -1,12 +1,12 @@
 //! Writes a shard anew, with what is staged of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::inner::content_of_slice;
-use super::packed::{PackedPart, PackedShard};
+use super::packed::PackedPart;
 use super::shard::{Base, StagedPart, StagedShard};
 use super::{Change, Staging};
 use crate::error::Error;
@@ -198,8 +198,22 @@ impl Staging {
         });
         if n > 0 {
             self.writer.make_parents(key)?;
-            let Commit::Done(new) = self.writer.commit(key, &mut draft, replaces)? else {
-                return Ok(Change::Conflict);
+            let version = self.writer.meta_of(key, draft.file())?.version;
+            let old = object.as_ref().map(|object| object.meta());
+            self.lock_packed()
+                .advance(key, (old, version), parts_of(parts));
+            let new = match self.writer.commit(key, &mut draft, replaces) {
+                Ok(Commit::Done(new)) if new.meta.version == version => new,
+                committed => {
+                    self.lock_packed().retreat(key, version);
+                    let Commit::Done(new) = committed? else {
+                        return Ok(Change::Conflict);
+                    };
+                    // The file system has given it other times.
+                    let what = (old, new.meta.version);
+                    self.lock_packed().advance(key, what, parts_of(parts));
+                    new
+                }
             };
             self.writer.sync_closed(key)?;
             return Ok(Change::Done(Some(new.meta)));
@@ -225,27 +239,6 @@ impl Staging {
         match new {
             Some(_) => counters.packed.add(1),
             None => counters.erased.add(1),
-        }
-        if let Some(new) = new {
-            let mut packed = self.lock_packed();
-            let before = old.and_then(|old| packed.take(&shard.key, old.version));
-            let untouched = match &before {
-                Some(before) => before.untouched,
-                None => old.map(|old| (old.version, old.times)),
-            };
-            let mut known: HashMap<u64, PackedPart> =
-                before.map(|before| before.parts).unwrap_or_default();
-            for (&slot, part) in parts {
-                let number = part.number;
-                let (len, mtime) = (part.len(), part.mtime);
-                known.insert(slot, PackedPart { number, len, mtime });
-            }
-            let packed_shard = PackedShard {
-                version: new.version,
-                untouched,
-                parts: known,
-            };
-            packed.put(shard.key.clone(), packed_shard);
         }
         self.forget(shard, parts, (old, new));
         log::debug!("{}: {} inner chunks packed", shard.key, parts.len());
@@ -283,4 +276,13 @@ impl Staging {
         state.failed = None;
         self.leave_if_empty(shard, &mut state);
     }
+}
+
+/// What is remembered of `parts` when they are in their shard.
+fn parts_of(parts: &Parts) -> impl Iterator<Item = (u64, PackedPart)> {
+    parts.iter().map(|(&slot, part)| {
+        let (number, mtime) = (part.number, part.mtime);
+        let len = part.len();
+        (slot, PackedPart { number, len, mtime })
+    })
 }

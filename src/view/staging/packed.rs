@@ -1,6 +1,6 @@
 //! What the inner chunks of packed shards were before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::time::SystemTime;
 
@@ -15,6 +15,9 @@ const MOST_PARTS: usize = 1 << 18;
 /// The most shards that are remembered.
 const MOST_SHARDS: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
 
+/// The most earlier versions of a shard that are remembered.
+const MOST_FORMER: usize = 8;
+
 /// The most parts that were dropped, and are remembered.
 pub(super) const MOST_LOST: NonZeroUsize = NonZeroUsize::new(1 << 12).expect("4096 is not 0");
 
@@ -25,15 +28,36 @@ pub(super) struct PackedShards {
     n_parts: usize,
 }
 
-/// A shard in the version that this mount has made.
+/// A shard in the version that this mount has made, or is about to make.
 #[derive(Debug)]
-pub(super) struct PackedShard {
-    pub(super) version: Version,
+struct PackedShard {
+    version: Version,
     /// The version and the times of the inner chunks that the mount has not written; `None` where there
     /// was no shard.
-    pub(super) untouched: Option<(Version, Times)>,
+    untouched: Option<(Version, Times)>,
     /// Those that it has written, by slot.
-    pub(super) parts: HashMap<u64, PackedPart>,
+    parts: Parts,
+    /// Versions before this one, the newest first. Whoever has opened one looks at its inner chunks later.
+    former: VecDeque<FormerShard>,
+}
+
+/// An earlier version of a shard.
+#[derive(Debug)]
+struct FormerShard {
+    version: Version,
+    /// Whether this mount has made it.
+    is_own: bool,
+    /// What the slots had that the next version has written anew; `None` for what the mount had not written.
+    parts: HashMap<u64, Option<PackedPart>>,
+}
+
+type Parts = HashMap<u64, PackedPart>;
+
+/// What a slot of a shard has.
+enum SlotPart {
+    /// What it had before the mount wrote the shard first.
+    Untouched,
+    Written(PackedPart),
 }
 
 /// An inner chunk that was staged.
@@ -57,14 +81,16 @@ impl PackedShards {
     /// Whether the object at `key` in `version` is a shard that this mount has packed.
     pub(super) fn is_own(&mut self, key: &Key, version: Version) -> bool {
         let known = self.shards.get(key);
-        known.is_some_and(|known| known.version == version)
+        known.is_some_and(|known| known.is_own(version))
     }
 
     /// The attributes of the inner chunk in `slot` of the shard at `key`, which has the attributes
     /// `shard`.
     pub(super) fn meta(&mut self, key: &Key, slot: u64, shard: ObjectMeta, tag: u64) -> ObjectMeta {
         let known = self.shards.get(key);
-        let Some(known) = known.filter(|known| known.version == shard.version) else {
+        let Some((known, part)) =
+            known.and_then(|known| Some((known, known.part(slot, shard.version)?)))
+        else {
             return shard;
         };
         let access = NewFile {
@@ -72,33 +98,216 @@ impl PackedShards {
             uid: shard.uid,
             gid: shard.gid,
         };
-        match (known.parts.get(&slot), known.untouched) {
-            (Some(part), _) => part_meta((part.number, part.len, part.mtime), tag, access),
-            (None, Some((version, times))) => ObjectMeta {
+        match (part, known.untouched) {
+            (SlotPart::Written(part), _) => {
+                part_meta((part.number, part.len, part.mtime), tag, access)
+            }
+            (SlotPart::Untouched, Some((version, times))) => ObjectMeta {
                 version,
                 times,
                 ..shard
             },
-            (None, None) => shard,
+            (SlotPart::Untouched, None) => shard,
         }
     }
 
-    /// Takes out what is known of the shard at `key` in `version`.
-    pub(super) fn take(&mut self, key: &Key, version: Version) -> Option<PackedShard> {
-        let known = self.shards.pop(key)?;
-        self.n_parts -= known.parts.len();
-        Some(known).filter(|known| known.version == version)
+    /// Notes that the shard at `key`, which is `old`, becomes `version`, in which these `parts` are new. This is
+    /// noted before others can see the new version, so that all its other inner chunks stay what they are.
+    pub(super) fn advance(
+        &mut self,
+        key: &Key,
+        (old, version): (Option<&ObjectMeta>, Version),
+        parts: impl Iterator<Item = (u64, PackedPart)>,
+    ) {
+        let before = self.take(key);
+        let is_known = |known: &PackedShard| old.is_some_and(|old| old.version == known.version);
+        let is_own = before.as_ref().is_some_and(is_known);
+        let mut shard = before.filter(is_known).unwrap_or_else(|| PackedShard {
+            version,
+            untouched: old.map(|old| (old.version, old.times)),
+            parts: Parts::new(),
+            former: VecDeque::new(),
+        });
+        let replaced = parts.map(|(slot, part)| (slot, shard.parts.insert(slot, part)));
+        let replaced = replaced.collect();
+        if let Some(old) = old {
+            shard.former.push_front(FormerShard {
+                version: old.version,
+                is_own,
+                parts: replaced,
+            });
+            shard.former.truncate(MOST_FORMER);
+        }
+        shard.version = version;
+        self.put(key.clone(), shard);
     }
 
-    /// Remembers a shard that was packed. Those that were looked at longest ago are forgotten.
-    pub(super) fn put(&mut self, key: Key, shard: PackedShard) {
-        self.n_parts += shard.parts.len();
+    /// Takes back that the shard at `key` becomes `version`, which it did not.
+    pub(super) fn retreat(&mut self, key: &Key, version: Version) {
+        let Some(mut shard) = self.take(key).filter(|shard| shard.version == version) else {
+            return;
+        };
+        let Some(former) = shard.former.pop_front().filter(|former| former.is_own) else {
+            return;
+        };
+        for (slot, part) in former.parts {
+            match part {
+                Some(part) => shard.parts.insert(slot, part),
+                None => shard.parts.remove(&slot),
+            };
+        }
+        shard.version = former.version;
+        self.put(key.clone(), shard);
+    }
+
+    fn take(&mut self, key: &Key) -> Option<PackedShard> {
+        let known = self.shards.pop(key)?;
+        self.n_parts -= known.n_parts();
+        Some(known)
+    }
+
+    /// Remembers a shard. Those that were looked at longest ago are forgotten.
+    fn put(&mut self, key: Key, shard: PackedShard) {
+        self.n_parts += shard.n_parts();
         let replaced = self.shards.push(key, shard);
-        self.n_parts -= replaced.map_or(0, |(_, shard)| shard.parts.len());
+        self.n_parts -= replaced.map_or(0, |(_, shard)| shard.n_parts());
         while self.n_parts > MOST_PARTS
             && let Some((_, shard)) = self.shards.pop_lru()
         {
-            self.n_parts -= shard.parts.len();
+            self.n_parts -= shard.n_parts();
         }
+    }
+}
+
+impl PackedShard {
+    fn n_parts(&self) -> usize {
+        let former: usize = self.former.iter().map(|former| former.parts.len()).sum();
+        self.parts.len() + former
+    }
+
+    fn is_own(&self, version: Version) -> bool {
+        let mut former = self.former.iter();
+        self.version == version || former.any(|former| former.is_own && former.version == version)
+    }
+
+    /// What is in `slot` in this version; `None` for a version that is not remembered.
+    fn part(&self, slot: u64, version: Version) -> Option<SlotPart> {
+        let now = || self.parts.get(&slot).copied();
+        let found = if self.version == version {
+            now()
+        } else {
+            let mut former = self.former.iter();
+            let at = former.position(|former| former.version == version)?;
+            // The first one of the later versions that has written the slot anew says what it was.
+            let mut later = self.former.iter().take(at + 1).rev();
+            let replaced = later.find_map(|former| former.parts.get(&slot));
+            replaced.copied().unwrap_or_else(now)
+        };
+        Some(found.map_or(SlotPart::Untouched, SlotPart::Written))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Key;
+
+    fn key() -> Key {
+        Key::parse(b"a/c/0").unwrap()
+    }
+
+    /// The attributes of a shard in its `number`th version.
+    fn shard(number: u64) -> ObjectMeta {
+        part_meta(
+            (number, 100, SystemTime::UNIX_EPOCH),
+            1,
+            NewFile {
+                mode: 0o644,
+                uid: 0,
+                gid: 0,
+            },
+        )
+    }
+
+    fn part(number: u64) -> PackedPart {
+        PackedPart {
+            number,
+            len: 10,
+            mtime: SystemTime::UNIX_EPOCH,
+        }
+    }
+
+    /// What tells apart the inner chunks of the first slots in the `number`th version of the shard.
+    fn shown(packed: &mut PackedShards, number: u64) -> [u64; 3] {
+        [0, 1, 2].map(|slot| packed.meta(&key(), slot, shard(number), 7).version.inode)
+    }
+
+    #[test]
+    fn inner_chunks_stay_what_they_are_in_all_versions() {
+        let mut packed = PackedShards::default();
+        assert_eq!(shown(&mut packed, 1), [1, 1, 1]);
+        let steps = [
+            (1, 2, vec![(0, 50)]),
+            (2, 3, vec![(1, 51)]),
+            (3, 4, vec![(0, 52)]),
+        ];
+        for (old, new, parts) in steps {
+            let parts = parts.into_iter().map(|(slot, number)| (slot, part(number)));
+            packed.advance(&key(), (Some(&shard(old)), shard(new).version), parts);
+        }
+        let expected = [
+            (1, [1, 1, 1]),
+            (2, [50, 1, 1]),
+            (3, [50, 51, 1]),
+            (4, [52, 51, 1]),
+        ];
+        for (number, expected) in expected {
+            assert_eq!(shown(&mut packed, number), expected, "{number}");
+            assert_eq!(
+                packed.is_own(&key(), shard(number).version),
+                number > 1,
+                "{number}"
+            );
+        }
+        assert_eq!(shown(&mut packed, 9), [9, 9, 9]);
+        packed.retreat(&key(), shard(4).version);
+        assert_eq!(shown(&mut packed, 3), [50, 51, 1]);
+        assert_eq!(shown(&mut packed, 4), [4, 4, 4]);
+        assert!(!packed.is_own(&key(), shard(4).version));
+        // Somebody else writes the shard: nothing is known of it.
+        packed.advance(
+            &key(),
+            (Some(&shard(20)), shard(21).version),
+            [(2, part(60))].into_iter(),
+        );
+        assert_eq!(shown(&mut packed, 21), [20, 20, 60]);
+        assert_eq!(shown(&mut packed, 3), [3, 3, 3]);
+        packed.retreat(&key(), shard(21).version);
+        assert_eq!(shown(&mut packed, 21), [21, 21, 21]);
+        assert_eq!(packed.n_parts, 0);
+    }
+
+    #[test]
+    fn not_all_versions_are_remembered() {
+        let mut packed = PackedShards::default();
+        for number in 1..100 {
+            let parts = [(0, part(1000 + number))].into_iter();
+            packed.advance(
+                &key(),
+                (Some(&shard(number)), shard(number + 1).version),
+                parts,
+            );
+        }
+        assert_eq!(packed.n_parts, 1 + MOST_FORMER);
+        assert_eq!(shown(&mut packed, 100), [1099, 1, 1]);
+        assert_eq!(shown(&mut packed, 99), [1098, 1, 1]);
+        assert_eq!(shown(&mut packed, 50), [50, 50, 50]);
+        // A new shard has nothing that is untouched.
+        packed.advance(
+            &key(),
+            (None, shard(200).version),
+            [(1, part(5))].into_iter(),
+        );
+        assert_eq!(shown(&mut packed, 200), [200, 5, 200]);
     }
 }

@@ -8,6 +8,7 @@
 //! ```
 
 use super::Writing;
+use super::draft::LastCommit;
 use super::form::{Encoded, ObjectChange};
 use super::objects;
 use super::state::{FileState, Standing};
@@ -41,7 +42,7 @@ impl FileState {
         if let Some(failure) = &draft.failure {
             return Err(failure.error.clone());
         }
-        draft.has_failed = true;
+        draft.last_commit = LastCommit::Told;
         if self.commits(writing, &key, FileState::goes_on_after_conflict)? {
             return self.sync_closed(writing);
         }
@@ -118,6 +119,7 @@ impl FileState {
                 self.stored = stored;
                 self.draft = None;
                 self.clean = None;
+                self.base = None;
                 if let Some(form) = &self.form {
                     form.committed();
                     self.has_wrong_pages |= form.respells();
@@ -280,15 +282,18 @@ impl FileState {
         let Some(draft) = &mut self.draft else {
             return Ok(false);
         };
-        let Some(form) = &self.form else {
+        let Some(form) = self.form.clone() else {
             draft.replaces = Replaces::Anything;
             return Ok(draft.began_empty());
         };
-        if draft.can_rebase(form.merges()) {
-            self.rebase(writing)?;
-            return Ok(true);
+        if !draft.can_rebase(form.merges_members(), form.merges()) {
+            return Ok(false);
         }
-        Ok(false)
+        if form.merges_members() {
+            return self.merge(writing, &form);
+        }
+        self.rebase(writing)?;
+        Ok(true)
     }
 
     /// Makes the draft one that takes the place of what the store has now.
@@ -302,6 +307,7 @@ impl FileState {
                 Replaces::Version(stored.meta.version)
             }));
             self.stored = now;
+            self.base = None;
             // The kernel has pages of the version before.
             self.has_wrong_pages |= draft.is_partial();
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use rangemap::RangeSet;
 
 use super::HandleAccess;
+use super::base::Base;
 use super::draft_file::DraftFile;
 use crate::error::Error;
 use crate::store::Replaces;
@@ -21,10 +22,14 @@ pub(super) struct FileDraft {
     pub(super) rewriters: Vec<u64>,
     /// Why a write failed. Such a draft is not complete, and is not committed.
     pub(super) failure: Option<FailedChange>,
-    /// Whether the last commit failed, which its caller was told.
-    pub(super) has_failed: bool,
+    /// What is known of the last commit.
+    pub(super) last_commit: LastCommit,
     /// Whether the times of the file were set after it was last written.
     pub(super) has_times: bool,
+    /// Whether all who wrote cannot have read the file by the same handles.
+    is_blind: bool,
+    /// What a document had before.
+    pub(super) base: Base,
     /// What the draft has; `None` where it has all bytes of the file.
     parts: Option<Parts>,
 }
@@ -38,6 +43,17 @@ enum Beginning {
     Emptied,
     /// No bytes, and its writer has not read what it takes the place of.
     Empty,
+}
+
+/// What is known of the last commit of what was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LastCommit {
+    /// There was none, or more was written since.
+    NotFailed,
+    /// It failed, and its caller was told.
+    Told,
+    /// It failed, and nobody was told.
+    Untold,
 }
 
 /// A change of a draft that failed, perhaps in the middle.
@@ -54,8 +70,6 @@ struct Parts {
     written: RangeSet<u64>,
     /// Whether the other bytes are in the draft, too.
     is_complete: bool,
-    /// Whether all who wrote cannot have read the file by the same handles.
-    is_blind: bool,
 }
 
 impl FileDraft {
@@ -71,8 +85,10 @@ impl FileDraft {
             },
             rewriters: Vec::new(),
             failure: None,
-            has_failed: false,
+            last_commit: LastCommit::NotFailed,
             has_times: false,
+            is_blind: true,
+            base: Base::Nothing,
             parts: None,
         }
     }
@@ -82,7 +98,6 @@ impl FileDraft {
         let parts = Parts {
             written: RangeSet::new(),
             is_complete: false,
-            is_blind: true,
         };
         FileDraft {
             parts: Some(parts),
@@ -104,6 +119,12 @@ impl FileDraft {
         }
     }
 
+    /// Notes that a change has failed that begins at `start`.
+    pub(super) fn fail(&mut self, error: &Error, start: u64) {
+        let error = error.clone();
+        self.failure.get_or_insert(FailedChange { error, start });
+    }
+
     /// Whether its writer has not read what it takes the place of.
     pub(super) fn began_empty(&self) -> bool {
         self.beginning == Beginning::Empty
@@ -111,13 +132,13 @@ impl FileDraft {
 
     /// Notes that `range` was written through a handle with `access`.
     pub(super) fn note(&mut self, range: Range<u64>, access: HandleAccess) {
-        self.has_failed = false;
+        self.last_commit = LastCommit::NotFailed;
         self.has_times = false;
-        if let Some(parts) = &mut self.parts {
-            parts.is_blind &= access != HandleAccess::ReadsAndWrites;
-            if !range.is_empty() {
-                parts.written.insert(range);
-            }
+        self.is_blind &= access != HandleAccess::ReadsAndWrites;
+        if let Some(parts) = &mut self.parts
+            && !range.is_empty()
+        {
+            parts.written.insert(range);
         }
     }
 
@@ -156,15 +177,15 @@ impl FileDraft {
         self.parts.is_some()
     }
 
-    /// Whether the draft may take the place of another version, from which the bytes that were not written
-    /// are taken: all who wrote are blind, or the mount `merges` what others have written in any case.
-    pub(super) fn can_rebase(&self, merges: bool) -> bool {
-        let parts = self.parts.as_ref();
-        let can_be_merged = parts.is_some_and(|parts| parts.is_blind || merges);
+    /// Whether the draft may take the place of another version, from which the bytes or the members that were
+    /// not written are taken, if they `can_be_taken`: all who wrote are blind, or the mount `merges` what others
+    /// have written in any case.
+    pub(super) fn can_rebase(&self, can_be_taken: bool, merges: bool) -> bool {
+        let can_be_taken = can_be_taken || self.parts.is_some();
         match self.beginning {
             Beginning::Empty => true,
             Beginning::Emptied => merges,
-            Beginning::Object => can_be_merged,
+            Beginning::Object => can_be_taken && (self.is_blind || merges),
         }
     }
 }

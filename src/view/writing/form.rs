@@ -112,9 +112,14 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
         Err(Error::Stale)
     }
 
-    /// Whether bytes that were not written may be taken from another version of the object than the
-    /// one that the file was opened with.
+    /// Whether what was not written may be taken from another version of the object than the one that the
+    /// file was opened with, though its writer may have read that one.
     fn merges(&self) -> bool {
+        false
+    }
+
+    /// Whether the file is a document, of which members that were not changed may be taken from another version.
+    fn merges_members(&self) -> bool {
         false
     }
 

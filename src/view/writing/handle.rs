@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
+use super::draft::LastCommit;
 use super::draft_file::DraftFile;
 use super::form::Form;
 use super::state::Content;
@@ -87,6 +88,9 @@ impl Writing {
         let opener = form.filter(|_| access.writes());
         let opener = opener.and_then(|_| process_of(thread));
         let handle = |file: Arc<KeyFile>, keeps_pages| {
+            if access.writes() {
+                file.note_base(self);
+            }
             let number = self.new_number();
             KeyHandle::new(self, file, number, access, opener, keeps_pages)
         };
@@ -242,7 +246,7 @@ impl Writing {
     }
 
     /// The open file at `key`, with one more handle.
-    fn take_part(&self, key: &Key) -> Option<Arc<KeyFile>> {
+    pub(super) fn take_part(&self, key: &Key) -> Option<Arc<KeyFile>> {
         let open = self.lock_open();
         let file = open.get(key)?;
         file.handles.fetch_add(1, Ordering::Relaxed);
@@ -268,7 +272,7 @@ impl Writing {
 }
 
 impl KeyHandle {
-    fn new(
+    pub(super) fn new(
         writing: &Arc<Writing>,
         file: Arc<KeyFile>,
         number: u64,
@@ -342,8 +346,15 @@ impl KeyHandle {
     /// Makes `change`.
     pub(in crate::view) fn change(&self, change: &FileChange) -> Result<(), Error> {
         self.check_writes()?;
-        self.has_written.store(true, Ordering::Relaxed);
-        self.file.change(&self.writing, self.access, change)
+        let had_written = self.has_written.swap(true, Ordering::Relaxed);
+        let changed = self.file.change(&self.writing, self.access, change);
+        if let (Err(error), FileChange::Write { offset, .. }) = (&changed, change)
+            && had_written
+        {
+            // What was written before is not all that was to be saved.
+            self.file.fail(error, *offset);
+        }
+        changed
     }
 
     /// Cuts or extends the file.
@@ -386,19 +397,25 @@ impl KeyHandle {
     /// Commits what was written, if this handle may write. `thread` is one of the process that closes
     /// the file.
     pub(in crate::view) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
-        // What other handles have written is committed when they are closed.
-        if !self.has_written.swap(false, Ordering::Relaxed) {
+        // What other handles have written is committed when they are closed, unless that has failed already
+        // and nobody was told.
+        let has_written = self.has_written.swap(false, Ordering::Relaxed);
+        let is_concerned = has_written || self.writes() && self.file.is_untold();
+        if !is_concerned {
             return Ok(());
         }
         let _names = self.writing.read_names();
         let flushed = self.file.flush(&self.writing, self.number);
+        if flushed.is_err() {
+            // Not all programs look at the result of closing a duplicate: all others are told, too.
+            self.has_written.store(true, Ordering::Relaxed);
+        }
         // A child of the opener has written a part of the file, as in `(a; b) > file`.
         if let (Err(error), Some(thread), Some(opener)) = (&flushed, thread, self.opener)
             && error.is_unacceptable()
             && process_of(thread).is_some_and(|process| process != opener)
         {
-            self.has_written.store(true, Ordering::Relaxed);
-            self.file.goes_on();
+            self.file.goes_on(LastCommit::NotFailed);
             return Ok(());
         }
         flushed
@@ -415,7 +432,7 @@ impl KeyHandle {
         self.file.sync(&self.writing)
     }
 
-    /// Releases the handle. The last one commits what is left.
+    /// Releases the handle. The last one commits what is left, or leaves it to be tried again.
     pub(in crate::view) fn close(&self) {
         let (writing, file) = (&self.writing, &self.file);
         let writers = u64::from(self.access.writes());
@@ -424,10 +441,14 @@ impl KeyHandle {
         loop {
             let is_last = file.handles.load(Ordering::Relaxed) == 1;
             let has_written = self.has_written.swap(false, Ordering::Relaxed);
-            file.released(writing, (self.number, has_written), is_last);
+            let is_unsaved = file.released(writing, (self.number, has_written), is_last);
             let mut open = writing.lock_open();
             if file.handles.fetch_sub(1, Ordering::Relaxed) > 1 {
                 return;
+            }
+            if is_unsaved {
+                drop(open);
+                return writing.retries.begin(writing);
             }
             // Nobody has the file now, so that its lock is free.
             if file.is_scratch() {

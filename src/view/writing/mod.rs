@@ -32,6 +32,7 @@
 //! * Locks are taken in this order: `names`, then `open`, then the state of a file. Whoever changes
 //!   names has `names` alone, so that no commit meets a rename half-way.
 
+mod base;
 mod commit;
 mod draft;
 mod draft_file;
@@ -39,9 +40,11 @@ mod draft_memory;
 mod form;
 mod handle;
 mod key_file;
+mod merge;
 mod names;
 mod objects;
 mod of_views;
+mod retry;
 mod state;
 
 use std::collections::HashMap;
@@ -54,12 +57,14 @@ use std::sync::{
 
 use lru::LruCache;
 
+use draft::LastCommit;
 pub(super) use form::{CleanFile, Encoded, Form, ObjectChange};
 pub use handle::HandleAccess;
 pub(super) use handle::{KeyHandle, NewKind, ReadBytes};
 pub(super) use key_file::KeyFile;
 pub(super) use objects::change as change_objects;
 pub(super) use of_views::Writings;
+use retry::Retries;
 pub(super) use state::FileAttributes;
 
 use super::shown_node::looks_like_a_chunk;
@@ -124,6 +129,7 @@ pub(super) struct Writing {
     made: AtomicU64,
     /// Whether the mount ends, so that nothing new is written.
     has_ended: AtomicBool,
+    retries: Retries,
 }
 
 /// Counts commits, so that who has opened an object knows whether one came in between.
@@ -190,6 +196,7 @@ impl Writing {
             hasher: RandomState::new(),
             made: AtomicU64::new(0),
             has_ended: AtomicBool::new(false),
+            retries: Retries::default(),
         }
     }
 
@@ -341,6 +348,10 @@ impl Writing {
         let all = self.all_where(wanted).into_iter();
         for file in all.filter(|file| !file.is_lost()) {
             let synced = file.sync(self);
+            if synced.is_err() && file.is_unsaved() {
+                // Whoever is told of this has not written it.
+                file.goes_on(LastCommit::Untold);
+            }
             result = result.and(synced);
         }
         result
@@ -362,6 +373,7 @@ impl Writing {
     /// mount only.
     fn finish(&self) -> (usize, usize) {
         self.has_ended.store(true, Ordering::SeqCst);
+        self.retries.end();
         let _names = self.read_names();
         let (mut lost, mut scratch) = (0, 0);
         for file in self.all_where(|_| true) {
@@ -381,6 +393,13 @@ impl Writing {
         let scratch = all.iter().filter(|file| file.is_scratch()).count();
         let drafts = all.iter().filter(|file| file.has_draft()).count();
         (drafts, scratch)
+    }
+
+    /// Whether one more file may be kept that is not saved. Each takes a descriptor for as long as it is
+    /// there, and none is kept when the mount ends.
+    fn has_room_for_unsaved(&self) -> bool {
+        let has_ended = self.has_ended.load(Ordering::SeqCst);
+        !has_ended && self.lock_open().len() <= self.writer.most_drafts()
     }
 
     fn check_goes_on(&self) -> Result<(), Error> {

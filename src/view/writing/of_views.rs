@@ -92,6 +92,11 @@ impl Writings {
         (drafts - scratch, scratch)
     }
 
+    /// How many files were closed, could not be saved, and are tried again.
+    pub(in crate::view) fn n_unsaved(&self) -> usize {
+        self.all().map(|writing| writing.n_unsaved()).iter().sum()
+    }
+
     /// Commits all files, and makes them survive a loss of power.
     ///
     /// # Errors

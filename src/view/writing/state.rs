@@ -5,7 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::draft::{FailedChange, FileDraft};
+use super::base::Base;
+use super::draft::FileDraft;
 use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
 use super::{HandleAccess, Writing, is_replaced_whole};
@@ -23,6 +24,8 @@ const ATTEMPTS: usize = 8;
 pub(super) struct FileState {
     /// `None` once the name was removed, or given to another file.
     pub(super) key: Option<Key>,
+    /// The key that it had last, for messages.
+    last_key: Key,
     /// What the file shows of its object; `None` where it shows the object's own bytes.
     pub(super) form: Option<Arc<dyn Form>>,
     pub(super) standing: Standing,
@@ -34,6 +37,8 @@ pub(super) struct FileState {
     pub(super) clean: Option<(Arc<OpenFile>, VnodeAttributes)>,
     /// What was written since the last commit.
     pub(super) draft: Option<FileDraft>,
+    /// What a document has of which no draft has begun yet; `None` before it is opened for writing.
+    pub(super) base: Option<Base>,
     /// Whether the kernel may have pages that are not those of the object.
     pub(super) has_wrong_pages: bool,
     /// Whether the fingerprint of a file with a form is one of this mount, because the mount has
@@ -77,11 +82,13 @@ impl FileState {
     pub(super) fn of_object(key: &Key, stored: Option<StoredFile>) -> FileState {
         FileState {
             key: Some(key.clone()),
+            last_key: key.clone(),
             form: None,
             standing: Standing::Stored,
             stored,
             clean: None,
             draft: None,
+            base: None,
             has_wrong_pages: false,
             is_own: false,
         }
@@ -287,8 +294,7 @@ impl FileState {
             // What a failed change has left there is none of the bytes of the file.
             draft.note(if changed.is_ok() { range } else { 0..0 }, access);
             if let Err(error) = &changed {
-                let error = error.clone();
-                draft.failure.get_or_insert(FailedChange { error, start });
+                draft.fail(error, start);
             }
         }
         changed?;
@@ -332,7 +338,10 @@ impl FileState {
             && let Some(key) = &self.key
         {
             let (draft, replaces) = self.begin(writing, key)?;
-            self.draft = Some(FileDraft::whole(draft, replaces, is_blind));
+            let mut draft = FileDraft::whole(draft, replaces, is_blind);
+            self.note_base(writing);
+            draft.base = self.base.take().unwrap_or(draft.base);
+            self.draft = Some(draft);
         }
         let all = (0..0, HandleAccess::Writes);
         self.change_range(writing, all, &FileChange::SetLen(0))?;
@@ -395,6 +404,7 @@ impl FileState {
             };
             // Without a name there is no object whose other bytes could be taken later.
             let partial = form.len().filter(|_| self.key.is_some());
+            self.note_base(writing);
             let filled = if let Some(len) = partial {
                 draft.change(&FileChange::SetLen(len))
             } else {
@@ -408,10 +418,12 @@ impl FileState {
                 draft.change(&FileChange::Write { offset: 0, data })
             };
             filled.map_err(|error| self.failed(&error))?;
-            self.draft = Some(match partial {
+            let mut draft = match partial {
                 Some(_) => FileDraft::partial(draft, replaces),
                 None => FileDraft::whole(draft, replaces, self.key.is_none()),
-            });
+            };
+            draft.base = self.base.take().unwrap_or(draft.base);
+            self.draft = Some(draft);
             return Ok(None);
         }
         let key = self.shown_key();
@@ -499,10 +511,17 @@ impl FileState {
         }
     }
 
-    /// The key, for messages.
+    /// The key, for messages; the one that it had, where it has none any more.
     pub(super) fn shown_key(&self) -> String {
-        let key = self.key.as_ref();
-        key.map_or_else(|| "a file without a name".to_owned(), Key::to_string)
+        self.key.as_ref().unwrap_or(&self.last_key).to_string()
+    }
+
+    /// Gives the file another key, or none.
+    pub(super) fn set_key(&mut self, key: Option<Key>) {
+        if let Some(key) = &key {
+            self.last_key = key.clone();
+        }
+        self.key = key;
     }
 
     pub(super) fn refused(&self, refusal: Refusal) -> Error {

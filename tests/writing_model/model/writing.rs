@@ -28,6 +28,7 @@ impl Model {
                     is_blind: true,
                     rewriters: BTreeSet::new(),
                     has_failed: false,
+                    refused: None,
                 });
             }
             return Ok(());
@@ -50,6 +51,7 @@ impl Model {
             is_blind: true,
             rewriters: BTreeSet::new(),
             has_failed: false,
+            refused: None,
         };
         self.files[number].draft = Some(draft);
         Ok(())
@@ -86,13 +88,21 @@ impl Model {
     }
 
     pub(crate) fn write(&mut self, handle: usize, offset: usize, text: &[u8]) -> Result<(), i32> {
+        let had_written = self.handles[handle].has_written;
         let handle = self.writing(handle)?;
         let what = (handle.file, handle.access);
         let end = offset + text.len();
-        self.change(what, offset..end, |bytes| {
+        let changed = self.change(what, offset..end, |bytes| {
             bytes.resize(bytes.len().max(end), 0);
             bytes[offset..end].copy_from_slice(text);
-        })
+        });
+        if changed.is_err()
+            && had_written
+            && let Some(draft) = &mut self.files[what.0].draft
+        {
+            draft.refused.get_or_insert(offset);
+        }
+        changed
     }
 
     /// The handle, which has written now.
@@ -115,19 +125,27 @@ impl Model {
         let writing = self.writing(handle)?;
         let what = (writing.file, writing.access);
         let now = self.size(what.0);
-        if now == len {
-            return Ok(());
+        if now != len && len == 0 {
+            // Who may have read the file may have computed what is written then.
+            return self.empty(handle, what.1 != HandleAccess::ReadsAndWrites);
         }
-        if len == 0 {
-            return self.clear(handle);
+        if now != len {
+            self.change(what, now.min(len)..now.max(len), |bytes| {
+                bytes.resize(len, 0);
+            })?;
         }
-        self.change(what, now.min(len)..now.max(len), |bytes| {
-            bytes.resize(len, 0);
-        })
+        if let Some(draft) = &mut self.files[what.0].draft {
+            draft.refused.take_if(|start| len <= *start);
+        }
+        Ok(())
     }
 
     /// Makes the file empty, as `O_TRUNC` does.
     pub(crate) fn clear(&mut self, handle: usize) -> Result<(), i32> {
+        self.empty(handle, true)
+    }
+
+    fn empty(&mut self, handle: usize, is_blind: bool) -> Result<(), i32> {
         let handle = &self.handles[handle];
         if !handle.access.writes() {
             return Err(EBADF);
@@ -135,7 +153,9 @@ impl Model {
         let (number, file) = (handle.number, handle.file);
         self.change((file, HandleAccess::Writes), 0..0, Vec::clear)?;
         if let Some(draft) = &mut self.files[file].draft {
-            (draft.written, draft.began_empty) = (None, true);
+            draft.written = None;
+            draft.began_empty |= is_blind;
+            draft.refused = None;
             draft.rewriters.insert(number);
         }
         Ok(())
@@ -149,6 +169,9 @@ impl Model {
         let (Some(name), Some(draft)) = (file.name, &mut file.draft) else {
             return Ok(());
         };
+        if draft.refused.is_some() {
+            return Err(EFBIG);
+        }
         draft.has_failed = true;
         let is_chunk = file.manner == Manner::Chunk;
         if is_chunk && draft.bytes.len() != LEN {
@@ -189,7 +212,7 @@ impl Model {
     pub(super) fn flush_file(&mut self, file: usize, writer: usize) -> Result<(), i32> {
         if let Some(draft) = &mut self.files[file].draft {
             draft.rewriters.remove(&writer);
-            if !draft.rewriters.is_empty() {
+            if !draft.rewriters.is_empty() && draft.refused.is_none() {
                 return Ok(());
             }
         }
@@ -203,11 +226,13 @@ impl Model {
         }
         let (number, file) = (handle.number, handle.file);
         let flushed = self.flush_file(file, number);
-        if flushed == Err(EIO) && is_by_child {
+        if flushed.is_err() {
             self.handles
                 .iter_mut()
                 .filter(|other| other.number == number)
                 .for_each(|own| own.has_written = true);
+        }
+        if flushed == Err(EIO) && is_by_child {
             if let Some(draft) = &mut self.files[file].draft {
                 draft.has_failed = false;
             }

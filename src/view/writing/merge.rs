@@ -1,0 +1,93 @@
+//! Documents that somebody else has changed since they were written to through the mount: the changes of
+//! both are merged, member by member.
+
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::Writing;
+use super::base::Base;
+use super::form::Form;
+use super::state::FileState;
+use crate::error::Error;
+use crate::load::to_usize;
+use crate::metadata::merge::merged;
+use crate::store::{FileChange, Replaces, StoreError};
+
+impl FileState {
+    /// Notes what a document has, before somebody else changes it. Of other files, nothing is noted.
+    pub(super) fn note_base(&mut self, writing: &Writing) {
+        let form = self.form.clone().filter(|form| form.merges_members());
+        let (Some(form), Some(stored)) = (form, self.stored.clone()) else {
+            return;
+        };
+        if self.base.is_some() || self.draft.is_some() || self.key.is_none() {
+            return;
+        }
+        let text = self.len(writing).and_then(|len| {
+            let _room = form.reserve(len)?;
+            form.decode(Some(&stored))
+        });
+        let base = text.map(|text| Base::of_text(writing, &self.shown_key(), &text));
+        self.base = Some(base.unwrap_or(Base::Unknown));
+    }
+
+    /// Makes the draft one that takes the place of what the store has now, with the changes of both; `false`
+    /// where they are of the same member.
+    pub(super) fn merge(&mut self, writing: &Writing, form: &Arc<dyn Form>) -> Result<bool, Error> {
+        let name = self.shown_key();
+        let len = self.len(writing)?;
+        let (Some(key), Some(draft)) = (&self.key, &mut self.draft) else {
+            return Ok(false);
+        };
+        let base_len = match &draft.base {
+            Base::Nothing => 0,
+            Base::Text(base) => writing.writer.meta_of(&name, base.file())?.size(),
+            Base::Unknown => return Ok(false),
+        };
+        let now = form.open_now(&writing.writer, key)?;
+        let Some(now) = now else {
+            // Who has removed it did not know of the change.
+            return Ok(false);
+        };
+        let _room = form.reserve(len.max(base_len).max(now.meta.size()))?;
+        let failed = |error: &std::io::Error| Error::from(StoreError::io(&name, error));
+        let base = match &draft.base {
+            Base::Text(base) => {
+                let mut text = vec![0; to_usize(base_len)?];
+                let read = base.file().read_exact_at(&mut text, 0);
+                read.map_err(|error| failed(&error))?;
+                text
+            }
+            Base::Nothing | Base::Unknown => b"{}".to_vec(),
+        };
+        let mut ours = vec![0; to_usize(len)?];
+        let read = draft.bytes.read_exact_at(&mut ours, 0);
+        read.map_err(|error| failed(&error))?;
+        let theirs = match form.decode(Some(&now)) {
+            // It has changed once more, and is looked at again.
+            Err(Error::Store(StoreError::Changed { .. })) => return Ok(true),
+            theirs => theirs?,
+        };
+        // What they have written may be no document.
+        let Ok(Some(text)) = merged(&base, &ours, &theirs) else {
+            return Ok(false);
+        };
+        let write = FileChange::Write {
+            offset: 0,
+            data: &text,
+        };
+        let changed = draft.bytes.change(&FileChange::SetLen(0));
+        let changed = changed.and_then(|()| draft.bytes.change(&write));
+        if let Err(error) = changed {
+            let error = failed(&error);
+            draft.fail(&error, 0);
+            return Err(error);
+        }
+        draft.base = Base::of_text(writing, &name, &theirs);
+        draft.replaces = Replaces::Version(now.meta.version);
+        self.stored = Some(now);
+        // The kernel has pages of what was written.
+        self.has_wrong_pages = true;
+        Ok(true)
+    }
+}

@@ -1,0 +1,124 @@
+"""Memory that is mapped and written after the file was closed: what cannot be saved then is kept, and tried again."""
+import ctypes
+import errno
+import mmap
+import os
+
+import numpy as np
+import pytest
+import zarr
+
+from mounting import BINARY, run, until
+
+N = 1 << 16
+OLD, NEW = bytes(N), np.random.default_rng(3).integers(0, 256, N, dtype="u1").tobytes()
+
+pytestmark = pytest.mark.root
+
+
+def write_after_close(path, data):
+    """Python's own mmap has a duplicate of the handle, whose close would be told."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    fd = os.open(path, os.O_RDWR)
+    place = libc.mmap(None, N, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+    assert place != ctypes.c_void_p(-1).value, os.strerror(ctypes.get_errno())
+    os.close(fd)
+    ctypes.memmove(place, data, N)
+    assert libc.munmap(place, N) == 0
+
+
+def told(path):
+    """The error that a program gets who opens a file for writing and closes it again."""
+    fd = os.open(path, os.O_WRONLY)
+    with pytest.raises(OSError) as caught:
+        os.close(fd)
+    return caught.value.errno
+
+
+def writes(made, name):
+    return made.stats()["writes"][name]
+
+
+@pytest.fixture(params=["chunk", "inner chunk"])
+def full(request, disk, mount):
+    """A mount of an array on a disk that is full, and what makes room. One chunk was written to mapped memory."""
+    store = disk("4M") / "store"
+    options = {"chunks": (N,), "shards": (4 * N,)} if request.param == "inner chunk" else {"chunks": (N,)}
+    array = zarr.create_array(str(store), name="a", shape=(4 * N,), dtype="u1", fill_value=7, **options)
+    array[...] = 0
+    made = mount(store, "--rw", "--view", "chunks", "--durability", "never")
+    filler = store.parent / "filler"
+    with pytest.raises(OSError), open(filler, "wb", buffering=0) as out:
+        while True:
+            out.write(bytes(4096))
+    name = made.path / "a/c/1"
+    write_after_close(name, NEW)
+    until(lambda: writes(made, "unsaved") == 1, "the file to be released")
+    assert name.read_bytes() == NEW and (array[...] == 0).all()
+    yield array, made, name, filler
+    assert writes(made, "unsaved") == 0 if os.path.ismount(made.path) else True
+
+
+def test_it_is_saved_when_there_is_room(full):
+    array, made, name, filler = full
+    filler.unlink()
+    until(lambda: writes(made, "unsaved") == 0, "the file to be saved")
+    assert writes(made, "lost") == 0 and name.read_bytes() == NEW
+    os.close(os.open(name, os.O_WRONLY))
+    made.unmount()
+    assert array[N:2 * N].tobytes() == NEW and (array[:N] == 0).all()
+
+
+def test_who_writes_the_file_next_is_told_and_then_it_is_dropped(full):
+    array, made, name, filler = full
+    assert name.read_bytes() == NEW
+    assert told(name) == errno.ENOSPC
+    until(lambda: writes(made, "lost") == 1, "what was written to be dropped")
+    until(lambda: name.read_bytes() == OLD, "the stored chunk to be shown")
+    filler.unlink()
+    name.write_bytes(NEW[::-1])
+    made.unmount()
+    assert array[N:2 * N].tobytes() == NEW[::-1]
+
+
+def test_a_sync_of_the_whole_mount_says_so_and_nothing_is_dropped(full):
+    array, made, name, filler = full
+    fd = os.open(made.path / ".zarr-mount/sync", os.O_RDONLY)
+    with pytest.raises(OSError) as caught:
+        os.fsync(fd)
+    assert caught.value.errno == errno.ENOSPC and writes(made, "unsaved") == 1
+    filler.unlink()
+    os.fsync(fd)
+    os.close(fd)
+    assert writes(made, "unsaved") == 0 and array[N:2 * N].tobytes() == NEW
+
+
+def test_who_removes_the_file_ends_it(full):
+    array, made, name, filler = full
+    # The journal of a shard wants room for it.
+    filler.unlink()
+    os.unlink(name)
+    assert writes(made, "unsaved") == 0 and name.read_bytes() == bytes([7]) * N
+    made.unmount()
+    assert (array[N:2 * N] == 7).all()
+
+
+def test_an_unmount_says_how_many_files_are_not_saved(full):
+    array, made, name, filler = full
+    done = run(BINARY, "--unmount", made.path)
+    assert done.returncode == 1 and "1 file is not saved" in done.stderr and "No space left" in done.stderr
+    made.wait_for_the_end()
+    assert (array[...] == 0).all()
+
+
+def test_what_the_store_must_not_get_is_dropped_at_once(tmp_path, mount):
+    array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(N,), chunks=(N,), dtype="bool", fill_value=True)
+    array[...] = False
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks")
+    write_after_close(made.path / "a/c/0", bytes([2]) * N)
+    until(lambda: writes(made, "lost") == 1, "what was written to be dropped")
+    until(lambda: (made.path / "a/c/0").read_bytes() == OLD, "the stored chunk to be shown")
+    assert writes(made, "unsaved") == 0 and not array[...].any()
