@@ -13,12 +13,11 @@ use super::shown_node::ShownArray;
 use super::tree::Tree;
 use super::vnode::ChunkPlace;
 use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
-use super::writing::{FileAttributes, HandleAccess, KeyHandle, NewKind, ShownFile, Writing};
+use super::writing::{FileAttributes, HandleAccess, KeyHandle, ShownFile, Writing};
 use super::{LookupResult, OpenedVnode, View, VnodeId};
 use crate::error::Error;
 use crate::store::{
-    Detail, DirWriter, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, StoreError,
-    unless_absent,
+    Detail, DirWriter, Key, NewAttributes, NewFile, Prefix, Refusal, StoreError, unless_absent,
 };
 
 /// What a change of attributes asks for.
@@ -72,7 +71,7 @@ impl Tree {
 
 impl View {
     /// What is written through the view that shows `vnode`.
-    fn writing(&self, vnode: &Vnode) -> Result<&Arc<Writing>, Error> {
+    pub(super) fn writing(&self, vnode: &Vnode) -> Result<&Arc<Writing>, Error> {
         if !self.is_writable() {
             return Err(refused(vnode, Refusal::ReadOnly));
         }
@@ -81,14 +80,14 @@ impl View {
     }
 
     /// The vnode called `name` in `parent`.
-    fn present(&self, parent: &Vnode, name: &[u8]) -> Result<Vnode, Error> {
+    pub(super) fn present(&self, parent: &Vnode, name: &[u8]) -> Result<Vnode, Error> {
         let absent = || StoreError::absent(String::from_utf8_lossy(name));
         let found = self.find(parent, name)?.ok_or_else(absent)?;
         Ok(found.0)
     }
 
     /// Whether the file `vnode` shows something else than the bytes of its object.
-    fn is_formed(self: &Arc<Self>, vnode: &Vnode) -> Result<bool, Error> {
+    pub(super) fn is_formed(self: &Arc<Self>, vnode: &Vnode) -> Result<bool, Error> {
         let file = self.form_of(vnode)?;
         Ok(file.is_some_and(|file| file.form.is_some()))
     }
@@ -263,156 +262,6 @@ impl View {
         }
         self.tree.numbers.remove(&vnode);
         Ok(())
-    }
-
-    /// Renames a file or a directory.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn rename(
-        self: &Arc<Self>,
-        (parent, name): (VnodeId, &[u8]),
-        (new_parent, new_name): (VnodeId, &[u8]),
-        mode: RenameMode,
-    ) -> Result<(), Error> {
-        let (parent, new_parent) = (self.vnode(parent)?, self.vnode(new_parent)?);
-        let writing = self.writing(&parent)?;
-        if name == CONTROL || new_name == CONTROL {
-            return Err(refused(&Vnode::Control, Refusal::Fixed));
-        }
-        if parent.view() != new_parent.view() {
-            let place = self.place_of(&new_parent, new_name);
-            return Err(place.map_or_else(
-                |_| refused(&new_parent, Refusal::OtherPlace),
-                |place| self.refused_move(&place.vnode),
-            ));
-        }
-        let vnode = self.present(&parent, name)?;
-        match &vnode {
-            Vnode::Prefix { view, path } => {
-                let from = path
-                    .to_key()
-                    .ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
-                let to = self.directory_place(&new_parent, new_name)?;
-                // The keys of a draft's node are not below one prefix.
-                let in_draft = |path: &Prefix| -> Result<bool, Error> {
-                    Ok(self.tree.resolve(*view, path)?.draft().is_some())
-                };
-                let concerns_draft = match &new_parent {
-                    Vnode::Prefix { path: above, .. } => in_draft(above)? || in_draft(path)?,
-                    _ => true,
-                };
-                if concerns_draft {
-                    return Err(refused(&vnode, Refusal::OtherPlace));
-                }
-                writing.rename(&from, &to, mode)?;
-                for path in [path, &to.to_prefix()] {
-                    self.tree.hierarchy.forget(path);
-                    self.tree.forget_ended(path);
-                }
-                writing.move_forms(&to.to_prefix());
-                if let Some(writings) = &self.tree.writings {
-                    writings.moved(*view, &from, &to.to_prefix());
-                }
-                self.tree.numbers.rename(*view, &from, &to);
-            }
-            Vnode::Object { view, key: from } => {
-                let place = self.place_of(&new_parent, new_name)?;
-                let to = &place.key;
-                let is_formed = self.is_formed(&vnode)?;
-                let is_scratch = writing.is_scratch(from);
-                match place.kind {
-                    NewKind::Stored | NewKind::Scratch if is_scratch => {
-                        writing.place(from, (to, place.kind), Some(mode))?;
-                        self.tree.numbers.replace(&vnode, &place.vnode);
-                    }
-                    NewKind::Stored if !is_formed => {
-                        writing.rename(from, to, mode)?;
-                        self.tree.numbers.rename(*view, from, to);
-                    }
-                    NewKind::Formed(_) if !is_formed => {
-                        writing.place(from, (to, place.kind), Some(mode))?;
-                        // A document has another vnode once it describes something.
-                        let found = self.present(&new_parent, new_name);
-                        let new = found.unwrap_or(place.vnode);
-                        self.tree.numbers.replace(&vnode, &new);
-                    }
-                    _ => return Err(refused(&vnode, Refusal::OtherPlace)),
-                }
-            }
-            // An encoded chunk has the same bytes as a chunk of another array, and as any file.
-            Vnode::Chunk(from) => {
-                let array = self.tree.array_of(from)?;
-                let place = self.place_of(&new_parent, new_name)?;
-                let is_placed = match &place.kind {
-                    NewKind::Stored => true,
-                    // An inner chunk of a shard is no object.
-                    NewKind::Formed(form) => {
-                        matches!(place.vnode, Vnode::Chunk(_)) && form.inner().is_none()
-                    }
-                    NewKind::Scratch => false,
-                };
-                if !is_placed || !array.has_encoded_objects() {
-                    return Err(self.refused_move(&place.vnode));
-                }
-                let from = array.chunked.stored_key(&from.indices)?;
-                writing.rename(&from, &place.key, mode)?;
-                writing.reform(&place.key, place.kind);
-                self.tree.numbers.replace(&vnode, &place.vnode);
-            }
-            _ => return Err(refused(&vnode, Refusal::OtherPlace)),
-        }
-        Ok(())
-    }
-
-    /// The error for a file that cannot be moved to `place`, only copied there.
-    fn refused_move(&self, place: &Vnode) -> Error {
-        let is_filled_in = match place {
-            Vnode::Chunk(chunk) => {
-                let array = self.tree.array_of(chunk);
-                array.is_ok_and(|array| array.absent_len.is_some())
-            }
-            _ => false,
-        };
-        let refusal = if is_filled_in {
-            Refusal::OtherChunk
-        } else {
-            Refusal::OtherPlace
-        };
-        refused(place, refusal)
-    }
-
-    /// Gives the file `id` a second name.
-    ///
-    /// # Errors
-    /// [`Error`]; [`Refusal::Exists`] when something has the name.
-    pub fn link(
-        self: &Arc<Self>,
-        id: VnodeId,
-        parent: VnodeId,
-        name: &[u8],
-    ) -> Result<LookupResult, Error> {
-        let vnode = self.vnode(id)?;
-        let writing = self.writing(&vnode)?;
-        let Vnode::Object { view, key } = &vnode else {
-            return Err(refused(&vnode, Refusal::Fixed));
-        };
-        let is_formed = self.is_formed(&vnode)?;
-        let new_parent = self.vnode(parent)?;
-        if new_parent.view() != Some(*view) {
-            return Err(refused(&vnode, Refusal::Fixed));
-        }
-        let place = self.place_of(&new_parent, name)?;
-        match place.kind {
-            NewKind::Stored if !is_formed && !writing.is_scratch(key) => {
-                writing.link(key, &place.key)?;
-            }
-            NewKind::Formed(_) if !is_formed => {
-                writing.place(key, (&place.key, place.kind), None)?;
-            }
-            _ => return Err(refused(&vnode, Refusal::Fixed)),
-        }
-        self.lookup(parent, name)?.ok_or(Error::Stale)
     }
 
     /// Changes attributes of `id`, which no handle is given of.

@@ -32,6 +32,7 @@ mod foreign_documents;
 mod forms;
 mod grid_listing;
 mod listing;
+mod moves;
 mod name_stream;
 mod names;
 mod nested;

@@ -26,13 +26,15 @@
 //!   one is synced. A handle that made the file empty writes it anew: until that one is closed, closing
 //!   another handle commits nothing, so that no half of a file is in the store.
 //! * A commit names the version that it takes the place of. Where somebody else has changed the
-//!   object since, a draft that began empty takes its place all the same, because its writer has
-//!   not read it, and parts of a chunk are merged into the new one if their writers have not read it;
-//!   any other draft is dropped, and the writer is told (`ESTALE`).
+//!   object since, a draft of a chunk that began empty takes its place all the same, because its writer has
+//!   not read it. Parts of a chunk, and members of a document, are merged into the new one if their writers
+//!   have not read it; any other draft is dropped, and the writer is told (`ESTALE`).
+//! * What could not be saved, of which nobody could be told, stays open without a handle, and is tried again.
 //! * Locks are taken in this order: `names`, then `open`, then the state of a file. Whoever changes
 //!   names has `names` alone, so that no commit meets a rename half-way.
 
 mod base;
+mod begin;
 mod commit;
 mod draft;
 mod draft_file;

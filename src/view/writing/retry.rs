@@ -1,11 +1,14 @@
 //! What was written, could not be saved, and has no handle any more. No program can be told of that, so it is
 //! kept, and the mount tries again.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::draft::LastCommit;
 use super::handle::KeyHandle;
+use super::state::Standing;
 use super::{HandleAccess, KeyFile, Writing};
 use crate::store::Key;
 
@@ -106,5 +109,78 @@ impl Writing {
                 log::info!("{key}: what was written is saved now");
             }
         }
+    }
+}
+
+impl KeyFile {
+    /// Notes what is known of a commit that failed: its writer was not told, and nothing is lost yet.
+    pub(super) fn goes_on(&self, last_commit: LastCommit) {
+        if let Some(draft) = &mut self.lock().draft {
+            draft.last_commit = last_commit;
+        }
+    }
+
+    /// Commits what is left once a handle was released, as when mapped memory was written after the
+    /// file was closed. Where that fails and the handle `is_last`, what was written is kept, to be tried
+    /// again; it is dropped where that would fail, too, or its writer was told. Returns whether it is kept.
+    pub(super) fn released(
+        &self,
+        writing: &Writing,
+        (writer, has_written): (u64, bool),
+        is_last: bool,
+    ) -> bool {
+        let mut state = self.lock();
+        // Another handle may have been opened since, and may have made the file empty. It could do neither
+        // unseen, because it is counted before it takes this lock.
+        let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
+        let is_scratch = state.standing == Standing::Scratch;
+        let Some(draft) = &mut state.draft else {
+            return false;
+        };
+        let was_rewriter = draft.rewriters.contains(&writer);
+        draft.rewriters.retain(|other| *other != writer && !is_last);
+        let before = draft.last_commit;
+        drop(state);
+        if is_scratch || !(is_last || has_written || was_rewriter) {
+            return false;
+        }
+        // Whoever was told of a failure knows that nothing was saved.
+        let (reason, can_be_saved) = if before == LastCommit::Told {
+            ("its program was told why".to_owned(), false)
+        } else if let Err(error) = self.flush(writing, writer) {
+            (error.to_string(), !error.is_refusal())
+        } else {
+            return false;
+        };
+        let can_be_saved = can_be_saved && writing.has_room_for_unsaved();
+        let mut state = self.lock();
+        let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
+        let Some(draft) = &mut state.draft else {
+            return false;
+        };
+        let is_kept = can_be_saved && draft.failure.is_none();
+        if is_kept {
+            // Who closes another handle, or opens the file again, is told.
+            draft.last_commit = LastCommit::Untold;
+        }
+        if is_kept && before != LastCommit::Untold {
+            let key = state.shown_key();
+            log::error!("{key}: what was written is not saved yet, and is tried again: {reason}");
+        } else if is_last && !is_kept {
+            state.drop_draft(writing, &reason);
+        }
+        is_kept && is_last
+    }
+
+    /// Whether what was written could not be saved, and nobody was told.
+    pub(super) fn is_untold(&self) -> bool {
+        let state = self.lock();
+        let draft = state.draft.as_ref();
+        draft.is_some_and(|draft| draft.last_commit == LastCommit::Untold)
+    }
+
+    /// Whether what was written could not be saved, and no handle is left.
+    pub(super) fn is_unsaved(&self) -> bool {
+        self.handles.load(Ordering::Relaxed) == 0 && !self.is_scratch() && self.has_draft()
     }
 }

@@ -12,8 +12,7 @@ use super::form::{CleanFile, Form};
 use super::{HandleAccess, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
-    Commit, FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
-    Version,
+    FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile, Version,
 };
 use crate::view::{OpenFile, VnodeAttributes};
 
@@ -351,97 +350,6 @@ impl FileState {
         Ok(())
     }
 
-    /// An empty draft of an object that is replaced whole.
-    fn begin(&self, writing: &Writing, key: &Key) -> Result<(DraftFile, Replaces), Error> {
-        let replaces = self.stored.as_ref().map_or(Replaces::Nothing, |stored| {
-            Replaces::Version(stored.meta.version)
-        });
-        let writer = &writing.writer;
-        // The file of what is stored of an inner chunk is that of a shard, or a journal.
-        if let Some(form) = &self.form
-            && let Some(inner) = form.inner()
-        {
-            let what = (key, &**form, inner);
-            let draft = DraftFile::of_inner(writer, what, form.new_file()?)?;
-            return Ok((draft, replaces));
-        }
-        let draft = match (&self.stored, &self.form) {
-            (Some(stored), _) => writer.begin_like(key, stored)?,
-            (None, Some(form)) => writer.begin_near(key, form.new_file()?)?,
-            (None, None) => return Err(self.refused(Refusal::Gone)),
-        };
-        let draft = match &self.form {
-            Some(form) => DraftFile::of_form(draft, &**form),
-            None => draft.into(),
-        };
-        Ok((draft, replaces))
-    }
-
-    /// The file of the object where that is written itself; `None` where the draft is written, which is
-    /// made if there is none.
-    fn target(&mut self, writing: &Writing) -> Result<Option<Arc<File>>, Error> {
-        if self.draft.is_some() {
-            return Ok(None);
-        }
-        let is_copied = match &self.form {
-            Some(form) => form.is_stored(),
-            None => self.is_replaced_whole(),
-        };
-        if is_copied && let (Some(key), Some(stored)) = (&self.key, &self.stored) {
-            let draft = writing.writer.begin_copy(key, stored)?;
-            let replaces = Replaces::Version(stored.meta.version);
-            self.draft = Some(FileDraft::whole(draft.into(), replaces, false));
-            return Ok(None);
-        }
-        if let Some(form) = self.form.clone() {
-            let (mut draft, replaces) = match &self.key {
-                Some(key) => self.begin(writing, key)?,
-                // It was removed, or replaced by name: only its own handles read what is written.
-                None => (
-                    writing.writer.begin_apart(&self.shown_key())?.into(),
-                    Replaces::Nothing,
-                ),
-            };
-            // Without a name there is no object whose other bytes could be taken later.
-            let partial = form.len().filter(|_| self.key.is_some());
-            self.note_base(writing);
-            let filled = if let Some(len) = partial {
-                draft.change(&FileChange::SetLen(len))
-            } else {
-                let len = match (form.len(), &self.stored, &self.key) {
-                    (Some(len), _, _) => len,
-                    (None, _, Some(_)) => self.len(writing)?,
-                    (None, stored, None) => stored.as_ref().map_or(0, |stored| stored.meta.size()),
-                };
-                let _room = form.reserve(len)?;
-                let data = &form.decode(self.stored.as_ref())?;
-                draft.change(&FileChange::Write { offset: 0, data })
-            };
-            filled.map_err(|error| self.failed(&error))?;
-            let mut draft = match partial {
-                Some(_) => FileDraft::partial(draft, replaces),
-                None => FileDraft::whole(draft, replaces, self.key.is_none()),
-            };
-            draft.base = self.base.take().unwrap_or(draft.base);
-            self.draft = Some(draft);
-            return Ok(None);
-        }
-        let key = self.shown_key();
-        let Some(stored) = &mut self.stored else {
-            return Err(StoreError::refused(key, Refusal::Gone).into());
-        };
-        if let Some(name) = &self.key
-            && writing.writer.has_other_names(name, stored)?
-        {
-            break_link(writing, name, stored)?;
-        }
-        writing.writer.make_writable(&key, stored)?;
-        // What somebody else has changed meanwhile, the kernel may have pages of.
-        let version = writing.writer.meta_of(&key, &stored.file)?.version;
-        self.has_wrong_pages |= version != stored.meta.version;
-        Ok(Some(Arc::clone(&stored.file)))
-    }
-
     /// Puts bytes into the draft that were not written, and are those of the object.
     pub(super) fn complete(&mut self) -> Result<(), Error> {
         let (Some(draft), Some(form)) = (&mut self.draft, &self.form) else {
@@ -531,21 +439,4 @@ impl FileState {
     pub(super) fn failed(&self, error: &io::Error) -> Error {
         StoreError::io(self.shown_key(), error).into()
     }
-}
-
-/// Gives the object at `key`, whose file has other names too, a file of its own: what a snapshot made
-/// of hard links has stays as it was, and to the kernel each name is a file.
-fn break_link(writing: &Writing, key: &Key, stored: &mut StoredFile) -> Result<(), Error> {
-    let meta = writing.writer.meta_of(key, &stored.file)?;
-    let old = StoredFile {
-        meta,
-        ..stored.clone()
-    };
-    let mut draft = writing.writer.begin_copy(key, &old)?;
-    let replaces = Replaces::Version(meta.version);
-    match writing.writer.commit(key, &mut draft, replaces)? {
-        Commit::Done(new) => *stored = new,
-        Commit::Conflict => return Err(StoreError::changed(key).into()),
-    }
-    Ok(writing.writer.sync_closed(key)?)
 }
