@@ -229,7 +229,10 @@ impl Core {
     ) {
         let written = self.opened(ino, handle).and_then(|opened| {
             let written = opened.file.write(offset, data);
-            written.map_err(|error| self.errno_of_change(&error))?;
+            written.map_err(|error| {
+                self.note_saved(ino, &opened.file);
+                self.errno_of_change(&error)
+            })?;
             let counters = self.view.requests();
             counters.writes.add(1);
             counters.bytes_written.add(data.len() as u64);

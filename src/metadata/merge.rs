@@ -14,12 +14,28 @@ use crate::error::FormatError;
 /// Consolidated metadata is made from the stored nodes, whatever a document says.
 const CONSOLIDATED: &str = "consolidated_metadata";
 
+/// Of another kind of node, each member means something else.
+const KIND: &str = "node_type";
+
+/// Whether the two texts differ in nothing but consolidated metadata.
+///
+/// # Errors
+/// When one of the texts is no JSON object.
+pub fn is_same_but_for_copies(one: &[u8], other: &[u8]) -> Result<bool, FormatError> {
+    let changed = differences(one, other)?;
+    Ok(changed.iter().all(|name| name == CONSOLIDATED))
+}
+
 /// The text `theirs` with what `ours` changes in `base`, of which both were made. `None` where both change one
-/// member, or one attribute, and not in the same way.
+/// member, or one attribute, and not in the same way, or where theirs is of another kind of node.
 ///
 /// # Errors
 /// When one of the texts is no JSON object.
 pub fn merged(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
+    let is_other_kind = differences(base, theirs)?.iter().any(|name| name == KIND);
+    if is_other_kind && member(base, KIND)?.is_some() {
+        return Ok(None);
+    }
     let mut contested = contested_members(base, ours, theirs)?;
     contested.retain(|name| name != CONSOLIDATED);
     let has_attributes = contested.iter().any(|name| name == ATTRIBUTES);
@@ -138,6 +154,12 @@ mod tests {
             Some(r#"{"a": 1}"#)
         );
         assert!(merged(b"{}", b"{}", b"[]").is_err());
+        let found = merge(
+            r#"{"node_type": "array"}"#,
+            r#"{"node_type": "array", "attributes": {"a": 1}}"#,
+            r#"{"node_type": "group"}"#,
+        );
+        assert_eq!(found, None);
     }
 
     #[test]
@@ -149,5 +171,7 @@ mod tests {
             br#"{"consolidated_metadata": {"a": 3}}"#,
         );
         assert!(found.unwrap().is_some());
+        assert!(is_same_but_for_copies(base, b"{}").unwrap());
+        assert!(!is_same_but_for_copies(base, br#"{"a": 1}"#).unwrap());
     }
 }

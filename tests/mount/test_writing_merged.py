@@ -7,6 +7,8 @@ import time
 import pytest
 import zarr
 
+from mounting import until
+
 # The options of the mount, and the files of the array `a` there: a document with its attributes, or a document of them alone.
 VIEWS = {
     "chunks": (("--view", "chunks"), "three/a/zarr.json"),
@@ -156,3 +158,59 @@ def test_bytes_that_are_no_document(place, mount):
     made = mount(store, "--rw", *args)
     assert edit(made, name, lambda old: old | {"ours": 1}, lambda: (time.sleep(0.02), own.write_text("{"))) != 0
     assert own.read_text() == "{"
+
+
+def test_what_a_writer_never_saw_stays_when_they_save_again(place, mount):
+    """By a handle that goes on after its change was merged, and by one that was opened before."""
+    store, args, name, array = place
+    made = mount(store, "--rw", *args)
+    path = made.path / name
+    text = path.read_text()
+    first, second = (os.open(path, os.O_WRONLY) for _ in range(2))
+
+    def save(fd, **attributes):
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, with_attributes(text, name, BEFORE | attributes).encode(), 0)
+
+    save(first, ours=1)
+    theirs(array, theirs=1)
+    os.fsync(first)
+    assert dict(zarr.open_array(str(array)).attrs) == BEFORE | {"ours": 1, "theirs": 1}
+    save(first, ours=2)
+    os.fsync(first)
+    assert dict(zarr.open_array(str(array)).attrs) == BEFORE | {"ours": 2, "theirs": 1}
+    save(second, ours=3)
+    assert close(second) == 0 and close(first) == 0
+    assert dict(zarr.open_array(str(array)).attrs) == BEFORE | {"ours": 3, "theirs": 1}
+    # Who opens it then knows all of it, and may remove what others have added.
+    assert edit(made, name, lambda old: {"ours": 4}, lambda: None) == 0
+    assert dict(zarr.open_array(str(array)).attrs) == {"ours": 4}
+
+
+def test_an_array_that_has_become_a_group_is_no_array_with_other_attributes(tmp_path, mount):
+    store = tmp_path / "store"
+    zarr.create_array(str(store), name="a", shape=(4,), chunks=(2,), dtype="u1")
+    made = mount(store, "--rw", "--view", "chunks")
+    group = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+    during = lambda: (time.sleep(0.02), (store / "a/zarr.json").write_text(json.dumps(group)))
+    assert edit(made, "a/zarr.json", lambda old: old | {"ours": 1}, during) == errno.ESTALE
+    assert json.loads((store / "a/zarr.json").read_text()) == group
+
+
+def test_copies_that_the_mount_makes_are_no_change_by_others(tmp_path, mount):
+    store = tmp_path / "store"
+    root = zarr.create_group(str(store))
+    root.create_array("a", shape=(4,), chunks=(2,), dtype="u1")
+    zarr.consolidate_metadata(str(store))
+    made = mount(store, "--rw", "--view", "chunks")
+    path = made.path / "zarr.json"
+    fd = os.open(path, os.O_RDWR)
+    shown = json.loads(os.pread(fd, 1 << 20, 0))
+    child = json.loads((made.path / "a/zarr.json").read_text())
+    (made.path / "a/zarr.json").write_text(json.dumps(child | {"attributes": {"unit": "m"}}))
+    until(lambda: zarr.open_consolidated(str(store))["a"].attrs.get("unit") == "m", "the copy to be made")
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, json.dumps(shown | {"attributes": {"title": "mine"}}).encode(), 0)
+    assert close(fd) == 0
+    found = zarr.open_consolidated(str(store))
+    assert dict(found.attrs) == {"title": "mine"} and dict(found["a"].attrs) == {"unit": "m"}

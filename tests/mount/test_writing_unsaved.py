@@ -122,3 +122,102 @@ def test_what_the_store_must_not_get_is_dropped_at_once(tmp_path, mount):
     until(lambda: writes(made, "lost") == 1, "what was written to be dropped")
     until(lambda: (made.path / "a/c/0").read_bytes() == OLD, "the stored chunk to be shown")
     assert writes(made, "unsaved") == 0 and not array[...].any()
+
+
+def fill(store):
+    """Writes a file beside the store until the disk is full."""
+    filler = store.parent / "filler"
+    with pytest.raises(OSError), open(filler, "wb", buffering=0) as out:
+        while True:
+            out.write(bytes(4096))
+    return filler
+
+
+@pytest.mark.parametrize("args", [("--view", "keys"), ("--view", "keys", "--shards", "keep"), ("--view", "chunks")], ids=" ".join)
+def test_what_the_disk_has_no_room_for_is_counted_and_not_shown(args, disk, mount):
+    """Chunks that are not encoded are kept in files of the store's disk, which has no room for them."""
+    store = disk("4M") / "store"
+    array = zarr.create_array(str(store), name="a", shape=(2 * N,), dtype="u1", chunks=(N,), fill_value=7, compressors=None)
+    array[...] = 0
+    made = mount(store, "--rw", *args)
+    filler = fill(store)
+    for i in range(2):
+        write_after_close(made.path / f"a/c/{i}", NEW)
+    until(lambda: writes(made, "lost") == 2, "what was written to be lost")
+    until(lambda: all((made.path / f"a/c/{i}").read_bytes() == OLD for i in range(2)), "the stored chunks to be shown")
+    assert "not saved" in (made.path / ".zarr-mount/log").read_text() and (array[...] == 0).all()
+    # A program that writes by write(2) is told of it, and again when it closes the file.
+    fd = os.open(made.path / "a/c/0", os.O_WRONLY)
+    with pytest.raises(OSError) as caught:
+        os.write(fd, NEW)
+    assert caught.value.errno == errno.ENOSPC
+    with pytest.raises(OSError) as caught:
+        os.close(fd)
+    assert caught.value.errno == errno.ENOSPC and writes(made, "lost") in (2, 3)
+    filler.unlink()
+    (made.path / "a/c/0").write_bytes(NEW)
+    assert array[:N].tobytes() == NEW
+
+
+def test_a_directory_that_cannot_be_renamed_loses_nothing(disk, mount):
+    store = disk("4M") / "store"
+    array = zarr.create_array(str(store), name="a", shape=(4 * N,), dtype="u1", chunks=(N,), fill_value=7)
+    array[...] = 0
+    made = mount(store, "--rw", "--view", "chunks")
+    filler = fill(store)
+    for i in range(4):
+        write_after_close(made.path / f"a/c/{i}", NEW)
+    until(lambda: writes(made, "unsaved") == 4, "the files to be released")
+    with pytest.raises(OSError):
+        os.rename(made.path / "a", made.path / "b")
+    filler.unlink()
+    until(lambda: writes(made, "unsaved") == 0, "the files to be saved")
+    assert writes(made, "lost") == 0 and array[...].tobytes() == 4 * NEW
+
+
+def test_a_failed_save_is_not_shown_to_those_who_only_read(tmp_path, mount):
+    """Once its writers are gone, the stored chunk is shown, and others write it."""
+    array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(N,), chunks=(N,), dtype="u1", fill_value=7)
+    array[...] = 0
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks")
+    name = made.path / "a/c/0"
+    reader = os.open(name, os.O_RDONLY)
+    writer = os.open(name, os.O_WRONLY | os.O_TRUNC)
+    os.write(writer, NEW[:100])
+    assert os.pread(reader, N, 0) == NEW[:100]
+    with pytest.raises(OSError) as caught:
+        os.close(writer)
+    assert caught.value.errno == errno.EIO
+    until(lambda: os.pread(reader, N, 0) == OLD, "the stored chunk to be read")
+    other = os.open(name, os.O_WRONLY)
+    os.pwrite(other, NEW[:100], 0)
+    os.close(other)
+    assert os.pread(reader, N, 0) == NEW[:100] + OLD[100:] == array[...].tobytes()
+    os.close(reader)
+
+
+@pytest.mark.parametrize("shards", [None, (2 * N,)])
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_memory_that_is_mapped_over_a_new_chunk_where_absent_ones_are_hidden(is_stored, shards, tmp_path, mount):
+    """numpy.memmap writes one byte at the end, which is saved as fill value, and goes on."""
+    array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(2 * N,), chunks=(N,), shards=shards, dtype="u1", fill_value=0)
+    if is_stored:
+        array[...] = 1
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks", "--missing", "hide")
+    name = made.path / "a/c/0"
+    name.parent.mkdir(parents=True, exist_ok=True)
+    mapped = np.memmap(name, "u1", "w+", shape=(N,))
+    assert not mapped.any()
+    mapped[:] = np.frombuffer(NEW, "u1")
+    mapped.flush()
+    assert name.read_bytes() == NEW
+    del mapped
+    until(lambda: array[:N].tobytes() == NEW, "the mapped numbers to be saved")
+    fd = os.open(name, os.O_RDWR | os.O_TRUNC)
+    os.write(fd, OLD)
+    os.fsync(fd)
+    assert os.pread(fd, N, 0) == OLD and name.exists()
+    os.close(fd)
+    until(lambda: not name.exists(), "the chunk to be hidden")
+    made.unmount()
+    assert not array[:N].any()

@@ -295,8 +295,8 @@ def test_an_outsider_who_changes_a_document_meanwhile_is_not_overruled(both):
     there = json.loads(stored.read_text())
     (there if version == 3 else there["attributes"])["theirs"] = 1
     stored.write_text(json.dumps(there))
-    assert refused(os.pwrite, file, text.replace(b"1.5", b"2.5"), 0) == "ESTALE"
-    os.close(file)
+    os.pwrite(file, text.replace(b"1.5", b"2.5"), 0)
+    assert refused(os.close, file) == "ESTALE"
     assert json.loads(stored.read_text()) == there
     # Who writes all of it has not read it.
     shown = json.loads(name.read_text())

@@ -188,6 +188,10 @@ impl Form for ChunkForm {
         self.view.tree.options.writes.conflict == Conflict::Merge
     }
 
+    fn hides_absent(&self) -> bool {
+        self.array().is_ok_and(|array| array.absent_len.is_none())
+    }
+
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
         let place = moved_place(&self.view, &self.place, (&self.key, key))?;
         Some(Arc::new(ChunkForm {

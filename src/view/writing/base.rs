@@ -1,5 +1,7 @@
 //! What a document had before it was written to, so that it can be told which members were changed.
 
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 use super::Writing;
@@ -17,6 +19,21 @@ pub(super) enum Base {
 }
 
 impl Base {
+    /// The text; `None` where it is not known.
+    pub(super) fn text(&self) -> io::Result<Option<Vec<u8>>> {
+        match self {
+            Base::Nothing => Ok(Some(b"{}".to_vec())),
+            Base::Text(draft) => {
+                let mut text = Vec::new();
+                let mut file: &File = draft.file();
+                file.seek(SeekFrom::Start(0))?;
+                file.read_to_end(&mut text)?;
+                Ok(Some(text))
+            }
+            Base::Unknown => Ok(None),
+        }
+    }
+
     /// The `text` that a document has.
     pub(super) fn of_text(writing: &Writing, name: &dyn std::fmt::Display, text: &[u8]) -> Base {
         let written = || -> Result<Draft, StoreError> {

@@ -78,7 +78,15 @@ impl FileState {
                     (None, stored, None) => stored.as_ref().map_or(0, |stored| stored.meta.size()),
                 };
                 let _room = form.reserve(len)?;
-                let data = &form.decode(self.stored.as_ref())?;
+                let known = match &self.base {
+                    Some(base) => base.text().map_err(|error| self.failed(&error))?,
+                    None => None,
+                };
+                let data = match known {
+                    Some(text) => text,
+                    None => form.decode(self.stored.as_ref())?,
+                };
+                let data = data.as_slice();
                 draft.change(&FileChange::Write { offset: 0, data })
             };
             filled.map_err(|error| self.failed(&error))?;
@@ -86,7 +94,7 @@ impl FileState {
                 Some(_) => FileDraft::partial(draft, replaces),
                 None => FileDraft::whole(draft, replaces, self.key.is_none()),
             };
-            draft.base = self.base.take().unwrap_or(draft.base);
+            self.begin_from_base(&mut draft);
             self.draft = Some(draft);
             return Ok(None);
         }

@@ -37,13 +37,20 @@ impl FileState {
             return Ok(());
         };
         let Some(draft) = &mut self.draft else {
-            return Ok(());
+            // It is told once: the next change may be saved.
+            return self
+                .failure
+                .take()
+                .map_or(Ok(()), |failure| Err(failure.error));
         };
+        if draft.last_commit == LastCommit::Saved {
+            return Ok(());
+        }
         if let Some(failure) = &draft.failure {
             return Err(failure.error.clone());
         }
         draft.last_commit = LastCommit::Told;
-        if self.commits(writing, &key, FileState::goes_on_after_conflict)? {
+        if self.commits(writing, (&key, true), FileState::goes_on_after_conflict)? {
             return self.sync_closed(writing);
         }
         log::warn!(
@@ -86,7 +93,7 @@ impl FileState {
         if !keeps {
             self.rebase(writing)?;
         }
-        self.commits(writing, key, |state, writing| {
+        self.commits(writing, (key, false), |state, writing| {
             if !keeps {
                 state.rebase(writing)?;
             }
@@ -94,15 +101,22 @@ impl FileState {
         })
     }
 
-    /// Tries to commit the draft, until `goes_on` says that it gives way to somebody else's change.
+    /// Tries to commit the draft, until `goes_on` says that it gives way to somebody else's change. Handles may
+    /// have the file open (`is_open`).
     fn commits(
         &mut self,
         writing: &Writing,
-        key: &Key,
+        (key, is_open): (&Key, bool),
         goes_on: impl Fn(&mut FileState, &Writing) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         self.is_own = true;
         let _commit = writing.commits.begin();
+        if let (Some(draft), Some(form)) = (&mut self.draft, self.form.clone())
+            && std::mem::take(&mut draft.is_behind)
+            && !self.merge(writing, &form, true)?
+        {
+            return Ok(false);
+        }
         for _ in 0..ATTEMPTS {
             let attempt = match self.try_commit(writing, key) {
                 // The object was changed while it was read.
@@ -117,9 +131,18 @@ impl FileState {
                 };
                 counter.add(1);
                 self.stored = stored;
-                self.draft = None;
+                // Who goes on writing knows what they have written, and not what it was merged with.
+                self.base = self.draft.as_mut().and_then(|draft| draft.unmerged.take());
+                self.is_behind = self.base.is_some();
+                let form = self.form.as_ref();
+                let is_hidden =
+                    self.stored.is_none() && form.is_some_and(|form| form.hides_absent());
+                // Handles that are open go on with the fill value.
+                self.draft = self.draft.take().filter(|_| is_hidden && is_open);
+                if let Some(draft) = &mut self.draft {
+                    draft.saved_as_nothing();
+                }
                 self.clean = None;
-                self.base = None;
                 if let Some(form) = &self.form {
                     form.committed();
                     self.has_wrong_pages |= form.respells();
@@ -286,14 +309,14 @@ impl FileState {
             draft.replaces = Replaces::Anything;
             return Ok(draft.began_empty());
         };
-        if !draft.can_rebase(form.merges_members(), form.merges()) {
-            return Ok(false);
-        }
+        let can_rebase = draft.can_rebase(form.merges_members(), form.merges());
         if form.merges_members() {
-            return self.merge(writing, &form);
+            return self.merge(writing, &form, can_rebase);
         }
-        self.rebase(writing)?;
-        Ok(true)
+        if can_rebase {
+            self.rebase(writing)?;
+        }
+        Ok(can_rebase)
     }
 
     /// Makes the draft one that takes the place of what the store has now.
@@ -307,9 +330,9 @@ impl FileState {
                 Replaces::Version(stored.meta.version)
             }));
             self.stored = now;
-            self.base = None;
             // The kernel has pages of the version before.
             self.has_wrong_pages |= draft.is_partial();
+            self.forget_base();
         }
         Ok(())
     }

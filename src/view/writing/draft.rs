@@ -30,6 +30,10 @@ pub(super) struct FileDraft {
     is_blind: bool,
     /// What a document had before.
     pub(super) base: Base,
+    /// Whether the object is another text than the base already when the draft begins.
+    pub(super) is_behind: bool,
+    /// What was written, before it was merged with what somebody else has written.
+    pub(super) unmerged: Option<Base>,
     /// What the draft has; `None` where it has all bytes of the file.
     parts: Option<Parts>,
 }
@@ -54,6 +58,8 @@ pub(super) enum LastCommit {
     Told,
     /// It failed, and nobody was told.
     Untold,
+    /// It has saved what the draft has: the fill value, for which nothing is stored or shown.
+    Saved,
 }
 
 /// A change of a draft that failed, perhaps in the middle.
@@ -70,6 +76,13 @@ struct Parts {
     written: RangeSet<u64>,
     /// Whether the other bytes are in the draft, too.
     is_complete: bool,
+}
+
+impl FailedChange {
+    pub(super) fn new(error: &Error, start: u64) -> FailedChange {
+        let error = error.clone();
+        FailedChange { error, start }
+    }
 }
 
 impl FileDraft {
@@ -89,6 +102,8 @@ impl FileDraft {
             has_times: false,
             is_blind: true,
             base: Base::Nothing,
+            is_behind: false,
+            unmerged: None,
             parts: None,
         }
     }
@@ -119,10 +134,18 @@ impl FileDraft {
         }
     }
 
+    /// Notes that all was saved, by removing the object.
+    pub(super) fn saved_as_nothing(&mut self) {
+        self.last_commit = LastCommit::Saved;
+        self.replaces = Replaces::Nothing;
+        // The file can be read.
+        self.beginning = Beginning::Emptied;
+        self.rewriters.clear();
+    }
+
     /// Notes that a change has failed that begins at `start`.
     pub(super) fn fail(&mut self, error: &Error, start: u64) {
-        let error = error.clone();
-        self.failure.get_or_insert(FailedChange { error, start });
+        self.failure.get_or_insert(FailedChange::new(error, start));
     }
 
     /// Whether its writer has not read what it takes the place of.

@@ -149,6 +149,11 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
         false
     }
 
+    /// Whether nothing is shown where there is no object.
+    fn hides_absent(&self) -> bool {
+        false
+    }
+
     /// This form after a directory above its object was renamed, so that the object is at `key`.
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>>;
 }

@@ -97,13 +97,13 @@ impl Writing {
         for _ in 0..ATTEMPTS {
             let mut names = self.read_names();
             let commits = self.commits.count();
-            if let Some(file) = self.take_part(key) {
+            if let Some(file) = self.take_part(key, access) {
                 match file.takes_part(self, key, access.writes()) {
                     Ok(Some(keeps_pages)) => return Ok(Some(handle(file, keeps_pages))),
                     // Somebody else has replaced the object: this is another file.
                     Ok(None) => {
                         self.give_way(key, &file);
-                        self.give_back(&file);
+                        self.give_back(&file, access);
                     }
                     Err(error) => {
                         handle(file, true).close();
@@ -131,7 +131,7 @@ impl Writing {
                 }
             }
             let file = Arc::new(file);
-            if self.enter(key, &file) {
+            if self.enter(key, &file, access) {
                 // Now no other file commits to the key. One may have done so before.
                 let may_differ = commits.is_none() || commits != self.commits.count();
                 if may_differ && self.has_other_own((key, form), version)? {
@@ -238,40 +238,43 @@ impl Writing {
             NewKind::Stored => KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint),
         };
         let file = Arc::new(file);
-        if !self.enter(key, &file) {
+        let access = HandleAccess::ReadsAndWrites;
+        if !self.enter(key, &file, access) {
             return Err(exists());
         }
-        let access = HandleAccess::ReadsAndWrites;
         Ok(KeyHandle::new(self, file, number, access, opener, true))
     }
 
     /// The open file at `key`, with one more handle.
-    pub(super) fn take_part(&self, key: &Key) -> Option<Arc<KeyFile>> {
+    pub(super) fn take_part(&self, key: &Key, access: HandleAccess) -> Option<Arc<KeyFile>> {
         let open = self.lock_open();
         let file = open.get(key)?;
-        file.handles.fetch_add(1, Ordering::Relaxed);
+        file.count_handle(access);
         Some(Arc::clone(file))
     }
 
     /// Adds `file` to the open ones, with one handle; `false` when another one is at its key.
-    fn enter(&self, key: &Key, file: &Arc<KeyFile>) -> bool {
+    fn enter(&self, key: &Key, file: &Arc<KeyFile>, access: HandleAccess) -> bool {
         let mut open = self.lock_open();
         if open.contains_key(key) {
             return false;
         }
-        file.handles.fetch_add(1, Ordering::Relaxed);
+        file.count_handle(access);
         open.insert(key.clone(), Arc::clone(file));
         true
     }
 
     /// Takes a handle away.
-    fn give_back(&self, file: &KeyFile) {
+    fn give_back(&self, file: &KeyFile, access: HandleAccess) {
         let _open = self.lock_open();
         file.handles.fetch_sub(1, Ordering::Relaxed);
+        file.writers
+            .fetch_sub(u64::from(access.writes()), Ordering::Relaxed);
     }
 }
 
 impl KeyHandle {
+    /// A handle of `file`, which has been counted.
     pub(super) fn new(
         writing: &Arc<Writing>,
         file: Arc<KeyFile>,
@@ -280,8 +283,6 @@ impl KeyHandle {
         opener: Option<u32>,
         keeps_pages: bool,
     ) -> KeyHandle {
-        let writers = u64::from(access.writes());
-        file.writers.fetch_add(writers, Ordering::Relaxed);
         KeyHandle {
             writing: Arc::clone(writing),
             file,

@@ -1,8 +1,9 @@
 //! One file that is open, which all its handles share.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::draft::{FileDraft, LastCommit};
 use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
 use super::state::{Content, FileAttributes, FileState, Standing};
@@ -19,7 +20,7 @@ pub(crate) struct KeyFile {
     pub(super) fingerprint: u64,
     /// Changed only while the table of open files is locked.
     pub(super) handles: AtomicU64,
-    /// How many of the handles may write.
+    /// How many of the handles may write. More are counted only while that table is locked.
     pub(super) writers: AtomicU64,
     state: Mutex<FileState>,
 }
@@ -272,17 +273,10 @@ impl KeyFile {
         self.lock().set_attributes(writing, new)
     }
 
-    /// Commits what was written, unless another handle than `writer` is about to write it anew.
-    /// The caller has the lock of names, as for all commits.
+    /// Commits what was written, unless another handle than `writer` is about to write it anew. The writer is
+    /// told of an error. The caller has the lock of names, as for all commits.
     pub(super) fn flush(&self, writing: &Writing, writer: u64) -> Result<(), Error> {
-        let mut state = self.lock();
-        if let Some(draft) = &mut state.draft {
-            draft.rewriters.retain(|other| *other != writer);
-            if !draft.rewriters.is_empty() && draft.failure.is_none() {
-                return Ok(());
-            }
-        }
-        state.commit(writing)
+        flush(&mut self.lock(), writing, writer)
     }
 
     /// Commits what was written.
@@ -377,15 +371,28 @@ impl KeyFile {
         self.lock().drop_draft(writing, reason);
     }
 
+    /// Counts one more handle. The table of open files is locked.
+    pub(super) fn count_handle(&self, access: HandleAccess) {
+        self.handles.fetch_add(1, Ordering::Relaxed);
+        let writers = u64::from(access.writes());
+        self.writers.fetch_add(writers, Ordering::Relaxed);
+    }
+
     /// Notes what a document has that is opened for writing.
     pub(super) fn note_base(&self, writing: &Writing) {
-        self.lock().note_base(writing);
+        let mut state = self.lock();
+        if self.writers.load(Ordering::Relaxed) == 1 {
+            // Nobody is left who knows another text than the one that is shown.
+            state.forget_base();
+        }
+        state.note_base(writing);
     }
 
     /// Whether something is not committed.
     pub(super) fn has_draft(&self) -> bool {
         let state = self.lock();
-        state.draft.is_some() && state.key.is_some()
+        let is_saved = |draft: &FileDraft| draft.last_commit == LastCommit::Saved;
+        state.draft.as_ref().is_some_and(|draft| !is_saved(draft)) && state.key.is_some()
     }
 
     /// Commits, and makes the bytes and the name survive a loss of power.
@@ -423,6 +430,17 @@ impl KeyFile {
     pub(super) fn lost(key: &Key) -> Error {
         StoreError::changed(key).into()
     }
+}
+
+/// As [`KeyFile::flush`], of a file that is locked.
+pub(super) fn flush(state: &mut FileState, writing: &Writing, writer: u64) -> Result<(), Error> {
+    if let Some(draft) = &mut state.draft {
+        draft.rewriters.retain(|other| *other != writer);
+        if !draft.rewriters.is_empty() && draft.failure.is_none() {
+            return Ok(());
+        }
+    }
+    state.commit(writing)
 }
 
 /// Makes the objects, and their names, survive a loss of power.

@@ -1,16 +1,16 @@
 //! Documents that somebody else has changed since they were written to through the mount: the changes of
 //! both are merged, member by member.
 
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::Writing;
 use super::base::Base;
+use super::draft::FileDraft;
 use super::form::Form;
 use super::state::FileState;
 use crate::error::Error;
 use crate::load::to_usize;
-use crate::metadata::merge::merged;
+use crate::metadata::merge::{is_same_but_for_copies, merged};
 use crate::store::{FileChange, Replaces, StoreError};
 
 impl FileState {
@@ -31,9 +31,28 @@ impl FileState {
         self.base = Some(base.unwrap_or(Base::Unknown));
     }
 
+    /// Forgets what writers knew of a document.
+    pub(super) fn forget_base(&mut self) {
+        (self.base, self.is_behind) = (None, false);
+    }
+
+    /// Begins `draft` with what its writers know of the document.
+    pub(super) fn begin_from_base(&mut self, draft: &mut FileDraft) {
+        if let Some(base) = self.base.take() {
+            draft.base = base;
+        }
+        draft.is_behind = std::mem::take(&mut self.is_behind);
+    }
+
     /// Makes the draft one that takes the place of what the store has now, with the changes of both; `false`
-    /// where they are of the same member.
-    pub(super) fn merge(&mut self, writing: &Writing, form: &Arc<dyn Form>) -> Result<bool, Error> {
+    /// where they are of the same member. Unless its writers cannot have read what they have changed, or they
+    /// want this all the same (`can_merge`), the other change must be one of consolidated metadata.
+    pub(super) fn merge(
+        &mut self,
+        writing: &Writing,
+        form: &Arc<dyn Form>,
+        can_merge: bool,
+    ) -> Result<bool, Error> {
         let name = self.shown_key();
         let len = self.len(writing)?;
         let (Some(key), Some(draft)) = (&self.key, &mut self.draft) else {
@@ -51,15 +70,8 @@ impl FileState {
         };
         let _room = form.reserve(len.max(base_len).max(now.meta.size()))?;
         let failed = |error: &std::io::Error| Error::from(StoreError::io(&name, error));
-        let base = match &draft.base {
-            Base::Text(base) => {
-                let mut text = vec![0; to_usize(base_len)?];
-                let read = base.file().read_exact_at(&mut text, 0);
-                read.map_err(|error| failed(&error))?;
-                text
-            }
-            Base::Nothing | Base::Unknown => b"{}".to_vec(),
-        };
+        let base = draft.base.text().map_err(|error| failed(&error))?;
+        let base = base.unwrap_or_default();
         let mut ours = vec![0; to_usize(len)?];
         let read = draft.bytes.read_exact_at(&mut ours, 0);
         read.map_err(|error| failed(&error))?;
@@ -69,9 +81,13 @@ impl FileState {
             theirs => theirs?,
         };
         // What they have written may be no document.
-        let Ok(Some(text)) = merged(&base, &ours, &theirs) else {
+        let can_merge = can_merge || is_same_but_for_copies(&base, &theirs).unwrap_or(false);
+        let text = merged(&base, &ours, &theirs).ok().flatten();
+        let Some(text) = text.filter(|_| can_merge) else {
             return Ok(false);
         };
+        let unmerged = || Base::of_text(writing, &name, &ours);
+        draft.unmerged.get_or_insert_with(unmerged);
         let write = FileChange::Write {
             offset: 0,
             data: &text,

@@ -350,13 +350,14 @@ impl Writing {
         let all = self.all_where(wanted).into_iter();
         for file in all.filter(|file| !file.is_lost()) {
             let synced = file.sync(self);
-            if synced.is_err() && file.is_unsaved() {
-                // Whoever is told of this has not written it.
-                file.goes_on(LastCommit::Untold);
-            }
-            result = result.and(synced);
+            result = result.and(told_to_others(&file, synced));
         }
         result
+    }
+
+    /// Commits what was written to `file`, for somebody who changes its name.
+    fn commit_of(&self, file: &KeyFile) -> Result<(), Error> {
+        told_to_others(file, file.commit(self))
     }
 
     /// Commits the files below `prefix`, and makes the names in it survive a loss of power.
@@ -436,6 +437,14 @@ impl Writing {
     fn write_names(&self) -> RwLockWriteGuard<'_, ()> {
         self.names.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The result of a commit of `file`, of which somebody is told who has not written it.
+fn told_to_others(file: &KeyFile, committed: Result<(), Error>) -> Result<(), Error> {
+    if committed.is_err() && file.is_unsaved() {
+        file.goes_on(LastCommit::Untold);
+    }
+    committed
 }
 
 /// Whether `key` begins with `prefix` and a slash.

@@ -71,7 +71,7 @@ impl Writing {
         let prefix = from.to_prefix();
         let moved = self.open_where(|key| key == from || is_below(key, &prefix));
         for (_, file) in &moved {
-            file.commit(self)?;
+            self.commit_of(file)?;
         }
         self.staging.settle_below(&prefix)?;
         let replaced = self.lock_open().get(to).cloned();
@@ -155,7 +155,7 @@ impl Writing {
         let placed = if is_moved {
             Arc::clone(file)
         } else {
-            file.commit(self)?;
+            self.commit_of(file)?;
             Arc::new(file.copied(self)?)
         };
         match placed.place(self, (to, form), replaces) {
@@ -246,7 +246,7 @@ impl Writing {
         self.check_goes_on()?;
         let [source, target] = [from, to].map(|key| self.lock_open().get(key).cloned());
         if let Some(file) = source {
-            file.commit(self)?;
+            self.commit_of(&file)?;
         }
         if target.is_some_and(|file| file.is_new()) {
             return Err(StoreError::refused(to, Refusal::Exists).into());

@@ -6,10 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::draft::LastCommit;
+use super::draft::{FileDraft, LastCommit};
 use super::handle::KeyHandle;
-use super::state::Standing;
+use super::key_file::flush;
+use super::state::{FileState, Standing};
 use super::{HandleAccess, KeyFile, Writing};
+use crate::error::Error;
 use crate::store::Key;
 
 /// What could not be saved is tried again after this time.
@@ -67,7 +69,7 @@ fn run(writing: &Weak<Writing>) {
     while let Some(writing) = writing.upgrade() {
         let retries = &writing.retries;
         let mut state = retries.lock();
-        if state.has_ended || writing.n_unsaved() == 0 {
+        if state.has_ended || writing.left().is_empty() {
             // What is not saved later begins another thread.
             state.thread = None;
             return;
@@ -83,23 +85,24 @@ fn run(writing: &Weak<Writing>) {
 }
 
 impl Writing {
-    /// The files that were written, were not saved, and have no handle any more.
-    fn unsaved(&self) -> Vec<(Key, Arc<KeyFile>)> {
-        let mut unsaved = self.open_where(|_| true);
-        unsaved.retain(|(_, file)| file.is_unsaved());
-        unsaved
+    /// The files that have no handle any more, and could not be saved when the last one was released.
+    fn left(&self) -> Vec<(Key, Arc<KeyFile>)> {
+        let mut left = self.open_where(|_| true);
+        left.retain(|(_, file)| file.is_left());
+        left
     }
 
     /// How many files were written, were not saved, and have no handle any more.
     pub(super) fn n_unsaved(&self) -> usize {
-        self.unsaved().len()
+        let left = self.left();
+        left.iter().filter(|(_, file)| file.has_draft()).count()
     }
 
-    /// Tries again to save what was not saved.
+    /// Tries again to save what was not saved, and leaves what somebody else has saved by a sync.
     fn retry(self: &Arc<Self>) {
-        for (key, file) in self.unsaved() {
+        for (key, file) in self.left() {
             // It may have been saved, renamed or replaced meanwhile.
-            let Some(found) = self.take_part(&key) else {
+            let Some(found) = self.take_part(&key, HandleAccess::Writes) else {
                 continue;
             };
             let number = self.new_number();
@@ -109,6 +112,14 @@ impl Writing {
                 log::info!("{key}: what was written is saved now");
             }
         }
+    }
+}
+
+impl FileState {
+    /// Drops what is saved and was kept for open handles.
+    fn drop_saved(&mut self) {
+        let is_saved = |draft: &mut FileDraft| draft.last_commit == LastCommit::Saved;
+        drop(self.draft.take_if(is_saved));
     }
 }
 
@@ -122,38 +133,54 @@ impl KeyFile {
 
     /// Commits what is left once a handle was released, as when mapped memory was written after the
     /// file was closed. Where that fails and the handle `is_last`, what was written is kept, to be tried
-    /// again; it is dropped where that would fail, too, or its writer was told. Returns whether it is kept.
+    /// again. Where that would fail, too, or its writer was told, it is dropped when no handle is left that
+    /// may write. Returns whether it is kept.
     pub(super) fn released(
         &self,
         writing: &Writing,
         (writer, has_written): (u64, bool),
         is_last: bool,
     ) -> bool {
+        let has_room = writing.has_room_for_unsaved();
         let mut state = self.lock();
         // Another handle may have been opened since, and may have made the file empty. It could do neither
         // unseen, because it is counted before it takes this lock.
         let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
         let is_scratch = state.standing == Standing::Scratch;
+        // Those who have opened a file without a name read what was written to it.
+        let ends = |state: &FileState| {
+            is_last || self.writers.load(Ordering::Relaxed) == 0 && state.key.is_some()
+        };
+        let is_end = ends(&state);
         let Some(draft) = &mut state.draft else {
+            state.drop_failure(writing, is_end);
             return false;
         };
         let was_rewriter = draft.rewriters.contains(&writer);
-        draft.rewriters.retain(|other| *other != writer && !is_last);
+        draft.rewriters.retain(|other| *other != writer && !is_end);
         let before = draft.last_commit;
-        drop(state);
-        if is_scratch || !(is_last || has_written || was_rewriter) {
+        if before == LastCommit::Saved {
+            if is_last {
+                state.drop_saved();
+            }
+            return false;
+        }
+        if is_scratch || !(is_end || has_written || was_rewriter) {
             return false;
         }
         // Whoever was told of a failure knows that nothing was saved.
         let (reason, can_be_saved) = if before == LastCommit::Told {
             ("its program was told why".to_owned(), false)
-        } else if let Err(error) = self.flush(writing, writer) {
-            (error.to_string(), !error.is_refusal())
+        } else if let Err(error) = flush(&mut state, writing, writer) {
+            let is_hopeless = error.is_refusal() || matches!(error, Error::Stale);
+            (error.to_string(), has_room && !is_hopeless)
         } else {
+            if is_last {
+                state.drop_saved();
+            }
             return false;
         };
-        let can_be_saved = can_be_saved && writing.has_room_for_unsaved();
-        let mut state = self.lock();
+        let is_end = ends(&state);
         let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
         let Some(draft) = &mut state.draft else {
             return false;
@@ -166,7 +193,7 @@ impl KeyFile {
         if is_kept && before != LastCommit::Untold {
             let key = state.shown_key();
             log::error!("{key}: what was written is not saved yet, and is tried again: {reason}");
-        } else if is_last && !is_kept {
+        } else if is_end && !is_kept {
             state.drop_draft(writing, &reason);
         }
         is_kept && is_last
@@ -181,6 +208,11 @@ impl KeyFile {
 
     /// Whether what was written could not be saved, and no handle is left.
     pub(super) fn is_unsaved(&self) -> bool {
-        self.handles.load(Ordering::Relaxed) == 0 && !self.is_scratch() && self.has_draft()
+        self.is_left() && self.has_draft()
+    }
+
+    /// Whether no handle is left, and the file is not in the mount only.
+    fn is_left(&self) -> bool {
+        self.handles.load(Ordering::Relaxed) == 0 && !self.is_scratch()
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::base::Base;
-use super::draft::FileDraft;
+use super::draft::{FailedChange, FileDraft};
 use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
 use super::{HandleAccess, Writing, is_replaced_whole};
@@ -36,8 +36,13 @@ pub(super) struct FileState {
     pub(super) clean: Option<(Arc<OpenFile>, VnodeAttributes)>,
     /// What was written since the last commit.
     pub(super) draft: Option<FileDraft>,
-    /// What a document has of which no draft has begun yet; `None` before it is opened for writing.
+    /// What the writers of a document know of it, as long as no draft has begun; `None` before it is opened
+    /// for writing.
     pub(super) base: Option<Base>,
+    /// Whether the object is another text than the base: what was saved was merged.
+    pub(super) is_behind: bool,
+    /// Why no draft could begin, so that a change is lost.
+    pub(super) failure: Option<FailedChange>,
     /// Whether the kernel may have pages that are not those of the object.
     pub(super) has_wrong_pages: bool,
     /// Whether the fingerprint of a file with a form is one of this mount, because the mount has
@@ -88,6 +93,8 @@ impl FileState {
             clean: None,
             draft: None,
             base: None,
+            is_behind: false,
+            failure: None,
             has_wrong_pages: false,
             is_own: false,
         }
@@ -281,7 +288,13 @@ impl FileState {
         if (self.form.as_ref()).is_some_and(|form| range.end > form.max_len()) {
             return Err(self.refused(Refusal::TooLong));
         }
-        let in_place = self.target(writing)?;
+        let is_first = self.draft.is_none();
+        let in_place = self.target(writing);
+        let in_place = in_place.inspect_err(|error| self.note_failure(error, range.start))?;
+        let failure = self.failure.take_if(|_| is_first);
+        if let (Some(failure), Some(draft)) = (failure, &mut self.draft) {
+            draft.failure = Some(failure);
+        }
         let changed = match (&in_place, &mut self.draft) {
             (Some(file), _) => change.apply(file),
             (None, Some(draft)) => draft.bytes.change(change),
@@ -339,8 +352,9 @@ impl FileState {
             let (draft, replaces) = self.begin(writing, key)?;
             let mut draft = FileDraft::whole(draft, replaces, is_blind);
             self.note_base(writing);
-            draft.base = self.base.take().unwrap_or(draft.base);
+            self.begin_from_base(&mut draft);
             self.draft = Some(draft);
+            self.failure = None;
         }
         let all = (0..0, HandleAccess::Writes);
         self.change_range(writing, all, &FileChange::SetLen(0))?;
@@ -406,6 +420,27 @@ impl FileState {
             stored.meta = writing.writer.meta_of(&key, &stored.file)?;
         }
         Ok(())
+    }
+
+    /// Notes that a change that begins at `start` is lost, because no draft could begin.
+    fn note_failure(&mut self, error: &Error, start: u64) {
+        let is_told = error.is_refusal() || matches!(error, Error::Stale);
+        if is_told || self.draft.is_some() || !self.is_replaced_whole() {
+            return;
+        }
+        self.failure = Some(FailedChange::new(error, start));
+        // Where it was made to mapped memory, that has it.
+        self.has_wrong_pages = true;
+    }
+
+    /// Says that a change is lost of which nobody was told, where this `is_end` of all who could be.
+    pub(super) fn drop_failure(&mut self, writing: &Writing, is_end: bool) {
+        if let Some(failure) = self.failure.take_if(|_| is_end) {
+            writing.counters.lost.add(1);
+            let (key, reason) = (self.shown_key(), failure.error);
+            log::error!("{key}: what was written is not saved: {reason}");
+            self.has_wrong_pages = true;
+        }
     }
 
     /// Takes what was written out of the file, and says why it is lost.

@@ -276,19 +276,25 @@ impl Model {
     }
 
     fn released(&mut self, handle: &Handle, is_last: bool) {
-        let Some(draft) = &mut self.files[handle.file].draft else {
+        let writes = |other: &Handle| other.file == handle.file && other.access.writes();
+        let has_writers = self.handles.iter().any(writes);
+        let file = &mut self.files[handle.file];
+        // Those who have opened a file without a name read what was written to it.
+        let is_end = is_last || (!has_writers && file.name.is_some());
+        let Some(draft) = &mut file.draft else {
             return;
         };
         let was_rewriter = draft.rewriters.remove(&handle.number);
-        if is_last {
+        if is_end {
             draft.rewriters.clear();
         }
-        if !(is_last || handle.has_written || was_rewriter) {
+        if !(is_end || handle.has_written || was_rewriter) {
             return;
         }
         let is_saved = !draft.has_failed && self.flush_file(handle.file, handle.number).is_ok();
-        if is_last && !is_saved {
-            self.files[handle.file].draft = None;
+        let file = &mut self.files[handle.file];
+        if is_end && !is_saved && (is_last || file.name.is_some()) {
+            file.draft = None;
         }
     }
 
