@@ -179,6 +179,10 @@ def test_what_a_writer_never_saw_stays_when_they_save_again(place, mount):
     save(first, ours=2)
     os.fsync(first)
     assert dict(zarr.open_array(str(array)).attrs) == BEFORE | {"ours": 2, "theirs": 1}
+    os.ftruncate(first, 3)
+    with pytest.raises(OSError) as told:
+        os.fsync(first)
+    assert told.value.errno == errno.EINVAL
     save(second, ours=3)
     assert close(second) == 0 and close(first) == 0
     assert dict(zarr.open_array(str(array)).attrs) == BEFORE | {"ours": 3, "theirs": 1}

@@ -106,13 +106,27 @@ impl FileState {
     fn commits(
         &mut self,
         writing: &Writing,
-        (key, is_open): (&Key, bool),
+        what: (&Key, bool),
         goes_on: impl Fn(&mut FileState, &Writing) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         self.is_own = true;
         let _commit = writing.commits.begin();
-        if let (Some(draft), Some(form)) = (&mut self.draft, self.form.clone())
-            && std::mem::take(&mut draft.is_behind)
+        let committed = self.attempts(writing, what, goes_on);
+        if let (Err(_), Some(draft)) = (&committed, &mut self.draft) {
+            // Who writes it anew does not know what it was merged with.
+            draft.go_back();
+        }
+        committed
+    }
+
+    fn attempts(
+        &mut self,
+        writing: &Writing,
+        (key, is_open): (&Key, bool),
+        goes_on: impl Fn(&mut FileState, &Writing) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let is_behind = self.draft.as_ref().is_some_and(|draft| draft.is_behind);
+        if let Some(form) = self.form.clone().filter(|_| is_behind)
             && !self.merge(writing, &form, true)?
         {
             return Ok(false);

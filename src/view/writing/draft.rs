@@ -134,6 +134,13 @@ impl FileDraft {
         }
     }
 
+    /// Notes that what was merged is not saved: what the writers know is what they have written.
+    pub(super) fn go_back(&mut self) {
+        if let Some(unmerged) = self.unmerged.take() {
+            (self.base, self.is_behind) = (unmerged, true);
+        }
+    }
+
     /// Notes that all was saved, by removing the object.
     pub(super) fn saved_as_nothing(&mut self) {
         self.last_commit = LastCommit::Saved;

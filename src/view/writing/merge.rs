@@ -10,6 +10,7 @@ use super::form::Form;
 use super::state::FileState;
 use crate::error::Error;
 use crate::load::to_usize;
+use crate::metadata::carry::differences;
 use crate::metadata::merge::{is_same_but_for_copies, merged};
 use crate::store::{FileChange, Replaces, StoreError};
 
@@ -75,6 +76,8 @@ impl FileState {
         let mut ours = vec![0; to_usize(len)?];
         let read = draft.bytes.read_exact_at(&mut ours, 0);
         read.map_err(|error| failed(&error))?;
+        // What is no document is none of the store's.
+        differences(&ours, &ours).map_err(|error| Error::unacceptable(&name, error))?;
         let theirs = match form.decode(Some(&now)) {
             // It has changed once more, and is looked at again.
             Err(Error::Store(StoreError::Changed { .. })) => return Ok(true),
@@ -100,6 +103,7 @@ impl FileState {
             return Err(error);
         }
         draft.base = Base::of_text(writing, &name, &theirs);
+        draft.is_behind = false;
         draft.replaces = Replaces::Version(now.meta.version);
         self.stored = Some(now);
         // The kernel has pages of what was written.
