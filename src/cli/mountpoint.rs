@@ -139,7 +139,7 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
 /// nobody would know when it has ended.
 ///
 /// # Errors
-/// What is not in the store, and why.
+/// A text that says how much of what was written is not in the store, and why.
 fn save(mountpoint: &Path) -> Result<(), String> {
     // Without the file, nothing is written through it, or it is dead, or another user's.
     let Ok(file) = fs::File::open(mountpoint.join(".zarr-mount/sync")) else {
@@ -152,7 +152,7 @@ fn save(mountpoint: &Path) -> Result<(), String> {
     })
 }
 
-/// What the counters of a mount say that is not in the store.
+/// A text that says how many files and inner chunks are not in the store, from the counters of the mount.
 fn not_saved(statistics: &[u8]) -> String {
     let counters: Value = serde_json::from_slice(statistics).unwrap_or_default();
     let n = |name: &str| {

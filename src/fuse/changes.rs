@@ -295,8 +295,8 @@ impl Core {
     }
 
     /// Notes the attributes of a file after a commit, where they or its bytes may be other ones than those of
-    /// what was written. Until the kernel releases the handle, which it does a moment after close(2) has returned, they
-    /// are what stat(2) gets.
+    /// what was written. stat(2) gets them until the kernel releases the handle, which it does a moment after
+    /// close(2) has returned.
     fn note_saved(&self, ino: u64, file: &OpenFile) {
         if file.shows_other_bytes() {
             self.note_change(ino, file);

@@ -225,7 +225,7 @@ impl Core {
             drop(self.versions.close(opened.ino));
         }
         if opened.file.shows_other_bytes() {
-            // What was written may have been dropped, and its length with it.
+            // The file may show the stored bytes again, because what was written was dropped.
             self.drop_all(opened.ino);
         }
     }

@@ -49,7 +49,7 @@ pub fn merged(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Option<Vec<u8>>
             return Ok(None);
         };
         let before = of(&base)?;
-        // What is no object has no members.
+        // An error means that one of them is not an object, so that its members cannot be compared.
         let found = contested_members(before.as_deref().unwrap_or(b"{}"), &ours, &theirs);
         if !found.is_ok_and(|found| found.is_empty()) {
             return Ok(None);

@@ -143,6 +143,13 @@ pub struct WriteOptions {
     pub conflict: Conflict,
 }
 
+impl WriteOptions {
+    /// Whether what was read and written is merged with what somebody else has written meanwhile.
+    pub(super) fn merges(self) -> bool {
+        self.conflict == Conflict::Merge
+    }
+}
+
 /// What becomes of a part of a chunk that was read and written while somebody else changed the chunk
 /// in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

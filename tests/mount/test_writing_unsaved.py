@@ -42,6 +42,15 @@ def writes(made, name):
     return made.stats()["writes"][name]
 
 
+def fill(store):
+    """Writes a file beside the store until the disk is full."""
+    filler = store.parent / "filler"
+    with pytest.raises(OSError), open(filler, "wb", buffering=0) as out:
+        while True:
+            out.write(bytes(4096))
+    return filler
+
+
 @pytest.fixture(params=["chunk", "inner chunk"])
 def full(request, disk, mount):
     """A mount of an array on a disk that is full, and what makes room. One chunk was written to mapped memory."""
@@ -50,10 +59,7 @@ def full(request, disk, mount):
     array = zarr.create_array(str(store), name="a", shape=(4 * N,), dtype="u1", fill_value=7, **options)
     array[...] = 0
     made = mount(store, "--rw", "--view", "chunks", "--durability", "never")
-    filler = store.parent / "filler"
-    with pytest.raises(OSError), open(filler, "wb", buffering=0) as out:
-        while True:
-            out.write(bytes(4096))
+    filler = fill(store)
     name = made.path / "a/c/1"
     write_after_close(name, NEW)
     until(lambda: writes(made, "unsaved") == 1, "the file to be released")
@@ -122,15 +128,6 @@ def test_what_the_store_must_not_get_is_dropped_at_once(tmp_path, mount):
     until(lambda: writes(made, "lost") == 1, "what was written to be dropped")
     until(lambda: (made.path / "a/c/0").read_bytes() == OLD, "the stored chunk to be shown")
     assert writes(made, "unsaved") == 0 and not array[...].any()
-
-
-def fill(store):
-    """Writes a file beside the store until the disk is full."""
-    filler = store.parent / "filler"
-    with pytest.raises(OSError), open(filler, "wb", buffering=0) as out:
-        while True:
-            out.write(bytes(4096))
-    return filler
 
 
 @pytest.mark.parametrize("args", [("--view", "keys"), ("--view", "keys", "--shards", "keep"), ("--view", "chunks")], ids=" ".join)

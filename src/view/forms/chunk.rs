@@ -12,7 +12,7 @@ use crate::view::shown_node::ShownArray;
 use crate::view::staging::InnerChunk;
 use crate::view::vnode::ChunkPlace;
 use crate::view::writing::{CleanFile, Encoded, Form};
-use crate::view::{Conflict, OpenedVnode, View};
+use crate::view::{OpenedVnode, View};
 
 /// A chunk, which is one object.
 #[derive(Debug)]
@@ -185,7 +185,7 @@ impl Form for ChunkForm {
     }
 
     fn merges(&self) -> bool {
-        self.view.tree.options.writes.conflict == Conflict::Merge
+        self.view.tree.options.writes.merges()
     }
 
     fn hides_absent(&self) -> bool {

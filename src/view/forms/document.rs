@@ -16,7 +16,7 @@ use crate::view::shown_node::{FileForm, ShownArray, check_can_show};
 use crate::view::tree::Tree;
 use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form};
-use crate::view::{Conflict, OpenedVnode, Shards, View, ViewKind};
+use crate::view::{OpenedVnode, Shards, View, ViewKind};
 
 use super::objects::{MAX_DOCUMENT_BYTES, read_document};
 
@@ -296,7 +296,7 @@ impl Form for DocumentForm {
     }
 
     fn merges(&self) -> bool {
-        self.view.tree.options.writes.conflict == Conflict::Merge
+        self.view.tree.options.writes.merges()
     }
 
     fn merges_members(&self) -> bool {

@@ -19,7 +19,7 @@ use crate::view::node_path::{NodePath, format_of};
 use crate::view::shown_node::{ShownArray, check_can_show};
 use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form, ObjectChange};
-use crate::view::{Conflict, OpenedVnode, View, ViewKind};
+use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::consolidation::{Wish, consolidate};
 use super::document::{DocumentForm, has_members, room_for, until_current};
@@ -471,7 +471,7 @@ impl Form for TranslatedForm {
     }
 
     fn merges(&self) -> bool {
-        self.view.tree.options.writes.conflict == Conflict::Merge
+        self.view.tree.options.writes.merges()
     }
 
     fn merges_members(&self) -> bool {

@@ -39,6 +39,7 @@ use std::time::Duration;
 pub(in crate::view) use inner::{InnerChunk, OpenInnerDraft};
 use packed::PackedShards;
 use packer::Packer;
+pub(in crate::view) use packer::join_other;
 pub use recovery::Recovered;
 use shard::StagedShard;
 

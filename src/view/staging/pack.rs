@@ -278,11 +278,10 @@ impl Staging {
     }
 }
 
-/// What is remembered of `parts` when they are in their shard.
+/// The `parts` as [`PackedShards`](super::packed::PackedShards) remembers them.
 fn parts_of(parts: &Parts) -> impl Iterator<Item = (u64, PackedPart)> {
     parts.iter().map(|(&slot, part)| {
-        let (number, mtime) = (part.number, part.mtime);
-        let len = part.len();
+        let (number, len, mtime) = (part.number, part.len(), part.mtime);
         (slot, PackedPart { number, len, mtime })
     })
 }

@@ -62,15 +62,19 @@ impl Packer {
         let thread = work.thread.take();
         drop(work);
         self.has_work.notify_one();
-        if let Some(thread) = thread
-            && thread.thread().id() != thread::current().id()
-        {
-            let _ = thread.join();
-        }
+        join_other(thread);
     }
 
     fn lock(&self) -> MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until the thread has ended, unless this is it: it may be the last to hold what it works for.
+pub(in crate::view) fn join_other(thread: Option<JoinHandle<()>>) {
+    let is_other = |thread: &JoinHandle<()>| thread.thread().id() != thread::current().id();
+    if let Some(thread) = thread.filter(is_other) {
+        let _ = thread.join();
     }
 }
 

@@ -13,6 +13,7 @@ use super::state::{FileState, Standing};
 use super::{HandleAccess, KeyFile, Writing};
 use crate::error::Error;
 use crate::store::Key;
+use crate::view::staging::join_other;
 
 /// What could not be saved is tried again after this time.
 const RETRY: Duration = Duration::from_secs(5);
@@ -53,11 +54,7 @@ impl Retries {
         let thread = state.thread.take();
         drop(state);
         self.ended.notify_one();
-        if let Some(thread) = thread
-            && thread.thread().id() != thread::current().id()
-        {
-            let _ = thread.join();
-        }
+        join_other(thread);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -116,6 +113,11 @@ impl Writing {
 }
 
 impl FileState {
+    /// Whether something was written that is not committed, or is lost.
+    fn has_changes(&self) -> bool {
+        self.draft.is_some() || self.failure.is_some()
+    }
+
     /// Drops what is saved and was kept for open handles.
     fn drop_saved(&mut self) {
         let is_saved = |draft: &mut FileDraft| draft.last_commit == LastCommit::Saved;
@@ -141,6 +143,10 @@ impl KeyFile {
         (writer, has_written): (u64, bool),
         is_last: bool,
     ) -> bool {
+        // Most handles leave nothing, and do not lock the table of all files for it.
+        if !self.lock().has_changes() {
+            return false;
+        }
         let has_room = writing.has_room_for_unsaved();
         let mut state = self.lock();
         // Another handle may have been opened since, and may have made the file empty. It could do neither
