@@ -138,8 +138,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROGRAM", value_parser = one_of(&[("tensorstore", Locks::Tensorstore)]))]
     pub(crate) lock: Option<Locks>,
 
-    /// With --rw: keep what waits to be put into shards in this directory, which must exist, not in STORE;
-    /// give it again to the next mount, and to --recover
+    /// With --rw: keep journals, which have what waits to be put into shards, in this directory, which must
+    /// exist, not in STORE; give it again to the next mount, and to --recover
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) staging: Option<PathBuf>,
 
@@ -217,8 +217,8 @@ pub(crate) struct Args {
           conflicts_with_all = ["store", "target", "info"])]
     pub(crate) unmount: Option<PathBuf>,
 
-    /// Write what a killed mount with --rw left in journals to the shards of STORE, and remove its temporary
-    /// files, without mounting
+    /// Save in STORE what an earlier mount with --rw left in journals, and remove its temporary files, without
+    /// mounting
     #[arg(long, conflicts_with_all = ["target", "info", "unmount"])]
     pub(crate) recover: bool,
 

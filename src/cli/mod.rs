@@ -15,6 +15,7 @@ mod args;
 mod at;
 mod command_line;
 pub mod config;
+mod counted;
 mod daemon;
 mod draft;
 mod error;
@@ -45,6 +46,7 @@ use sd_notify::NotifyState;
 
 use self::args::Args;
 use self::config::{CliTask, InfoConfig, LogConfig, MountConfig, Passthrough, StoreArgument};
+use self::counted::counted;
 use self::daemon::{Forked, StartupReport};
 use self::error::CliError;
 use self::logging::StandardError;
@@ -129,20 +131,19 @@ fn recover(
     view.finish_writing();
     let mut said = Vec::new();
     if removed > 0 {
+        let files = counted(removed, "temporary file", "temporary files");
         said.push(format!(
-            "{removed} temporary files removed; each object is wholly old or wholly new"
+            "{files} removed; each object is wholly old or wholly new"
         ));
     }
     if found.packed > 0 {
-        said.push(format!(
-            "{} inner chunks put into their shards",
-            found.packed
-        ));
+        let chunks = counted(found.packed, "chunk", "chunks");
+        said.push(format!("{chunks} saved that waited in the journal"));
     }
     if found.changed > 0 {
+        let chunks = counted(found.changed, "chunk", "chunks");
         said.push(format!(
-            "{} inner chunks dropped, because somebody else has changed them since",
-            found.changed
+            "{chunks} dropped, because somebody else has changed what the store has"
         ));
     }
     if said.is_empty() {
@@ -154,10 +155,9 @@ fn recover(
     }
     Output::standard().print(&text).map_err(CliError::failed)?;
     if found.left > 0 {
-        let n = found.left;
+        let chunks = counted(found.left, "chunk stays", "chunks stay");
         return Err(CliError::Failed(format!(
-            "STORE {shown}: {n} inner chunks stay in the journal, as their shards cannot be written; \
-             see above"
+            "STORE {shown}: {chunks} in the journal, and cannot be saved; see above"
         )));
     }
     Ok(())
@@ -402,9 +402,10 @@ fn build(
         && let Ok(n) = store.n_waiting()
         && n > 0
     {
+        let chunks = counted(n, "chunk waits", "chunks wait");
         warnings.push(format!(
-            "STORE {shown}: {n} inner chunks wait in a journal and are not shown; a mount with --rw, \
-             or zarr-mount --recover, puts them into their shards"
+            "STORE {shown}: {chunks} in a journal, not shown; a mount with --rw, or zarr-mount --recover, \
+             saves what waits"
         ));
     }
     if is_directory && view.finds_nodes().map_err(CliError::failed)? == Some(false) {

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use serde_json::Value;
 
 use super::config::MountConfig;
+use super::counted::counted;
 use super::error::CliError;
 use crate::fuse::mount_table::MountTable;
 use crate::fuse::session::is_dead;
@@ -157,13 +158,10 @@ fn not_saved(statistics: &[u8]) -> String {
     let counters: Value = serde_json::from_slice(statistics).unwrap_or_default();
     let n = |name: &str| {
         let found = counters.get("writes").and_then(|writes| writes.get(name));
-        found.and_then(Value::as_u64).unwrap_or(0)
+        let n = found.and_then(Value::as_u64).unwrap_or(0);
+        usize::try_from(n).unwrap_or(usize::MAX)
     };
-    let of = |n, one: &str, more: &str| match n {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        n => Some(format!("{n} {more}")),
-    };
+    let of = |n, one, more| (n > 0).then(|| counted(n, one, more));
     let files = of(n("drafts"), "file is not saved", "files are not saved");
     let chunks = of(
         n("staged"),

@@ -245,7 +245,7 @@ impl Core {
         }
     }
 
-    /// fallocate(2): modes that change no byte, and holes.
+    /// fallocate(2): longer files, and holes.
     pub(super) fn allocate(
         &self,
         ino: u64,
@@ -256,7 +256,6 @@ impl Core {
         const HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let allocation = match mode {
             0 => Allocation::Extend,
-            libc::FALLOC_FL_KEEP_SIZE => Allocation::Keep,
             HOLE => Allocation::Hole,
             _ => return Err(Errno::EOPNOTSUPP),
         };

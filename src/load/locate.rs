@@ -11,7 +11,7 @@ use super::slice::Slice;
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
 use crate::grid::Dims;
-use crate::store::{Key, Object, ObjectMeta, Version};
+use crate::store::{Key, Object, ObjectMeta};
 use crate::sync::Arc;
 
 /// Finds chunks in one version of one stored object.
@@ -86,8 +86,7 @@ impl Loader {
         })
     }
 
-    /// Opens the current version of the shard at `key`. Versions that `trusts` tells were made by the
-    /// caller, and are not waited for.
+    /// Opens the current version of the shard at `key`.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -95,10 +94,9 @@ impl Loader {
         &self,
         array: &ChunkedArray,
         key: &Key,
-        trusts: impl Fn(Version) -> bool,
     ) -> Result<Option<Arc<dyn Object>>, Error> {
         let first = array.layout.first_read();
-        Ok(self.sources().open_shared_by(key, None, first, trusts)?)
+        Ok(self.sources().open_shared(key, None, first)?)
     }
 
     /// Finds the shown chunk `indices` in `object`, which [`Loader::open_stored`] has opened.

@@ -235,7 +235,7 @@ impl Sources {
     /// # Errors
     /// As [`Store::open`]; [`StoreError::Changed`] when the object keeps changing.
     pub fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        self.open_by(|| self.store.open(key), |_| false)
+        self.open_by(|| self.store.open(key))
     }
 
     /// As [`Sources::open`], of a version that may be younger, for callers that wait by themselves.
@@ -248,20 +248,17 @@ impl Sources {
         Ok(object)
     }
 
-    /// As [`Sources::open`], with the request `open`. Versions that `trusts` tells are not waited for.
+    /// As [`Sources::open`], with the request `open`.
     fn open_by(
         &self,
         mut open: impl FnMut() -> Result<Option<Arc<dyn Object>>, StoreError>,
-        trusts: impl Fn(Version) -> bool,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let patience = Instant::now() + SETTLE_PATIENCE;
         loop {
             let Some(object) = self.with_descriptors(&mut open)? else {
                 return Ok(None);
             };
-            if let Some(wait) = self.freshness.settles_in(object.meta())
-                && !trusts(object.meta().version)
-            {
+            if let Some(wait) = self.freshness.settles_in(object.meta()) {
                 thread::sleep(wait);
                 // A file that was replaced meanwhile still has its bytes; one that was written to
                 // has not.
@@ -341,21 +338,6 @@ impl Sources {
         found: Option<ObjectMeta>,
         first: FirstRead,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        self.open_shared_by(key, found, first, |_| false)
-    }
-
-    /// As [`Sources::open_shared`], where versions that `trusts` tells are not waited for, because the
-    /// caller has made them.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn open_shared_by(
-        &self,
-        key: &Key,
-        found: Option<ObjectMeta>,
-        first: FirstRead,
-        trusts: impl Fn(Version) -> bool,
-    ) -> Result<Option<Arc<dyn Object>>, StoreError> {
         if let Some(object) = self.kept_current(key, found)? {
             return Ok(Some(object));
         }
@@ -367,7 +349,7 @@ impl Sources {
         {
             return Ok(Some(object));
         }
-        let object = self.open_by(|| self.store.open_reading(key, first), trusts)?;
+        let object = self.open_by(|| self.store.open_reading(key, first))?;
         let mut kept = self.lock();
         let replaced = match &object {
             Some(object) => kept.push(key.clone(), Arc::clone(object)),
@@ -426,7 +408,7 @@ impl Sources {
         if let Some(object) = kept() {
             return Ok(Some(object));
         }
-        let opened = self.open_by(|| self.store.open_reading(key, first), |_| false)?;
+        let opened = self.open_by(|| self.store.open_reading(key, first))?;
         let Some(object) = opened.filter(is_asked) else {
             return Ok(None);
         };

@@ -146,6 +146,7 @@ impl MemoryContents {
             gid: getegid().as_raw(),
             dating: Dating::FILE,
             changed_here: None,
+            is_own: false,
         }
     }
 

@@ -36,6 +36,9 @@ pub struct ObjectMeta {
     /// clock that was told with them. The change may have been up to [`SERVER_GRAIN`] later. This is
     /// not compared, because two answers of a server tell it a little differently.
     pub changed_here: Option<SystemTime>,
+    /// Whether this process has made the version, so that it is trusted however young it is. This is not
+    /// compared, because it is only told of young ones.
+    pub is_own: bool,
 }
 
 /// How finely the version and the times of an object tell its changes apart.
@@ -129,6 +132,9 @@ impl ObjectMeta {
     /// in the future was set by hand, and such a version is trusted at once. `ctime` counts too,
     /// because `mtime` can be set back after a change.
     pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
+        if self.is_own {
+            return None;
+        }
         let grain = match self.dating {
             Dating::Times(grain) => grain,
             Dating::Tag | Dating::Old => return None,

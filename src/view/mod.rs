@@ -109,7 +109,7 @@ pub struct View {
     requests: RequestCounters,
     log: OwnLog,
     /// Why the last changes were refused.
-    refused: RecentLines,
+    refused: Arc<RecentLines>,
 }
 
 /// How many refused changes are remembered.
@@ -206,7 +206,8 @@ impl View {
         });
         let catalog = hierarchy.evictable();
         let hierarchy = Arc::new(hierarchy);
-        let writings = writer.map(|writer| Writings::new(writer, &loader, &hierarchy));
+        let refused = Arc::new(RecentLines::new(MOST_REFUSED));
+        let writings = writer.map(|writer| Writings::new(writer, &loader, &hierarchy, &refused));
         let tree = Tree::new(options, hierarchy, loader, root).with_stored_keys(stored_keys);
         let tree = tree.with_writings(writings);
         let tree = Arc::new(tree);
@@ -225,7 +226,7 @@ impl View {
             arrays,
             requests: RequestCounters::default(),
             log: OwnLog::default(),
-            refused: RecentLines::new(MOST_REFUSED),
+            refused,
         })
     }
 

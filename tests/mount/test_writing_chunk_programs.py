@@ -113,7 +113,7 @@ ROWS = {
     "fallocate": Row(f"fallocate -l {N} $T", (0, "", "kept"), hidden_absent=(0, "", bytes(N))),
     "fallocate, longer": Row(f"fallocate -l {N + 1} $T", long),
     # Space that is only reserved changes no byte.
-    "fallocate -n": Row(f"fallocate -n -l {N + 1} $T", (0, "", "kept"), hidden_absent=none),
+    "fallocate -n": Row(f"fallocate -n -l {N + 1} $T", (1, "keep size mode is unsupported", "kept"), hidden_absent=none),
     "fallocate -p": Row("fallocate -p -o 20 -l 12 $T", (0, "", lambda old: old[:20] + bytes(12) + old[32:]), hidden_absent=none),
     "fallocate -z": Row("fallocate -z -o 20 -l 12 $T", (1, "Operation not supported", "kept"), hidden_absent=none),
     "fallocate -c": Row("fallocate -c -o 0 -l 4096 $T", (1, "Operation not supported", "kept"), hidden_absent=none),

@@ -14,7 +14,7 @@ import pytest
 import tensorstore
 import zarr
 
-from mounting import run, until
+from mounting import ok, run, until
 from writing_samples import CHUNK, SHAPE, values
 
 ARGS = ("--rw", "--view", "chunks")
@@ -185,6 +185,15 @@ def test_a_hole_is_zeros(chunks, store):
     punched = expected()[:16, :16].copy()
     punched[1:3] = 0
     np.testing.assert_array_equal(stored(store), expected(c0_0=punched))
+
+
+def test_a_chunk_that_is_only_emptied_stays_and_the_mount_says_so(chunks, store):
+    """No call of `: > chunk` can fail, because others begin a file in the same way."""
+    ok("sh", "-c", f": > {chunks.path}/a/c/0/0")
+    told = chunks.path / ".zarr-mount/refused"
+    until(lambda: "a/c/0/0: what was written is not saved: a/c/0/0: it does not have all its bytes" in told.read_text(), "why nothing was saved")
+    np.testing.assert_array_equal(np.fromfile(chunks.path / "a/c/0/0", "<f4").reshape(16, 16), expected()[:16, :16])
+    np.testing.assert_array_equal(stored(store), expected())
 
 
 @pytest.mark.parametrize("length", [0, 1, N - 1])

@@ -213,7 +213,9 @@ def test_a_call_that_fails_is_told_and_loses_nothing(call, view, original, tmp_p
         shutil.copytree(original, store)
         shutil.copytree(original, plain)
         made = mount(store, *arguments)
-        tracer = traced(made.pid, f"{call}:error={name}:when={number}", tmp_path / "strace")
+        # A commit goes on where its object does not get a time of its own, so that many of these calls are told to nobody.
+        when = "1+" if call == "utimensat" and number == 1 else number
+        tracer = traced(made.pid, f"{call}:error={name}:when={when}", tmp_path / "strace")
         failed = 0
         for target, step in steps:
             before = names(store)

@@ -338,7 +338,7 @@ def test_a_killed_daemon_loses_nothing(by, tmp_path, mount):
     if by == "mount":
         mount(store, "--rw", "--view", "chunks").unmount()
     else:
-        for said in ("3 inner chunks", "nothing was left"):
+        for said in ("3 chunks saved", "nothing was left"):
             done = subprocess.run([BINARY, "--recover", store], capture_output=True, text=True, check=True)
             assert said in done.stdout, done
     expected[:4, :3], expected[4:8, 3:6], expected[16:20, 15:18] = 9, FILL, 8
@@ -365,7 +365,7 @@ def test_a_staging_directory_has_what_waits(by, tmp_path, mount):
         made.unmount()
     else:
         done = run(BINARY, "--recover", store, "--staging", staging)
-        assert done.returncode == 0 and "1 inner chunks" in done.stdout, done
+        assert done.returncode == 0 and "1 chunk saved" in done.stdout, done
     expected = DATA.copy()
     expected[:4, :3] = 7
     np.testing.assert_array_equal(stored(store), expected)
@@ -662,7 +662,7 @@ def test_an_array_that_is_made_anew_while_its_chunks_wait(tmp_path, mount):
     made.kill()
     force_away(made.path)
     done = run(BINARY, "--recover", store)
-    assert done.returncode == 1 and "1 inner chunks stay in the journal" in done.stderr, done
+    assert done.returncode == 1 and "1 chunk stays in the journal" in done.stderr, done
     np.testing.assert_array_equal(stored(store), expected)
 
 

@@ -114,6 +114,31 @@ def test_a_writer_who_may_have_read_it_is_told_unless_the_mount_merges(place, mo
     assert dict(zarr.open_array(str(array)).attrs) == BEFORE | {"theirs": 2, "ours": 1}
 
 
+@pytest.mark.parametrize("is_emptied", [True, False])
+def test_they_change_it_between_two_saves_of_one_handle(is_emptied, place, mount):
+    """The writer knows what was saved last, and not what has been changed since."""
+    store, args, name, array = place
+    made = mount(store, "--rw", *args)
+    path = made.path / name
+    text = path.read_text()
+    fd = os.open(path, os.O_WRONLY)
+    pad = lambda text: text.ljust(4096)
+    their = {}
+    for n in range(4):
+        # The first save meets no change, and the second one a change of what is in the store only then.
+        if n > 0:
+            their = {"theirs": n}
+            theirs(array, **their)
+        written = pad(with_attributes(text, name, BEFORE | {"ours": n}))
+        if is_emptied:
+            os.ftruncate(fd, 0)
+        os.pwrite(fd, written.encode(), 0)
+        os.fsync(fd)
+        assert dict(zarr.open_array(str(array)).attrs) == BEFORE | their | {"ours": n}
+    os.close(fd)
+    assert attributes_of(path.read_text(), name) == BEFORE | {"theirs": 3, "ours": 3}
+
+
 def test_they_change_it_again_and_again(place, mount):
     """Each of the writer's saves meets a new version, and two of its handles share what is written."""
     store, args, name, array = place

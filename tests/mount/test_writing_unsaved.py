@@ -120,6 +120,56 @@ def test_an_unmount_says_how_many_files_are_not_saved(full):
     assert (array[...] == 0).all()
 
 
+@pytest.fixture
+def elsewhere(disk, tmp_path, mount):
+    """An array without shards on a disk that is full, a staging directory on another disk, and what was not saved when the mount ended."""
+    store, staging = disk("4M") / "store", tmp_path / "staging"
+    staging.mkdir()
+    array = zarr.create_array(str(store), name="a", shape=(4 * N,), dtype="u1", chunks=(N,), fill_value=7)
+    array[...] = 0
+    made = mount(store, "--rw", "--view", "chunks", "--staging", staging)
+    filler = fill(store)
+    for i, data in ((1, NEW), (2, NEW[::-1])):
+        write_after_close(made.path / f"a/c/{i}", data)
+    until(lambda: writes(made, "unsaved") == 2, "the files to be released")
+    done = run(BINARY, "--unmount", made.path)
+    assert done.returncode == 1 and "2 files are not saved" in done.stderr
+    made.wait_for_the_end()
+    assert (array[...] == 0).all()
+    [own] = staging.iterdir()
+    assert len(os.listdir(own)) == 2
+    return array, store, staging, filler
+
+
+@pytest.mark.parametrize("by", ["mount", "recover"])
+def test_what_is_not_saved_when_the_mount_ends_goes_to_the_journal(by, elsewhere, mount):
+    array, store, staging, filler = elsewhere
+    recover = lambda: run(BINARY, "--recover", store, "--staging", staging)
+    done = recover()
+    assert done.returncode == 1 and "2 chunks stay in the journal" in done.stderr and "No space left" in done.stderr, done
+    filler.unlink()
+    if by == "mount":
+        made = mount(store, "--rw", "--view", "chunks", "--staging", staging)
+        assert (made.path / "a/c/1").read_bytes() == NEW
+        made.unmount()
+    else:
+        for said in ("2 chunks saved that waited", "nothing was left"):
+            done = recover()
+            assert done.returncode == 0 and said in done.stdout, done
+    assert array[N:3 * N].tobytes() == NEW + NEW[::-1] and (array[:N] == 0).all() and (array[3 * N:] == 0).all()
+    assert not os.listdir(staging)
+
+
+def test_what_somebody_else_has_changed_since_stays(elsewhere):
+    array, store, staging, filler = elsewhere
+    filler.unlink()
+    array[N:2 * N] = 5
+    done = run(BINARY, "--recover", store, "--staging", staging)
+    assert "1 chunk saved" in done.stdout and "1 chunk dropped" in done.stdout, done
+    assert (array[N:2 * N] == 5).all() and array[2 * N:3 * N].tobytes() == NEW[::-1]
+    assert not os.listdir(staging)
+
+
 def test_what_the_store_must_not_get_is_dropped_at_once(tmp_path, mount):
     array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(N,), chunks=(N,), dtype="bool", fill_value=True)
     array[...] = False

@@ -53,6 +53,7 @@ pub(in crate::store) fn object_meta(stat: &Stat) -> ObjectMeta {
         gid: stat.st_gid,
         dating: Dating::FILE,
         changed_here: None,
+        is_own: false,
     }
 }
 

@@ -15,6 +15,7 @@ pub(super) mod attributes;
 mod followed;
 mod listing;
 mod object;
+mod own;
 pub(super) mod rights;
 mod root;
 mod symlinks;

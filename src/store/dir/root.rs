@@ -19,6 +19,7 @@ use rustix::fs::{
 use rustix::io::{Errno, retry_on_intr};
 
 use super::attributes::object_meta_in;
+use super::own::OwnVersions;
 use super::rights::{Sharing, restrict_by_list, restrict_entry_by_list, through_links};
 use super::symlinks::Symlinks;
 use crate::store::{ObjectMeta, Prefix, StoreError};
@@ -43,6 +44,8 @@ pub(super) struct Root {
     /// Whether the link count shows that the directory was deleted: on some file systems it is
     /// always 0.
     counts_links: bool,
+    /// The versions of its objects that this process has made.
+    pub(super) own: OwnVersions,
 }
 
 /// Device and inode number: the same for two paths of one directory.
@@ -114,6 +117,7 @@ impl Root {
             sharing,
             generation,
             counts_links: stat.st_nlink > 0,
+            own: OwnVersions::default(),
         })
     }
 
@@ -157,7 +161,8 @@ impl Root {
     /// The attributes in `stat`, with the mode that `restrict` leaves where it is reported to other
     /// users.
     fn reported(&self, stat: &Stat, restrict: impl FnOnce(ObjectMeta) -> ObjectMeta) -> ObjectMeta {
-        let meta = object_meta_in(self.generation, stat);
+        let mut meta = object_meta_in(self.generation, stat);
+        self.own.mark(&mut meta);
         if self.is_shared() {
             restrict(meta)
         } else {

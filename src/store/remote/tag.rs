@@ -37,6 +37,7 @@ impl Pinned {
         };
         let meta = ObjectMeta {
             changed_here: date.and_then(|date| by_our_clock(mtime, date, SystemTime::now())),
+            is_own: false,
             ..attributes(version, 0o444, dating)
         };
         Pinned { meta, tag }
@@ -104,6 +105,7 @@ fn attributes(version: Version, mode: u32, dating: Dating) -> ObjectMeta {
         gid: getegid().as_raw(),
         dating,
         changed_here: None,
+        is_own: false,
     }
 }
 

@@ -157,8 +157,7 @@ impl InnerChunk {
 
     /// The version of the shard, and the chunk in it.
     pub(super) fn look(&self) -> Result<(Option<Version>, Option<PresentChunk>), Error> {
-        let is_own = |version| self.staging.lock_packed().is_own(&self.key, version);
-        let opened = (self.staging.loader).open_shard(&self.array, &self.key, is_own)?;
+        let opened = (self.staging.loader).open_shard(&self.array, &self.key)?;
         let Some(object) = opened else {
             return Ok((None, None));
         };

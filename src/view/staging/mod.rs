@@ -15,6 +15,7 @@
 //! * Each part of a journal says what it takes the place of. Where somebody else has written the shard
 //!   since, the inner chunks that they have not changed get what is staged; of those that they have
 //!   changed, theirs stay, and what is staged is dropped, with an error in the log.
+//! * Chunks of arrays without shards that could not be saved before the mount ended go to a journal, too.
 //! * A shard that was packed has new bytes, but its untouched inner chunks are what they were. So that
 //!   the kernel keeps their pages, [`PackedShards`] remembers which version and which times they had.
 
@@ -29,6 +30,7 @@ mod put;
 mod recovery;
 mod shard;
 mod table;
+mod unsaved;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -46,7 +48,7 @@ use shard::StagedShard;
 use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
-use crate::load::Loader;
+use crate::load::{Cache, Loader};
 use crate::store::{DirWriter, Key, Prefix};
 
 /// A shard is packed so long after its last change …
@@ -157,6 +159,11 @@ impl Staging {
                  the store, for the next mount with --rw, or zarr-mount --recover"
             );
         }
+    }
+
+    /// The cache whose budget the memory for what is written is part of.
+    pub(in crate::view) fn cache(&self) -> &Cache {
+        self.loader.cache()
     }
 
     /// How many inner chunks are staged.

@@ -198,7 +198,7 @@ impl Staging {
         });
         if n > 0 {
             self.writer.make_parents(key)?;
-            let version = self.writer.meta_of(key, draft.file())?.version;
+            let version = self.writer.date(key, &mut draft)?;
             let old = object.as_ref().map(|object| object.meta());
             self.lock_packed()
                 .advance(key, (old, version), parts_of(parts));

@@ -78,12 +78,6 @@ impl Default for PackedShards {
 }
 
 impl PackedShards {
-    /// Whether the object at `key` in `version` is a shard that this mount has packed.
-    pub(super) fn is_own(&mut self, key: &Key, version: Version) -> bool {
-        let known = self.shards.get(key);
-        known.is_some_and(|known| known.is_own(version))
-    }
-
     /// The attributes of the inner chunk in `slot` of the shard at `key`, which has the attributes
     /// `shard`.
     pub(super) fn meta(&mut self, key: &Key, slot: u64, shard: ObjectMeta, tag: u64) -> ObjectMeta {
@@ -185,11 +179,6 @@ impl PackedShard {
         self.parts.len() + former
     }
 
-    fn is_own(&self, version: Version) -> bool {
-        let mut former = self.former.iter();
-        self.version == version || former.any(|former| former.is_own && former.version == version)
-    }
-
     /// What is in `slot` in this version; `None` for a version that is not remembered.
     fn part(&self, slot: u64, version: Version) -> Option<SlotPart> {
         let now = || self.parts.get(&slot).copied();
@@ -263,17 +252,11 @@ mod tests {
         ];
         for (number, expected) in expected {
             assert_eq!(shown(&mut packed, number), expected, "{number}");
-            assert_eq!(
-                packed.is_own(&key(), shard(number).version),
-                number > 1,
-                "{number}"
-            );
         }
         assert_eq!(shown(&mut packed, 9), [9, 9, 9]);
         packed.retreat(&key(), shard(4).version);
         assert_eq!(shown(&mut packed, 3), [50, 51, 1]);
         assert_eq!(shown(&mut packed, 4), [4, 4, 4]);
-        assert!(!packed.is_own(&key(), shard(4).version));
         // Somebody else writes the shard: nothing is known of it.
         packed.advance(
             &key(),

@@ -11,7 +11,7 @@ use super::{Change, GATHER, MOST_JOURNALED, Staging};
 use crate::error::Error;
 use crate::load::Slice;
 use crate::store::{
-    Durability, Journal, PartContent, Replaces, StoreError, StoredFile, Version, unless_absent,
+    Durability, Journal, Key, PartContent, Replaces, StoreError, StoredFile, Version, unless_absent,
 };
 
 impl InnerChunk {
@@ -217,15 +217,17 @@ impl InnerChunk {
 
 impl Staging {
     fn begin_journal(&self, shard: &StagedShard) -> Result<Journal, Error> {
-        let document = &shard.node.document.key;
-        let text = match self.writer.open_object(document, false)? {
-            Some(stored) => {
-                let object = self.writer.object_of(document, &stored.file)?;
-                Slice::of_object(object, document.to_string().into()).read_all()?
-            }
-            // The array was removed, and what is left of it is erased.
-            None => Vec::new(),
-        };
+        let text = self.text_of(&shard.node.document.key)?;
         Ok(self.writer.begin_journal(&shard.key, &text)?)
+    }
+
+    /// The document at `key`.
+    pub(super) fn text_of(&self, key: &Key) -> Result<Vec<u8>, Error> {
+        let Some(stored) = self.writer.open_object(key, false)? else {
+            // The array was removed, and what is left of it is erased.
+            return Ok(Vec::new());
+        };
+        let object = self.writer.object_of(key, &stored.file)?;
+        Slice::of_object(object, key.to_string().into()).read_all()
     }
 }

@@ -1,4 +1,4 @@
-//! Packs what an earlier daemon has left in journals.
+//! Packs what an earlier daemon has left in journals, and saves the chunks that it could not save.
 //!
 //! A part is packed if the shard has what the part took the place of, or what an earlier part of the
 //! same journals had. Where the shard has the part already, nothing is to be done. Anything else was
@@ -20,16 +20,24 @@ use crate::store::{Key, LeftJournal, NewFile, PartContent, StoreError};
 /// What was recovered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Inner chunks that are in their shards now.
+    /// Inner chunks that are in their shards now, and chunks that are saved now.
     pub packed: usize,
-    /// Inner chunks that somebody else has changed since, so that theirs stay.
+    /// Chunks that somebody else has changed since, so that theirs stay.
     pub changed: usize,
-    /// Inner chunks that stay in their journals, because their shards cannot be written.
+    /// Chunks that stay in their journals, because they cannot be saved.
     pub left: usize,
 }
 
+/// What an object is, of which a journal tells.
+pub(super) enum Place {
+    /// A shard.
+    Shard(ShardPlace),
+    /// A chunk of this array, which has no shards.
+    Whole(Arc<ArrayNode>),
+}
+
 /// Where a shard is.
-struct ShardPlace {
+pub(super) struct ShardPlace {
     node: Arc<ArrayNode>,
     array: Arc<ChunkedArray>,
     /// The first inner chunk of the shard.
@@ -60,7 +68,7 @@ impl Staging {
                     found.left += shard.left;
                 }
                 Err(error) => {
-                    log::error!("{key}: {all} inner chunks stay in the journal: {error}");
+                    log::error!("{key}: {all} chunks stay in the journal: {error}");
                     found.left += all;
                 }
             }
@@ -77,7 +85,7 @@ impl Staging {
     ) -> Result<Recovered, Error> {
         let Some(place) = self.place_of(key)? else {
             if !journals.iter().all(LeftJournal::only_erases) {
-                let problem = "no array has a shard with this key";
+                let problem = "no array has a shard or a chunk with this key";
                 return Err(StoreError::problem(key, problem).into());
             }
             // They are gone with their array.
@@ -91,8 +99,19 @@ impl Staging {
             });
         };
         let all = n_slots(&journals);
-        let mut journals = self.of_array(&place.node, journals);
+        let node = match &place {
+            Place::Shard(place) => &place.node,
+            Place::Whole(node) => node,
+        };
+        let mut journals = self.of_array(node, journals);
         let left = all - n_slots(&journals);
+        let place = match place {
+            Place::Shard(place) => place,
+            Place::Whole(node) => {
+                let recovered = self.recover_whole(key, &node.document.meta, journals)?;
+                return Ok(Recovered { left, ..recovered });
+            }
+        };
         let slots = Slots::of(&place.array, &place.first).ok_or(Error::Stale)?;
         for journal in &mut journals {
             let n = journal.records.len();
@@ -204,8 +223,8 @@ impl Staging {
         })
     }
 
-    /// Where the shard at `key` is; `None` when no array has such a shard.
-    fn place_of(&self, key: &Key) -> Result<Option<ShardPlace>, Error> {
+    /// What the object at `key` is; `None` when no array has such a shard or chunk.
+    pub(super) fn place_of(&self, key: &Key) -> Result<Option<Place>, Error> {
         for prefix in key.parent().with_ancestors() {
             let Node::Array(node) = self.hierarchy.node(&prefix)? else {
                 continue;
@@ -216,18 +235,21 @@ impl Staging {
             let array = ChunkedArray::new(&node, Shards::Expand);
             let array = array.map_err(|error| Error::in_document(&node.document.key, error))?;
             let layout = array.layout();
-            let Some(stored) = stored.filter(|_| layout.is_sharded()) else {
+            let Some(stored) = stored else {
                 return Ok(None);
             };
+            if !layout.is_sharded() {
+                let is_inside = layout.shown_grid().contains(&stored);
+                return Ok(is_inside.then_some(Place::Whole(node)));
+            }
             let axes = stored.iter().zip(layout.shown_per_stored());
             let first: Option<Dims> = axes
                 .map(|(index, count)| index.checked_mul(count))
                 .collect();
             let first = first.filter(|first| layout.shown_grid().contains(first));
-            return Ok(first.map(|first| ShardPlace {
-                node,
-                array: Arc::new(array),
-                first,
+            return Ok(first.map(|first| {
+                let array = Arc::new(array);
+                Place::Shard(ShardPlace { node, array, first })
             }));
         }
         Ok(None)
@@ -244,8 +266,8 @@ impl Staging {
             let is_same = then.is_ok_and(|then| then.has_same_chunks(&node.metadata));
             if !is_same {
                 log::error!(
-                    "{}: inner chunks stay in the journal, because the document of their array has \
-                     changed since in what its chunks are",
+                    "{}: chunks stay in the journal, because the document of their array has changed since \
+                     in what its chunks are",
                     journal.key
                 );
             }

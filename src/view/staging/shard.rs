@@ -231,5 +231,6 @@ pub(super) fn part_meta(
         // The number tells any two contents apart.
         dating: crate::store::Dating::Tag,
         changed_here: None,
+        is_own: false,
     }
 }

@@ -5,7 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 use super::Writing;
-use crate::store::{Draft, StoreError};
+use super::draft_file::DraftFile;
+use crate::store::{Draft, StoreError, copy_range};
 
 /// What a document had when its draft began.
 #[derive(Debug)]
@@ -32,6 +33,24 @@ impl Base {
             }
             Base::Unknown => Ok(None),
         }
+    }
+
+    /// The text that was written to a document.
+    pub(super) fn of_draft(
+        writing: &Writing,
+        name: &dyn std::fmt::Display,
+        written: &DraftFile,
+    ) -> Base {
+        if let Some(text) = written.in_memory() {
+            return Base::of_text(writing, name, text);
+        }
+        let copied = || -> io::Result<Base> {
+            let draft = writing.writer.begin_apart(name).map_err(io::Error::other)?;
+            let len = written.file().metadata()?.len();
+            copy_range((written.file(), 0), (draft.file(), 0), len)?;
+            Ok(Base::Text(draft))
+        };
+        copied().unwrap_or(Base::Unknown)
     }
 
     /// The `text` that a document has.

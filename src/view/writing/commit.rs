@@ -145,9 +145,7 @@ impl FileState {
                 };
                 counter.add(1);
                 self.stored = stored;
-                // Who goes on writing knows what they have written, and not what it was merged with.
-                self.base = self.draft.as_mut().and_then(|draft| draft.unmerged.take());
-                self.is_behind = self.base.is_some();
+                self.note_saved_base(writing, is_open);
                 let form = self.form.as_ref();
                 let is_hidden =
                     self.stored.is_none() && form.is_some_and(|form| form.hides_absent());
@@ -281,7 +279,8 @@ impl FileState {
         let Some(draft) = &mut self.draft else {
             return Ok(Attempt::Conflict);
         };
-        let committed = (draft.bytes).commit(&writing.writer, key, draft.replaces)?;
+        let what = (key, draft.has_times);
+        let committed = (draft.bytes).commit(&writing.writer, what, draft.replaces)?;
         Ok(committed.into())
     }
 
@@ -296,7 +295,7 @@ impl FileState {
     }
 
     /// Fills `buf` with the first bytes of the draft.
-    fn read_draft(&self, buf: &mut [u8]) -> Result<(), Error> {
+    pub(super) fn read_draft(&self, buf: &mut [u8]) -> Result<(), Error> {
         let draft = self.draft.as_ref().ok_or(Error::Stale)?;
         let read = draft.bytes.read_exact_at(buf, 0);
         read.map_err(|error| self.failed(&error))

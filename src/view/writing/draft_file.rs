@@ -116,13 +116,17 @@ impl DraftFile {
         }
     }
 
-    /// Makes the file of the draft the object at `key`, with the bytes that it has.
+    /// Makes the file of the draft the object at `key`, with the bytes that it has, and with its times where
+    /// `has_times`.
     pub(super) fn commit(
         &mut self,
         writer: &DirWriter,
-        key: &Key,
+        (key, has_times): (&Key, bool),
         replaces: Replaces,
     ) -> Result<Commit, StoreError> {
+        if has_times {
+            self.draft.keep_times();
+        }
         if let Some(memory) = &self.memory {
             let written = write_keeping_times(self.draft.file(), memory.bytes());
             written.map_err(|error| StoreError::io(key, &error))?;
@@ -146,7 +150,7 @@ impl DraftFile {
             offset: 0,
             is_writable: true,
         };
-        let new = writer.begin_like(key, &written)?;
+        let mut new = writer.begin_like(key, &written)?;
         let filled = || {
             new.file().write_all_at(bytes, 0)?;
             if has_times {
@@ -155,6 +159,9 @@ impl DraftFile {
             Ok(())
         };
         filled().map_err(|error: io::Error| StoreError::io(key, &error))?;
+        if has_times {
+            new.keep_times();
+        }
         Ok(new)
     }
 }

@@ -82,7 +82,7 @@ impl DraftMemory {
     fn allocate(&mut self, range: Range<u64>, allocation: Allocation) -> io::Result<()> {
         match allocation {
             Allocation::Extend if range.end > self.len as u64 => self.set_len(range.end),
-            Allocation::Extend | Allocation::Keep => Ok(()),
+            Allocation::Extend => Ok(()),
             Allocation::Hole => {
                 let len = self.len as u64;
                 let place = |at: u64| usize::try_from(at.min(len)).unwrap_or(self.len);
@@ -131,11 +131,7 @@ mod tests {
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        let allocation = prop_oneof![
-            Just(Allocation::Extend),
-            Just(Allocation::Keep),
-            Just(Allocation::Hole)
-        ];
+        let allocation = prop_oneof![Just(Allocation::Extend), Just(Allocation::Hole)];
         prop_oneof![
             (place(), any::<u8>()).prop_map(|(place, value)| Step::Write(place, value)),
             (0..=MOST as u64).prop_map(Step::SetLen),

@@ -32,6 +32,23 @@ impl FileState {
         self.base = Some(base.unwrap_or(Base::Unknown));
     }
 
+    /// Notes what the writers of a document know after it was saved: what they have written, and not what it
+    /// was merged with. Handles may have it open (`is_open`).
+    pub(super) fn note_saved_base(&mut self, writing: &Writing, is_open: bool) {
+        let name = self.shown_key();
+        let merges = self.form.as_ref().is_some_and(|form| form.merges_members());
+        self.base = None;
+        self.is_behind = false;
+        let Some(draft) = &mut self.draft else {
+            return;
+        };
+        if let Some(unmerged) = draft.unmerged.take() {
+            (self.base, self.is_behind) = (Some(unmerged), true);
+        } else if is_open && merges {
+            self.base = Some(Base::of_draft(writing, &name, &draft.bytes));
+        }
+    }
+
     /// Forgets what writers knew of a document.
     pub(super) fn forget_base(&mut self) {
         (self.base, self.is_behind) = (None, false);

@@ -39,6 +39,7 @@ mod commit;
 mod draft;
 mod draft_file;
 mod draft_memory;
+mod ended;
 mod form;
 mod handle;
 mod key_file;
@@ -74,6 +75,7 @@ use super::staging::Staging;
 use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::metadata::DocumentName;
+use crate::recent_lines::RecentLines;
 use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Refusal, StoreError, Version};
 
 /// Closed files of which the fingerprint is remembered.
@@ -125,6 +127,8 @@ pub(super) struct Writing {
     names: RwLock<()>,
     commits: Commits,
     counters: Arc<WriteCounters>,
+    /// Why the last changes were refused.
+    refused: Arc<RecentLines>,
     /// Where inner chunks of shards go.
     staging: Arc<Staging>,
     hasher: RandomState,
@@ -185,10 +189,16 @@ pub(super) struct ShownFile {
 
 impl Writing {
     /// Nothing is written yet.
-    fn new(writer: Arc<DirWriter>, counters: Arc<WriteCounters>, staging: Arc<Staging>) -> Writing {
+    fn new(
+        writer: Arc<DirWriter>,
+        counters: Arc<WriteCounters>,
+        staging: Arc<Staging>,
+        refused: Arc<RecentLines>,
+    ) -> Writing {
         Writing {
             writer,
             staging,
+            refused,
             open: Mutex::default(),
             left: Mutex::default(),
             own: Mutex::new(LruCache::new(REMEMBERED)),
@@ -370,24 +380,6 @@ impl Writing {
         let synced = synced.and(self.staging.settle_below(prefix));
         let removed = self.writer.sync_removed_journals();
         synced.and(Ok(removed.and(self.writer.sync_names(prefix))?))
-    }
-
-    /// Commits all files and ends all writing. Returns how many were lost, and how many were in the
-    /// mount only.
-    fn finish(&self) -> (usize, usize) {
-        self.has_ended.store(true, Ordering::SeqCst);
-        self.retries.end();
-        let _names = self.read_names();
-        let (mut lost, mut scratch) = (0, 0);
-        for file in self.all_where(|_| true) {
-            scratch += usize::from(file.is_scratch());
-            if let Err(error) = file.commit(self) {
-                log::error!("not saved when the mount ended: {error}");
-                self.counters.lost.add(1);
-                lost += 1;
-            }
-        }
-        (lost, scratch)
     }
 
     /// How many files have what is not in the store, and how many of them are in the mount only.

@@ -7,6 +7,7 @@ use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
 use crate::load::Loader;
+use crate::recent_lines::RecentLines;
 use crate::store::{DirWriter, Key, Prefix};
 use crate::view::ViewKind;
 use crate::view::staging::Staging;
@@ -22,11 +23,12 @@ pub(in crate::view) struct Writings {
 }
 
 impl Writings {
-    /// Nothing is written yet.
+    /// Nothing is written yet. What is not saved, and of which no program is told, is noted in `refused`.
     pub(in crate::view) fn new(
         writer: DirWriter,
         loader: &Arc<Loader>,
         hierarchy: &Arc<Hierarchy>,
+        refused: &Arc<RecentLines>,
     ) -> Writings {
         let writer = Arc::new(writer);
         let counters = Arc::new(WriteCounters::default());
@@ -42,6 +44,7 @@ impl Writings {
                 Arc::clone(&writer),
                 Arc::clone(&counters),
                 staging,
+                Arc::clone(refused),
             ))
         };
         Writings {
@@ -123,14 +126,21 @@ impl Writings {
 
     /// Commits all files and ends all writing.
     pub(in crate::view) fn finish(&self) {
-        let (mut lost, mut scratch) = (0, 0);
-        for writing in self.all() {
-            let (lost_here, scratch_here) = writing.finish();
-            lost += lost_here;
-            scratch += scratch_here;
-        }
+        let unsaved = self.all().map(|writing| writing.finish());
+        let [lost, kept, scratch] = [
+            unsaved.map(|unsaved| unsaved.lost),
+            unsaved.map(|unsaved| unsaved.kept),
+            unsaved.map(|unsaved| unsaved.scratch),
+        ]
+        .map(|n| n.iter().sum::<usize>());
         if lost > 0 {
             log::error!("{lost} files were not saved");
+        }
+        if kept > 0 {
+            log::error!(
+                "{kept} files could not be saved. They are in the journal, for the next mount with --rw, or \
+                 zarr-mount --recover"
+            );
         }
         if scratch > 0 {
             log::warn!("{scratch} files that were in the mount only, not in the store, are gone");

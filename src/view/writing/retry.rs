@@ -200,6 +200,11 @@ impl KeyFile {
             let key = state.shown_key();
             log::error!("{key}: what was written is not saved yet, and is tried again: {reason}");
         } else if is_end && !is_kept {
+            if before != LastCommit::Told {
+                let key = state.shown_key();
+                let line = format!("{key}: what was written is not saved: {reason}");
+                writing.refused.push(&line);
+            }
             state.drop_draft(writing, &reason);
         }
         is_kept && is_last

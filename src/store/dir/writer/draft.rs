@@ -1,6 +1,6 @@
 //! New bytes of an object, before they have its name.
 
-use std::fs::File;
+use std::fs::{File, FileTimes};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -32,6 +32,10 @@ pub struct Draft {
     name: Option<TemporaryName>,
     /// Whether it ever had a name.
     was_named: bool,
+    /// Whether its times were set by its writer.
+    has_times: bool,
+    /// The version that it had when it got its own time.
+    dated: Option<Version>,
 }
 
 /// What a draft takes the place of.
@@ -65,16 +69,27 @@ impl Draft {
         let file = File::from(made.map_err(|errno| failed(key, errno))?);
         // Its directory would be asked for its set-group-ID bit, which no new file has.
         give(key, &file, &file, new)?;
-        Ok(Draft {
+        Ok(Draft::new(file, None))
+    }
+
+    fn new(file: File, name: Option<TemporaryName>) -> Draft {
+        Draft {
             file: Arc::new(file),
-            name: None,
-            was_named: false,
-        })
+            was_named: name.is_some(),
+            name,
+            has_times: false,
+            dated: None,
+        }
     }
 
     /// The file with the new bytes.
     pub fn file(&self) -> &Arc<File> {
         &self.file
+    }
+
+    /// Notes that the times of the file were set by its writer, and stay.
+    pub fn keep_times(&mut self) {
+        self.has_times = true;
     }
 }
 
@@ -167,19 +182,11 @@ impl DirWriter {
     fn nameless(&self, key: &dyn std::fmt::Display, parent: &OwnedFd) -> Result<Draft, StoreError> {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         match openat(parent, ".", flags, Mode::RUSR | Mode::WUSR) {
-            Ok(fd) => Ok(Draft {
-                file: Arc::new(fd.into()),
-                name: None,
-                was_named: false,
-            }),
+            Ok(fd) => Ok(Draft::new(fd.into(), None)),
             // File systems without such files.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                 let (name, fd) = self.temporaries.create(self.root()?)?;
-                Ok(Draft {
-                    file: Arc::new(fd.into()),
-                    name: Some(name),
-                    was_named: true,
-                })
+                Ok(Draft::new(fd.into(), Some(name)))
             }
             Err(errno) => Err(failed(key, errno)),
         }
@@ -201,6 +208,7 @@ impl DirWriter {
         if draft.was_named && draft.name.is_none() {
             return Ok(Commit::Conflict);
         }
+        self.date(key, draft)?;
         if self.durability != Durability::Never {
             fdatasync(&draft.file).map_err(|errno| failed(key, errno))?;
         }
@@ -256,6 +264,29 @@ impl DirWriter {
         Ok(Commit::Conflict)
     }
 
+    /// Gives `draft`, which has all its bytes, a time that no other file has, unless its writer has set the
+    /// times. Returns the version of the object that it is about to be. Whoever finds that does not wait for it,
+    /// because it is noted before the draft has its name.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn date(&self, key: &Key, draft: &mut Draft) -> Result<Version, StoreError> {
+        let now = self.meta_of(key, &draft.file)?.version;
+        if draft.has_times || draft.dated == Some(now) {
+            return Ok(now);
+        }
+        let own = &self.root.own;
+        let mtime = own.own_time(now.mtime);
+        let set = (draft.file).set_times(FileTimes::new().set_modified(mtime));
+        let dated = self.meta_of(key, &draft.file)?.version;
+        // Some file systems keep whole seconds only, or no times that are set.
+        if set.is_ok() && dated.mtime == mtime {
+            own.add(dated);
+            draft.dated = Some(dated);
+        }
+        Ok(dated)
+    }
+
     /// Whether what was found is what a draft may take the place of.
     fn is_expected(&self, found: Result<Stat, Errno>, replaces: Replaces) -> bool {
         match (found, replaces) {
@@ -274,9 +305,11 @@ impl DirWriter {
     /// is removed.
     fn done(&self, key: &Key, draft: &mut Draft) -> Result<Commit, StoreError> {
         draft.name = None;
+        let mut meta = self.meta_of(key, &draft.file)?;
+        self.root.own.mark(&mut meta);
         Ok(Commit::Done(StoredFile {
             file: Arc::clone(&draft.file),
-            meta: self.meta_of(key, &draft.file)?,
+            meta,
             offset: 0,
             is_writable: true,
         }))

@@ -35,8 +35,6 @@ pub enum FileChange<'d> {
 pub enum Allocation {
     /// Reserves it. What is beyond the end of the file becomes part of it, with the value 0.
     Extend,
-    /// Reserves it, and leaves the file as long as it is.
-    Keep,
     /// Makes its bytes 0, and leaves the file as long as it is.
     Hole,
 }
@@ -56,8 +54,6 @@ impl FileChange<'_> {
                 let end = offset.saturating_add(space);
                 match allocation {
                     Allocation::Extend => len..end.max(len),
-                    // Space that is reserved beyond the end changes no byte.
-                    Allocation::Keep => 0..0,
                     Allocation::Hole => offset.min(len)..end.min(len),
                 }
             }
@@ -79,7 +75,6 @@ impl FileChange<'_> {
             } => {
                 let flags = match allocation {
                     Allocation::Extend => FallocateFlags::empty(),
-                    Allocation::Keep => FallocateFlags::KEEP_SIZE,
                     Allocation::Hole => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
                 };
                 Ok(fallocate(file, flags, offset, len)?)

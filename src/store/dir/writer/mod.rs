@@ -294,9 +294,11 @@ impl DirWriter {
             FileType::Directory => return Err(failed(key, Errno::ISDIR)),
             _ => return Err(StoreError::not_an_object(key, "no regular file")),
         }
+        let mut meta = self.meta(&stat);
+        self.root.own.mark(&mut meta);
         Ok(StoredFile {
             file: Arc::new(file),
-            meta: self.meta(&stat),
+            meta,
             offset: 0,
             is_writable,
         })

@@ -1,6 +1,7 @@
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
@@ -108,6 +109,49 @@ fn a_new_object_appears_whole_and_only_where_nothing_is() {
         assert!(matches!(committed, Ok(Commit::Done(_))));
         assert_eq!((f.text(), f.temporaries()), ("other".to_owned(), 0));
     }
+}
+
+#[test]
+fn commits_are_not_waited_for_and_no_two_are_the_same_version() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("a")).unwrap();
+    let store = DirStore::open(folder.path(), Symlinks::Inside).unwrap();
+    let options = WriterOptions {
+        durability: Durability::Never,
+        ..WriterOptions::default()
+    };
+    let writer = store.writer(&options).unwrap().unwrap();
+    let key = key("a/0");
+    let mut versions = std::collections::HashSet::new();
+    for n in 0..300_u32 {
+        let mut draft = writer.begin(&key, NEW).unwrap();
+        draft.file().write_all_at(&n.to_le_bytes(), 0).unwrap();
+        let version = writer.date(&key, &mut draft).unwrap();
+        let committed = writer.commit(&key, &mut draft, Replaces::Anything);
+        let Ok(Commit::Done(new)) = committed else {
+            panic!("not committed");
+        };
+        assert_eq!(new.meta.version, version);
+        assert!(versions.insert(version), "{n} has the version of another");
+        let found = store.open(&key).unwrap().unwrap();
+        assert_eq!(found.meta().version, version);
+        assert!(found.meta().is_own && new.meta.is_own);
+    }
+    // The times that a writer has set stay, so that this one is waited for as somebody else's.
+    let mut draft = writer.begin(&key, NEW).unwrap();
+    let set = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let times = fs::FileTimes::new().set_modified(set);
+    draft.file().set_times(times).unwrap();
+    draft.keep_times();
+    writer.commit(&key, &mut draft, Replaces::Anything).unwrap();
+    let found = store.open(&key).unwrap().unwrap();
+    assert_eq!(found.meta().version.mtime, set);
+    assert!(!found.meta().is_own);
+    // So is what somebody else writes to an object that was made here.
+    let mut draft = writer.begin(&key, NEW).unwrap();
+    writer.commit(&key, &mut draft, Replaces::Anything).unwrap();
+    fs::write(folder.path().join("a/0"), "theirs").unwrap();
+    assert!(!store.open(&key).unwrap().unwrap().meta().is_own);
 }
 
 #[test]

@@ -1,0 +1,131 @@
+//! Chunks of arrays without shards that could not be saved before the mount ended. They go to a journal of
+//! their own, as the one part of their object, and the next mount saves them.
+
+use super::Staging;
+use super::inner::content_of_slice;
+use super::recovery::{Place, Recovered};
+use crate::error::Error;
+use crate::load::Slice;
+use crate::store::{
+    Commit, Durability, Journal, JournalRecord, Key, LeftJournal, NewFile, ObjectMeta, PartContent,
+    Replaces, StoreError, StoredFile, copy_range,
+};
+
+/// The number of the one part of an object.
+const WHOLE: u64 = 0;
+
+impl Staging {
+    /// Writes to a journal what the object at `key` was to become: `bytes`, or nothing, in the place of
+    /// `stored`. Returns `false` where the object is no chunk of an array without shards.
+    ///
+    /// # Errors
+    /// [`Error`] when the journal cannot be written.
+    pub(in crate::view) fn keep_for_later(
+        &self,
+        key: &Key,
+        bytes: Option<&[u8]>,
+        stored: Option<&StoredFile>,
+    ) -> Result<bool, Error> {
+        let Some(Place::Whole(node)) = self.place_of(key)? else {
+            return Ok(false);
+        };
+        let before = self.content_of_object(key, stored)?;
+        let document = self.text_of(&node.document.key)?;
+        let mut journal = self.writer.begin_journal(key, &document)?;
+        let written = journal.append(WHOLE, bytes, before);
+        if let Err(error) = written {
+            journal.remove();
+            return Err(error.into());
+        }
+        if self.writer.durability() != Durability::Never {
+            journal.sync()?;
+            self.writer.sync_journals()?;
+        }
+        Ok(true)
+    }
+
+    /// Saves the chunk at `key`, of which `journals` tell, unless somebody else has changed it since. An object
+    /// that is made gets the owner and the mode of `document`.
+    pub(super) fn recover_whole(
+        &self,
+        key: &Key,
+        document: &ObjectMeta,
+        journals: Vec<LeftJournal>,
+    ) -> Result<Recovered, Error> {
+        let records = journals.iter().flat_map(|left| {
+            let records = left.records.iter().filter(|record| record.slot == WHOLE);
+            records.map(|record| (&left.journal, *record))
+        });
+        let records: Vec<_> = records.collect();
+        let mut found = Recovered::default();
+        if let Some((journal, last)) = records.last() {
+            let stored = self.writer.open_object(key, false)?;
+            let now = self.content_of_object(key, stored.as_ref())?;
+            let mut known = records
+                .iter()
+                .flat_map(|(_, record)| [record.before, record.new]);
+            let is_saved = now == last.new
+                || known.any(|content| content == now)
+                    && self.save_whole(key, (journal, last), stored.as_ref(), document)?;
+            if is_saved {
+                found.packed = 1;
+            } else {
+                log::error!(
+                    "{key}: somebody else has changed the chunk, which an earlier mount had not saved yet; \
+                     theirs stays"
+                );
+                found.changed = 1;
+            }
+        }
+        for left in journals {
+            left.journal.remove();
+        }
+        Ok(found)
+    }
+
+    /// Makes what `record` tells of the object at `key`, in the place of `stored`; `false` when that is not there
+    /// any more.
+    fn save_whole(
+        &self,
+        key: &Key,
+        (journal, record): (&Journal, &JournalRecord),
+        stored: Option<&StoredFile>,
+        document: &ObjectMeta,
+    ) -> Result<bool, Error> {
+        let writer = &self.writer;
+        let PartContent::Bytes { len, .. } = record.new else {
+            return Ok(match stored {
+                Some(stored) => writer.erase_version(key, stored.meta.version)?,
+                None => true,
+            });
+        };
+        let mut draft = if let Some(stored) = stored {
+            writer.begin_like(key, stored)?
+        } else {
+            writer.make_parents(key)?;
+            let (mode, uid, gid) = (document.mode & 0o666, document.uid, document.gid);
+            writer.begin(key, NewFile { mode, uid, gid })?
+        };
+        let copied = copy_range((journal.file(), record.offset), (draft.file(), 0), len);
+        copied.map_err(|error| StoreError::io(key, &error))?;
+        let replaces = stored.map_or(Replaces::Nothing, |stored| {
+            Replaces::Version(stored.meta.version)
+        });
+        let committed = writer.commit(key, &mut draft, replaces)?;
+        writer.sync_closed(key)?;
+        Ok(matches!(committed, Commit::Done(_)))
+    }
+
+    /// The content of the object at `key`, which was opened as `stored`, or is not there.
+    fn content_of_object(
+        &self,
+        key: &Key,
+        stored: Option<&StoredFile>,
+    ) -> Result<PartContent, Error> {
+        let Some(stored) = stored else {
+            return Ok(PartContent::Nothing);
+        };
+        let object = self.writer.object_of(key, &stored.file)?;
+        content_of_slice(&Slice::of_object(object, key.to_string().into()))
+    }
+}

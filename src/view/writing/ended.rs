@@ -1,0 +1,107 @@
+//! The end of the mount: what is not in the store yet is saved, or goes to a journal.
+
+use std::sync::atomic::Ordering;
+
+use super::draft::LastCommit;
+use super::form::Encoded;
+use super::state::{FileState, Standing};
+use super::{KeyFile, Writing};
+use crate::budget::Holding;
+use crate::error::Error;
+use crate::load::to_usize;
+
+/// How many files were not saved when the mount ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unsaved {
+    /// Those that are gone.
+    pub(super) lost: usize,
+    /// Those that are in a journal, for the next mount.
+    pub(super) kept: usize,
+    /// Those that were in the mount only.
+    pub(super) scratch: usize,
+}
+
+impl Writing {
+    /// Commits all files and ends all writing.
+    pub(super) fn finish(&self) -> Unsaved {
+        self.has_ended.store(true, Ordering::SeqCst);
+        self.retries.end();
+        let _names = self.read_names();
+        let mut unsaved = Unsaved::default();
+        for file in self.all_where(|_| true) {
+            unsaved.scratch += usize::from(file.is_scratch());
+            let Err((error, is_kept)) = file.finish(self) else {
+                continue;
+            };
+            if is_kept {
+                log::error!("not saved when the mount ended, and put into a journal: {error}");
+                unsaved.kept += 1;
+            } else {
+                log::error!("not saved when the mount ended: {error}");
+                self.counters.lost.add(1);
+                unsaved.lost += 1;
+            }
+        }
+        unsaved
+    }
+}
+
+impl KeyFile {
+    /// Commits what was written. Where that fails and nobody was told, it goes to a journal, if that has room.
+    ///
+    /// # Errors
+    /// That of the commit, and whether what was written is in a journal.
+    fn finish(&self, writing: &Writing) -> Result<(), (Error, bool)> {
+        let mut state = self.lock();
+        let draft = state.draft.as_ref();
+        let was_told = draft.is_some_and(|draft| draft.last_commit == LastCommit::Told);
+        let Err(error) = state.commit(writing) else {
+            return Ok(());
+        };
+        let can_be_saved = !was_told && !error.is_refusal() && !matches!(error, Error::Stale);
+        let is_kept = can_be_saved
+            && state.keep_for_later(writing).unwrap_or_else(|error| {
+                log::error!("{}: no journal has it: {error}", state.shown_key());
+                false
+            });
+        Err((error, is_kept))
+    }
+}
+
+impl FileState {
+    /// Writes what was written to a journal. Returns `false` where no journal takes it.
+    fn keep_for_later(&mut self, writing: &Writing) -> Result<bool, Error> {
+        let is_inner = (self.form.as_ref()).is_some_and(|form| form.inner().is_some());
+        let draft = self.draft.as_ref();
+        let is_whole = draft.is_some_and(|draft| draft.failure.is_none());
+        let key = self.key.clone();
+        // The journal of a shard could not take an inner chunk just now.
+        let Some(key) = key.filter(|_| is_whole && !is_inner && self.standing == Standing::Stored)
+        else {
+            return Ok(false);
+        };
+        let len = self.len(writing)?;
+        self.complete()?;
+        let form = self.form.clone();
+        let _room = if let Some(form) = &form {
+            form.reserve(len)?
+        } else {
+            let holding = Holding::NOTHING.to_hold("what is written");
+            writing.staging.cache().reserve_in_turn(len, holding)?
+        };
+        let mut shown = crate::buffers::zeroed(to_usize(len)?)?;
+        self.read_draft(&mut shown)?;
+        let encoded = match &form {
+            Some(form) => form.encode(&shown, self.stored.as_ref())?,
+            None => Encoded::AsShown,
+        };
+        let bytes = match &encoded {
+            Encoded::AsShown => Some(&*shown),
+            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => Some(bytes.as_slice()),
+            Encoded::Erased => None,
+            Encoded::Unchanged | Encoded::Objects(_) => return Ok(false),
+        };
+        let stored = self.stored.as_ref();
+        writing.staging.keep_for_later(&key, bytes, stored)
+    }
+}
