@@ -146,7 +146,7 @@ fn recover(
             "{chunks} dropped, because somebody else has changed what the store has"
         ));
     }
-    if said.is_empty() {
+    if said.is_empty() && found.left == 0 && found.unusable == 0 {
         said.push("nothing was left to recover".to_owned());
     }
     let mut text = Text::new();
@@ -154,10 +154,19 @@ fn recover(
         text = text.line(format_args!("{shown}: {said}"));
     }
     Output::standard().print(&text).map_err(CliError::failed)?;
+    let mut failed = Vec::new();
     if found.left > 0 {
         let chunks = counted(found.left, "chunk stays", "chunks stay");
+        failed.push(format!("{chunks} in the journal, and cannot be saved"));
+    }
+    if found.unusable > 0 {
+        let journals = counted(found.unusable, "journal is", "journals are");
+        failed.push(format!("{journals} not used and left alone"));
+    }
+    if !failed.is_empty() {
+        let failed = failed.join("; ");
         return Err(CliError::Failed(format!(
-            "STORE {shown}: {chunks} in the journal, and cannot be saved; see above"
+            "STORE {shown}: {failed}; see above"
         )));
     }
     Ok(())

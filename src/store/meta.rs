@@ -177,7 +177,7 @@ pub struct Version {
     pub mtime: SystemTime,
     /// Inode number, or another number that changes when the object is replaced.
     pub inode: u64,
-    /// Device of the file, or a hash of an `ETag`.
+    /// Device of the file and the time when it was made, or a hash of an `ETag`.
     pub tag: u64,
 }
 

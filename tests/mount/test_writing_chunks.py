@@ -187,6 +187,28 @@ def test_a_hole_is_zeros(chunks, store):
     np.testing.assert_array_equal(stored(store), expected(c0_0=punched))
 
 
+@pytest.mark.parametrize("how", ["before close", "after close"])
+def test_times_that_a_writer_sets_do_not_make_a_chunk_an_older_one(how, tmp_path, mount):
+    """As with `cp -p` and tar(1). File systems give the inode number of a file that was replaced to the next one."""
+    store, size = tmp_path / "store", 4000
+    zarr.create_array(str(store), name="a", shape=(size,), chunks=(size,), dtype="u1", compressors=None, fill_value=0)
+    made = mount(store, "--rw", "--view", "keys,chunks,arrays", "--files", "raw")
+    chunk, same = made.path / "chunks/a/c/0", (1_000_000_000, 1_000_000_000)
+    for n in range(1, 9):
+        fd = os.open(chunk, os.O_WRONLY | os.O_TRUNC)
+        os.write(fd, bytes([n]) * size)
+        if how == "before close":
+            os.utime(fd, same)
+        os.close(fd)
+        if how == "after close":
+            os.utime(chunk, same)
+        assert chunk.stat().st_mtime_ns == 10**18
+        for path in ("chunks/a/c/0", "keys/a/c/0", "arrays/a.raw"):
+            assert set((made.path / path).read_bytes()) == {n}, path
+        # A version is used again when it is old enough to be trusted.
+        time.sleep(0.03)
+
+
 def test_a_chunk_that_is_only_emptied_stays_and_the_mount_says_so(chunks, store):
     """No call of `: > chunk` can fail, because others begin a file in the same way."""
     ok("sh", "-c", f": > {chunks.path}/a/c/0/0")

@@ -666,6 +666,37 @@ def test_an_array_that_is_made_anew_while_its_chunks_wait(tmp_path, mount):
     np.testing.assert_array_equal(stored(store), expected)
 
 
+@pytest.mark.parametrize("by", ["pack", "recover"])
+def test_what_was_erased_of_an_array_is_not_erased_of_the_next_one(by, tmp_path, mount):
+    """The new array has the same bytes, and another fill value."""
+    make_ones = lambda fill: zarr.create_array(
+        str(tmp_path / "store"), name="a", shape=(8,), chunks=(2,), shards=(8,), dtype="u1", compressors=None, fill_value=fill, overwrite=True)
+    array = make_ones(7)
+    array[:] = 1
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks")
+    (made.path / "a/c/1").unlink()
+    if by == "recover":
+        made.kill()
+        force_away(made.path)
+    array = make_ones(0)
+    array[:] = 1
+    if by == "pack":
+        made.unmount()
+    done = run(BINARY, "--recover", tmp_path / "store")
+    assert done.returncode == 0 and "an array that is another one now" in done.stderr, done
+    assert (array[:] == 1).all() and not (tmp_path / "store/.zarr-mount").exists()
+
+
+def test_a_journal_that_cannot_be_used_is_told_of(tmp_path):
+    store = make(tmp_path / "store")
+    folder = store / ".zarr-mount/journal"
+    folder.mkdir(parents=True)
+    (folder / "0123456789abcdef.journal").write_bytes(b"no journal at all, which somebody has put here")
+    done = run(BINARY, "--recover", store)
+    assert done.returncode == 1 and "1 journal is not used and left alone" in done.stderr and "nothing was left" not in done.stdout, done
+    assert os.listdir(folder) == ["0123456789abcdef.journal"]
+
+
 def test_a_change_by_somebody_else_during_a_pack_is_seen_by_the_next_one(tmp_path, mount):
     """A chunk is written while its shard is packed, and its old version is replaced in this time."""
     size = 1 << 20

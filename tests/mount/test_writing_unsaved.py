@@ -160,6 +160,24 @@ def test_what_is_not_saved_when_the_mount_ends_goes_to_the_journal(by, elsewhere
     assert not os.listdir(staging)
 
 
+@pytest.mark.parametrize("writes_other_bytes", [True, False])
+def test_what_is_written_later_is_newer_than_the_journal(writes_other_bytes, elsewhere, mount):
+    """Also where the chunk is again what it was when the journal was written."""
+    array, store, staging, filler = elsewhere
+    made = mount(store, "--rw", "--view", "chunks", "--staging", staging)
+    name = made.path / "a/c/1"
+    assert name.read_bytes() == OLD
+    filler.unlink()
+    if writes_other_bytes:
+        name.write_bytes(bytes([3]) * N)
+    name.write_bytes(OLD)
+    made.unmount()
+    done = run(BINARY, "--recover", store, "--staging", staging)
+    assert done.returncode == 0 and "1 chunk saved" in done.stdout, done
+    assert (array[:2 * N] == 0).all() and array[2 * N:3 * N].tobytes() == NEW[::-1]
+    assert not os.listdir(staging)
+
+
 def test_what_somebody_else_has_changed_since_stays(elsewhere):
     array, store, staging, filler = elsewhere
     filler.unlink()

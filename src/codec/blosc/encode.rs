@@ -5,7 +5,7 @@ use super::{
     library::{Encoding, compress_into},
 };
 use crate::{
-    buffers::zeroed,
+    buffers::with_room,
     codec::{
         setting::{Setting, known},
         zstd,
@@ -122,9 +122,8 @@ pub(in crate::codec) fn encode(
         MOST_BYTES,
     )?;
     // Bytes that cannot be compressed are copied behind the header.
-    let mut out = zeroed(bytes.len() + HEADER_LEN)?;
-    let written = compress_into(&settings.encoding(), bytes, &mut out)
+    let mut out = with_room(bytes.len() + HEADER_LEN)?;
+    compress_into(&settings.encoding(), bytes, &mut out)
         .ok_or_else(|| refused("C-Blosc does not encode the chunk"))?;
-    out.truncate(written);
     Ok(out)
 }

@@ -4,7 +4,7 @@ use zstd_safe::{CCtx, CParameter};
 
 use super::{NAME, refused};
 use crate::{
-    buffers::zeroed,
+    buffers::with_room,
     codec::setting::{Setting, known},
     error::FormatError,
 };
@@ -53,9 +53,8 @@ pub(in crate::codec) fn encode(
     ] {
         context.set_parameter(parameter).map_err(problem)?;
     }
-    let mut out = zeroed(zstd_safe::compress_bound(bytes.len()))?;
-    let written = context.compress2(&mut out[..], bytes).map_err(problem)?;
-    out.truncate(written);
+    let mut out = with_room(zstd_safe::compress_bound(bytes.len()))?;
+    context.compress2(&mut out, bytes).map_err(problem)?;
     Ok(out)
 }
 

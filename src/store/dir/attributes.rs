@@ -1,13 +1,14 @@
-//! Attributes from stat(2), as types of the store.
+//! Attributes of files, as types of the store.
 
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::FileType;
 
+use super::stat::FileStat;
 use crate::store::{Dating, ObjectMeta, StatKind, Times, Version};
 
 /// Whether `stat` describes an object or a prefix; the name of its file type where it is neither.
-pub(in crate::store) fn kind_of(stat: &Stat) -> Result<StatKind, &'static str> {
+pub(in crate::store) fn kind_of(stat: &FileStat) -> Result<StatKind, &'static str> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(StatKind::Object),
         FileType::Directory => Ok(StatKind::Prefix),
@@ -25,28 +26,26 @@ fn special_file(file_type: FileType) -> &'static str {
     }
 }
 
-/// The attributes in `stat` of a file in a directory of `generation`. Device numbers of Linux take
-/// the lower half of the tag.
-pub(super) fn object_meta_in(generation: u32, stat: &Stat) -> ObjectMeta {
+/// The attributes in `stat` of a file in a directory of `generation`.
+pub(super) fn object_meta_in(generation: u32, stat: &FileStat) -> ObjectMeta {
     let mut meta = object_meta(stat);
     meta.version.tag ^= u64::from(generation) << 32;
     meta
 }
 
-/// The attributes in `stat`.
-pub(in crate::store) fn object_meta(stat: &Stat) -> ObjectMeta {
-    let mtime = time(stat.st_mtime, stat.st_mtime_nsec);
+/// The attributes in `stat`. The tag has the device, and the time when the file was made.
+pub(in crate::store) fn object_meta(stat: &FileStat) -> ObjectMeta {
     ObjectMeta {
         version: Version {
-            size: u64::try_from(stat.st_size).unwrap_or(0),
-            mtime,
+            size: stat.st_size,
+            mtime: stat.mtime,
             inode: stat.st_ino,
-            tag: stat.st_dev,
+            tag: stat.st_dev ^ stat.btime.map_or(0, spread),
         },
         times: Times {
-            atime: time(stat.st_atime, stat.st_atime_nsec),
-            mtime,
-            ctime: time(stat.st_ctime, stat.st_ctime_nsec),
+            atime: stat.atime,
+            mtime: stat.mtime,
+            ctime: stat.ctime,
         },
         mode: stat.st_mode & 0o7777,
         uid: stat.st_uid,
@@ -57,33 +56,11 @@ pub(in crate::store) fn object_meta(stat: &Stat) -> ObjectMeta {
     }
 }
 
-/// `seconds` may be negative (before 1970), `nanoseconds` counts forward from it.
-fn time(seconds: i64, nanoseconds: u64) -> SystemTime {
-    let magnitude = Duration::from_secs(seconds.unsigned_abs());
-    let whole = if seconds < 0 {
-        SystemTime::UNIX_EPOCH.checked_sub(magnitude)
-    } else {
-        SystemTime::UNIX_EPOCH.checked_add(magnitude)
-    };
-    // Times that SystemTime cannot hold come from damaged file systems only.
-    whole
-        .and_then(|whole| whole.checked_add(Duration::from_nanos(nanoseconds)))
-        .unwrap_or(SystemTime::UNIX_EPOCH)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_before_1970_keep_their_order() {
-        let half_before = time(-1, 500_000_000);
-        assert_eq!(
-            SystemTime::UNIX_EPOCH.duration_since(half_before).unwrap(),
-            Duration::from_millis(500)
-        );
-        assert!(half_before > time(-1, 0));
-        assert_eq!(time(i64::MIN, 0), time(i64::MIN, 0), "no panic");
-        assert_eq!(time(i64::MAX, 999_999_999), time(i64::MAX, 999_999_999));
-    }
+/// A time as a number that has few bits in common with those of times soon after it, and with small numbers.
+fn spread(time: SystemTime) -> u64 {
+    // Odd, so that no two times give the same.
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    let nanoseconds = since.as_ref().map_or(0, Duration::as_nanos);
+    u64::try_from(nanoseconds).unwrap_or(0).wrapping_mul(ODD)
 }

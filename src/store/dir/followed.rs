@@ -27,7 +27,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, statat};
+use super::stat::statat;
+use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
 use super::rights::Sharing;

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat, fstat, statat};
+use super::stat::{FileStat, fstat, statat};
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::attributes::kind_of;
@@ -105,7 +106,7 @@ impl DirListing {
         }
     }
 
-    fn examined(&self, raw: RawEntry, stat: &Stat) -> ListEntry {
+    fn examined(&self, raw: RawEntry, stat: &FileStat) -> ListEntry {
         let kind = match kind_of(stat) {
             Ok(StatKind::Object) => EntryKind::Object,
             Ok(StatKind::Prefix) if !self.is_ancestor(stat) => EntryKind::Prefix,
@@ -117,7 +118,7 @@ impl DirListing {
     }
 
     /// The attributes to report for an entry with the result `stat`; `None` if they cannot be read.
-    fn meta(&self, raw: &RawEntry, stat: &Stat) -> Option<ObjectMeta> {
+    fn meta(&self, raw: &RawEntry, stat: &FileStat) -> Option<ObjectMeta> {
         let is_link = !matches!(raw.file_type, FileType::RegularFile | FileType::Directory);
         if !self.root.is_shared() || !is_link {
             return Some(self.root.entry_meta(self.fd.as_fd(), &raw.name, stat));
@@ -129,7 +130,7 @@ impl DirListing {
     }
 
     /// Attributes of an entry. It may have been replaced by a symbolic link since it was listed.
-    fn stat(&mut self, name: &[u8]) -> Result<Stat, Errno> {
+    fn stat(&mut self, name: &[u8]) -> Result<FileStat, Errno> {
         let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
             return self.stat_link(name);
@@ -139,7 +140,7 @@ impl DirListing {
 
     /// Attributes of the target of a link. The link is resolved from the root: relative to this
     /// directory, a `..` that stays inside the store would be refused too.
-    fn stat_link(&mut self, name: &[u8]) -> Result<Stat, Errno> {
+    fn stat_link(&mut self, name: &[u8]) -> Result<FileStat, Errno> {
         let key = self.prefix.key(name).map_err(|_| Errno::INVAL)?;
         // A dangling link is an error, so that it is listed as unreadable and not hidden.
         let fd = self.root.follow(&key.to_prefix(), OFlags::PATH)?;
@@ -158,7 +159,7 @@ impl DirListing {
         ancestors.any(|known| known.inode == inode)
     }
 
-    fn is_ancestor(&self, stat: &Stat) -> bool {
+    fn is_ancestor(&self, stat: &FileStat) -> bool {
         let identity = DirectoryIdentity::of(stat);
         let mut ancestors = self.ancestors.iter().flatten();
         ancestors.any(|known| *known == identity)

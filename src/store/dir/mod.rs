@@ -6,8 +6,8 @@
 //! replaces it is used from then on. A directory that was moved is used until another one takes its
 //! place; a deleted one is an error, not absence.
 //!
-//! A version is the size, mtime, inode and device *of the descriptor*, and the generation of the
-//! directory that the file was opened in: a file replaced by rename(2) stays readable through the
+//! A version is the size, mtime, inode, device and time of birth *of the descriptor*, and the generation of
+//! the directory that the file was opened in: a file replaced by rename(2) stays readable through the
 //! objects that were opened before; reads of a file changed in place return
 //! [`StoreError::Changed`].
 
@@ -18,6 +18,7 @@ mod object;
 mod own;
 pub(super) mod rights;
 mod root;
+pub(super) mod stat;
 mod symlinks;
 mod writer;
 
@@ -26,8 +27,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{OFlags, SeekFrom, fstat, seek};
+use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
+use stat::fstat;
 
 use super::{
     Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Profile, Stat, StatKind,

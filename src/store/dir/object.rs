@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use rustix::fs::fstat;
+use super::stat::fstat;
 use rustix::io::Errno;
 
 use super::attributes::object_meta_in;

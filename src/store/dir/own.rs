@@ -79,7 +79,7 @@ mod tests {
         let own = OwnVersions::default();
         let file = tempfile::tempfile().unwrap();
         let look = || {
-            let mut meta = object_meta(&rustix::fs::fstat(&file).unwrap());
+            let mut meta = object_meta(&crate::store::dir::stat::fstat(&file).unwrap());
             own.mark(&mut meta);
             meta
         };

@@ -13,9 +13,8 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat,
-};
+use super::stat::{FileStat, fstat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::attributes::object_meta_in;
@@ -137,7 +136,12 @@ impl Root {
     }
 
     /// The attributes to report for the target of `path`, which has the result `stat`.
-    pub(super) fn meta(&self, resolved: &ResolvedPath, path: &Prefix, stat: &Stat) -> ObjectMeta {
+    pub(super) fn meta(
+        &self,
+        resolved: &ResolvedPath,
+        path: &Prefix,
+        stat: &FileStat,
+    ) -> ObjectMeta {
         self.reported(stat, |meta| {
             let meta = restrict_by_list(resolved.fd.as_fd(), meta);
             match resolved.linked {
@@ -153,14 +157,18 @@ impl Root {
         &self,
         directory: BorrowedFd<'_>,
         name: &[u8],
-        stat: &Stat,
+        stat: &FileStat,
     ) -> ObjectMeta {
         self.reported(stat, |meta| restrict_entry_by_list(directory, name, meta))
     }
 
     /// The attributes in `stat`, with the mode that `restrict` leaves where it is reported to other
     /// users.
-    fn reported(&self, stat: &Stat, restrict: impl FnOnce(ObjectMeta) -> ObjectMeta) -> ObjectMeta {
+    fn reported(
+        &self,
+        stat: &FileStat,
+        restrict: impl FnOnce(ObjectMeta) -> ObjectMeta,
+    ) -> ObjectMeta {
         let mut meta = object_meta_in(self.generation, stat);
         self.own.mark(&mut meta);
         if self.is_shared() {
@@ -176,7 +184,7 @@ impl Root {
     }
 
     /// Attributes of the directory.
-    pub(super) fn stat(&self) -> Result<Stat, StoreError> {
+    pub(super) fn stat(&self) -> Result<FileStat, StoreError> {
         fstat(&self.fd).map_err(|errno| refusal(&Prefix::root(), errno))
     }
 
@@ -281,7 +289,7 @@ impl Root {
 }
 
 impl DirectoryIdentity {
-    pub(super) fn of(stat: &Stat) -> DirectoryIdentity {
+    pub(super) fn of(stat: &FileStat) -> DirectoryIdentity {
         DirectoryIdentity {
             device: stat.st_dev,
             inode: stat.st_ino,

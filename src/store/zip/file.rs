@@ -11,8 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::store::dir::stat::{FileStat, fstat, statat};
 use rawzip::ReaderAt;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::store::dir::attributes::{kind_of, object_meta};
@@ -155,7 +156,7 @@ impl ZipPath {
         }
     }
 
-    fn regular(&self, stat: &rustix::fs::Stat) -> Result<ObjectMeta, StoreError> {
+    fn regular(&self, stat: &FileStat) -> Result<ObjectMeta, StoreError> {
         match kind_of(stat) {
             Ok(StatKind::Object) => {
                 let meta = object_meta(stat);

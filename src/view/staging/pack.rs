@@ -92,12 +92,19 @@ impl Staging {
     /// # Errors
     /// [`StoreError::Problem`] when there is none.
     fn has_same_array(&self, shard: &StagedShard, parts: &Parts) -> Result<bool, Error> {
+        let document = &shard.node.document;
+        let now = self.writer.stat(&document.key)?;
+        if now.is_some_and(|now| now.version == document.meta.version) {
+            return Ok(true);
+        }
+        // What is known of it may be older.
+        self.hierarchy.forget(&shard.node.prefix);
+        if let Node::Array(now) = self.hierarchy.node(&shard.node.prefix)? {
+            return Ok(shard.is_of(&now));
+        }
         let is_erased = |part: &StagedPart| part.new == PartContent::Nothing;
         if parts.values().all(is_erased) {
             return Ok(true);
-        }
-        if let Node::Array(now) = self.hierarchy.node(&shard.node.prefix)? {
-            return Ok(shard.is_of(&now));
         }
         let problem = "the document of its array was removed";
         Err(StoreError::problem(&shard.key, problem).into())

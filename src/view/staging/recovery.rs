@@ -26,6 +26,8 @@ pub struct Recovered {
     pub changed: usize,
     /// Chunks that stay in their journals, because they cannot be saved.
     pub left: usize,
+    /// Journals that cannot be used.
+    pub unusable: usize,
 }
 
 /// What an object is, of which a journal tells.
@@ -50,9 +52,13 @@ impl Staging {
     /// # Errors
     /// [`Error::Store`] when the journals cannot be listed.
     pub(in crate::view) fn recover(self: &Arc<Self>) -> Result<Recovered, Error> {
-        let mut found = Recovered::default();
+        let (left, unusable) = self.writer.left_journals()?;
+        let mut found = Recovered {
+            unusable,
+            ..Recovered::default()
+        };
         let mut by_shard: BTreeMap<Vec<u8>, Vec<LeftJournal>> = BTreeMap::new();
-        for journal in self.writer.left_journals()? {
+        for journal in left {
             let key = journal.key.as_bytes().to_vec();
             by_shard.entry(key).or_default().push(journal);
         }
@@ -98,13 +104,12 @@ impl Staging {
                 ..Recovered::default()
             });
         };
-        let all = n_slots(&journals);
         let node = match &place {
             Place::Shard(place) => &place.node,
             Place::Whole(node) => node,
         };
-        let mut journals = self.of_array(node, journals);
-        let left = all - n_slots(&journals);
+        let (mut journals, others) = self.of_array(node, journals);
+        let left = n_slots(&others);
         let place = match place {
             Place::Shard(place) => place,
             Place::Whole(node) => {
@@ -219,7 +224,7 @@ impl Staging {
         Ok(Recovered {
             packed: n - changed,
             changed,
-            left: 0,
+            ..Recovered::default()
         })
     }
 
@@ -255,25 +260,32 @@ impl Staging {
         Ok(None)
     }
 
-    /// Those of `journals` that were written for the array `node` as it is now. Another array may have had
-    /// its place before.
-    fn of_array(&self, node: &ArrayNode, journals: Vec<LeftJournal>) -> Vec<LeftJournal> {
+    /// Those of `journals` that were written for the array `node` as it is now, and the others. Another array
+    /// may have had its place before. Chunks of that one that were erased are gone with it.
+    fn of_array(
+        &self,
+        node: &ArrayNode,
+        journals: Vec<LeftJournal>,
+    ) -> (Vec<LeftJournal>, Vec<LeftJournal>) {
         let is_of = |journal: &LeftJournal| {
-            if journal.only_erases() {
-                return true;
-            }
             let then = self.hierarchy.parse_array(node, &journal.document);
-            let is_same = then.is_ok_and(|then| then.has_same_chunks(&node.metadata));
-            if !is_same {
-                log::error!(
-                    "{}: chunks stay in the journal, because the document of their array has changed since \
-                     in what its chunks are",
-                    journal.key
-                );
-            }
-            is_same
+            then.is_ok_and(|then| then.has_same_chunks(&node.metadata))
         };
-        journals.into_iter().filter(is_of).collect()
+        let (own, mut others): (Vec<_>, Vec<_>) = journals.into_iter().partition(is_of);
+        others.retain(|other| {
+            let key = &other.key;
+            if other.only_erases() {
+                log::warn!("{key}: chunks were erased of an array that is another one now");
+                other.journal.remove();
+                return false;
+            }
+            log::error!(
+                "{key}: chunks stay in the journal, because the document of their array has changed since in \
+                 what its chunks are"
+            );
+            true
+        });
+        (own, others)
     }
 }
 

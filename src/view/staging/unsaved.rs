@@ -52,6 +52,26 @@ impl Staging {
         document: &ObjectMeta,
         journals: Vec<LeftJournal>,
     ) -> Result<Recovered, Error> {
+        let recovered = self.try_to_recover_whole(key, document, &journals);
+        let journals = journals.into_iter().map(|left| left.journal);
+        if recovered.is_err() {
+            self.writer.keep_waiting(key, journals);
+        } else {
+            journals.for_each(|journal| journal.remove());
+        }
+        recovered
+    }
+
+    fn try_to_recover_whole(
+        &self,
+        key: &Key,
+        document: &ObjectMeta,
+        journals: &[LeftJournal],
+    ) -> Result<Recovered, Error> {
+        let is_part = |record: &JournalRecord| record.slot != WHOLE;
+        if journals.iter().any(|left| left.records.iter().any(is_part)) {
+            log::error!("{key}: its journal tells of inner chunks, which its array does not have");
+        }
         let records = journals.iter().flat_map(|left| {
             let records = left.records.iter().filter(|record| record.slot == WHOLE);
             records.map(|record| (&left.journal, *record))
@@ -76,9 +96,6 @@ impl Staging {
                 );
                 found.changed = 1;
             }
-        }
-        for left in journals {
-            left.journal.remove();
         }
         Ok(found)
     }

@@ -405,6 +405,8 @@ impl KeyFile {
         ) {
             return inner.sync(state.stored.as_ref());
         }
+        // Those of chunks that an earlier mount could not save.
+        writing.writer.sync_removed_journals()?;
         let objects = state.form.as_ref().map(|form| form.objects());
         if let (Some(objects), Some(_)) = (objects.transpose()?.flatten(), &state.key) {
             return sync_objects(writing, &objects);

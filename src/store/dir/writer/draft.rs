@@ -8,13 +8,12 @@ use super::attributes::path_of;
 use super::copy::copy_range;
 use super::temporary::TemporaryName;
 use super::{
-    AtFlags, CWD, DirWriter, Durability, Errno, Gid, Key, Mode, NewFile, OFlags, OwnedFd, Prefix,
-    StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give, linkat,
-    openat, statat,
+    AtFlags, CWD, DirWriter, Durability, Errno, FileStat, Gid, Key, Mode, NewFile, OFlags, OwnedFd,
+    Prefix, StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give,
+    linkat, openat, statat,
 };
 use rustix::fs::{
-    FileType, MemfdFlags, RenameFlags, Stat, XattrFlags, fgetxattr, flistxattr, fsetxattr,
-    memfd_create,
+    FileType, MemfdFlags, RenameFlags, XattrFlags, fgetxattr, flistxattr, fsetxattr, memfd_create,
 };
 
 /// The most bytes of the names of extended attributes, and of the value of one, that are copied: the
@@ -288,7 +287,7 @@ impl DirWriter {
     }
 
     /// Whether what was found is what a draft may take the place of.
-    fn is_expected(&self, found: Result<Stat, Errno>, replaces: Replaces) -> bool {
+    fn is_expected(&self, found: Result<FileStat, Errno>, replaces: Replaces) -> bool {
         match (found, replaces) {
             (Ok(stat), Replaces::Version(version)) => self.meta(&stat).version == version,
             (found, Replaces::Anything) => {
@@ -305,6 +304,7 @@ impl DirWriter {
     /// is removed.
     fn done(&self, key: &Key, draft: &mut Draft) -> Result<Commit, StoreError> {
         draft.name = None;
+        self.end_waiting(key);
         let mut meta = self.meta_of(key, &draft.file)?;
         self.root.own.mark(&mut meta);
         Ok(Commit::Done(StoredFile {
@@ -325,7 +325,7 @@ fn put_back(
     key: &Key,
     draft: &File,
 ) -> Result<bool, StoreError> {
-    let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
+    let identity = |stat: FileStat| (stat.st_dev, stat.st_ino);
     let failed = |errno| failed(key, errno);
     let own = identity(fstat(draft).map_err(failed)?);
     // What was put to the key last, so that it is what has to come out.

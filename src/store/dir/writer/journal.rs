@@ -19,8 +19,8 @@ mod left;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -162,6 +162,27 @@ impl DirWriter {
             journal.remove();
         }
         begun.map(|()| journal)
+    }
+
+    /// Notes journals of the whole object at `key`, which could not be saved now. They are removed when the object
+    /// is changed: what is written later is newer than what they have.
+    pub fn keep_waiting(&self, key: &Key, journals: impl IntoIterator<Item = Journal>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.entry(key.clone()).or_default().extend(journals);
+    }
+
+    /// Removes the journals of the whole object at `key`, which was changed.
+    pub(super) fn end_waiting(&self, key: &Key) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.is_empty() {
+            return;
+        }
+        for journal in waiting.remove(key).unwrap_or_default() {
+            log::warn!(
+                "{key}: what an earlier mount could not save is dropped, because the chunk was changed"
+            );
+            journal.remove();
+        }
     }
 
     /// A name that is greater than those before.

@@ -29,15 +29,17 @@ mod key_lock;
 mod lock;
 mod temporary;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
+use super::stat::{FileStat, fstat, statat};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, Uid,
-    fchmod, fchown, fstat, fstatvfs, open, statat,
+    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, StatVfsMountFlags, Uid, fchmod,
+    fchown, fstatvfs, open,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
@@ -136,6 +138,8 @@ pub struct DirWriter {
     staging: Option<StagingDirectory>,
     /// The number of the last journal.
     last_journal: AtomicU64,
+    /// Journals of what could not be saved of whole objects. Each change of the object ends them.
+    waiting: Mutex<HashMap<Key, Vec<Journal>>>,
 }
 
 impl DirWriter {
@@ -172,6 +176,7 @@ impl DirWriter {
             journals: HeldDirectory::default(),
             staging,
             last_journal: AtomicU64::new(0),
+            waiting: Mutex::default(),
         })
     }
 
@@ -317,7 +322,7 @@ impl DirWriter {
         Ok(self.meta(&stat))
     }
 
-    fn meta(&self, stat: &Stat) -> ObjectMeta {
+    fn meta(&self, stat: &FileStat) -> ObjectMeta {
         object_meta_in(self.root.generation, stat)
     }
 
@@ -329,7 +334,9 @@ impl DirWriter {
         let parent = self.parent(key)?;
         refuse_link(&parent, key)?;
         let _lock = self.lock(&parent, key)?;
-        unlinkat(&parent, key.name(), AtFlags::empty()).map_err(|errno| failed(key, errno))
+        unlinkat(&parent, key.name(), AtFlags::empty()).map_err(|errno| failed(key, errno))?;
+        self.end_waiting(key);
+        Ok(())
     }
 
     /// Removes the object at `key` if it has this version. Returns `false` when it has another one, or
@@ -352,9 +359,10 @@ impl DirWriter {
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(failed(key, errno)),
         }
-        let is_it = |stat: Stat| self.meta(&stat).version == version;
+        let is_it = |stat: FileStat| self.meta(&stat).version == version;
         if name.stat().is_ok_and(is_it) {
             drop(name);
+            self.end_waiting(key);
             return Ok(true);
         }
         // What somebody else has put there goes back, unless yet another object is there now.
@@ -455,7 +463,9 @@ impl DirWriter {
             RenameMode::Keep => RenameFlags::NOREPLACE,
         };
         let renamed = renameat_with(&parents.0, from.name(), &parents.1, to.name(), flags);
-        renamed.map_err(|errno| failed(to, errno))
+        renamed.map_err(|errno| failed(to, errno))?;
+        self.end_waiting(to);
+        Ok(())
     }
 
     /// Gives the object at `from` the second name `to`.

@@ -4,7 +4,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, statat};
+use super::super::stat::{FileStat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::attributes::path_of;
@@ -88,7 +89,7 @@ impl Temporaries {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(directory) = &*held
-            && rustix::fs::fstat(directory).is_ok_and(|stat| stat.st_nlink > 0)
+            && crate::store::dir::stat::fstat(directory).is_ok_and(|stat| stat.st_nlink > 0)
         {
             return Ok(Arc::clone(directory));
         }
@@ -154,7 +155,7 @@ impl TemporaryName {
     }
 
     /// The attributes of the file with this name.
-    pub(super) fn stat(&self) -> Result<Stat, Errno> {
+    pub(super) fn stat(&self) -> Result<FileStat, Errno> {
         statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 }
@@ -165,7 +166,9 @@ pub(super) fn open_directory(root: &Root) -> Result<Option<OwnedFd>, StoreError>
     match root.open_unlinked(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
         Ok(fd) => {
             // Whoever owns it could exchange the files in it.
-            let owner = rustix::fs::fstat(&fd).map_err(own_failed)?.st_uid;
+            let owner = crate::store::dir::stat::fstat(&fd)
+                .map_err(own_failed)?
+                .st_uid;
             if owner != rustix::process::geteuid().as_raw() {
                 return Err(StoreError::Denied {
                     key: path.to_text(),

@@ -127,18 +127,7 @@ impl StagingDirectory {
     }
 
     fn open_journals(&self) -> Result<Option<OwnedFd>, StoreError> {
-        let Some(fd) = open_below(&self.fd, self.name.as_bytes())? else {
-            return Ok(None);
-        };
-        // Whoever owns it could exchange the files in it.
-        let owner = fstat(&fd).map_err(own_failed)?.st_uid;
-        if owner != rustix::process::geteuid().as_raw() {
-            return Err(StoreError::Denied {
-                key: self.name.clone(),
-                reason: format!("it belongs to user {owner}, not to the one who mounts"),
-            });
-        }
-        Ok(Some(fd))
+        open_own(&self.fd, self.name.as_bytes())
     }
 }
 
@@ -176,7 +165,7 @@ impl DirWriter {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(own_failed(errno)),
             }
-            open_below(&own, DIRECTORY)?.ok_or_else(|| own_failed(Errno::NOENT))
+            open_own(&own, DIRECTORY)?.ok_or_else(|| own_failed(Errno::NOENT))
         })
     }
 
@@ -237,14 +226,30 @@ impl DirWriter {
 /// Opens the directory of journals of the store at `root`; `None` when there is none.
 pub(super) fn journals_in(root: &Root) -> Result<Option<OwnedFd>, StoreError> {
     let own = open_directory(root)?;
-    own.map_or(Ok(None), |own| open_below(&own, DIRECTORY))
+    own.map_or(Ok(None), |own| open_own(&own, DIRECTORY))
 }
 
-fn open_below(parent: &OwnedFd, name: &[u8]) -> Result<Option<OwnedFd>, StoreError> {
+/// Opens the directory `name` of journals, which must be this user's; `None` when there is none.
+fn open_own(parent: &OwnedFd, name: &[u8]) -> Result<Option<OwnedFd>, StoreError> {
+    let shown = || {
+        format!(
+            "the directory of journals {}",
+            String::from_utf8_lossy(name)
+        )
+    };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match openat(parent, name, flags, Mode::empty()) {
-        Ok(fd) => Ok(Some(fd)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(own_failed(errno)),
+    let fd = match openat(parent, name, flags, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(failed(&shown(), errno)),
+    };
+    // Whoever owns it could exchange the files in it.
+    let owner = fstat(&fd).map_err(own_failed)?.st_uid;
+    if owner != rustix::process::geteuid().as_raw() {
+        return Err(StoreError::Denied {
+            key: shown(),
+            reason: format!("it belongs to user {owner}, not to the one who mounts"),
+        });
     }
+    Ok(Some(fd))
 }

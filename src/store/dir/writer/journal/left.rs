@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat};
+use super::super::super::stat::fstat;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use twox_hash::XxHash3_128;
 
 use super::super::calls::{openat, unlinkat};
@@ -22,6 +23,11 @@ const MOST_DOCUMENT_BYTES: u32 = 64 << 20;
 /// The longest key, in bytes.
 const MOST_KEY_BYTES: u32 = 1 << 16;
 
+/// A journal may be this many times as long as what the disk has of it, and [`MOST_EMPTY_BYTES`] more. File
+/// systems that compress keep less of it than was written.
+const MOST_TIMES_STORED: u64 = 16;
+const MOST_EMPTY_BYTES: u64 = 64 << 20;
+
 /// A journal that an earlier daemon has left.
 #[derive(Debug)]
 pub struct LeftJournal {
@@ -36,19 +42,21 @@ pub struct LeftJournal {
 }
 
 impl DirWriter {
-    /// The journals that earlier daemons have left, in the order in which they were begun. What is no
-    /// journal is left alone, with a warning.
+    /// The journals that earlier daemons have left, in the order in which they were begun, and how many others
+    /// cannot be used. Those are left alone, with an error in the log.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn left_journals(&self) -> Result<Vec<LeftJournal>, StoreError> {
-        let mut found = Vec::new();
+    pub fn left_journals(&self) -> Result<(Vec<LeftJournal>, usize), StoreError> {
+        let (mut found, mut unusable) = (Vec::new(), 0);
         for directory in self.left_directories()? {
-            found.extend(left_in(&directory, OFlags::RDWR)?);
+            let (here, unusable_here) = left_in(&directory, OFlags::RDWR)?;
+            found.extend(here);
+            unusable += unusable_here;
         }
         // The names are the times when they were begun.
         found.sort_by(|one, other| one.journal.name.cmp(&other.journal.name));
-        Ok(found)
+        Ok((found, unusable))
     }
 }
 
@@ -57,7 +65,7 @@ pub(in crate::store::dir) fn count_left(root: &Root) -> Result<usize, StoreError
     let Some(opened) = journals_in(root)? else {
         return Ok(0);
     };
-    let left = left_in(&JournalDirectory::new(opened), OFlags::RDONLY)?;
+    let (left, _) = left_in(&JournalDirectory::new(opened), OFlags::RDONLY)?;
     let parts = left.iter().flat_map(|journal| {
         let records = journal.records.iter();
         records.map(|record| (&journal.key, record.slot))
@@ -68,17 +76,20 @@ pub(in crate::store::dir) fn count_left(root: &Root) -> Result<usize, StoreError
 fn left_in(
     directory: &Arc<JournalDirectory>,
     access: OFlags,
-) -> Result<Vec<LeftJournal>, StoreError> {
-    let mut found = Vec::new();
+) -> Result<(Vec<LeftJournal>, usize), StoreError> {
+    let (mut found, mut unusable) = (Vec::new(), 0);
     for name in names_in(&directory.fd)? {
         let shown = String::from_utf8_lossy(&name).into_owned();
         match LeftJournal::read(directory, name, access) {
             Ok(Some(journal)) => found.push(journal),
             Ok(None) => {}
-            Err(error) => log::error!("the journal {shown} is not used: {error}"),
+            Err(error) => {
+                log::error!("the journal {shown} is not used: {error}");
+                unusable += 1;
+            }
         }
     }
-    Ok(found)
+    Ok((found, unusable))
 }
 
 /// The names of journals, in order.
@@ -119,7 +130,13 @@ impl LeftJournal {
             return Err(StoreError::problem("the journal", problem));
         }
         let file = File::from(fd);
-        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let size = stat.st_size;
+        let stored = stat.st_blocks.saturating_mul(512);
+        let most = stored.saturating_mul(MOST_TIMES_STORED);
+        if size > most.saturating_add(MOST_EMPTY_BYTES) {
+            let problem = "most of it was never written";
+            return Err(StoreError::problem("the journal", problem));
+        }
         let Some((key, document, begin)) = read_head(&file, size) else {
             if !is_begun_only(&file, size) {
                 let problem = "its head is damaged";

@@ -37,7 +37,7 @@ impl Fixture {
     }
 
     fn left(&self) -> Vec<LeftJournal> {
-        self.writer.left_journals().unwrap()
+        self.writer.left_journals().unwrap().0
     }
 }
 
@@ -109,6 +109,21 @@ fn a_journal_that_ends_anywhere_has_the_records_that_are_whole() {
             assert_eq!(left.records, records[..n], "{len} bytes");
         }
     }
+}
+
+#[test]
+fn a_journal_that_is_mostly_empty_space_is_not_read() {
+    let fixture = fixture(Durability::Atomic);
+    let (_journal, _) = fixture.journal();
+    let path = fixture.only();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let (left, unusable) = fixture.writer.left_journals().unwrap();
+    assert!(left.is_empty() && unusable == 1 && path.exists());
+    assert_eq!(count_left(fixture.writer.root().unwrap()).unwrap(), 0);
+    file.set_len(fs::metadata(&path).unwrap().len().min(1 << 20))
+        .unwrap();
+    assert_eq!(fixture.left().len(), 1);
 }
 
 #[test]
@@ -328,7 +343,7 @@ fn journals_are_in_the_staging_directory_if_there_is_one() {
     let moved = path.with_extension("moved");
     fs::rename(&path, &moved).unwrap();
     let writer = writer_with(&moved, &options).unwrap();
-    let left = writer.left_journals().unwrap();
+    let (left, _) = writer.left_journals().unwrap();
     let keys: Vec<_> = left.iter().map(|left| left.key.to_string()).collect();
     assert_eq!(keys, ["a/c/0", "a/c/1"]);
     for left in left {
