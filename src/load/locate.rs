@@ -11,7 +11,7 @@ use super::slice::Slice;
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
 use crate::grid::Dims;
-use crate::store::{Key, Object, ObjectMeta};
+use crate::store::{Object, ObjectMeta};
 use crate::sync::Arc;
 
 /// Finds chunks in one version of one stored object.
@@ -84,19 +84,6 @@ impl Loader {
         } else {
             self.sources().open(&key)?
         })
-    }
-
-    /// Opens the current version of the shard at `key`.
-    ///
-    /// # Errors
-    /// [`Error::Store`].
-    pub fn open_shard(
-        &self,
-        array: &ChunkedArray,
-        key: &Key,
-    ) -> Result<Option<Arc<dyn Object>>, Error> {
-        let first = array.layout.first_read();
-        Ok(self.sources().open_shared(key, None, first)?)
     }
 
     /// Finds the shown chunk `indices` in `object`, which [`Loader::open_stored`] has opened.

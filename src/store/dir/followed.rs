@@ -27,12 +27,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use super::stat::statat;
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
 use super::rights::Sharing;
 use super::root::{DirectoryIdentity, Root, refusal};
+use super::stat::statat;
 use super::symlinks::Symlinks;
 use crate::store::StoreError;
 

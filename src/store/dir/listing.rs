@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use super::stat::{FileStat, fstat, statat};
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::attributes::kind_of;
 use super::root::{DirectoryIdentity, ResolvedPath, Root, refusal};
+use super::stat::{FileStat, fstat, statat};
 use crate::store::{
     Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix, StatKind, StoreError,
 };

@@ -29,7 +29,6 @@ use std::time::Duration;
 
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
-use stat::fstat;
 
 use super::{
     Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Profile, Stat, StatKind,
@@ -41,6 +40,7 @@ use listing::{DirListing, offset_of};
 use object::DirObject;
 pub use rights::Sharing;
 use root::{Root, refusal};
+use stat::fstat;
 pub use symlinks::Symlinks;
 pub use writer::{
     Allocation, Commit, DirWriter, Draft, Durability, FileChange, Journal, JournalRecord,

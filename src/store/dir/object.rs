@@ -5,11 +5,11 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::stat::fstat;
 use rustix::io::Errno;
 
 use super::attributes::object_meta_in;
 use super::root::refusal;
+use super::stat::fstat;
 use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 
 /// An open file.

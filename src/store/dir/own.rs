@@ -4,9 +4,9 @@
 //! writer may not have ended, and a file that takes its place within the same tick of the clock may have its
 //! inode number and its time. A commit has all bytes of the object before it has its name, and a time that no
 //! other file has, because some nanoseconds are added to that of the tick. So its version is that of these bytes
-//! at once. Only who opens the new object in this tick, and writes to it in place as many bytes as it has, could
-//! make another of the same time; since Linux 6.13 not even that, because a file whose times were asked for gets
-//! finer ones with the next write.
+//! at once. Another program could change these bytes unseen only if it opened the new object within the same tick
+//! and wrote to it in place, without another length. Since Linux 6.13 it cannot, because a file whose times were
+//! asked for gets finer times with the next write.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

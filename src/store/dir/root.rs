@@ -13,13 +13,13 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use super::stat::{FileStat, fstat, statat};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::attributes::object_meta_in;
 use super::own::OwnVersions;
 use super::rights::{Sharing, restrict_by_list, restrict_entry_by_list, through_links};
+use super::stat::{FileStat, fstat, statat};
 use super::symlinks::Symlinks;
 use crate::store::{ObjectMeta, Prefix, StoreError};
 

@@ -11,13 +11,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::store::dir::stat::{FileStat, fstat, statat};
 use rawzip::ReaderAt;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::store::dir::attributes::{kind_of, object_meta};
 use crate::store::dir::rights::restrict_entry_by_list;
+use crate::store::dir::stat::{FileStat, fstat, statat};
 use crate::store::{
     Key, Object, ObjectMeta, ReadRange, Sharing, StatKind, Store, StoreError, Version,
 };

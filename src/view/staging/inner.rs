@@ -157,7 +157,7 @@ impl InnerChunk {
 
     /// The version of the shard, and the chunk in it.
     pub(super) fn look(&self) -> Result<(Option<Version>, Option<PresentChunk>), Error> {
-        let opened = (self.staging.loader).open_shard(&self.array, &self.key)?;
+        let opened = (self.staging.loader).open_stored(&self.array, &self.indices, None)?;
         let Some(object) = opened else {
             return Ok((None, None));
         };

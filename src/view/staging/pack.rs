@@ -97,7 +97,7 @@ impl Staging {
         if now.is_some_and(|now| now.version == document.meta.version) {
             return Ok(true);
         }
-        // What is known of it may be older.
+        // The hierarchy may remember an older document for a while.
         self.hierarchy.forget(&shard.node.prefix);
         if let Node::Array(now) = self.hierarchy.node(&shard.node.prefix)? {
             return Ok(shard.is_of(&now));

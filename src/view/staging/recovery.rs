@@ -30,7 +30,7 @@ pub struct Recovered {
     pub unusable: usize,
 }
 
-/// What an object is, of which a journal tells.
+/// The object that a journal has parts of.
 pub(super) enum Place {
     /// A shard.
     Shard(ShardPlace),
@@ -228,7 +228,7 @@ impl Staging {
         })
     }
 
-    /// What the object at `key` is; `None` when no array has such a shard or chunk.
+    /// Finds the array that has the object at `key`, a shard or a chunk; `None` when none has it.
     pub(super) fn place_of(&self, key: &Key) -> Result<Option<Place>, Error> {
         for prefix in key.parent().with_ancestors() {
             let Node::Array(node) = self.hierarchy.node(&prefix)? else {

@@ -113,7 +113,7 @@ impl FileState {
         let _commit = writing.commits.begin();
         let committed = self.attempts(writing, what, goes_on);
         if let (Err(_), Some(draft)) = (&committed, &mut self.draft) {
-            // Who writes it anew does not know what it was merged with.
+            // A writer who writes the file anew does not know what it was merged with.
             draft.go_back();
         }
         committed
@@ -229,18 +229,13 @@ impl FileState {
 
     /// Stages the inner chunk of a shard, which shows `shown` and is `encoded` in its shard.
     fn stage(&self, inner: &InnerChunk, encoded: &Encoded, shown: &[u8]) -> Result<Attempt, Error> {
-        let bytes = match encoded {
-            Encoded::AsShown => Some(shown),
-            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => Some(bytes.as_slice()),
-            Encoded::Erased => None,
-            Encoded::Unchanged | Encoded::Objects(_) => {
-                return Ok(Attempt::Done(self.stored.clone()));
-            }
-        };
+        if !encoded.changes_one_object() {
+            return Ok(Attempt::Done(self.stored.clone()));
+        }
         let modified = self.file()?.metadata().and_then(|found| found.modified());
         let mtime = modified.map_err(|error| self.failed(&error))?;
         let what = (self.replaces(), self.stored.as_ref());
-        Ok(match inner.put(bytes, what, mtime)? {
+        Ok(match inner.put(encoded.bytes(shown), what, mtime)? {
             Change::Done(stored) => Attempt::Done(stored),
             Change::Conflict => Attempt::Conflict,
         })

@@ -22,12 +22,11 @@ pub(super) struct Unsaved {
 }
 
 impl Writing {
-    /// Commits all files and ends all writing.
-    pub(super) fn finish(&self) -> Unsaved {
+    /// Commits all files and ends all writing. Adds what was not saved to `unsaved`.
+    pub(super) fn finish(&self, unsaved: &mut Unsaved) {
         self.has_ended.store(true, Ordering::SeqCst);
         self.retries.end();
         let _names = self.read_names();
-        let mut unsaved = Unsaved::default();
         for file in self.all_where(|_| true) {
             unsaved.scratch += usize::from(file.is_scratch());
             let Err((error, is_kept)) = file.finish(self) else {
@@ -42,7 +41,6 @@ impl Writing {
                 unsaved.lost += 1;
             }
         }
-        unsaved
     }
 }
 
@@ -95,13 +93,10 @@ impl FileState {
             Some(form) => form.encode(&shown, self.stored.as_ref())?,
             None => Encoded::AsShown,
         };
-        let bytes = match &encoded {
-            Encoded::AsShown => Some(&*shown),
-            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => Some(bytes.as_slice()),
-            Encoded::Erased => None,
-            Encoded::Unchanged | Encoded::Objects(_) => return Ok(false),
-        };
-        let stored = self.stored.as_ref();
+        if !encoded.changes_one_object() {
+            return Ok(false);
+        }
+        let (bytes, stored) = (encoded.bytes(&shown), self.stored.as_ref());
         writing.staging.keep_for_later(&key, bytes, stored)
     }
 }

@@ -197,6 +197,20 @@ pub(in crate::view) enum Encoded {
 }
 
 impl Encoded {
+    /// Whether the object of the file gets other bytes, or is erased, and nothing else is changed.
+    pub(super) fn changes_one_object(&self) -> bool {
+        !matches!(self, Encoded::Unchanged | Encoded::Objects(_))
+    }
+
+    /// The new bytes of the object, where the file has the bytes `shown`; `None` where it gets none.
+    pub(super) fn bytes<'a>(&'a self, shown: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            Encoded::AsShown => Some(shown),
+            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => Some(bytes),
+            Encoded::Erased | Encoded::Objects(_) | Encoded::Unchanged => None,
+        }
+    }
+
     /// The memory, in bytes, of what was encoded.
     pub(super) fn memory(&self) -> u64 {
         match self {

@@ -405,7 +405,7 @@ impl KeyFile {
         ) {
             return inner.sync(state.stored.as_ref());
         }
-        // Those of chunks that an earlier mount could not save.
+        // The commit may have removed a journal of an earlier mount, which must not come back.
         writing.writer.sync_removed_journals()?;
         let objects = state.form.as_ref().map(|form| form.objects());
         if let (Some(objects), Some(_)) = (objects.transpose()?.flatten(), &state.key) {

@@ -37,8 +37,7 @@ impl FileState {
     pub(super) fn note_saved_base(&mut self, writing: &Writing, is_open: bool) {
         let name = self.shown_key();
         let merges = self.form.as_ref().is_some_and(|form| form.merges_members());
-        self.base = None;
-        self.is_behind = false;
+        self.forget_base();
         let Some(draft) = &mut self.draft else {
             return;
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Writing;
+use super::ended::Unsaved;
 use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
@@ -126,13 +127,15 @@ impl Writings {
 
     /// Commits all files and ends all writing.
     pub(in crate::view) fn finish(&self) {
-        let unsaved = self.all().map(|writing| writing.finish());
-        let [lost, kept, scratch] = [
-            unsaved.map(|unsaved| unsaved.lost),
-            unsaved.map(|unsaved| unsaved.kept),
-            unsaved.map(|unsaved| unsaved.scratch),
-        ]
-        .map(|n| n.iter().sum::<usize>());
+        let mut unsaved = Unsaved::default();
+        for writing in self.all() {
+            writing.finish(&mut unsaved);
+        }
+        let Unsaved {
+            lost,
+            kept,
+            scratch,
+        } = unsaved;
         if lost > 0 {
             log::error!("{lost} files were not saved");
         }

@@ -305,14 +305,9 @@ impl DirWriter {
     fn done(&self, key: &Key, draft: &mut Draft) -> Result<Commit, StoreError> {
         draft.name = None;
         self.end_waiting(key);
-        let mut meta = self.meta_of(key, &draft.file)?;
-        self.root.own.mark(&mut meta);
-        Ok(Commit::Done(StoredFile {
-            file: Arc::clone(&draft.file),
-            meta,
-            offset: 0,
-            is_writable: true,
-        }))
+        let meta = self.meta_of(key, &draft.file)?;
+        let stored = self.stored_as(Arc::clone(&draft.file), meta, true);
+        Ok(Commit::Done(stored))
     }
 }
 

@@ -36,7 +36,6 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use super::stat::{FileStat, fstat, statat};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, StatVfsMountFlags, Uid, fchmod,
     fchown, fstatvfs, open,
@@ -48,6 +47,7 @@ use super::attributes::object_meta_in;
 use super::followed::FollowedRoot;
 use super::object::DirObject;
 use super::root::Root;
+use super::stat::{FileStat, fstat, statat};
 use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version, unless_absent};
 use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
@@ -299,14 +299,18 @@ impl DirWriter {
             FileType::Directory => return Err(failed(key, Errno::ISDIR)),
             _ => return Err(StoreError::not_an_object(key, "no regular file")),
         }
-        let mut meta = self.meta(&stat);
+        Ok(self.stored_as(Arc::new(file), self.meta(&stat), is_writable))
+    }
+
+    /// A file with the attributes `meta`, in which it is noted whether this process has made the version.
+    fn stored_as(&self, file: Arc<File>, mut meta: ObjectMeta, is_writable: bool) -> StoredFile {
         self.root.own.mark(&mut meta);
-        Ok(StoredFile {
-            file: Arc::new(file),
+        StoredFile {
+            file,
             meta,
             offset: 0,
             is_writable,
-        })
+        }
     }
 
     /// The attributes of an open file.

@@ -4,10 +4,10 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::stat::{FileStat, statat};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::super::stat::{FileStat, fstat, statat};
 use super::attributes::path_of;
 use super::calls::{linkat, mkdirat, openat, renameat_with, unlinkat};
 use super::{OWN_DIRECTORY, Root, failed};
@@ -89,7 +89,7 @@ impl Temporaries {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(directory) = &*held
-            && crate::store::dir::stat::fstat(directory).is_ok_and(|stat| stat.st_nlink > 0)
+            && fstat(directory).is_ok_and(|stat| stat.st_nlink > 0)
         {
             return Ok(Arc::clone(directory));
         }
@@ -165,23 +165,33 @@ pub(super) fn open_directory(root: &Root) -> Result<Option<OwnedFd>, StoreError>
     let path = Prefix::parse(OWN_DIRECTORY)?;
     match root.open_unlinked(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
         Ok(fd) => {
-            // Whoever owns it could exchange the files in it.
-            let owner = crate::store::dir::stat::fstat(&fd)
-                .map_err(own_failed)?
-                .st_uid;
-            if owner != rustix::process::geteuid().as_raw() {
-                return Err(StoreError::Denied {
-                    key: path.to_text(),
-                    reason: format!(
-                        "it belongs to user {owner}; remove it if nobody writes the store"
-                    ),
-                });
-            }
+            check_owner(
+                &fd,
+                || path.to_text(),
+                "; remove it if nobody writes the store",
+            )?;
             Ok(Some(fd))
         }
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(own_failed(errno)),
     }
+}
+
+/// Refuses the directory that was opened as `fd` if it is another user's, who could exchange the files in it. The
+/// message names it as `name` says, and ends with `hint`.
+pub(super) fn check_owner(
+    fd: &OwnedFd,
+    name: impl FnOnce() -> String,
+    hint: &str,
+) -> Result<(), StoreError> {
+    let owner = fstat(fd).map_err(own_failed)?.st_uid;
+    if owner == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    Err(StoreError::Denied {
+        key: name(),
+        reason: format!("it belongs to user {owner}{hint}"),
+    })
 }
 
 pub(super) fn own_failed(errno: Errno) -> StoreError {

@@ -13,7 +13,7 @@ use twox_hash::XxHash3_128;
 
 use super::super::attributes::path_of;
 use super::super::calls::{fsync, mkdirat, openat, unlinkat};
-use super::super::temporary::{open_directory, own_failed};
+use super::super::temporary::{check_owner, open_directory, own_failed};
 use super::super::{DirWriter, OWN_DIRECTORY, Root, failed};
 use crate::store::{Prefix, StoreError};
 
@@ -243,13 +243,6 @@ fn open_own(parent: &OwnedFd, name: &[u8]) -> Result<Option<OwnedFd>, StoreError
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(failed(&shown(), errno)),
     };
-    // Whoever owns it could exchange the files in it.
-    let owner = fstat(&fd).map_err(own_failed)?.st_uid;
-    if owner != rustix::process::geteuid().as_raw() {
-        return Err(StoreError::Denied {
-            key: shown(),
-            reason: format!("it belongs to user {owner}, not to the one who mounts"),
-        });
-    }
+    check_owner(&fd, shown, ", not to the one who mounts")?;
     Ok(Some(fd))
 }
