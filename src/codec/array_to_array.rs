@@ -169,6 +169,11 @@ impl ArrayToArray {
         if back != fill.bytes() {
             return Err(changed());
         }
-        Ok(FillValue::new(encoded, fill.is_defined()))
+        let encoded = FillValue::new(encoded, fill.is_defined());
+        if fill.is_undisputed() {
+            Ok(encoded)
+        } else {
+            Ok(encoded.disputed())
+        }
     }
 }

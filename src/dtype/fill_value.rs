@@ -15,7 +15,17 @@ const WHOLE_ELEMENT_BYTES: u64 = 64 * 1024;
 pub struct FillValue {
     bytes: Vec<u8>,
     item_size: u64,
-    defined: bool,
+    agreement: Agreement,
+}
+
+/// What Zarr libraries make of the fill value of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Agreement {
+    /// There is none.
+    Undefined,
+    /// Some read another value than others.
+    Disputed,
+    Undisputed,
 }
 
 impl FillValue {
@@ -55,8 +65,20 @@ impl FillValue {
         FillValue {
             bytes,
             item_size,
-            defined,
+            agreement: if defined {
+                Agreement::Undisputed
+            } else {
+                Agreement::Undefined
+            },
         }
+    }
+
+    /// The same fill value, in whose place other Zarr libraries may read another one.
+    pub(crate) fn disputed(mut self) -> FillValue {
+        if self.is_defined() {
+            self.agreement = Agreement::Disputed;
+        }
+        self
     }
 
     /// The decoded bytes. The zeros at the end of an element larger than 64 KiB are left out.
@@ -71,7 +93,13 @@ impl FillValue {
 
     /// Whether the document has a fill value; without one (`null`) it is [`FillValue::undefined`].
     pub fn is_defined(&self) -> bool {
-        self.defined
+        self.agreement != Agreement::Undefined
+    }
+
+    /// Whether the document has a fill value that all Zarr libraries read alike. Only then may a chunk
+    /// that is full of it be left out of a store.
+    pub fn is_undisputed(&self) -> bool {
+        self.agreement == Agreement::Undisputed
     }
 
     /// Fills `out` with copies of the element. `out` begins `offset_bytes` into a run of elements.

@@ -1,6 +1,7 @@
 """Decoded chunks that are written: any program writes raw numbers, and the store has valid, encoded chunks."""
 import ctypes
 import errno
+import json
 import mmap
 import os
 import shutil
@@ -256,6 +257,20 @@ def test_fill_value_is_not_stored(mount, store):
     other = mount(store, *ARGS, "--write-empty-chunks")
     (other.path / "a/c/0/0").write_bytes(fill.tobytes())
     assert (store / "a/c/0/0").exists()
+
+
+@pytest.mark.parametrize("codec,dtype,fill", [("vlen-utf8", "|O", 0), ("vlen-bytes", "|O", "YWI="), (None, "|S3", 0), (None, "<U2", 0)])
+def test_a_fill_value_that_libraries_read_in_two_ways_is_stored(codec, dtype, fill, mount, tmp_path):
+    store = tmp_path / "store"
+    store.mkdir()
+    filters = [{"id": codec}] if codec else None
+    document = {"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": dtype, "fill_value": fill, "order": "C",
+                "compressor": None, "filters": filters}
+    (store / ".zarray").write_text(json.dumps(document))
+    made = mount(store, *ARGS)
+    shown = (made.path / "0").read_bytes()
+    (made.path / "0").write_bytes(shown)
+    assert (store / "0").read_bytes() == shown
 
 
 def test_a_chunk_that_is_removed_is_fill_value(chunks, store):

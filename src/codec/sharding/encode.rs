@@ -36,7 +36,7 @@ impl ShardingCodec {
         for slot in 0..self.index.n_slots() {
             let start = places.start(slot).ok_or_else(|| refused("slot outside"))?;
             places.gather(elements, start, &mut scratch);
-            if spec.fill.is_defined() && scratch == fill {
+            if spec.fill.is_undisputed() && scratch == fill {
                 entries.push(None);
                 continue;
             }

@@ -54,9 +54,9 @@ fn the_fields_and_their_order_are_fixed() {
         (found.chunks, found.array)
     });
     let fixed = [
-        (722_647_918, 3_633_810_149),
-        (3_670_710_632, 3_244_825_346),
-        (3_682_416_397, 1_699_626_577),
+        (1_091_447_156, 3_811_118_547),
+        (4_024_827_177, 341_937_973),
+        (2_296_356_694, 3_021_043_362),
         (1_460_161_280, 4_236_664_384),
     ];
     assert_eq!(found, fixed);
@@ -125,6 +125,11 @@ fn every_field_counts() {
         (
             "whether a fill value is defined",
             |m| decoding(m).fill_value = FillValue::new(vec![7, 0], false),
+            true,
+        ),
+        (
+            "whether a fill value is disputed",
+            |m| decoding(m).fill_value = FillValue::new(vec![7, 0], true).disputed(),
             true,
         ),
         (

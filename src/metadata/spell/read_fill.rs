@@ -46,7 +46,12 @@ impl FillValue {
             return Ok(FillValue::undefined(data_type));
         };
         let bytes = encode(&data_type.element, value, dialect)?;
-        Ok(FillValue::of_type(data_type, bytes))
+        let fill = FillValue::of_type(data_type, bytes);
+        if is_undisputed(&data_type.element, &Json::of(value)?, dialect) {
+            Ok(fill)
+        } else {
+            Ok(fill.disputed())
+        }
     }
 
     /// The fill value of type `data_type` that a v3 document spells `value`. `order` is the order
@@ -109,6 +114,25 @@ fn encode(element: &Element, value: &RawValue, dialect: Dialect) -> Result<Vec<u
         Element::Variable(kind) => variable(&json, *kind, dialect),
     }
     .ok_or_else(|| json::mismatch(value, &expected(element)))
+}
+
+/// Whether all Zarr libraries that can read a fill value of a document older than v3 read it alike. They
+/// do not where the number 0 stands for something else, or where bytes are not in base64: it is the text
+/// `0` for some. In v2, bytes of variable length are base64 for some, and the characters themselves for
+/// others.
+fn is_undisputed(element: &Element, json: &Json<'_>, dialect: Dialect) -> bool {
+    match (element, json) {
+        (Element::Time(_), Json::String(text)) => text == "NaT",
+        (Element::Bool | Element::Integer(_) | Element::Float(_) | Element::Time(_), _) => true,
+        (Element::Complex(_), json) => matches!(json, Json::Array(_)),
+        (Element::Bytes { .. }, Json::String(text)) => {
+            dialect == Dialect::V1 || base64::decode(text).is_some()
+        }
+        (Element::Variable(kind), json) => {
+            *kind == Variable::Text && matches!(json, Json::String(_))
+        }
+        (_, json) => matches!(json, Json::String(_)),
+    }
 }
 
 /// The description of the expected value in an error message.

@@ -64,11 +64,12 @@ impl ChunkForm {
         layout.is_identity() && !layout.can_lose()
     }
 
-    /// Whether `shown`, the bytes of a chunk or the first ones of them, are those of the fill value.
+    /// Whether `shown`, the bytes of a chunk or the first ones of them, are those of the fill value,
+    /// which all libraries read alike.
     fn is_fill_value(array: &ShownArray, shown: &[u8]) -> bool {
         const STEP: usize = 8 << 10;
         let layout = array.chunked.layout();
-        if layout.absent_len().is_none() || !layout.fill_value().is_defined() {
+        if layout.absent_len().is_none() || !layout.fill_value().is_undisputed() {
             return false;
         }
         let mut expected = [0; STEP];

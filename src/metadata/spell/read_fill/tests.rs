@@ -88,6 +88,56 @@ fn v2_null_is_undefined() {
 }
 
 #[test]
+fn fill_values_that_libraries_read_in_two_ways_are_disputed() {
+    let undisputed = |data_type: &DataType, value: &str, dialect| {
+        FillValue::parse(data_type, Some(&raw_value(value)), dialect)
+            .unwrap()
+            .is_undisputed()
+    };
+    for (dtype, value, expected) in [
+        (r#""|b1""#, "0", true),
+        (r#""<i4""#, r#""5""#, true),
+        (r#""<f4""#, r#""NaN""#, true),
+        (r#""<c8""#, r#"[1, "NaN"]"#, true),
+        (r#""<c8""#, "0", false),
+        (r#""<M8[s]""#, "0", true),
+        (r#""<M8[s]""#, r#""NaT""#, true),
+        (r#""<M8[s]""#, r#""7""#, false),
+        (r#""|S3""#, r#""YWI=""#, true),
+        (r#""|S3""#, r#""""#, true),
+        (r#""|S3""#, "0", false),
+        (r#""|S3""#, r#""ab""#, false),
+        (r#""<U2""#, r#""z""#, true),
+        (r#""<U2""#, "0", false),
+        (r#""|V2""#, r#""AAE=""#, true),
+        (r#""|V2""#, "0", false),
+        (r#"[["a","<i2"]]"#, r#""AQA=""#, true),
+        (r#"[["a","<i2"]]"#, "0", false),
+        (r#""<i4""#, "null", false),
+    ] {
+        let (data_type, _) = DataType::parse_v2(&raw_value(dtype)).unwrap();
+        let found = undisputed(&data_type, value, Dialect::V2);
+        assert_eq!(found, expected, "{dtype} {value}");
+    }
+    for (codec, value, expected) in [
+        ("vlen-utf8", r#""a""#, true),
+        ("vlen-utf8", r#""""#, true),
+        ("vlen-utf8", "0", false),
+        ("vlen-bytes", r#""YWI=""#, false),
+        ("vlen-bytes", "0", false),
+        ("json2", "0", false),
+    ] {
+        let found = undisputed(&DataType::objects(codec), value, Dialect::V2);
+        assert_eq!(found, expected, "{codec} {value}");
+    }
+    let (bytes, _) = DataType::parse_v2(&raw_value(r#""|S3""#)).unwrap();
+    assert!(
+        undisputed(&bytes, r#""ab""#, Dialect::V1),
+        "v1 has no base64"
+    );
+}
+
+#[test]
 fn v2_refusals() {
     for (dtype, value, message) in [
         (

@@ -97,7 +97,7 @@ fn variable_elements_are_spelled_by_kind() {
         assert_eq!(fill.spell_v2(&data_type).unwrap(), expected);
         assert_eq!(fill.spell_v3(&data_type).unwrap(), expected);
         let again = FillValue::parse(&data_type, Some(&raw(expected)), Dialect::V2).unwrap();
-        assert_eq!(again, fill);
+        assert_eq!(again.bytes(), fill.bytes());
     }
 }
 
