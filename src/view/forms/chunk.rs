@@ -26,6 +26,11 @@ pub(super) struct ChunkForm {
 }
 
 impl ChunkForm {
+    /// The array as it was known a moment ago, for what need not be right when the document changes.
+    fn known_array(&self) -> Result<Arc<ShownArray>, Error> {
+        self.view.tree.array_of(&self.place)
+    }
+
     /// The array as its document says now.
     fn array(&self) -> Result<Arc<ShownArray>, Error> {
         let tree = &self.view.tree;
@@ -105,7 +110,7 @@ impl Form for ChunkForm {
     }
 
     fn is_encoded(&self) -> bool {
-        let is_stored_as_shown = || Some(Self::is_stored_as_shown(&*self.array().ok()?));
+        let is_stored_as_shown = || Some(Self::is_stored_as_shown(&*self.known_array().ok()?));
         self.inner.is_some() || is_stored_as_shown() == Some(false)
     }
 
@@ -133,9 +138,16 @@ impl Form for ChunkForm {
     }
 
     fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
+        let is_as_is = |array: &ShownArray| {
+            let is_bool = array.chunked.layout().data_type().element == Element::Bool;
+            !is_bool && Self::is_stored_as_shown(array)
+        };
+        // To encode is right for every chunk, and looks at the document itself.
+        if !is_as_is(&*self.known_array()?) {
+            return Ok(false);
+        }
         let array = self.array()?;
-        let is_bool = array.chunked.layout().data_type().element == Element::Bool;
-        if is_bool || !Self::is_stored_as_shown(&array) {
+        if !is_as_is(&array) {
             return Ok(false);
         }
         self.check(&array)?;
