@@ -20,8 +20,8 @@ def contents(root):
 @pytest.mark.parametrize("passthrough, replace", [
     ("never", rewriting.replace_by_rename),
     ("never", rewriting.replace_in_place),
-    ("auto", rewriting.replace_by_rename),
-    ("auto", rewriting.replace_in_place),
+    pytest.param("auto", rewriting.replace_by_rename, marks=pytest.mark.long),
+    pytest.param("auto", rewriting.replace_in_place, marks=pytest.mark.long),
     ("always", rewriting.replace_by_rename),
 ], ids=lambda p: p if isinstance(p, str) else p.__name__)
 def test_every_handle_reads_one_version(mount, tmp_path, figure, view, passthrough, replace):

@@ -49,7 +49,7 @@ def test_xarray_changes_a_data_set(way, view, zarr_format, shards, mount, tmp_pa
 
 # In the other views a new array has no compressor, which xarray gives to each.
 @pytest.mark.parametrize("zarr_format,shards", FORMATS[:2])
-@pytest.mark.parametrize("view", ["keys", "whole shards"])
+@pytest.mark.parametrize("view", ["keys", pytest.param("whole shards", marks=pytest.mark.long)])
 def test_xarray_makes_a_data_set(view, zarr_format, shards, mount, tmp_path):
     change(mount, tmp_path, view, "xarray", "create", zarr_format, shards, document=root_of(zarr_format))
 

@@ -14,7 +14,7 @@ from zarr.testing.store import StoreTests
 import writing_samples
 from writing_samples import ARGS, tree
 
-EXAMPLES = int(os.environ.get("ZARR_MOUNT_EXAMPLES", "5"))
+EXAMPLES = int(os.environ.get("ZARR_MOUNT_EXAMPLES", "2"))
 NUMBERS = itertools.count()
 
 
