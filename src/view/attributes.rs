@@ -13,7 +13,7 @@ use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
 use super::writing::{ShownFile, Writing};
 use crate::error::Error;
 use crate::load::Block;
-use crate::store::{Key, ObjectMeta, Prefix, Stat};
+use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat};
 
 impl View {
     /// The attributes of `vnode`; `None` when it no longer exists.
@@ -134,14 +134,14 @@ impl Tree {
         array: &ShownArray,
         first: &[u64],
     ) -> Result<Option<VnodeAttributes>, Error> {
-        if !array.has_directory(first) {
+        if !array.has_directory(first) && !self.shows_leftovers(array) {
             return Ok(None);
         }
         let stored = array.stored_directory(first)?;
         let meta = match self.loader.sources().stat_prefix(&stored)? {
             // A draft's array without chunks has no directory of its own, but its document always
             // lies in one.
-            None if array.absent_len.is_some() => {
+            None if array.absent_len.is_some() && array.has_directory(first) => {
                 self.stat_prefix(&array.node.document.key.parent())?
             }
             found => found,
@@ -163,7 +163,7 @@ impl Tree {
         indices: &[u64],
     ) -> Result<Option<VnodeAttributes>, Error> {
         if !array.grid().contains(indices) {
-            return Ok(None);
+            return self.leftover(array, indices);
         }
         let chunked = &array.chunked;
         let is_sharded = chunked.layout().is_sharded();
@@ -180,7 +180,7 @@ impl Tree {
             self.loader.stat_stored(chunked, indices)?
         };
         let Some(meta) = found else {
-            return self.absent_chunk(array);
+            return self.absent_chunk(array, None);
         };
         let shown = self.chunk_meta(array, indices, &meta)?;
         if !is_sharded && array.form != FileForm::Decoded {
@@ -191,7 +191,7 @@ impl Tree {
         }
         // Index and attributes must be of one version, that of the object that is opened here.
         let Some(object) = self.loader.open_stored(chunked, indices, Some(meta))? else {
-            return self.absent_chunk(array);
+            return self.absent_chunk(array, None);
         };
         let shown = self.chunk_meta(array, indices, object.meta())?;
         let mut locator = self.loader.locator(chunked, &object, indices)?;
@@ -209,6 +209,32 @@ impl Tree {
         Ok(len.map(|len| self.part(&shown, len)))
     }
 
+    /// Whether stored chunks outside of the grid are found by their names, so that a program that makes an
+    /// array smaller can remove them after it has changed the document, as zarr-python 2 does.
+    fn shows_leftovers(&self, array: &ShownArray) -> bool {
+        self.writing(array.view).is_some()
+            && array.unwritable.is_none()
+            && !array.has_inner_chunks()
+    }
+
+    /// The attributes of a stored chunk outside of the grid, which is not opened and not listed.
+    fn leftover(
+        &self,
+        array: &ShownArray,
+        indices: &[u64],
+    ) -> Result<Option<VnodeAttributes>, Error> {
+        if !self.shows_leftovers(array) {
+            return Ok(None);
+        }
+        let stored = self.loader.sources().stat(&array.file_key(indices)?)?;
+        Ok(stored.map(|meta| {
+            let len = array
+                .decoded_len()
+                .filter(|_| array.form == FileForm::Decoded);
+            self.part(&meta, len.unwrap_or(meta.size()))
+        }))
+    }
+
     /// As [`Tree::chunk`], of a chunk that is one object and may be written.
     fn written_chunk(
         &self,
@@ -220,7 +246,7 @@ impl Tree {
         let stored = self.loader.stat_for_reading(chunked, indices)?;
         let shown = writing.shown(&chunked.stored_key(indices)?, stored)?;
         let Some(meta) = shown.meta else {
-            let absent = self.absent_chunk(array)?;
+            let absent = self.absent_chunk(array, None)?;
             return Ok(absent.map(|found| found.with_fingerprint(shown.fingerprint)));
         };
         if shown.is_draft {
@@ -260,7 +286,7 @@ impl Tree {
         let key = array.file_key(indices)?;
         let shown = writing.shown_by(&key, stored, || inner.now())?;
         let Some(meta) = shown.meta else {
-            let absent = self.absent_chunk(array)?;
+            let absent = self.absent_chunk(array, Some(inner.access()?))?;
             return Ok(absent.map(|found| found.with_fingerprint(shown.fingerprint)));
         };
         if shown.is_draft {
@@ -295,21 +321,30 @@ impl Tree {
     }
 
     /// The attributes of a chunk that is not stored; `None` unless it is shown as a file of fill
-    /// value.
+    /// value. `shard` has the mode and the owner of the shard that is changed when the chunk is written; a
+    /// chunk that would be an object has those of the document.
     pub(super) fn absent_chunk(
         &self,
         array: &ShownArray,
+        shard: Option<NewFile>,
     ) -> Result<Option<VnodeAttributes>, Error> {
         let fingerprint = hash(&("absent", array.node.chunk_identity));
         let Some(len) = array.absent_len else {
             return Ok(None);
         };
         let document = &array.node.document;
-        let meta = if array.is_at_stored_path() {
-            document.meta
-        } else {
-            self.shown_apart(&document.meta, &document.key.parent())?
-        };
+        let mut meta = document.meta;
+        if let Some(NewFile { mode, uid, gid }) = shard {
+            meta = ObjectMeta {
+                mode,
+                uid,
+                gid,
+                ..meta
+            };
+        }
+        if !array.is_at_stored_path() {
+            meta = self.shown_apart(&meta, &document.key.parent())?;
+        }
         if array.unwritable.is_none() {
             return Ok(Some(self.writable(&meta, len, fingerprint)));
         }

@@ -208,7 +208,8 @@ impl View {
             }
             (Vnode::Chunk(place), VnodeKind::File) => {
                 let array = self.tree.array_of(place)?;
-                let (key, is_kept) = (array.file_key(&place.indices)?, array.absent_len.is_some());
+                let key = array.file_key(&place.indices)?;
+                let is_kept = array.absent_len.is_some() && array.grid().contains(&place.indices);
                 match self.tree.inner_chunk(&array, &place.indices)? {
                     _ if array.unwritable.is_some() && array.has_inner_chunks() => {
                         return Err(refused(&vnode, Refusal::Fixed));

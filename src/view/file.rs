@@ -218,7 +218,9 @@ impl View {
             self.tree.check_current(&array)?;
         }
         let Some(object) = found else {
-            return absent(self.tree.absent_chunk(&array)?);
+            let inner = self.tree.inner_chunk(&array, indices)?;
+            let shard = inner.map(|inner| inner.access()).transpose()?;
+            return absent(self.tree.absent_chunk(&array, shard)?);
         };
         let meta = self.tree.chunk_meta(&array, indices, object.meta())?;
         if array.form == FileForm::Stored {

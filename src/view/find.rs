@@ -232,7 +232,6 @@ impl Tree {
                 let attributes = self.chunk_directory(array, &first)?;
                 (attributes, Vnode::ChunkDirectory(array.place(first)))
             }
-            // Chunks outside the grid are left over from a resize, and not shown.
             ChunkName::Chunk(indices) => {
                 let attributes = self.chunk(array, &indices)?;
                 (attributes, Vnode::Chunk(array.place(indices)))

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import zarr
 
 import mounting
 import writing_samples
@@ -119,3 +120,33 @@ def test_a_daemon_of_a_plain_user_writes_what_that_user_may(folder):
         assert found.st_uid == 65534
     finally:
         mounting.ok(*prefix, folder / "zarr-mount", "--unmount", folder / "m")
+
+
+@pytest.mark.parametrize("view", ["chunks", "keys"])
+@pytest.mark.parametrize("missing", ["fill", "hide"])
+def test_nobody_changes_a_shard_by_a_new_inner_chunk_who_may_not_replace_it(missing, view, folder, mount):
+    store = folder / "store"
+    array = zarr.create_group(str(store)).create_array("a", shape=(16, 16), chunks=(8, 8), shards=(16, 16), dtype="f4", fill_value=0)
+    array[:8, :8] = 7
+    shard, before = store / "a/c/0/0", (store / "a/c/0/0").read_bytes()
+    (store / "a/zarr.json").chmod(0o666)
+    (store / "a/c/0").chmod(0o1777)
+    (folder / "m").mkdir()
+    made = mount(store, "--rw", "--view", view, "--missing", missing, "-o", "allow_other", path=folder / "m")
+    absent = made.path / "a/c/0/1"
+    if missing == "fill" and view == "chunks":
+        assert stat.S_IMODE(absent.stat().st_mode) == 0o644
+    assert as_user(GUEST, attempt, "write", str(absent)) in ("EACCES", "EPERM")
+    with open(made.path / ".zarr-mount/sync") as everything:
+        os.fsync(everything)
+    assert shard.read_bytes() == before
+    # Who may replace the shard may change it.
+    shard.chmod(0o666)
+    assert as_user(GUEST, write, str(absent), bytes(8 * 8 * 4 - 1) + b"\1") is None
+    with open(made.path / ".zarr-mount/sync") as everything:
+        os.fsync(everything)
+    assert shard.read_bytes() != before
+
+
+def write(path, data):
+    Path(path).write_bytes(data)

@@ -10,9 +10,12 @@ use crate::grid::Dims;
 use crate::hierarchy::ArrayNode;
 use crate::load::{ChunkedArray, Slice, to_usize};
 use crate::store::{
-    Journal, Key, NewFile, Object, ObjectMeta, PartContent, PartHasher, StoreError, StoredFile,
-    Version,
+    Journal, Key, NewFile, Object, ObjectMeta, PartContent, PartHasher, Refusal, StoreError,
+    StoredFile, Version,
 };
+
+/// The mode bit of a directory in which only owners may replace files.
+const STICKY: u32 = 0o1000;
 
 /// An inner chunk of a shard.
 #[derive(Debug, Clone)]
@@ -238,6 +241,34 @@ impl InnerChunk {
             uid: meta.uid,
             gid: meta.gid,
         })
+    }
+
+    /// Checks that `maker`, who may make files beside the shard, may change it. Who may make files in a
+    /// directory may replace those of others, unless the directory has the sticky bit.
+    ///
+    /// # Errors
+    /// [`Refusal::Denied`]; [`Error::Store`].
+    pub(in crate::view) fn check_maker(&self, maker: NewFile) -> Result<(), Error> {
+        let Some(shard) = self.staging.writer.stat(&self.key)? else {
+            return Ok(());
+        };
+        let directory = (self.staging.loader.sources()).stat_prefix(&self.key.parent())?;
+        let sticky_owner = directory
+            .filter(|found| found.mode & STICKY != 0)
+            .map(|found| found.uid);
+        let class = match (maker.uid == shard.uid, maker.gid == shard.gid) {
+            (true, _) => 0o200,
+            (_, true) => 0o020,
+            _ => 0o002,
+        };
+        match sticky_owner {
+            Some(owner)
+                if ![0, owner, shard.uid].contains(&maker.uid) && shard.mode & class == 0 =>
+            {
+                Err(StoreError::refused(&self.key, Refusal::Denied).into())
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -223,7 +223,10 @@ impl Writing {
                 }
                 opener = process_of(thread);
                 let draft = match form.inner() {
-                    Some(inner) => DraftFile::of_inner(&self.writer, (key, &*form, inner), new)?,
+                    Some(inner) => {
+                        inner.check_maker(new)?;
+                        DraftFile::of_inner(&self.writer, (key, &*form, inner), new)?
+                    }
                     None => DraftFile::of_form(self.writer.begin_near(key, new)?, &*form),
                 };
                 KeyFile::of_draft((key, Some(form)), draft, fingerprint, number)
