@@ -236,7 +236,7 @@ impl Snapshot {
             let now = Moment::now();
             // What was told before this moment may have changed since.
             self.loader.sources().store().ask_again();
-            let (seen, advances): (Vec<_>, u64) = {
+            let (mut unchecked, advances): (Vec<_>, u64) = {
                 let state = lock(&self.state);
                 if state.stale || state.overflowed {
                     return false;
@@ -246,20 +246,30 @@ impl Snapshot {
                 }
                 (state.seen.values().cloned().collect(), state.advances)
             };
-            if !self.is_unchanged(&seen) {
-                return false;
-            }
-            let mut state = lock(&self.state);
-            if state.stale || state.overflowed {
-                return false;
-            }
-            // Objects that were examined meanwhile existed before the last moment, and need no
-            // check.
-            if state.advances == advances {
-                state.advances += 1;
-                state.directories.clear();
-                state.since = state.since.max(now);
-                return true;
+            let mut checked = HashSet::new();
+            loop {
+                if !self.is_unchanged(&unchecked) {
+                    return false;
+                }
+                checked.extend(unchecked.drain(..).map(|(key, _)| key));
+                let mut state = lock(&self.state);
+                if state.stale || state.overflowed {
+                    return false;
+                }
+                if state.advances != advances {
+                    break;
+                }
+                // A read that has added an object meanwhile may have looked at it before this moment, and
+                // the object may have changed since.
+                let added = state.seen.values();
+                let added = added.filter(|(key, _)| !checked.contains(key));
+                unchecked.extend(added.cloned());
+                if unchecked.is_empty() {
+                    state.advances += 1;
+                    state.directories.clear();
+                    state.since = state.since.max(now);
+                    return true;
+                }
             }
         }
     }

@@ -1,10 +1,14 @@
 //! Whole-array files: their names, what they leave out, and which version of a chunk they show.
 
+use std::fmt;
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 use glob::Pattern;
 
 use super::*;
+use crate::store::StoreError;
+use crate::store::testing::{Call, Layer, wrap};
 
 fn arrays(files: &[FileFormat]) -> ViewOptions {
     ViewOptions {
@@ -249,6 +253,62 @@ fn a_handle_shows_one_version_or_is_stale() {
     fixture.store.remove(&Key::parse(b"a/c/0").unwrap());
     let fourth = at(&fixture, "a.raw");
     assert_eq!(read_at(&fourth, 0, 6).unwrap(), b"\x07\x07CDEF");
+}
+
+/// Does something once, as soon as the first chunk was looked at.
+#[derive(Default)]
+struct Meanwhile(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
+impl Layer for Meanwhile {
+    fn around<T>(
+        &self,
+        call: &Call,
+        ask: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let answer = ask();
+        if call.to_string() == "stat a/c/0"
+            && let Some(act) = self.0.lock().unwrap().take()
+        {
+            act();
+        }
+        answer
+    }
+}
+
+#[test]
+fn what_others_read_while_a_file_is_opened_may_be_older() {
+    let objects: [(&str, &[u8]); 3] = [
+        ("a/zarr.json", &document("uint8", &[4], &[2])),
+        ("a/c/0", b"ab"),
+        ("a/c/1", b"cd"),
+    ];
+    let Fixture { store, .. } = Fixture::new(arrays(&[FileFormat::Raw]), &objects);
+    let meanwhile = Arc::new(Meanwhile::default());
+    let layered = wrap(Arc::clone(&store) as Arc<dyn Store>, &meanwhile);
+    let options = ViewOptions {
+        freshness: Freshness::Checked(std::time::Duration::ZERO),
+        ..arrays(&[FileFormat::Raw])
+    };
+    let view = Arc::new(View::new(layered, options).unwrap());
+    let fixture = Fixture { store, view };
+    let first = at(&fixture, "a.raw");
+    assert_eq!(read_at(&first, 0, 2).unwrap(), b"ab");
+    let (reader, store) = (Arc::clone(&first), Arc::clone(&fixture.store));
+    let act = move || {
+        assert_eq!(read_at(&reader, 2, 2).unwrap(), b"cd");
+        store.insert(Key::parse(b"a/c/1").unwrap(), b"CD".to_vec());
+    };
+    *meanwhile.0.lock().unwrap() = Some(Box::new(act));
+    let second = at(&fixture, "a.raw");
+    assert!(meanwhile.0.lock().unwrap().is_none());
+    assert_eq!(read_at(&second, 0, 4).unwrap(), b"abCD");
+    drop(first);
 }
 
 #[test]
