@@ -169,11 +169,6 @@ impl ArrayToArray {
         if back != fill.bytes() {
             return Err(changed());
         }
-        let encoded = FillValue::new(encoded, fill.is_defined());
-        if fill.is_undisputed() {
-            Ok(encoded)
-        } else {
-            Ok(encoded.disputed())
-        }
+        Ok(FillValue::new(encoded, fill.is_defined()).disputed_if(!fill.is_undisputed()))
     }
 }

@@ -73,9 +73,9 @@ impl FillValue {
         }
     }
 
-    /// The same fill value, in whose place other Zarr libraries may read another one.
-    pub(crate) fn disputed(mut self) -> FillValue {
-        if self.is_defined() {
+    /// The same fill value, in whose place other Zarr libraries may read another one if it `is_disputed`.
+    pub(crate) fn disputed_if(mut self, is_disputed: bool) -> FillValue {
+        if is_disputed && self.is_defined() {
             self.agreement = Agreement::Disputed;
         }
         self

@@ -71,6 +71,15 @@ fn read_at(file: &Arc<OpenFile>, offset: u64, len: usize) -> Result<Vec<u8>, Err
 
 impl Fixture {
     fn new(options: ViewOptions, objects: &[(&str, &[u8])]) -> Fixture {
+        Fixture::layered(options, objects, |store| store)
+    }
+
+    /// A view that sees its store through a layer.
+    fn layered(
+        options: ViewOptions,
+        objects: &[(&str, &[u8])],
+        layer: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+    ) -> Fixture {
         let store = Arc::new(MemoryStore::new());
         for (key, bytes) in objects {
             store.insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
@@ -80,7 +89,8 @@ impl Fixture {
             freshness: Freshness::Checked(std::time::Duration::ZERO),
             ..options
         };
-        let view = Arc::new(View::new(Arc::clone(&store) as Arc<dyn Store>, options).unwrap());
+        let shown = layer(Arc::clone(&store) as Arc<dyn Store>);
+        let view = Arc::new(View::new(shown, options).unwrap());
         Fixture { store, view }
     }
 

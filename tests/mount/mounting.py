@@ -107,6 +107,11 @@ class Mount:
     def stats(self):
         return json.loads((self.path / ".zarr-mount" / "stats.json").read_bytes())
 
+    def sync(self):
+        """Has the mount, which is written to, save everything and put it into its place in the store."""
+        with open(self.path / ".zarr-mount" / "sync") as everything:
+            os.fsync(everything)
+
     def alive(self):
         try:
             return b"\nState:\tZ" not in Path(f"/proc/{self.pid}/status").read_bytes()

@@ -63,14 +63,6 @@ def stored(store, by_both=True):
     return found
 
 
-def sync(made):
-    file = os.open(made.path / ".zarr-mount/sync", os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
 def part(array, shape, index):
     """The chunk of this index, with fill values beyond the edge."""
     chunk = np.full(shape, FILL)
@@ -115,7 +107,7 @@ def test_chunks_are_written_one_by_one(kind, data, tmp_path, mount):
         again = np.full(SHAPE, FILL)
         put(again, shape, index, shown)
         np.testing.assert_array_equal(part(again, shape, index), part(expected, shape, index))
-    sync(made)
+    made.sync()
     np.testing.assert_array_equal(stored(store, kind in KINDS), expected)
     made.unmount()
     assert not (store / ".zarr-mount").exists()
@@ -182,7 +174,7 @@ def test_untouched_chunks_stay_the_same_files(view, tmp_path, mount):
         written.write_bytes(np.full(INNER, round, "<f8").tobytes())
         own = look(written)
         assert [look(path) for path in untouched] == before
-        sync(made)
+        made.sync()
         assert look(written) == own and [look(path) for path in untouched] == before
         count = reads()
         assert [path.read_bytes() for path in untouched] == bytes_before
@@ -204,7 +196,7 @@ def test_chunks_are_erased(view, tmp_path, mount):
     assert not (made.path / "a/c/0/1").exists()
     with pytest.raises(FileNotFoundError):
         os.unlink(made.path / "a/c/0/1")
-    sync(made)
+    made.sync()
     put(expected, INNER, (0, 1), np.full(INNER, FILL))
     np.testing.assert_array_equal(stored(store), expected)
     for name in ("0/0", "1/0", "1/1"):
@@ -214,7 +206,7 @@ def test_chunks_are_erased(view, tmp_path, mount):
     np.testing.assert_array_equal(stored(store), expected)
     # All chunks of a directory, of which the store's directory has others too.
     shutil.rmtree(made.path / "a/c/2")
-    sync(made)
+    made.sync()
     expected[8:12] = FILL
     np.testing.assert_array_equal(stored(store), expected)
     shutil.rmtree(made.path / "a")
@@ -250,7 +242,7 @@ def test_an_outsider_is_merged_by_slots(tmp_path, mount):
     array = zarr.open_array(str(store / "a"), mode="r+")
     array[4:8, 0:3] = 50
     array[0:4, 3:6] = 60
-    sync(made)
+    made.sync()
     expected = DATA.copy()
     expected[:4, :3], expected[4:8, :3], expected[:4, 3:6] = 7, 50, 60
     np.testing.assert_array_equal(stored(store), expected)
@@ -283,7 +275,7 @@ def test_a_reader_of_another_chunk_is_not_disturbed(tmp_path, mount):
         zarr.open_array(str(store / "a"), mode="r+")[4:8, 0:3] = 50
         file.seek(16)
         file.write(np.float64(99).tobytes())
-    sync(made)
+    made.sync()
     expected = DATA.copy()
     expected[4:8, 0:3], expected[0, 2] = 50, 99
     np.testing.assert_array_equal(stored(store), expected)
@@ -303,7 +295,7 @@ def test_a_chunk_that_is_open_stays_the_same_file_when_somebody_changes_another_
         expected[0, 0] = 7
         # Whoever opens it by its name sees what the handle has written.
         assert name.read_bytes() == part(expected, INNER, (0, 0)).tobytes()
-    sync(made)
+    made.sync()
     np.testing.assert_array_equal(stored(store), expected)
 
 
@@ -396,7 +388,7 @@ def test_a_shard_with_a_false_index_is_not_written_anew(tmp_path, mount):
     assert shard.read_bytes() == damaged
     # Its neighbours are written.
     (made.path / "a/c/0/2").write_bytes(np.full(INNER, 7.0).tobytes())
-    sync(made)
+    made.sync()
     assert zarr.open_array(str(store / "a"), mode="r")[0, 6] == 7 and shard.read_bytes() == damaged
 
 
@@ -414,7 +406,7 @@ for row in range(number, 8, 4):
 """
     running = [subprocess.Popen([sys.executable, "-c", program, str(made.path), str(n)]) for n in range(4)]
     assert all(process.wait() == 0 for process in running)
-    sync(made)
+    made.sync()
     expected = np.full(SHAPE, FILL)
     for row in range(8):
         expected[row, :3], expected[row, 3:6] = row * 10, row * 10 + 1
@@ -515,7 +507,7 @@ def test_outsiders_who_write_the_same_shard_meanwhile(tmp_path, mount):
         theirs[4:8, 3:6].write(np.full(INNER, n + 200.0)).result()
         expected[4:8, 3:6] = n + 200
         if n % 3 == 0:
-            sync(made)
+            made.sync()
         assert (made.path / "a/c/0/0").read_bytes() == np.full(INNER, n + 100.0).tobytes()
         assert (made.path / "a/c/1/1").read_bytes() == np.full(INNER, n + 200.0).tobytes()
     made.unmount()
@@ -533,7 +525,7 @@ def test_the_lock_of_tensorstore(lock, tmp_path, mount):
     held = open(locked, "wb")
     fcntl.fcntl(held, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
-    waiter = threading.Thread(target=sync, args=(made,))
+    waiter = threading.Thread(target=made.sync)
     waiter.start()
     waiter.join(0.5)
     assert waiter.is_alive() == bool(lock)
@@ -568,7 +560,7 @@ def test_a_full_disk_loses_nothing_that_was_closed(disk, mount):
     assert told.value.errno == errno.ENOSPC and 4 < i
     assert shown(made) == expected
     with pytest.raises(OSError) as told:
-        sync(made)
+        made.sync()
     assert told.value.errno == errno.ENOSPC and (array[:] == 1).all()
     done = run(BINARY, "--unmount", made.path)
     assert done.returncode == 1 and "is unmounted, but not all that was written is in the store: " in done.stderr
@@ -580,7 +572,7 @@ def test_a_full_disk_loses_nothing_that_was_closed(disk, mount):
     # What is written twice, and back to what the shard had, is not overruled by the journal later.
     for value in (20, 1):
         put(made, 3, value)
-        sync(made)
+        made.sync()
     expected[3] = 1
     made.unmount()
     assert not (store / ".zarr-mount").exists()
@@ -655,7 +647,7 @@ def test_an_array_that_is_made_anew_while_its_chunks_wait(tmp_path, mount):
         (made.path / f"a/c/{i}/1").write_bytes(new.tobytes())
         assert (made.path / f"a/c/{i}/1").read_bytes() == new.tobytes()
         put(expected, INNER, (i, 1), new)
-    sync(made)
+    made.sync()
     np.testing.assert_array_equal(stored(store), expected)
     (made.path / "a/c/0/1").write_bytes(np.full(INNER, 9.0).tobytes())
     put(expected, INNER, (0, 1), np.full(INNER, 9.0))
@@ -712,7 +704,7 @@ def test_a_change_by_somebody_else_during_a_pack_is_seen_by_the_next_one(tmp_pat
     for i, value in ((0, 9), (5, 50)):
         (made.path / f"a/c/{i}").write_bytes(bytes([value]) * size)
         if i == 0:
-            thread = threading.Thread(target=sync, args=(made,))
+            thread = threading.Thread(target=made.sync)
             thread.start()
             time.sleep(0.02)
     os.rename(other, shard)

@@ -108,8 +108,7 @@ def test_inner_chunks_that_are_closed_at_the_same_time(tmp_path, mount, cache, f
             ready.wait()
 
     together(files, work)
-    with open(mounted.path / ".zarr-mount/sync", "rb") as sync:
-        os.fsync(sync)
+    mounted.sync()
     if not around:  # a codec around a shard takes all of it into memory
         assert mounted.peak_bytes() <= (cache + 64) * MIB
     mounted.unmount()
@@ -238,8 +237,7 @@ def test_a_nested_shard_that_is_far_too_long_is_not_written_anew(tmp_path, mount
     mounted = mount(store, "--rw", "--view", "chunks", "--cache-size", "1M")
     (mounted.path / "a/c/1").write_bytes(bytes([2]) * chunk)
     with pytest.raises(OSError) as told:
-        with open(mounted.path / ".zarr-mount/sync", "rb") as sync:
-            os.fsync(sync)
+        mounted.sync()
     assert told.value.errno == errno.EIO
     assert (mounted.path / "a/c/1").read_bytes() == bytes([2]) * chunk and shard.stat().st_size == size
     assert mounted.peak_bytes() <= 65 * MIB
@@ -270,7 +268,6 @@ def test_a_shard_whose_index_is_longer_than_the_cache(tmp_path, mount):
     for at in (1, 8):
         (mounted.path / f"a/c/{at}").write_bytes(b"abcd")
         written[at] = int.from_bytes(b"abcd", "little")
-    with open(mounted.path / ".zarr-mount/sync", "rb") as sync:
-        os.fsync(sync)
+    mounted.sync()
     shard = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{store}/{made.path}/"}}).result()
     np.testing.assert_array_equal(shard[...].read().result(), written)

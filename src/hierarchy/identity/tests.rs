@@ -129,7 +129,7 @@ fn every_field_counts() {
         ),
         (
             "whether a fill value is disputed",
-            |m| decoding(m).fill_value = FillValue::new(vec![7, 0], true).disputed(),
+            |m| decoding(m).fill_value = FillValue::new(vec![7, 0], true).disputed_if(true),
             true,
         ),
         (

@@ -46,12 +46,8 @@ impl FillValue {
             return Ok(FillValue::undefined(data_type));
         };
         let bytes = encode(&data_type.element, value, dialect)?;
-        let fill = FillValue::of_type(data_type, bytes);
-        if is_undisputed(&data_type.element, &Json::of(value)?, dialect) {
-            Ok(fill)
-        } else {
-            Ok(fill.disputed())
-        }
+        let is_undisputed = is_undisputed(&data_type.element, &Json::of(value)?, dialect);
+        Ok(FillValue::of_type(data_type, bytes).disputed_if(!is_undisputed))
     }
 
     /// The fill value of type `data_type` that a v3 document spells `value`. `order` is the order

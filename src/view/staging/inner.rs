@@ -249,26 +249,23 @@ impl InnerChunk {
     /// # Errors
     /// [`Refusal::Denied`]; [`Error::Store`].
     pub(in crate::view) fn check_maker(&self, maker: NewFile) -> Result<(), Error> {
+        let directory = (self.staging.loader.sources()).stat_prefix(&self.key.parent())?;
+        let Some(directory) = directory.filter(|found| found.mode & STICKY != 0) else {
+            return Ok(());
+        };
         let Some(shard) = self.staging.writer.stat(&self.key)? else {
             return Ok(());
         };
-        let directory = (self.staging.loader.sources()).stat_prefix(&self.key.parent())?;
-        let sticky_owner = directory
-            .filter(|found| found.mode & STICKY != 0)
-            .map(|found| found.uid);
         let class = match (maker.uid == shard.uid, maker.gid == shard.gid) {
             (true, _) => 0o200,
             (_, true) => 0o020,
             _ => 0o002,
         };
-        match sticky_owner {
-            Some(owner)
-                if ![0, owner, shard.uid].contains(&maker.uid) && shard.mode & class == 0 =>
-            {
-                Err(StoreError::refused(&self.key, Refusal::Denied).into())
-            }
-            _ => Ok(()),
+        let replaces = [0, directory.uid, shard.uid].contains(&maker.uid);
+        if replaces || shard.mode & class != 0 {
+            return Ok(());
         }
+        Err(StoreError::refused(&self.key, Refusal::Denied).into())
     }
 }
 

@@ -288,15 +288,9 @@ fn what_others_read_while_a_file_is_opened_may_be_older() {
         ("a/c/0", b"ab"),
         ("a/c/1", b"cd"),
     ];
-    let Fixture { store, .. } = Fixture::new(arrays(&[FileFormat::Raw]), &objects);
     let meanwhile = Arc::new(Meanwhile::default());
-    let layered = wrap(Arc::clone(&store) as Arc<dyn Store>, &meanwhile);
-    let options = ViewOptions {
-        freshness: Freshness::Checked(std::time::Duration::ZERO),
-        ..arrays(&[FileFormat::Raw])
-    };
-    let view = Arc::new(View::new(layered, options).unwrap());
-    let fixture = Fixture { store, view };
+    let options = arrays(&[FileFormat::Raw]);
+    let fixture = Fixture::layered(options, &objects, |store| wrap(store, &meanwhile));
     let first = at(&fixture, "a.raw");
     assert_eq!(read_at(&first, 0, 2).unwrap(), b"ab");
     let (reader, store) = (Arc::clone(&first), Arc::clone(&fixture.store));
