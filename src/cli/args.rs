@@ -212,7 +212,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SPEC", hide = true, action = ArgAction::Append)]
     pub(crate) inject: Vec<Injection>,
 
-    /// Unmount what zarr-mount mounted at MOUNTPOINT
+    /// Unmount what zarr-mount mounted at MOUNTPOINT, and wait until its daemon has ended
     #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath,
           conflicts_with_all = ["store", "target", "info"])]
     pub(crate) unmount: Option<PathBuf>,

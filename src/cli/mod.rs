@@ -18,6 +18,7 @@ pub mod config;
 mod counted;
 mod daemon;
 mod draft;
+mod ending;
 mod error;
 mod generated;
 mod help;

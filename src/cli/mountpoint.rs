@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::config::MountConfig;
 use super::counted::counted;
+use super::ending::RunningDaemon;
 use super::error::CliError;
 use crate::fuse::mount_table::MountTable;
 use crate::fuse::session::is_dead;
@@ -97,7 +98,10 @@ impl Drop for Mountpoint {
     }
 }
 
-/// Unmounts what zarr-mount mounted at `mountpoint`.
+/// The longest wait for a daemon that ends. What was closed is saved by then.
+const MOST_ENDING: Duration = Duration::from_secs(60);
+
+/// Unmounts what zarr-mount mounted at `mountpoint`, and waits until its daemon has ended.
 ///
 /// # Errors
 /// When nothing is mounted there, or something else, or it is in use.
@@ -117,12 +121,23 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
         Some(_) => {}
     }
     let saved = save(&path);
+    let daemon = RunningDaemon::of(&path);
     match unmount_when_idle(&path) {
-        Ok(()) => saved.or_else(|what| {
-            failed(format!(
-                "{shown} is unmounted, but not all that was written is in the store: {what}"
-            ))
-        }),
+        Ok(()) => {
+            let has_ended = daemon.is_none_or(|daemon| daemon.has_ended_within(MOST_ENDING));
+            if let Err(what) = saved {
+                return failed(format!(
+                    "{shown} is unmounted, but not all that was written is in the store: {what}"
+                ));
+            }
+            if !has_ended {
+                return failed(format!(
+                    "{shown} is unmounted, but its daemon has not ended after {} seconds",
+                    MOST_ENDING.as_secs()
+                ));
+            }
+            Ok(())
+        }
         Err(UnmountError::Busy) => failed(format!(
             "{shown} is busy; close the programs that use it (fuser -vm {shown} lists them), or \
              detach it with umount -l {shown}"

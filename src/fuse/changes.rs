@@ -17,7 +17,7 @@ use super::attr::{NAME_BYTES, Reported};
 use super::opened::OpenedFile;
 use crate::store::Allocation;
 use crate::view::{
-    AttributeChange, HandleAccess, LookupResult, NewFile, NewTime, OpenFile, OpenedVnode,
+    AttributeChange, Caller, HandleAccess, LookupResult, NewFile, NewTime, OpenFile, OpenedVnode,
     RenameMode, VnodeKind,
 };
 
@@ -158,10 +158,15 @@ impl Core {
         Ok(self.reported_entry(made.map_err(|error| self.errno_of_change(&error))?))
     }
 
-    pub(super) fn link(&self, ino: u64, parent: u64, name: &OsStr) -> Result<Reported, Errno> {
+    pub(super) fn link(
+        &self,
+        ino: u64,
+        (parent, name): (u64, &OsStr),
+        caller: Caller,
+    ) -> Result<Reported, Errno> {
         check_name(name)?;
         let (vnode, parent) = (self.vnode(ino)?, self.vnode(parent)?);
-        let linked = self.view.link(vnode, parent, name.as_bytes());
+        let linked = self.view.link(vnode, parent, name.as_bytes(), caller);
         Ok(self.reported_entry(linked.map_err(|error| self.errno_of_change(&error))?))
     }
 
@@ -183,6 +188,7 @@ impl Core {
         (parent, name): (u64, &OsStr),
         (new_parent, new_name): (u64, &OsStr),
         flags: RenameFlags,
+        caller: Caller,
     ) -> Result<(), Errno> {
         check_name(new_name)?;
         let mode = if flags == RenameFlags::RENAME_NOREPLACE {
@@ -194,7 +200,7 @@ impl Core {
         };
         let from = (self.vnode(parent)?, name.as_bytes());
         let to = (self.vnode(new_parent)?, new_name.as_bytes());
-        let renamed = self.view.rename(from, to, mode);
+        let renamed = self.view.rename(from, to, mode, caller);
         renamed.map_err(|error| self.errno_of_change(&error))
     }
 
@@ -318,6 +324,12 @@ fn check_name(name: &OsStr) -> Result<(), Errno> {
         return Err(Errno::ENAMETOOLONG);
     }
     Ok(())
+}
+
+/// The user who makes a request.
+pub(super) fn caller(request: &Request) -> Caller {
+    let (uid, gid) = (request.uid(), request.gid());
+    Caller { uid, gid }
 }
 
 /// The mode and the owner of what a caller makes.

@@ -19,7 +19,7 @@ use fuser::{
 };
 
 use super::attr::{BLOCK_BYTES, NAME_BYTES};
-use super::changes::{new_file, reply_empty, reply_entry, time_to_set};
+use super::changes::{caller, new_file, reply_empty, reply_entry, time_to_set};
 use super::xattr;
 use super::{Core, ZarrFs};
 use crate::threads::confine;
@@ -313,15 +313,16 @@ impl Filesystem for ZarrFs {
 
     fn link(
         &self,
-        _req: &Request,
+        request: &Request,
         ino: INodeNo,
         newparent: INodeNo,
         newname: &OsStr,
         reply: ReplyEntry,
     ) {
-        let name = newname.to_owned();
+        let (name, caller) = (newname.to_owned(), caller(request));
         self.answer("link", move |core| {
-            reply_entry(core.link(ino.0, newparent.0, &name), reply);
+            let linked = core.link(ino.0, (newparent.0, &name), caller);
+            reply_entry(linked, reply);
         });
     }
 
@@ -341,7 +342,7 @@ impl Filesystem for ZarrFs {
 
     fn rename(
         &self,
-        _req: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         newparent: INodeNo,
@@ -350,9 +351,10 @@ impl Filesystem for ZarrFs {
         reply: ReplyEmpty,
     ) {
         let (name, newname) = (name.to_owned(), newname.to_owned());
+        let caller = caller(request);
         self.answer("rename", move |core| {
             let (from, to) = ((parent.0, &*name), (newparent.0, &*newname));
-            reply_empty(core.rename(from, to, flags), reply);
+            reply_empty(core.rename(from, to, flags, caller), reply);
         });
     }
 

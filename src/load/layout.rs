@@ -245,7 +245,8 @@ impl ChunkLayout {
     }
 
     /// The rank, among all shards of nesting `level`, of the one that the shown chunk `indices`
-    /// lies in; `None` never happens for a chunk of the grid.
+    /// lies in; `None` never happens for a chunk of the grid. Outside of the grid, it is the rank among the
+    /// shards of its stored chunk, after all of those in the grid.
     pub(super) fn shard_rank(&self, level: &ShardLevel, indices: &[u64]) -> Option<u64> {
         let chunk = self.shown.chunk_shape().iter();
         let place: Option<Dims> = indices
@@ -254,7 +255,18 @@ impl ChunkLayout {
             .zip(level.shards.chunk_shape())
             .map(|((&index, &chunk), &outer)| index.checked_mul(chunk)?.checked_div(outer))
             .collect();
-        rank_of(&place?, level.shards.counts())
+        let (place, counts) = (place?, level.shards.counts());
+        rank_of(&place, counts).or_else(|| {
+            let stored = self.stored.chunk_shape().iter();
+            let per_stored = stored.zip(level.shards.chunk_shape());
+            let per_stored: Dims = per_stored
+                .map(|(&stored, &shard)| (stored / shard).max(1))
+                .collect();
+            let within = place.iter().zip(&per_stored);
+            let within: Dims = within.map(|(index, count)| index % count).collect();
+            let all = counts.iter().copied().try_fold(1, u64::checked_mul)?;
+            rank_of(&within, &per_stored)?.checked_add(all)
+        })
     }
 }
 

@@ -204,7 +204,7 @@ impl Packer<'_> {
             let slot = slot.ok_or_else(|| self.outside())?;
             by_slot.entry(slot).or_default().push((indices, new));
         }
-        let is_complete = changed.len() as u64 >= self.n_inside(level, first);
+        let is_complete = self.is_complete(level, first, changed);
         let mut index = match (&self.locator, old) {
             (Some(locator), Some(old)) if !is_complete => Some(locator.index(number, old, first)?),
             _ => None,
@@ -337,14 +337,18 @@ impl Packer<'_> {
         axes.map(|(index, count)| index - index % count).collect()
     }
 
-    /// How many shown chunks of the shard of `level` that begins with the shown chunk `first` lie inside
-    /// the array.
-    fn n_inside(&self, level: &ShardLevel, first: &[u64]) -> u64 {
+    /// Whether all shown chunks inside the array are `changed` that are in the shard of `level` which begins
+    /// with the shown chunk `first`. Of a shard outside of the array nothing is known.
+    fn is_complete(&self, level: &ShardLevel, first: &[u64], changed: &Changed<'_>) -> bool {
         let layout = self.array.layout();
-        let whole = layout.shown_grid().counts();
-        let axes = layout.shown_per_shard(level).zip(first).zip(whole);
-        let inside = axes.map(|((count, first), whole)| count.min(whole.saturating_sub(*first)));
-        inside.fold(1, u64::saturating_mul)
+        let grid = layout.shown_grid();
+        let axes = layout.shown_per_shard(level).zip(first);
+        let inside = axes
+            .zip(grid.counts())
+            .map(|((count, first), whole)| count.min(whole.saturating_sub(*first)));
+        let n_inside = inside.fold(1, u64::saturating_mul);
+        let changed = changed.iter().filter(|(indices, _)| grid.contains(indices));
+        n_inside > 0 && changed.count() as u64 >= n_inside
     }
 
     fn error(&self, error: FormatError) -> Error {

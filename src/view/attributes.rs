@@ -212,9 +212,7 @@ impl Tree {
     /// Whether stored chunks outside of the grid are found by their names, so that a program that makes an
     /// array smaller can remove them after it has changed the document, as zarr-python 2 does.
     fn shows_leftovers(&self, array: &ShownArray) -> bool {
-        self.writing(array.view).is_some()
-            && array.unwritable.is_none()
-            && !array.has_inner_chunks()
+        self.writing(array.view).is_some() && array.unwritable.is_none()
     }
 
     /// The attributes of a stored chunk outside of the grid, which is not opened and not listed.
@@ -226,12 +224,18 @@ impl Tree {
         if !self.shows_leftovers(array) {
             return Ok(None);
         }
-        let stored = self.loader.sources().stat(&array.file_key(indices)?)?;
-        Ok(stored.map(|meta| {
-            let len = array
+        let stored = if let Some(inner) = self.inner_chunk(array, indices)? {
+            let found = inner.find()?;
+            found.map(|found| (found.meta, found.encoded.len()))
+        } else {
+            let stored = self.loader.sources().stat(&array.file_key(indices)?)?;
+            stored.map(|meta| (meta, meta.size()))
+        };
+        Ok(stored.map(|(meta, len)| {
+            let decoded = array
                 .decoded_len()
                 .filter(|_| array.form == FileForm::Decoded);
-            self.part(&meta, len.unwrap_or(meta.size()))
+            self.part(&meta, decoded.unwrap_or(len))
         }))
     }
 

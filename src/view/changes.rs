@@ -244,9 +244,13 @@ impl View {
             }
             (Vnode::ChunkDirectory(place), VnodeKind::Directory) => {
                 let array = self.tree.array_of(place)?;
-                let key = array.directory_key(&place.indices)?;
-                self.tree.settle_below(&key.to_prefix())?;
-                // Directories of chunks outside of the grid are not shown.
+                // It may be outside of the grid, because the array has become smaller.
+                let stored = array.stored_directory(&place.indices)?;
+                let key = stored
+                    .to_key()
+                    .ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
+                self.tree.settle_below(&stored)?;
+                // Directories of chunks outside of the grid are not listed.
                 let remove = |writer: &DirWriter| match writer.remove_empty_prefixes(&key) {
                     // A directory may be shown without one in the store.
                     removed if array.absent_len.is_some() => unless_absent(removed),
@@ -255,7 +259,9 @@ impl View {
                 match writing.remove_prefix(&key, remove) {
                     // Shards below it are those of other directories, too.
                     Err(_)
-                        if array.has_inner_chunks() && self.is_without_chunks(&array, place)? => {}
+                        if array.has_inner_chunks()
+                            && array.has_directory(&place.indices)
+                            && self.is_without_chunks(&array, place)? => {}
                     removed => removed?,
                 }
             }
@@ -335,16 +341,28 @@ impl View {
         Ok(())
     }
 
-    /// Whether no chunk is shown in the directory `place`, and none was made there.
+    /// Whether no chunk is shown in the directory `place`, and none was made there. Directories in it
+    /// are shown wherever something is stored, and may have no chunks either.
     fn is_without_chunks(
         self: &Arc<Self>,
         array: &Arc<ShownArray>,
         place: &ChunkPlace,
     ) -> Result<bool, Error> {
         let vnode = Vnode::ChunkDirectory(place.clone());
-        let stored = StoredChunks::new(Arc::clone(array), place.indices.clone())?
-            .next(self, Detail::Names)?;
-        Ok(stored.is_none() && self.made_in(&vnode)?.is_empty())
+        if !self.made_in(&vnode)?.is_empty() {
+            return Ok(false);
+        }
+        let mut shown = StoredChunks::new(Arc::clone(array), place.indices.clone())?;
+        while let Some((_, vnode, _)) = shown.next(self, Detail::Names)? {
+            let is_empty = match vnode {
+                Vnode::ChunkDirectory(below) => self.is_without_chunks(array, &below)?,
+                _ => false,
+            };
+            if !is_empty {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn note_without_effect(&self) {

@@ -68,6 +68,7 @@ pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
 pub use changes::AttributeChange;
 pub use file::{OpenFile, OpenedVnode};
 pub use listing::{Directory, DirectoryEntry, EntrySource};
+pub use moves::Caller;
 pub use options::{
     AbsentChunks, ArrayOptions, Conflict, FileFormat, Shards, Target, ViewKind, ViewOptions,
     WriteOptions,

@@ -8,10 +8,38 @@ use super::vnode::Vnode;
 use super::writing::NewKind;
 use super::{LookupResult, View, VnodeId};
 use crate::error::Error;
-use crate::store::{Prefix, Refusal, RenameMode};
+use crate::store::{NewFile, Prefix, Refusal, RenameMode};
+
+/// The user who asks for a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// The user.
+    pub uid: u32,
+    /// The user's group.
+    pub gid: u32,
+}
+
+impl From<NewFile> for Caller {
+    fn from(new: NewFile) -> Caller {
+        let NewFile { uid, gid, .. } = new;
+        Caller { uid, gid }
+    }
+}
+
+impl NewKind {
+    /// Checks that `caller` may make the file, where this is more than to make a file in its directory.
+    fn check_maker(&self, caller: Caller) -> Result<(), Error> {
+        match self {
+            NewKind::Formed(form) => form
+                .inner()
+                .map_or(Ok(()), |inner| inner.check_maker(caller)),
+            NewKind::Stored | NewKind::Scratch => Ok(()),
+        }
+    }
+}
 
 impl View {
-    /// Renames a file or a directory.
+    /// Renames a file or a directory for `caller`.
     ///
     /// # Errors
     /// [`Error`].
@@ -20,6 +48,7 @@ impl View {
         (parent, name): (VnodeId, &[u8]),
         (new_parent, new_name): (VnodeId, &[u8]),
         mode: RenameMode,
+        caller: Caller,
     ) -> Result<(), Error> {
         let (parent, new_parent) = (self.vnode(parent)?, self.vnode(new_parent)?);
         let writing = self.writing(&parent)?;
@@ -65,6 +94,7 @@ impl View {
             Vnode::Object { view, key: from } => {
                 let place = self.place_of(&new_parent, new_name)?;
                 let to = &place.key;
+                place.kind.check_maker(caller)?;
                 let is_formed = self.is_formed(&vnode)?;
                 let is_scratch = writing.is_scratch(from);
                 match place.kind {
@@ -128,7 +158,7 @@ impl View {
         refused(place, refusal)
     }
 
-    /// Gives the file `id` a second name.
+    /// Gives the file `id` a second name, for `caller`.
     ///
     /// # Errors
     /// [`Error`]; [`Refusal::Exists`] when something has the name.
@@ -137,6 +167,7 @@ impl View {
         id: VnodeId,
         parent: VnodeId,
         name: &[u8],
+        caller: Caller,
     ) -> Result<LookupResult, Error> {
         let vnode = self.vnode(id)?;
         let writing = self.writing(&vnode)?;
@@ -149,6 +180,7 @@ impl View {
             return Err(refused(&vnode, Refusal::Fixed));
         }
         let place = self.place_of(&new_parent, name)?;
+        place.kind.check_maker(caller)?;
         match place.kind {
             NewKind::Stored if !is_formed && !writing.is_scratch(key) => {
                 writing.link(key, &place.key)?;

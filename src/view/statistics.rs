@@ -39,6 +39,7 @@ impl View {
                 "without_effect": n(&counters.without_effect),
         });
         let statistics = json!({
+            "pid": std::process::id(),
             "requests": {
                 "lookup": n(&requests.lookups),
                 "getattr": n(&requests.getattrs),

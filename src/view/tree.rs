@@ -125,7 +125,7 @@ impl Tree {
     /// or the mount is read-only.
     ///
     /// # Errors
-    /// [`Error::Stale`] when the grid has no such chunk.
+    /// [`Error::Stale`] when no grid could have such a chunk.
     pub(in crate::view) fn inner_chunk(
         &self,
         array: &ShownArray,

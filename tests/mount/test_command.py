@@ -18,8 +18,15 @@ def store(tmp_path):
     return sample.write(tmp_path / "s.zarr")
 
 
-def test_unmount_by_the_command(mount, store):
-    mount(store).unmount()
+@pytest.mark.parametrize("options", [[], ["--rw"]], ids=["read", "rw"])
+def test_unmount_by_the_command_waits_for_the_daemon(options, mount, store, tmp_path):
+    for _ in range(5):
+        made = mount(store, *options, path=tmp_path / "made")
+        mounting.ok(BINARY, "--unmount", made.path)
+        # It has removed what it made, and nothing of it is left.
+        assert not made.path.exists() and not (store / ".zarr-mount").exists()
+        assert not made.alive()
+        made.wait_for_the_end()
 
 
 @pytest.mark.parametrize("tool", [["fusermount3", "-u"], ["umount"]], ids=lambda t: t[0])

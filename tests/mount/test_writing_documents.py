@@ -254,6 +254,22 @@ def test_a_directory_is_renamed_with_its_arrays(made, store):
     assert zarr.open_group(str(store / "older"))["two"][0, 0] == 99
 
 
+@pytest.mark.parametrize("cache", ["1M", "64M"])
+@pytest.mark.parametrize("name,text", [("three", "three/zarr.json"), ("old", "old/two/.zarray")])
+def test_a_document_that_is_open_is_read_after_a_rename(name, text, cache, store, mount):
+    """With a small cache, its text is made again, by its new name."""
+    m = mount(store, *ARGS, "--cache-size", cache).path
+    chunk = os.open(m / name / ("c/0/0" if name == "three" else "two/0.0"), os.O_RDWR)
+    os.pwrite(chunk, b"\7" * 64, 0)
+    with open(m / text) as file:
+        os.rename(m / name, m / "new")
+        shown = (m / text.replace(name, "new", 1)).read_text()
+        assert json.loads(shown)["shape"] == [8, 8]
+        assert file.read() == shown and os.fstat(file.fileno()).st_size == len(shown)
+    os.close(chunk)
+    assert zarr.open_array(str(store / "new" / ("" if name == "three" else "two")), mode="r")[0, 0] == 0x07070707
+
+
 def test_an_outsider_who_changes_the_document_meanwhile_is_not_overruled(made, store):
     fd = os.open(made.path / "three/zarr.json", os.O_RDWR)
     shown = json.loads(os.pread(fd, 10000, 0))

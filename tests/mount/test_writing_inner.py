@@ -213,6 +213,24 @@ def test_chunks_are_erased(view, tmp_path, mount):
     assert not (store / "a").exists()
 
 
+@pytest.mark.parametrize("view", ["keys", "chunks", "chunks --missing hide"])
+@pytest.mark.parametrize("shards", [None, (2, 4, 2)])
+@pytest.mark.parametrize("shape", [(3, 4, 4), (3, 4, 0), (0, 4, 4)])
+def test_an_array_of_three_dimensions_is_removed(shape, shards, view, tmp_path, mount):
+    """Also where the document goes first, and where zarr-python has left empty directories of chunks after a resize."""
+    store = tmp_path / "store"
+    group = zarr.create_group(str(store))
+    made = mount(store, "--rw", "--view", *view.split())
+    for first in ([], ["zarr.json"]):
+        array = group.create_array("a", shape=(3, 4, 4), chunks=(1, 2, 1), shards=shards, dtype="i4", compressors=None)
+        array[...] = 1
+        array.resize(shape)
+        for name in first:
+            (made.path / "a" / name).unlink()
+        shutil.rmtree(made.path / "a")
+        assert not (store / "a").exists() and os.listdir(made.path) == ["zarr.json"]
+
+
 def test_what_was_closed_is_in_the_store_after_an_unmount(tmp_path, mount):
     store = make(tmp_path / "store")
     for n in range(10):

@@ -41,7 +41,7 @@ def shared(folder, mount):
 def attempt(what, *args):
     """The errno of a call, or None. Called as another user."""
     try:
-        {"write": lambda path: Path(path).write_bytes(b"theirs"), "unlink": os.unlink, "rename": os.rename, "mkdir": os.mkdir,
+        {"write": lambda path: Path(path).write_bytes(b"theirs"), "unlink": os.unlink, "rename": os.rename, "link": os.link, "mkdir": os.mkdir,
          "chmod": os.chmod, "open": lambda path, flags: os.close(os.open(path, flags, 0o640)), "rmdir": os.rmdir}[what](*args)
     except OSError as error:
         return errno.errorcode[error.errno]
@@ -137,6 +137,11 @@ def test_nobody_changes_a_shard_by_a_new_inner_chunk_who_may_not_replace_it(miss
     if missing == "fill" and view == "chunks":
         assert stat.S_IMODE(absent.stat().st_mode) == 0o644
     assert as_user(GUEST, attempt, "write", str(absent)) in ("EACCES", "EPERM")
+    # Nor by a temporary file that gets its name.
+    other = made.path / "a/c/0/other"
+    assert as_user(GUEST, write, str(other), bytes(8 * 8 * 4 - 1) + b"\1") is None
+    for what in ("rename", "link"):
+        assert as_user(GUEST, attempt, what, str(other), str(absent)) in ("EACCES", "EPERM", "EEXIST"), what
     made.sync()
     assert shard.read_bytes() == before
     # Who may replace the shard may change it.

@@ -13,6 +13,7 @@ use crate::store::{
     Journal, Key, NewFile, Object, ObjectMeta, PartContent, PartHasher, Refusal, StoreError,
     StoredFile, Version,
 };
+use crate::view::Caller;
 
 /// The mode bit of a directory in which only owners may replace files.
 const STICKY: u32 = 0o1000;
@@ -88,7 +89,7 @@ impl InnerChunk {
     /// The inner chunk `indices` of `array`.
     ///
     /// # Errors
-    /// [`Error::Stale`] when the grid has no such chunk.
+    /// [`Error::Stale`] when no grid could have such a chunk.
     pub(in crate::view) fn new(
         staging: &Arc<Staging>,
         (node, array): (&Arc<ArrayNode>, &Arc<ChunkedArray>),
@@ -248,7 +249,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// [`Refusal::Denied`]; [`Error::Store`].
-    pub(in crate::view) fn check_maker(&self, maker: NewFile) -> Result<(), Error> {
+    pub(in crate::view) fn check_maker(&self, maker: Caller) -> Result<(), Error> {
         let directory = (self.staging.loader.sources()).stat_prefix(&self.key.parent())?;
         let Some(directory) = directory.filter(|found| found.mode & STICKY != 0) else {
             return Ok(());

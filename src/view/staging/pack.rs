@@ -29,13 +29,24 @@ impl Staging {
     /// # Errors
     /// [`Error`] when the shard cannot be read or written. All that is staged stays staged.
     pub(super) fn pack(self: &Arc<Self>, shard: &Arc<StagedShard>) -> Result<(), Error> {
-        let asked = self.last_part.load(Ordering::Relaxed);
+        self.pack_until(shard, self.last_part.load(Ordering::Relaxed))
+    }
+
+    /// Packs `shard`, unless another thread has packed all that was staged when the part with the number
+    /// `asked` was the last one.
+    pub(super) fn pack_until(
+        self: &Arc<Self>,
+        shard: &Arc<StagedShard>,
+        asked: u64,
+    ) -> Result<(), Error> {
         let _packing = shard.begin_packing();
         let mut state = shard.lock();
-        // Another thread may have packed all that was staged when this one asked.
-        if !state.parts.values().any(|part| part.number <= asked) {
+        // The numbers of the parts do not tell: a later part takes the place of one that is not packed.
+        if state.parts.is_empty() || state.packed_until >= asked {
             return Ok(());
         }
+        // A part of this shard gets its number while the state is locked.
+        let until = self.last_part.load(Ordering::Relaxed);
         let journal = state.journal.take();
         state.sealed.extend(journal);
         let parts = state.parts.clone();
@@ -48,10 +59,13 @@ impl Staging {
             );
             let mut state = shard.lock();
             state.failed = Some(Instant::now());
-        } else if self.writer.durability() == Durability::Close {
+            return packed;
+        }
+        shard.lock().packed_until = until;
+        if self.writer.durability() == Durability::Close {
             self.writer.sync_removed_journals()?;
         }
-        packed
+        Ok(())
     }
 
     fn try_pack(self: &Arc<Self>, shard: &Arc<StagedShard>, parts: Parts) -> Result<(), Error> {

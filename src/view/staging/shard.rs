@@ -30,6 +30,8 @@ pub(super) struct ShardState {
     /// Journals of parts that are being packed.
     pub(super) sealed: Vec<Journal>,
     pub(super) parts: BTreeMap<u64, StagedPart>,
+    /// All parts up to this number are packed, or others that took their places are.
+    pub(super) packed_until: u64,
     /// Which version of the shard all parts tell of.
     pub(super) base: Base,
     pub(super) first: Instant,
@@ -78,8 +80,8 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Those of the shard that has the inner chunk `indices`; `None` never happens for a chunk of the
-    /// grid.
+    /// Those of the shard that has the inner chunk `indices`, which may lie outside of the array, because the
+    /// array has become smaller; `None` never happens for a chunk of the grid.
     pub(super) fn of(array: &ChunkedArray, indices: &[u64]) -> Option<Slots> {
         let layout = array.layout();
         let counts: Dims = layout.shown_per_stored().collect();
@@ -87,9 +89,8 @@ impl Slots {
         let axes = indices.iter().zip(&counts);
         for ((index, count), whole) in axes.zip(layout.shown_grid().counts()) {
             let begin = index - index.checked_rem(*count)?;
-            let inside = whole.checked_sub(begin)?.min(*count);
             first.push(begin);
-            n_inside = n_inside.checked_mul(inside)?;
+            n_inside = n_inside.checked_mul(whole.saturating_sub(begin).min(*count))?;
         }
         Some(Slots {
             first,
@@ -134,6 +135,7 @@ impl StagedShard {
                 journal: None,
                 sealed: Vec::new(),
                 parts: BTreeMap::new(),
+                packed_until: 0,
                 base: Base::Version(base),
                 first: now,
                 last: now,
@@ -176,9 +178,11 @@ impl StagedShard {
         self.is_complete(&state) || since(state.last) >= QUIET || since(state.first) >= PATIENCE
     }
 
-    /// Whether all inner chunks inside the array are staged, so that the shard need not be read.
+    /// Whether as many inner chunks are staged as there are inside the array, so that hardly another one will
+    /// be.
     pub(super) fn is_complete(&self, state: &ShardState) -> bool {
-        state.failed.is_none() && state.parts.len() as u64 >= self.slots.n_inside
+        let n_inside = self.slots.n_inside;
+        state.failed.is_none() && n_inside > 0 && state.parts.len() as u64 >= n_inside
     }
 }
 

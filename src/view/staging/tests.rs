@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use super::*;
@@ -100,6 +101,61 @@ fn a_record_of_no_inner_chunk_does_not_hold_up_the_others_of_its_journal() {
     assert_eq!(mounted.bytes(1), Some(vec![7]));
     let journals = folder.path().join(".zarr-mount/journal");
     assert!(fs::read_dir(journals).unwrap().next().is_none());
+}
+
+#[test]
+fn inner_chunks_outside_of_an_array_that_is_smaller_now_can_be_erased() {
+    let folder = store();
+    let of_shape = |shape: &str| {
+        let document = DOCUMENT.replace("\"shape\": [8, 2]", &format!("\"shape\": {shape}"));
+        fs::write(folder.path().join("a/zarr.json"), document).unwrap();
+        Mounted::new(folder.path(), Durability::Never)
+    };
+    let large = of_shape("[16, 2]");
+    for slot in 0..32 {
+        let put = large
+            .inner(slot)
+            .put(Some(&[7]), (Replaces::Anything, None), SystemTime::now());
+        put.unwrap();
+    }
+    large.staging().finish();
+    drop(large);
+    // One shard is partly inside, one is outside.
+    let small = of_shape("[3, 2]");
+    for slot in [7, 15, 16, 31] {
+        small.inner(slot).erase().unwrap();
+    }
+    assert!(small.inner(31).erase().is_err());
+    small.staging().finish();
+    drop(small);
+    let large = of_shape("[16, 2]");
+    let erased: Vec<_> = (0..32)
+        .filter(|slot| large.bytes(*slot).is_none())
+        .collect();
+    assert_eq!(erased, [7, 15, 16, 31]);
+}
+
+#[test]
+fn a_part_that_took_the_place_of_another_is_packed_for_who_waits_for_that() {
+    let folder = store();
+    let mounted = Mounted::new(folder.path(), Durability::Never);
+    let staging = mounted.staging();
+    let inner = mounted.inner(0);
+    let put = |value: u8| {
+        let put = inner.put(
+            Some(&[value]),
+            (Replaces::Anything, None),
+            SystemTime::now(),
+        );
+        put.unwrap();
+    };
+    put(7);
+    let shard = staging.shard(inner.shard()).unwrap();
+    let asked = staging.last_part.load(Ordering::Relaxed);
+    put(8);
+    staging.pack_until(&shard, asked).unwrap();
+    assert_eq!(staging.n_parts(), 0);
+    assert_eq!(mounted.bytes(0), Some(vec![8]));
 }
 
 #[test]

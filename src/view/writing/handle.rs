@@ -224,7 +224,7 @@ impl Writing {
                 opener = process_of(thread);
                 let draft = match form.inner() {
                     Some(inner) => {
-                        inner.check_maker(new)?;
+                        inner.check_maker(new.into())?;
                         DraftFile::of_inner(&self.writer, (key, &*form, inner), new)?
                     }
                     None => DraftFile::of_form(self.writer.begin_near(key, new)?, &*form),

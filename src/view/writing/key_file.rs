@@ -353,6 +353,8 @@ impl KeyFile {
             && let Some(moved) = form.moved(key)
         {
             state.form = Some(moved);
+            // What was opened by the old name may have to be looked for again by its name.
+            state.clean = None;
         }
     }
 

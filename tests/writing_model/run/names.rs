@@ -39,10 +39,13 @@ impl Run {
         let source = self.mount.vnode(&beside_path).unwrap();
         assert_eq!(self.mount.read(&beside_path), Ok(text.clone()));
         let placed = done(match placing {
-            Placing::Rename(mode) => {
-                view.rename((directory, &beside_name), (directory, &name), mode)
-            }
-            Placing::Link => view.link(source, directory, &name).map(|_| ()),
+            Placing::Rename(mode) => view.rename(
+                (directory, &beside_name),
+                (directory, &name),
+                mode,
+                NEW.into(),
+            ),
+            Placing::Link => view.link(source, directory, &name, NEW.into()).map(|_| ()),
         });
         let is_gone = placed.is_ok() && placing != Placing::Link;
         let placed_in_model = self.model.place(file, text, placing);
@@ -69,10 +72,12 @@ impl Run {
         let view = &self.mount.view;
         let [old, new] = [from, to].map(|file| parent(&self.mount, self.path(file)));
         let moved = match placing {
-            Placing::Rename(mode) => done(view.rename((old.0, &old.1), (new.0, &new.1), mode)),
+            Placing::Rename(mode) => {
+                done(view.rename((old.0, &old.1), (new.0, &new.1), mode, NEW.into()))
+            }
             Placing::Link => {
                 let id = self.mount.vnode(self.path(from));
-                id.and_then(|id| done(view.link(id, new.0, &new.1).map(|_| ())))
+                id.and_then(|id| done(view.link(id, new.0, &new.1, NEW.into()).map(|_| ())))
             }
         };
         if manner == Manner::Chunk {
