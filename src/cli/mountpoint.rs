@@ -12,6 +12,7 @@ use super::config::MountConfig;
 use super::counted::counted;
 use super::ending::RunningDaemon;
 use super::error::CliError;
+use super::output::print_error;
 use crate::fuse::mount_table::MountTable;
 use crate::fuse::session::is_dead;
 use crate::fuse::session_unmount::{Unmount, UnmountError, unmount};
@@ -98,8 +99,8 @@ impl Drop for Mountpoint {
     }
 }
 
-/// The longest wait for a daemon that ends. What was closed is saved by then.
-const MOST_ENDING: Duration = Duration::from_secs(60);
+/// The longest wait for a daemon that ends. What was closed is saved before.
+const MOST_ENDING: Duration = Duration::from_secs(10);
 
 /// Unmounts what zarr-mount mounted at `mountpoint`, and waits until its daemon has ended.
 ///
@@ -110,18 +111,19 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
     let shown = path.display();
     let table = MountTable::read().map_err(|error| io_error(&path, &error))?;
     let not_mounted = || failed(format!("nothing is mounted at {shown}"));
-    match table.at(&path) {
-        None => return not_mounted(),
-        Some(entry) if !entry.is_ours() => {
-            return failed(format!(
-                "{shown} is a mount of type {}, not of zarr-mount; use umount",
-                entry.file_system_type.to_string_lossy()
-            ));
-        }
-        Some(_) => {}
+    let Some(entry) = table.at(&path) else {
+        return not_mounted();
+    };
+    if !entry.is_ours() {
+        return failed(format!(
+            "{shown} is a mount of type {}, not of zarr-mount; use umount",
+            entry.file_system_type.to_string_lossy()
+        ));
     }
     let saved = save(&path);
-    let daemon = RunningDaemon::of(&path);
+    // The daemon goes on where the mount is bound to another place, too.
+    let is_last = table.of_device(entry.device).count() == 1;
+    let daemon = RunningDaemon::of(&path).filter(|_| is_last);
     match unmount_when_idle(&path) {
         Ok(()) => {
             let has_ended = daemon.is_none_or(|daemon| daemon.has_ended_within(MOST_ENDING));
@@ -131,9 +133,9 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
                 ));
             }
             if !has_ended {
-                return failed(format!(
-                    "{shown} is unmounted, but its daemon has not ended after {} seconds",
-                    MOST_ENDING.as_secs()
+                print_error(&format_args!(
+                    "warning: {shown} is unmounted, but its daemon goes on: another mount namespace, such as that \
+                     of a container, may have the mount still"
                 ));
             }
             Ok(())
@@ -157,11 +159,11 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
 /// # Errors
 /// A text that says how much of what was written is not in the store, and why.
 fn save(mountpoint: &Path) -> Result<(), String> {
-    // Without the file, nothing is written through it, or it is dead, or another user's.
-    let Ok(file) = fs::File::open(mountpoint.join(".zarr-mount/sync")) else {
+    // It is dead, or another user's. What a program is writing anew, so that the mount is busy, is left to it.
+    let Ok(directory) = fs::File::open(mountpoint) else {
         return Ok(());
     };
-    let synced = file.sync_all();
+    let synced = directory.sync_all();
     synced.map_err(|error| {
         let text = fs::read(mountpoint.join(".zarr-mount/stats.json")).unwrap_or_default();
         format!("{}: {error}", not_saved(&text))

@@ -37,9 +37,12 @@ impl Core {
         self.view.requests().opens.add(1);
         let opened = self.vnode(ino).and_then(|vnode| {
             let opened = self.view.open_for(vnode, access, thread);
-            let opened = opened.map_err(|error| self.errno_of_change(&error))?;
             // It was removed or renamed since the kernel looked the name up, which it does again.
-            opened.ok_or(Errno::ESTALE)
+            match opened.map_err(|error| self.errno_of_change(&error)) {
+                Ok(None) | Err(Errno::ENOENT) => Err(Errno::ESTALE),
+                Ok(Some(opened)) => Ok(opened),
+                Err(errno) => Err(errno),
+            }
         });
         match opened {
             Ok(opened) => self.reply_opened(ino, opened, is_cut, reply),

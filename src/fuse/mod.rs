@@ -250,7 +250,12 @@ impl Core {
         if let Some(pinned) = self.versions.pinned_attributes(ino) {
             return Ok(self.reported(ino, &self.with_current_mode(ino, pinned)));
         }
-        let current = self.present(self.view.attributes(self.vnode(ino)?))?;
+        let current = match self.present(self.view.attributes(self.vnode(ino)?)) {
+            // The name may be that of no file any more since the kernel looked it up. It does that again, and
+            // makes a file there if it was asked to.
+            Err(Errno::ENOENT) if self.view.is_writable() => return Err(Errno::ESTALE),
+            current => current?,
+        };
         if !self.versions.may_report(ino, current.fingerprint) {
             // A new size under the old inode number would be combined with the old pages.
             return Err(Errno::ESTALE);

@@ -14,13 +14,18 @@ use std::sync::LazyLock;
 use crate::metadata::{ArrayMetadata, Decoding};
 use crate::store::Prefix;
 
+/// The keys of all hashes.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
 /// The hashes of an array, and the size of what they are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrayIdentity {
     /// The hash of the prefix and of all of the metadata.
     pub(crate) array: u64,
-    /// The hash of everything that determines the keys and bytes of chunks: all but the shape and
-    /// the names of dimensions.
+    /// The hash of everything that determines the keys and bytes of chunks below the prefix: all but
+    /// the shape and the names of dimensions.
+    pub(crate) form: u64,
+    /// The hash of the prefix and of `form`.
     pub(crate) chunks: u64,
     /// The approximate memory of the metadata, in bytes.
     pub(crate) model_bytes: u64,
@@ -29,7 +34,6 @@ pub(crate) struct ArrayIdentity {
 impl ArrayIdentity {
     /// The identity of the array at `prefix`.
     pub(crate) fn of(prefix: &Prefix, metadata: &ArrayMetadata) -> ArrayIdentity {
-        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         ArrayIdentity::hashed(prefix, metadata, KEYS.build_hasher())
     }
 
@@ -48,7 +52,6 @@ impl ArrayIdentity {
             decoding,
         } = metadata;
         let mut hasher = Counting { hasher, bytes: 0 };
-        prefix.hash(&mut hasher);
         zarr_format.hash(&mut hasher);
         chunk_shape.hash(&mut hasher);
         data_type.hash(&mut hasher);
@@ -75,7 +78,8 @@ impl ArrayIdentity {
                 error.hash(&mut hasher);
             }
         }
-        let chunks = hasher.finish();
+        let form = hasher.finish();
+        prefix.hash(&mut hasher);
         shape.hash(&mut hasher);
         dimension_names.hash(&mut hasher);
         // The lists and texts take about as much again for their pointers and lengths.
@@ -83,10 +87,16 @@ impl ArrayIdentity {
         let array = hasher.finish();
         ArrayIdentity {
             array,
-            chunks,
+            form,
+            chunks: chunk_identity_at(prefix, form),
             model_bytes,
         }
     }
+}
+
+/// The identity of the chunks of an array at `prefix`, whose other metadata has the hash `form`.
+pub(crate) fn chunk_identity_at(prefix: &Prefix, form: u64) -> u64 {
+    KEYS.hash_one((prefix, form))
 }
 
 /// A hasher that counts the bytes that it gets.

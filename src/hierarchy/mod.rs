@@ -38,6 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use draft_node::DraftNode;
 pub(crate) use identity::ArrayIdentity;
+pub(crate) use identity::chunk_identity_at;
 pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
 pub use read::{ArrayDocuments, DocumentText, MAX_DOCUMENT_BYTES};
 pub use tree::{TreeNode, TreePlace};
@@ -217,10 +218,10 @@ impl Hierarchy {
         // Another generation of the store is another store, so that no node of it is valid any
         // more.
         let generation = self.store.generation();
-        let known = {
+        let (known, moment) = {
             let mut nodes = self.lock();
             nodes.enter(generation);
-            nodes.get(prefix)
+            (nodes.get(prefix), nodes.moment())
         };
         if let Some(known) = known.filter(|known| known.draft.as_ref() == draft) {
             let ask = |subjects: &[&Subject]| self.observe(subjects);
@@ -235,7 +236,7 @@ impl Hierarchy {
         if let Node::Broken(broken) = &node {
             log::warn!("{}: {}", broken.document.key, broken.error);
         }
-        self.lock().put(prefix.clone(), loaded, generation);
+        self.lock().put(prefix.clone(), loaded, moment);
         Ok(node)
     }
 
@@ -271,6 +272,11 @@ impl Hierarchy {
                 None => return,
             }
         }
+    }
+
+    /// Empties the cache, because a directory has another name now, and all nodes below it have.
+    pub fn forget_all(&self) {
+        self.lock().clear();
     }
 
     /// As [`Hierarchy::forget`], of a node of a draft.

@@ -53,6 +53,8 @@ pub struct ArrayNode {
     pub identity: u64,
     /// As `identity`, without the shape, so that an array that grows keeps its cached chunks.
     pub chunk_identity: u64,
+    /// As `chunk_identity`, without the prefix: it stays when the array is renamed.
+    pub chunk_form: u64,
     /// The approximate memory of `metadata`, in bytes.
     pub model_bytes: u64,
 }
@@ -121,12 +123,14 @@ impl ArrayNode {
     ) -> ArrayNode {
         let ArrayIdentity {
             array,
+            form,
             chunks,
             model_bytes,
         } = ArrayIdentity::of(prefix, &metadata);
         ArrayNode {
             identity: array,
             chunk_identity: chunks,
+            chunk_form: form,
             model_bytes,
             prefix: prefix.clone(),
             document,

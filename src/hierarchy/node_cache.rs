@@ -24,6 +24,15 @@ pub(super) struct NodeCache {
     memory_bytes: u64,
     /// The [generation](crate::store::Store::generation) of the store that the nodes were found in.
     generation: u64,
+    /// How often nodes were removed, because something of them has changed.
+    removals: u64,
+}
+
+/// The state of a cache when a node was looked for: what is found then belongs to this state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Moment {
+    generation: u64,
+    removals: u64,
 }
 
 impl NodeCache {
@@ -33,16 +42,31 @@ impl NodeCache {
             by_prefix: LruCache::new(MAX_CACHED_NODES),
             memory_bytes: 0,
             generation: 0,
+            removals: 0,
+        }
+    }
+
+    /// The state now.
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            generation: self.generation,
+            removals: self.removals,
         }
     }
 
     /// Empties the cache if the store is of another generation.
     pub(super) fn enter(&mut self, generation: u64) {
         if self.generation != generation {
-            self.by_prefix.clear();
-            self.memory_bytes = 0;
+            self.clear();
             self.generation = generation;
         }
+    }
+
+    /// Removes all nodes.
+    pub(super) fn clear(&mut self) {
+        self.by_prefix.clear();
+        self.memory_bytes = 0;
+        self.removals += 1;
     }
 
     /// The node at `prefix`, if it is cached.
@@ -52,15 +76,16 @@ impl NodeCache {
 
     /// Removes the node at `prefix`.
     pub(super) fn forget(&mut self, prefix: &Prefix) {
+        self.removals += 1;
         if let Some(left) = self.by_prefix.pop(prefix) {
             self.memory_bytes -= left.memory_bytes;
         }
     }
 
-    /// Adds `node`, which was found in the store of `generation`, and evicts others. A node of
-    /// another generation is not added.
-    pub(super) fn put(&mut self, prefix: Prefix, node: CachedNode, generation: u64) {
-        if self.generation != generation {
+    /// Adds `node`, which was looked for at `moment`, and evicts others. It is not added where it may
+    /// be older than what has changed since.
+    pub(super) fn put(&mut self, prefix: Prefix, node: CachedNode, moment: Moment) {
+        if self.moment() != moment {
             return;
         }
         self.memory_bytes += node.memory_bytes;

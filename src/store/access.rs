@@ -50,6 +50,13 @@ impl Access {
         Access { mode, ..self }
     }
 
+    /// The write bits of those classes of a file with this owner and group whose users all may make files in
+    /// `directory`.
+    pub fn makers_in(self, directory: Access) -> u32 {
+        let made = directory.mode & (directory.mode << 1) & 0o222;
+        ReadRight(directory.with_mode(made << 1)).bits_for(self) >> 1
+    }
+
     /// Whether all users who may read an object of this access may read `part` too.
     pub fn is_within(self, part: ReadRight) -> bool {
         self.mode & READ & !part.bits_for(self) == 0

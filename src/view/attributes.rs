@@ -180,7 +180,7 @@ impl Tree {
             self.loader.stat_stored(chunked, indices)?
         };
         let Some(meta) = found else {
-            return self.absent_chunk(array, None);
+            return self.absent_chunk(array, indices, None);
         };
         let shown = self.chunk_meta(array, indices, &meta)?;
         if !is_sharded && array.form != FileForm::Decoded {
@@ -191,7 +191,7 @@ impl Tree {
         }
         // Index and attributes must be of one version, that of the object that is opened here.
         let Some(object) = self.loader.open_stored(chunked, indices, Some(meta))? else {
-            return self.absent_chunk(array, None);
+            return self.absent_chunk(array, indices, None);
         };
         let shown = self.chunk_meta(array, indices, object.meta())?;
         let mut locator = self.loader.locator(chunked, &object, indices)?;
@@ -250,7 +250,7 @@ impl Tree {
         let stored = self.loader.stat_for_reading(chunked, indices)?;
         let shown = writing.shown(&chunked.stored_key(indices)?, stored)?;
         let Some(meta) = shown.meta else {
-            let absent = self.absent_chunk(array, None)?;
+            let absent = self.absent_chunk(array, indices, None)?;
             return Ok(absent.map(|found| found.with_fingerprint(shown.fingerprint)));
         };
         if shown.is_draft {
@@ -290,7 +290,7 @@ impl Tree {
         let key = array.file_key(indices)?;
         let shown = writing.shown_by(&key, stored, || inner.now())?;
         let Some(meta) = shown.meta else {
-            let absent = self.absent_chunk(array, Some(inner.access()?))?;
+            let absent = self.absent_chunk(array, indices, inner.access()?)?;
             return Ok(absent.map(|found| found.with_fingerprint(shown.fingerprint)));
         };
         if shown.is_draft {
@@ -325,11 +325,13 @@ impl Tree {
     }
 
     /// The attributes of a chunk that is not stored; `None` unless it is shown as a file of fill
-    /// value. `shard` has the mode and the owner of the shard that is changed when the chunk is written; a
-    /// chunk that would be an object has those of the document.
+    /// value. `shard` has the mode and the owner of the shard that is changed when the chunk is written. Where
+    /// an object would be made, the chunk has those of the document, and those may write to it who may make
+    /// files in the directory, too.
     pub(super) fn absent_chunk(
         &self,
         array: &ShownArray,
+        indices: &[u64],
         shard: Option<NewFile>,
     ) -> Result<Option<VnodeAttributes>, Error> {
         let fingerprint = hash(&("absent", array.node.chunk_identity));
@@ -345,6 +347,8 @@ impl Tree {
                 gid,
                 ..meta
             };
+        } else if array.unwritable.is_none() && self.is_writable() {
+            meta.mode &= self.mode_of_new(&meta, &array.chunked.stored_key(indices)?)?;
         }
         if !array.is_at_stored_path() {
             meta = self.shown_apart(&meta, &document.key.parent())?;
@@ -353,6 +357,20 @@ impl Tree {
             return Ok(Some(self.writable(&meta, len, fingerprint)));
         }
         Ok(Some(self.file(&meta, len, fingerprint)))
+    }
+
+    /// The bits of a mode without the write bits of those users of `shown` who may not make an object at `key`.
+    fn mode_of_new(&self, shown: &ObjectMeta, key: &Key) -> Result<u32, Error> {
+        let sources = self.loader.sources();
+        let is_for_others = sources.object_right(shown).is_some();
+        let mut directory = Some(key.parent()).filter(|_| is_for_others);
+        while let Some(prefix) = directory {
+            if let Some(access) = sources.directory_access(&prefix)? {
+                return Ok(!0o222 | shown.access().makers_in(access));
+            }
+            directory = prefix.to_key().map(|key| key.parent());
+        }
+        Ok(!0)
     }
 
     /// A stored object, shown as it is.

@@ -7,13 +7,15 @@ use super::chunk_listing::StoredChunks;
 use super::file::FileContent;
 use super::find::CONTROL;
 use super::forms::{FormedFile, Place};
+use super::names::ChunkName;
 use super::options::ViewKind;
+use super::renames::close_again;
 use super::segment::Segment;
 use super::shown_node::ShownArray;
 use super::tree::Tree;
 use super::vnode::ChunkPlace;
 use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
-use super::writing::{FileAttributes, HandleAccess, KeyHandle, ShownFile, Writing};
+use super::writing::{FileAttributes, HandleAccess, KeyHandle, ShownFile, Syncer, Writing};
 use super::{LookupResult, OpenedVnode, View, VnodeId};
 use crate::error::Error;
 use crate::store::{
@@ -103,15 +105,18 @@ impl View {
         access: HandleAccess,
         thread: u32,
     ) -> Result<Option<OpenedVnode>, Error> {
-        let vnode = self.vnode(id)?;
-        if matches!(vnode, Vnode::Gone(_)) {
-            return Ok(None);
-        }
-        let writing = self.writing(&vnode)?;
-        let Some(file) = self.form_of(&vnode)? else {
-            return Err(refused(&vnode, Refusal::Fixed));
+        let open = || {
+            let vnode = self.vnode(id)?;
+            if matches!(vnode, Vnode::Gone(_)) {
+                return Ok(None);
+            }
+            let writing = self.writing(&vnode)?;
+            let Some(file) = self.form_of(&vnode)? else {
+                return Err(refused(&vnode, Refusal::Fixed));
+            };
+            self.open_written((writing, &file), access, thread)
         };
-        self.open_written((writing, &file), access, thread)
+        self.between_renames(open, close_again)
     }
 
     /// Opens the file of this key and form. `None` when it does not exist.
@@ -127,7 +132,9 @@ impl View {
     }
 
     fn opened_handle(self: &Arc<Self>, handle: KeyHandle) -> Result<OpenedVnode, Error> {
-        let attributes = self.tree.of_handle(handle.shown_at_open()?);
+        let shown = handle.shown_at_open();
+        let shown = shown.inspect_err(|_| handle.close())?;
+        let attributes = self.tree.of_handle(shown);
         Ok(self.opened(attributes, FileContent::Written(handle)))
     }
 
@@ -184,7 +191,16 @@ impl View {
         if name == CONTROL {
             return Err(refused(&Vnode::Control, Refusal::Fixed));
         }
-        let vnode = self.present(&parent, name)?;
+        let vnode = match self.present(&parent, name) {
+            Err(Error::Store(error))
+                if error.is_absent()
+                    && kind == VnodeKind::File
+                    && self.was_fill_value(&parent, name)? =>
+            {
+                return Ok(());
+            }
+            found => found?,
+        };
         match (&vnode, kind) {
             (Vnode::Object { view, key } | Vnode::Document { view, key }, VnodeKind::File) => {
                 let shows_store = self.tree.shows_store(*view);
@@ -243,32 +259,75 @@ impl View {
                 self.tree.forget_ended(path);
             }
             (Vnode::ChunkDirectory(place), VnodeKind::Directory) => {
-                let array = self.tree.array_of(place)?;
-                // It may be outside of the grid, because the array has become smaller.
-                let stored = array.stored_directory(&place.indices)?;
-                let key = stored
-                    .to_key()
-                    .ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
-                self.tree.settle_below(&stored)?;
-                // Directories of chunks outside of the grid are not listed.
-                let remove = |writer: &DirWriter| match writer.remove_empty_prefixes(&key) {
-                    // A directory may be shown without one in the store.
-                    removed if array.absent_len.is_some() => unless_absent(removed),
-                    removed => removed,
-                };
-                match writing.remove_prefix(&key, remove) {
-                    // Shards below it are those of other directories, too.
-                    Err(_)
-                        if array.has_inner_chunks()
-                            && array.has_directory(&place.indices)
-                            && self.is_without_chunks(&array, place)? => {}
-                    removed => removed?,
-                }
+                self.remove_chunk_directory(writing, place)?;
             }
             _ => return Err(refused(&vnode, Refusal::Fixed)),
         }
         self.tree.numbers.remove(&vnode);
         Ok(())
+    }
+
+    /// Removes the directory `place` of chunks, which has none.
+    fn remove_chunk_directory(
+        self: &Arc<Self>,
+        writing: &Writing,
+        place: &ChunkPlace,
+    ) -> Result<(), Error> {
+        let array = self.tree.array_of(place)?;
+        // It may be outside of the grid, because the array has become smaller.
+        let stored = array.stored_directory(&place.indices)?;
+        let fixed = || refused(Vnode::ChunkDirectory(place.clone()), Refusal::Fixed);
+        let key = stored.to_key().ok_or_else(fixed)?;
+        self.tree.settle_below(&stored)?;
+        if array.shares_stored_directories(&place.indices) {
+            // The store's directory is that of other directories, too, which are not empty perhaps.
+            if self.is_without_chunks(&array, place)? {
+                return Ok(());
+            }
+            return Err(StoreError::refused(&key, Refusal::NotEmpty).into());
+        }
+        // Directories of chunks outside of the grid are not listed.
+        let remove = |writer: &DirWriter| match writer.remove_empty_prefixes(&key) {
+            // A directory may be shown without one in the store.
+            removed if array.absent_len.is_some() => unless_absent(removed),
+            removed => removed,
+        };
+        match writing.remove_prefix(&key, remove) {
+            // Shards below it are those of other directories, too.
+            Err(_)
+                if array.has_inner_chunks()
+                    && array.has_directory(&place.indices)
+                    && self.is_without_chunks(&array, place)? =>
+            {
+                Ok(())
+            }
+            removed => removed,
+        }
+    }
+
+    /// Whether `name` in `parent` would be a chunk outside of the grid of an array whose chunks are shown as fill
+    /// value where nothing is stored. Where the array has become smaller, the kernel may know the chunk still,
+    /// and a program that removes it is to find it removed.
+    fn was_fill_value(&self, parent: &Vnode, name: &[u8]) -> Result<bool, Error> {
+        let (array, name) = match parent {
+            Vnode::Prefix { view, path } => match self.tree.shown(*view, path)?.into_array() {
+                Some(array) => {
+                    let name = array.shown.in_array(name);
+                    (array, name)
+                }
+                None => return Ok(false),
+            },
+            Vnode::ChunkDirectory(place) => {
+                let array = self.tree.array_of(place)?;
+                let name = array.shown.in_directory(&place.indices, name);
+                (array, name)
+            }
+            _ => return Ok(false),
+        };
+        let ChunkName::Chunk(indices) = name else {
+            return Ok(false);
+        };
+        Ok(array.absent_len.is_some() && !array.grid().contains(&indices))
     }
 
     /// Changes attributes of `id`, which no handle is given of.
@@ -371,14 +430,17 @@ impl View {
         }
     }
 
-    /// Commits all files in the directory `id`, and makes its names survive a loss of power.
+    /// Commits all files in the directory `id` that nobody writes anew, and makes its names survive a loss of power.
     ///
     /// # Errors
     /// [`Error`].
     pub fn sync_directory(&self, id: VnodeId) -> Result<(), Error> {
         let vnode = self.vnode(id)?;
-        if !self.is_writable() {
+        let Some(writings) = &self.tree.writings else {
             return Ok(());
+        };
+        if vnode == Vnode::Views {
+            return writings.sync_all(Syncer::Directory);
         }
         let Ok(writing) = self.writing(&vnode) else {
             return Ok(());

@@ -219,8 +219,8 @@ impl View {
         }
         let Some(object) = found else {
             let inner = self.tree.inner_chunk(&array, indices)?;
-            let shard = inner.map(|inner| inner.access()).transpose()?;
-            return absent(self.tree.absent_chunk(&array, shard)?);
+            let shard = inner.map(|inner| inner.access()).transpose()?.flatten();
+            return absent(self.tree.absent_chunk(&array, indices, shard)?);
         };
         let meta = self.tree.chunk_meta(&array, indices, object.meta())?;
         if array.form == FileForm::Stored {

@@ -104,7 +104,8 @@ impl Segment for GridChunks {
 /// The indices of the chunks, or of the directories, in the directory of `first`.
 fn places(array: &ShownArray, first: Dims) -> Option<Odometer> {
     let counts = array.grid().counts();
-    if counts.contains(&0) {
+    // A directory outside of the grid is found by its name in an array that has become smaller.
+    if !array.has_directory(&first) {
         return None;
     }
     if !array.shown.is_nested() {

@@ -43,6 +43,7 @@ mod open_changes;
 mod options;
 mod own_log;
 mod read_buffer;
+mod renames;
 mod resolve;
 mod rights;
 mod segment;
@@ -94,6 +95,7 @@ use crate::store::{
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
 use documents::Documents;
+use renames::close_again;
 use tree::Tree;
 use vnode::Vnode;
 use writing::Writings;
@@ -346,8 +348,8 @@ impl View {
     /// # Errors
     /// [`Error`], also when the name exists but cannot be examined.
     pub fn lookup(&self, parent: VnodeId, name: &[u8]) -> Result<Option<LookupResult>, Error> {
-        let parent = self.vnode(parent)?;
-        let Some((vnode, attributes)) = self.find(&parent, name)? else {
+        let find = || self.find(&self.vnode(parent)?, name);
+        let Some((vnode, attributes)) = self.between_renames(find, drop)? else {
             return Ok(None);
         };
         let id = self.tree.numbers.refer(&vnode);
@@ -369,7 +371,7 @@ impl View {
     /// # Errors
     /// [`Error::Stale`] when `id` is unknown, or stands for another layout of its array.
     pub fn attributes(&self, id: VnodeId) -> Result<Option<VnodeAttributes>, Error> {
-        self.attributes_of(&self.vnode(id)?)
+        self.between_renames(|| self.attributes_of(&self.vnode(id)?), drop)
     }
 
     /// Opens the current version of the bytes of `id`; `None` when it no longer exists.
@@ -379,7 +381,7 @@ impl View {
     /// told from the next one.
     pub fn open(self: &Arc<Self>, id: VnodeId) -> Result<Option<OpenedVnode>, Error> {
         self.tree.loader.sources().store().begin_open();
-        self.open_vnode(&self.vnode(id)?)
+        self.between_renames(|| self.open_vnode(&self.vnode(id)?), close_again)
     }
 
     /// Opens the directory `id`; `None` when it no longer exists.
@@ -387,7 +389,7 @@ impl View {
     /// # Errors
     /// [`Error`].
     pub fn open_directory(self: &Arc<Self>, id: VnodeId) -> Result<Option<Directory>, Error> {
-        self.list(&self.vnode(id)?)
+        self.between_renames(|| self.list(&self.vnode(id)?), drop)
     }
 
     /// Size and free space of the device that holds the store, where the store knows them.

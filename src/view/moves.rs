@@ -80,12 +80,14 @@ impl View {
                 if concerns_draft {
                     return Err(refused(&vnode, Refusal::OtherPlace));
                 }
-                writing.rename(&from, &to, mode)?;
-                for path in [path, &to.to_prefix()] {
-                    self.tree.hierarchy.forget(path);
-                    self.tree.forget_ended(path);
-                }
-                writing.move_forms(&to.to_prefix());
+                let _rename = self.tree.renames.begin();
+                writing.rename(&from, &to, mode, || {
+                    self.tree.hierarchy.forget_all();
+                    for path in [&from, &to] {
+                        self.tree.forget_removed_below(path);
+                    }
+                    writing.move_forms(&to.to_prefix());
+                })?;
                 if let Some(writings) = &self.tree.writings {
                     writings.moved(*view, &from, &to.to_prefix());
                 }
@@ -103,7 +105,7 @@ impl View {
                         self.tree.numbers.replace(&vnode, &place.vnode);
                     }
                     NewKind::Stored if !is_formed => {
-                        writing.rename(from, to, mode)?;
+                        writing.rename(from, to, mode, || {})?;
                         self.tree.numbers.rename(*view, from, to);
                     }
                     NewKind::Formed(_) if !is_formed => {
@@ -132,7 +134,7 @@ impl View {
                     return Err(self.refused_move(&place.vnode));
                 }
                 let from = array.chunked.stored_key(&from.indices)?;
-                writing.rename(&from, &place.key, mode)?;
+                writing.rename(&from, &place.key, mode, || {})?;
                 writing.reform(&place.key, place.kind);
                 self.tree.numbers.replace(&vnode, &place.vnode);
             }

@@ -22,8 +22,9 @@ use lru::LruCache;
 use smallvec::SmallVec;
 
 use super::options::ViewKind;
-use super::vnode::{ChunkPlace, Vnode, VnodeId, VnodeKind};
+use super::vnode::{ChunkPlace, Vnode, VnodeId, VnodeKind, moved};
 use crate::grid::{Dims, indices_of, product, rank_of};
+use crate::hierarchy::chunk_identity_at;
 use crate::store::{Key, Prefix};
 
 const FIRST_RANGE: u64 = 1 << 16;
@@ -108,20 +109,46 @@ impl NumberRanges {
         let bases = bases.into_iter().flatten();
         bases.filter_map(|base| Some((*base, self.by_base.get(base)?)))
     }
+
+    /// Gives the ranges of arrays at and below `from` to the same arrays at and below `to`.
+    fn rename(&mut self, from: &Key, to: &Key) {
+        // Nothing was left there.
+        (self.by_base).retain(|_, range| moved(&range.path, to, to).is_none());
+        for range in self.by_base.values_mut() {
+            if let Some(path) = moved(&range.path, from, to) {
+                range.identity = chunk_identity_at(&path, range.form);
+                range.path = path;
+            }
+        }
+        self.by_array.clear();
+        for (base, range) in &self.by_base {
+            let array = (range.view, range.identity);
+            self.by_array.entry(array).or_default().push(*base);
+        }
+    }
 }
 
 #[derive(Debug)]
 struct NumberRange {
     view: ViewKind,
     path: Prefix,
+    /// The array's `ArrayNode::chunk_form`.
+    form: u64,
     identity: u64,
     counts: Box<[u64]>,
     len: u64,
 }
 
 impl VnodeNumbers {
-    /// Reserves a range for the chunks of an array, unless this grid of it has one.
-    pub(super) fn add_array(&self, view: ViewKind, path: &Prefix, identity: u64, counts: &[u64]) {
+    /// Reserves a range for the chunks of an array with this `ArrayNode::chunk_identity` and `chunk_form`,
+    /// unless this grid of it has one.
+    pub(super) fn add_array(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+        (identity, form): (u64, u64),
+        counts: &[u64],
+    ) {
         let known = |ranges: &NumberRanges| {
             let mut held = ranges.of_array(view, identity);
             held.any(|(_, range)| *range.counts == *counts)
@@ -142,6 +169,7 @@ impl VnodeNumbers {
         let range = NumberRange {
             view,
             path: path.clone(),
+            form,
             identity,
             counts: counts.into(),
             len,
@@ -289,6 +317,11 @@ impl VnodeNumbers {
             view,
             path: to.to_prefix(),
         });
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let form_of = |place: &ChunkPlace| {
+            let mut ranges = ranges.of_array(place.view, place.identity);
+            ranges.next().map(|(_, range)| range.form)
+        };
         let mut interned = self.lock();
         let known = self.interned_number(&file(from), &interned).0;
         let is_file = matches!(interned.held.get(&known), Some((vnode, _)) if *vnode == file(from));
@@ -296,7 +329,7 @@ impl VnodeNumbers {
             vec![(known, file(to))]
         } else {
             let held = interned.held.iter();
-            held.filter_map(|(number, (vnode, _))| Some((*number, vnode.moved(from, to)?)))
+            held.filter_map(|(number, (vnode, _))| Some((*number, vnode.moved(from, to, form_of)?)))
                 .collect()
         };
         let Interned { held, renamed, .. } = &mut *interned;
@@ -305,9 +338,20 @@ impl VnodeNumbers {
                 if renamed.get(known) == Some(&number) {
                     renamed.remove(known);
                 }
-                renamed.insert(vnode.clone(), number);
+                if !matches!(vnode, Vnode::Gone(_)) {
+                    renamed.insert(vnode.clone(), number);
+                }
+                let is_chunk = matches!(vnode, Vnode::Chunk(_) | Vnode::ChunkDirectory(_));
+                self.has_renamed_chunks
+                    .fetch_or(is_chunk, Ordering::Relaxed);
                 *known = vnode;
             }
+        }
+        drop(interned);
+        drop(ranges);
+        if !is_file {
+            let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+            ranges.rename(from, to);
         }
     }
 
@@ -498,10 +542,46 @@ mod tests {
     }
 
     #[test]
+    fn chunks_keep_their_numbers_when_a_directory_above_their_array_is_renamed() {
+        let numbers = VnodeNumbers::default();
+        let key = |text: &str| Key::parse(text.as_bytes()).unwrap();
+        let form = 5;
+        let chunk = |path: &str| {
+            let path = Prefix::parse(path.as_bytes()).unwrap();
+            Vnode::Chunk(ChunkPlace {
+                view: ViewKind::Keys,
+                identity: chunk_identity_at(&path, form),
+                path,
+                indices: Dims::from_slice(&[2]),
+            })
+        };
+        let add = |path: &str| {
+            let path = Prefix::parse(path.as_bytes()).unwrap();
+            let identity = chunk_identity_at(&path, form);
+            numbers.add_array(ViewKind::Keys, &path, (identity, form), &[3]);
+            numbers.of(&chunk(&format!("{path}")))
+        };
+        let [a, b, other] = ["g/a", "k/a", "gg/a"].map(add);
+        for (from, to) in [("g", "t"), ("k", "g"), ("t", "k")] {
+            numbers.rename(ViewKind::Keys, &key(from), &key(to));
+        }
+        for (number, path) in [(a, "k/a"), (b, "g/a"), (other, "gg/a")] {
+            assert_eq!(numbers.vnode(number), Some(chunk(path)));
+            assert_eq!(numbers.of(&chunk(path)), number);
+        }
+        // What had the name before is gone, and one that had it long ago does not come back.
+        numbers.rename(ViewKind::Keys, &key("k"), &key("g"));
+        assert_eq!(numbers.vnode(b), None);
+        assert_eq!(numbers.vnode(a), Some(chunk("g/a")));
+        let again = add("k/a");
+        assert!(again != a && again != b);
+    }
+
+    #[test]
     fn chunks_are_numbered_by_arithmetic_and_cost_nothing() {
         let numbers = VnodeNumbers::default();
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[3, 4]);
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), 8, &[2, 2]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), &[3, 4]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (8, 0), &[2, 2]);
         let mut seen = std::collections::HashSet::new();
         for identity in [7, 8] {
             let (rows, columns) = if identity == 7 { (3, 4) } else { (2, 2) };
@@ -528,9 +608,9 @@ mod tests {
     #[test]
     fn an_array_that_grows_keeps_the_numbers_of_its_chunks() {
         let numbers = VnodeNumbers::default();
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[3, 4]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), &[3, 4]);
         let before = numbers.of(&chunk(&[2, 3], 7));
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[5, 4]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), &[5, 4]);
         assert_eq!(numbers.of(&chunk(&[2, 3], 7)), before);
         let new = numbers.of(&chunk(&[4, 0], 7));
         let place = |vnode| match vnode {
@@ -585,7 +665,7 @@ mod tests {
         let listed = numbers.of(&object(REMEMBERED.get() + 1));
         assert_eq!(numbers.recall(listed), None, "never referred to");
 
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), 7, &[3, 4]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), &[3, 4]);
         let id = numbers.of(&chunk(&[1, 2], 7));
         assert_eq!(numbers.recall(id), Some(chunk(&[1, 2], 7)));
     }
@@ -593,7 +673,7 @@ mod tests {
     #[test]
     fn a_grid_too_large_for_a_range_is_interned() {
         let numbers = VnodeNumbers::default();
-        numbers.add_array(ViewKind::Keys, &Prefix::root(), 9, &[1 << 30, 1 << 30]);
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (9, 0), &[1 << 30, 1 << 30]);
         let id = numbers.refer(&chunk(&[5, 6], 9));
         assert!(id.0 >= FIRST_INTERNED);
         assert_eq!(numbers.vnode(id), Some(chunk(&[5, 6], 9)));

@@ -6,7 +6,7 @@ use super::changes::{AttributeChange, refused};
 use super::file::FileContent;
 use super::read_buffer::ReadBuffer;
 use super::vnode::VnodeAttributes;
-use super::writing::{KeyHandle, ReadBytes};
+use super::writing::{KeyHandle, ReadBytes, Syncer};
 use super::{NewAttributes, OpenFile};
 use crate::error::Error;
 use crate::load::Patience;
@@ -122,7 +122,7 @@ impl OpenFile {
     pub fn sync(&self) -> Result<(), Error> {
         match (&self.content, &self.view.tree.writings) {
             (FileContent::Written(handle), _) => handle.sync(),
-            (FileContent::Sync, Some(writings)) => writings.sync_all(),
+            (FileContent::Sync, Some(writings)) => writings.sync_all(Syncer::Mount),
             _ => Ok(()),
         }
     }

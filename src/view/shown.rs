@@ -57,7 +57,7 @@ impl Tree {
             Ok(array) => {
                 if array.view != ViewKind::Arrays {
                     let (path, counts) = (&array.path, array.grid().counts());
-                    let identity = node.chunk_identity;
+                    let identity = (node.chunk_identity, node.chunk_form);
                     self.numbers.add_array(array.view, path, identity, counts);
                 }
                 ShownNode::Array(Arc::new(array))

@@ -266,6 +266,13 @@ impl ShownArray {
             .collect()
     }
 
+    /// Whether the store's directory of the chunks that begin with `first` is that of other chunks, too, because a
+    /// shard has several of them.
+    pub(super) fn shares_stored_directories(&self, first: &[u64]) -> bool {
+        let per_stored = self.chunked.layout().shown_per_stored();
+        self.has_inner_chunks() && per_stored.zip(first).any(|(count, _)| count > 1)
+    }
+
     /// Whether the grid has chunks that begin with `first`.
     pub(super) fn has_directory(&self, first: &[u64]) -> bool {
         let counts = self.grid().counts();

@@ -9,9 +9,11 @@ use lru::LruCache;
 use super::fingerprint::hash;
 use super::numbers::VnodeNumbers;
 use super::options::{Shards, ViewKind, ViewOptions};
+use super::renames::Renames;
 use super::shown_node::ShownArray;
 use super::shown_node_cache::ShownNodeCache;
 use super::staging::InnerChunk;
+use super::vnode::moved;
 use super::writing::{Writing, Writings};
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
@@ -41,6 +43,7 @@ pub(super) struct Tree {
     /// Documents that the store does not have, and that were removed all the same: they are not shown
     /// until their node changes, because tar(1) removes what it makes anew.
     unshown: Mutex<LruCache<(ViewKind, Prefix, DocumentName), ()>>,
+    pub(super) renames: Renames,
     said: Mutex<LruCache<u64, ()>>,
 }
 
@@ -74,6 +77,7 @@ impl Tree {
             shown: Mutex::default(),
             ended: Mutex::new(LruCache::new(MOST_ENDED)),
             unshown: Mutex::new(LruCache::new(MOST_ENDED)),
+            renames: Renames::default(),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
         }
     }
@@ -197,6 +201,29 @@ impl Tree {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         for &view in &self.options.views {
             ended.pop(&(view, path.clone()));
+        }
+    }
+
+    /// Forgets what ended, and which documents were removed, at and below `path`, where something else is
+    /// now.
+    pub(super) fn forget_removed_below(&self, path: &Key) {
+        let is_below = |found: &Prefix| moved(found, path, path).is_some();
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let below: Vec<_> = (ended.iter().map(|(place, _)| place))
+            .filter(|(_, path)| is_below(path))
+            .cloned()
+            .collect();
+        for place in below {
+            ended.pop(&place);
+        }
+        drop(ended);
+        let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
+        let below: Vec<_> = (unshown.iter().map(|(place, ())| place))
+            .filter(|(_, path, _)| is_below(path))
+            .cloned()
+            .collect();
+        for place in below {
+            unshown.pop(&place);
         }
     }
 

@@ -4,6 +4,7 @@
 //! shown of a vnode is derived from this value and the store; nothing is kept for each path.
 
 use crate::grid::Dims;
+use crate::hierarchy::chunk_identity_at;
 use crate::metadata::DocumentName;
 use crate::plain::{FileFormat, Selection};
 use crate::store::{Key, Prefix, Times};
@@ -83,25 +84,76 @@ impl Vnode {
         }
     }
 
-    /// This vnode after `from` was renamed to `to`; `None` where that does not concern it.
-    pub(super) fn moved(&self, from: &Key, to: &Key) -> Option<Vnode> {
-        let moved = |path: &[u8]| {
-            let rest = path.strip_prefix(from.as_bytes())?;
-            let is_at_or_below = rest.is_empty() || rest.starts_with(b"/");
-            is_at_or_below.then(|| [to.as_bytes(), rest].concat())
+    /// This vnode after `from` was renamed to `to`; `None` where that does not concern it. `form_of` gives the
+    /// `ArrayNode::chunk_form` of the array of a chunk, if it is known.
+    pub(super) fn moved(
+        &self,
+        from: &Key,
+        to: &Key,
+        form_of: impl Fn(&ChunkPlace) -> Option<u64>,
+    ) -> Option<Vnode> {
+        let moved_place = |place: &ChunkPlace| {
+            let path = moved(&place.path, from, to)?;
+            Some(form_of(place).map(|form| ChunkPlace {
+                identity: chunk_identity_at(&path, form),
+                path,
+                ..place.clone()
+            }))
         };
-        match self {
-            Vnode::Prefix { view, path } => {
-                let path = Prefix::parse(&moved(path.as_bytes())?).ok()?;
-                Some(Vnode::Prefix { view: *view, path })
+        let moved_key = |key: &Key| moved(&key.to_prefix(), from, to)?.to_key();
+        Some(match self {
+            Vnode::Prefix { view, path } => Vnode::Prefix {
+                view: *view,
+                path: moved(path, from, to)?,
+            },
+            Vnode::Object { view, key } => Vnode::Object {
+                view: *view,
+                key: moved_key(key)?,
+            },
+            Vnode::Document { view, key } => Vnode::Document {
+                view: *view,
+                key: moved_key(key)?,
+            },
+            Vnode::Unsupported { view, key } => Vnode::Unsupported {
+                view: *view,
+                key: moved_key(key)?,
+            },
+            Vnode::Written { view, path, name } => Vnode::Written {
+                view: *view,
+                path: moved(path, from, to)?,
+                name: *name,
+            },
+            Vnode::ErrorNote { view, path } => Vnode::ErrorNote {
+                view: *view,
+                path: moved(path, from, to)?,
+            },
+            // A chunk of an array of which nothing is known: the kernel asks for the name again.
+            Vnode::Chunk(place) => {
+                moved_place(place)?.map_or(Vnode::Gone(VnodeKind::File), Vnode::Chunk)
             }
-            Vnode::Object { view, key } => {
-                let key = Key::parse(&moved(key.as_bytes())?).ok()?;
-                Some(Vnode::Object { view: *view, key })
+            Vnode::ChunkDirectory(place) => {
+                moved_place(place)?.map_or(Vnode::Gone(VnodeKind::Directory), Vnode::ChunkDirectory)
             }
-            _ => None,
-        }
+            // The name of a whole-array file is not that of the array, and the others have fixed ones.
+            Vnode::Plain(_)
+            | Vnode::Views
+            | Vnode::Control
+            | Vnode::Statistics
+            | Vnode::Log
+            | Vnode::Refused
+            | Vnode::Sync
+            | Vnode::Gone(_) => return None,
+        })
     }
+}
+
+/// The path of what was at `path` after `from` was renamed to `to`; `None` where it is neither `from` nor
+/// below it.
+pub(super) fn moved(path: &Prefix, from: &Key, to: &Key) -> Option<Prefix> {
+    let rest = path.as_bytes().strip_prefix(from.as_bytes())?;
+    let is_at_or_below = rest.is_empty() || rest.starts_with(b"/");
+    let moved = is_at_or_below.then(|| [to.as_bytes(), rest].concat())?;
+    Prefix::parse(&moved).ok()
 }
 
 impl std::fmt::Display for Vnode {

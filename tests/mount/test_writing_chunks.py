@@ -462,6 +462,31 @@ class TestOutsiders:
         assert name.read_bytes() == np.full(CHUNK, FILL, "<f4").tobytes()
         reader.close()
 
+    def test_names_of_files_that_could_not_be_saved_are_used_again(self, mount, store):
+        """Each file is opened again while what was wrong with it is still being dropped."""
+        m = mount(store, "--rw", "--view", "chunks", "--missing", "hide").path
+        names = [m / f"a/c/{i}/{j}" for i in range(3) for j in range(3)]
+        text = names[0].read_bytes()
+        for name in names:
+            name.unlink()
+        for n in range(60):
+            name = names[n % len(names)]
+            os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
+            name.write_bytes(text)
+            assert name.read_bytes() == text
+            name.unlink()
+
+    def test_a_file_is_made_where_one_could_not_be_saved(self, mount, store):
+        m = mount(store, "--rw", "--view", "chunks", "--missing", "hide").path
+        name = m / "a/c/0/0"
+        text = name.read_bytes()
+        name.unlink()
+        with pytest.raises(OSError):
+            name.write_bytes(text[1:])
+        # The kernel knows the name still.
+        name.write_bytes(text)
+        assert name.read_bytes() == text
+
     def test_a_rename_that_must_not_replace_keeps_its_source(self, mount, store):
         """An outsider makes the chunk at any moment."""
         stop = threading.Event()

@@ -231,6 +231,75 @@ def test_an_array_of_three_dimensions_is_removed(shape, shards, view, tmp_path, 
         assert not (store / "a").exists() and os.listdir(made.path) == ["zarr.json"]
 
 
+@pytest.mark.parametrize("view", ["keys", "chunks --missing hide", "keys --as v2"])
+@pytest.mark.parametrize("shape,shard,chunks", [((4, 1), (2, 2), [(0, 0), (2, 0)]), ((4, 4), (2, 2), [(1, 3), (3, 0)]), ((6, 4), (3, 4), [(0, 0), (1, 1), (4, 3)]),
+                                                ((4, 4), (2, 2), None)])
+@pytest.mark.parametrize("files_first", [False, True])
+def test_an_array_with_few_inner_chunks_is_removed(files_first, shape, shard, chunks, view, tmp_path, mount):
+    """Directories of the view have shards of several directories below them."""
+    store = tmp_path / "store"
+    array = zarr.create_group(str(store)).create_array("a", shape=shape, chunks=(1, 1), shards=shard, dtype="u1", fill_value=0, compressors=None)
+    if chunks is None:
+        array[...] = 1
+    for place in chunks or []:
+        array[place] = 1
+    m = mount(store, "--rw", "--view", *view.split()).path
+    if files_first:
+        ok("find", m / "a", "-type", "f", "-delete")
+    ok("rm", "-r", m / "a")
+    assert not (store / "a").exists()
+
+
+@pytest.mark.parametrize("by", ["the mount", "the directory", "a reader", "a writer"])
+@pytest.mark.parametrize("shards", ["expand", "keep"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_is_half_written_is_not_saved_because_somebody_else_syncs(view, shards, by, tmp_path, mount):
+    store = make(tmp_path / "store", codecs=[BytesCodec()])
+    if shards == "keep" and view == "chunks":
+        pytest.skip("they are not written")
+    m = mount(store, "--rw", "--view", view, "--shards", shards).path
+    name = m / "a/c/0/0"
+    text = name.read_bytes()
+    with open(name, "wb", buffering=0) as file:
+        file.write(text[:len(text) // 2])
+        other, how = {"the mount": (m / ".zarr-mount/sync", os.O_RDONLY), "the directory": (m / "a/c/0", os.O_RDONLY),
+                      "a reader": (name, os.O_RDONLY), "a writer": (name, os.O_WRONLY)}[by]
+        fd = os.open(other, how)
+        os.fsync(fd)
+        os.close(fd)
+        if by != "the mount" or view == "chunks":
+            np.testing.assert_array_equal(stored(store), DATA)
+        # Its own sync saves what is there, where this is a chunk.
+        file.write(text[len(text) // 2:][::-1])
+        os.fsync(file.fileno())
+        assert name.read_bytes() == text[:len(text) // 2] + text[len(text) // 2:][::-1]
+    if shards == "expand":
+        assert stored(store)[0, 0] == 0 and stored(store)[3, 2] != DATA[3, 2]
+    else:
+        assert (store / "a/c/0/0").read_bytes() == name.read_bytes()
+
+
+@pytest.mark.parametrize("by", ["rename", "unlink", "write"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_file_that_is_synced_after_it_lost_its_name_leaves_nothing_older_in_the_shard(view, by, tmp_path, mount):
+    store = make(tmp_path / "store", codecs=[BytesCodec()])
+    m = mount(store, "--rw", "--view", view, "--missing", "hide").path
+    name = m / "a/c/0/0"
+    fd = os.open(name, os.O_RDWR | os.O_TRUNC)
+    os.write(fd, np.full(INNER, 2.0).tobytes())
+    os.close(os.dup(fd))
+    if by == "unlink":
+        name.unlink()
+    else:
+        other = m / "a/c/0/other" if by == "rename" else name
+        other.write_bytes(np.full(INNER, 3.0).tobytes())
+        if by == "rename":
+            os.rename(other, name)
+    os.fsync(fd)
+    assert (stored(store)[:4, :3] == (FILL if by == "unlink" else 3)).all()
+    os.close(fd)
+
+
 def test_what_was_closed_is_in_the_store_after_an_unmount(tmp_path, mount):
     store = make(tmp_path / "store")
     for n in range(10):

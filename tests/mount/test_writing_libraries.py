@@ -174,3 +174,16 @@ def test_zarr_python_2_makes_an_array_smaller(view, zarr_format, separator, shar
     found = zarr.open_array(str(store), mode="r")[...]
     assert (found[:4] == np.arange(1, 17).reshape(4, 4)).all()
     assert (found[4:] == 0).all()
+
+
+@pytest.mark.parametrize("view", ["chunks", "chunks --as v2"])
+def test_zarr_python_2_removes_chunks_of_fill_value_that_were_listed(view, tmp_path, mount):
+    """The kernel knows their names for a while after the array has become smaller."""
+    store = tmp_path / "store"
+    array = zarr.create_array(str(store), shape=(16,), chunks=(2,), dtype="i4", fill_value=0, zarr_format=2 if view == "chunks" else 3)
+    array[12:] = 7
+    made = mount(store, "--rw", "--view", *view.split())
+    ok("ls", "-lR", made.path)
+    program = "import sys, zarr; a = zarr.open_array(sys.argv[1], mode='r+'); a.resize(2); a.resize(16)"
+    ok(readers.ZARR2, "-c", program, made.path)
+    assert (zarr.open_array(str(store), mode="r")[...] == 0).all()

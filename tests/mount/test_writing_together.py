@@ -223,3 +223,46 @@ def test_random_handles_of_files_that_are_renamed_and_removed(store, written, tm
     for pair in handles:
         for fd in pair:
             os.close(fd)
+
+
+class TestSyncBesideWhoWritesAnew:
+    """One handle writes the chunk anew, and goes on; another one has written, or has not."""
+
+    @pytest.fixture
+    def handles(self, store, written):
+        text = (written.path / C).read_bytes()
+        other = os.open(written.path / C, os.O_RDWR)
+        yield store / C, text, other, lambda: os.open(written.path / C, os.O_WRONLY | os.O_TRUNC)
+        os.close(other)
+
+    def test_who_has_written_saves_all(self, handles):
+        chunk, _, other, rewriter = handles
+        fd = rewriter()
+        os.write(fd, b"half")
+        os.pwrite(other, b"mine", 4)
+        # A duplicate that is closed is not the end of it.
+        os.close(os.dup(other))
+        assert chunk.read_bytes() != b"halfmine"
+        os.fsync(other)
+        assert chunk.read_bytes() == b"halfmine"
+        os.close(fd)
+
+    def test_who_has_nothing_new_leaves_it(self, handles):
+        chunk, text, other, rewriter = handles
+        os.pwrite(other, b"mine", 0)
+        os.fsync(other)
+        assert chunk.read_bytes() == b"mine" + text[4:]
+        fd = rewriter()
+        os.write(fd, b"half")
+        os.fsync(other)
+        assert chunk.read_bytes() == b"mine" + text[4:]
+        os.close(fd)
+        assert chunk.read_bytes() == b"half"
+
+    def test_what_a_child_has_written_is_saved_when_it_ends(self, handles):
+        chunk, _, _, rewriter = handles
+        fd = rewriter()
+        child = subprocess.Popen(["sh", "-c", "printf new"], stdout=fd)
+        os.close(fd)
+        assert child.wait() == 0
+        assert chunk.read_bytes() == b"new"

@@ -153,3 +153,93 @@ def test_nobody_changes_a_shard_by_a_new_inner_chunk_who_may_not_replace_it(miss
 
 def write(path, data):
     Path(path).write_bytes(data)
+
+
+@pytest.mark.parametrize("view", ["chunks", "keys"])
+@pytest.mark.parametrize("by", ["write", "rename", "link"])
+def test_a_shard_belongs_to_who_makes_its_first_inner_chunk(by, view, folder, mount):
+    store = folder / "store"
+    zarr.create_group(str(store)).create_array("a", shape=(16, 16), chunks=(8, 8), shards=(16, 16), dtype="u1", fill_value=0, compressors=None)
+    (store / "a/c/0").mkdir(parents=True)
+    (store / "a/c/0").chmod(0o1777)
+    (store / "a/zarr.json").chmod(0o666)
+    (folder / "m").mkdir()
+    made = mount(store, "--rw", "--view", view, "--missing", "hide", "-o", "allow_other", path=folder / "m")
+    chunks = made.path / "a/c/0"
+    if by == "write":
+        assert as_user(OTHER, write, str(chunks / "0"), bytes([1] * 64)) is None
+    else:
+        assert as_user(OTHER, write, str(chunks / "t"), bytes([1] * 64)) is None
+        assert as_user(OTHER, attempt, by, str(chunks / "t"), str(chunks / "0")) is None
+    # Nobody else changes it, neither before it is packed nor after that.
+    for _ in range(2):
+        assert as_user(GUEST, write, str(chunks / "g"), bytes([2] * 64)) is None
+        assert as_user(GUEST, attempt, "rename", str(chunks / "g"), str(chunks / "1")) in ("EACCES", "EPERM")
+        made.sync()
+        found = (store / "a/c/0/0").stat()
+        assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (MEMBER, MEMBER, 0o644)
+    assert as_user(OTHER, write, str(chunks / "1"), bytes([3] * 64)) is None
+    made.sync()
+    shown = zarr.open_array(str(store / "a"), mode="r")[...]
+    assert (shown[:8, :8] == 1).all() and (shown[:8, 8:] == 3).all()
+
+
+@pytest.mark.parametrize("shards", [None, (16, 16)])
+@pytest.mark.parametrize("directory,made_by_others", [(0o755, False), (0o777, True)])
+def test_nobody_writes_a_chunk_of_fill_value_who_may_not_make_it(directory, made_by_others, shards, folder, mount):
+    store = folder / "store"
+    zarr.create_group(str(store)).create_array("a", shape=(16, 16), chunks=(8, 8), shards=shards, dtype="u1", fill_value=0)
+    (store / "a/c/0").mkdir(parents=True)
+    (store / "a/c/0").chmod(directory)
+    (store / "a/zarr.json").chmod(0o666)
+    (folder / "m").mkdir()
+    made = mount(store, "--rw", "--view", "chunks", "-o", "allow_other", path=folder / "m")
+    absent = made.path / "a/c/0/0"
+    assert stat.S_IMODE(absent.stat().st_mode) == (0o666 if made_by_others else 0o644)
+    said = as_user(GUEST, attempt_write, str(absent), bytes([1] * 64))
+    assert said == (None if made_by_others else "EACCES")
+    made.sync()
+    assert bool(zarr.open_array(str(store / "a"), mode="r")[0, 0]) == made_by_others
+
+
+def attempt_write(path, data):
+    try:
+        write(path, data)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return None
+
+
+@pytest.mark.parametrize("view", ["chunks", "keys"])
+def test_a_file_from_before_does_not_get_into_the_shard_of_another_user(view, folder, mount):
+    store = folder / "store"
+    zarr.create_group(str(store)).create_array("a", shape=(16, 16), chunks=(8, 8), shards=(16, 16), dtype="u1", fill_value=0, compressors=None)
+    (store / "a/c/0").mkdir(parents=True)
+    (store / "a/c/0").chmod(0o1777)
+    (folder / "m").mkdir()
+    made = mount(store, "--rw", "--view", view, "--missing", "hide", "-o", "allow_other", path=folder / "m")
+    chunks = made.path / "a/c/0"
+    (ready, is_ready), (goes_on, go_on) = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(STRANGER)
+            os.setuid(STRANGER)
+            fd = os.open(chunks / "1", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+            os.write(is_ready, b"1")
+            os.read(goes_on, 1)
+            os.write(fd, bytes([2] * 64))
+            try:
+                os.fsync(fd)
+            except PermissionError:
+                os._exit(0)
+        finally:
+            os._exit(1)
+    os.read(ready, 1)
+    assert as_user(OTHER, write, str(chunks / "0"), bytes([1] * 64)) is None
+    os.write(go_on, b"1")
+    assert os.waitpid(child, 0)[1] == 0
+    made.sync()
+    shown = zarr.open_array(str(store / "a"), mode="r")[...]
+    assert (shown[:8, :8] == 1).all() and (shown[:8, 8:] == 0).all()

@@ -57,6 +57,13 @@ struct Draft {
     refused: Option<usize>,
 }
 
+impl Draft {
+    /// Whether handles write the file anew, and what they have half written is left to them.
+    fn is_rewritten(&self) -> bool {
+        !self.rewriters.is_empty() && self.refused.is_none()
+    }
+}
+
 /// A file that is open, or was.
 #[derive(Debug)]
 struct File {

@@ -145,7 +145,7 @@ impl Run {
             Operation::Remount => {
                 self.mount.view.finish_writing();
                 assert_eq!(self.mount.leftovers(), 0);
-                self.model.sync_all();
+                self.model.finish();
                 self.end();
             }
             Operation::Crash => self.end(),

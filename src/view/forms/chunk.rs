@@ -187,7 +187,7 @@ impl Form for ChunkForm {
 
     fn new_file(&self) -> Result<NewFile, Error> {
         if let Some(inner) = &self.inner {
-            return inner.access();
+            return Ok(inner.access()?.unwrap_or(inner.access_by_document()));
         }
         let meta = self.array()?.node.document.meta;
         Ok(NewFile {

@@ -225,23 +225,26 @@ impl InnerChunk {
         Ok(located.map(|chunk| chunk.encoded))
     }
 
-    /// The mode and the owner of the shard, or of one that is made.
+    /// The mode and the owner of the shard, or those that a shard will have of which something is staged;
+    /// `None` where there is none.
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub(in crate::view) fn access(&self) -> Result<NewFile, Error> {
-        let meta = match self.staging.writer.stat(&self.key)? {
-            Some(meta) => meta,
-            None => ObjectMeta {
-                mode: self.node.document.meta.mode & 0o666,
-                ..self.node.document.meta
-            },
-        };
-        Ok(NewFile {
-            mode: meta.mode,
-            uid: meta.uid,
-            gid: meta.gid,
-        })
+    pub(in crate::view) fn access(&self) -> Result<Option<NewFile>, Error> {
+        if let Some(meta) = self.staging.writer.stat(&self.key)? {
+            let ObjectMeta { mode, uid, gid, .. } = meta;
+            return Ok(Some(NewFile { mode, uid, gid }));
+        }
+        let staged = self.staging.shard(&self.key);
+        Ok(staged.map(|shard| shard.lock().access))
+    }
+
+    /// The mode and the owner of a shard that nobody has made, who opens a chunk of fill value and writes to
+    /// it: those of the document.
+    pub(in crate::view) fn access_by_document(&self) -> NewFile {
+        let ObjectMeta { mode, uid, gid, .. } = self.node.document.meta;
+        let mode = mode & 0o666;
+        NewFile { mode, uid, gid }
     }
 
     /// Checks that `maker`, who may make files beside the shard, may change it. Who may make files in a
@@ -254,7 +257,7 @@ impl InnerChunk {
         let Some(directory) = directory.filter(|found| found.mode & STICKY != 0) else {
             return Ok(());
         };
-        let Some(shard) = self.staging.writer.stat(&self.key)? else {
+        let Some(shard) = self.access()? else {
             return Ok(());
         };
         let class = match (maker.uid == shard.uid, maker.gid == shard.gid) {

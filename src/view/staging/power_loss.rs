@@ -3,15 +3,14 @@
 //! directory, and a mount of that recovers what it can.
 
 use std::fs;
-use std::time::SystemTime;
 
 use tempfile::TempDir;
 
-use super::tests::{DOCUMENT, Mounted, SLOTS};
+use super::tests::{DOCUMENT, Mounted, SLOTS, put};
 use super::*;
+use crate::store::Durability;
 use crate::store::power_loss::{Chance, Disk, History, shown};
 use crate::store::recorded::{self, Call, Lacking};
-use crate::store::{Durability, Replaces};
 
 /// The steps of a script.
 const STEPS: usize = 10;
@@ -47,8 +46,7 @@ fn done(seed: u64, durability: Durability, lacking: Lacking) -> Done {
             0..=4 => {
                 // One of few, so that what was there comes back.
                 let byte = u8::try_from(1 + chance.below(3)).unwrap();
-                let put = inner.put(Some(&[byte]), (Replaces::Anything, None), SystemTime::now());
-                put.unwrap();
+                put(&inner, byte);
                 histories[slot].add(begun, Some(vec![byte]));
             }
             5 | 6 => {

@@ -11,12 +11,14 @@ use super::{Change, GATHER, MOST_JOURNALED, Staging};
 use crate::error::Error;
 use crate::load::Slice;
 use crate::store::{
-    Durability, Journal, Key, PartContent, Replaces, StoreError, StoredFile, Version, unless_absent,
+    Durability, Journal, Key, NewFile, PartContent, Replaces, StoreError, StoredFile, Version,
+    unless_absent,
 };
 
 impl InnerChunk {
     /// Stages the encoded bytes of the chunk, or that it is erased, in the place of what `replaces`
-    /// says, which was opened as `stored`.
+    /// says, which was opened as `stored`. A shard that there is not yet gets the mode and the owner of
+    /// `maker`.
     ///
     /// # Errors
     /// [`Error::Store`] when the journal cannot be written; as [`InnerChunk::find`].
@@ -24,10 +26,10 @@ impl InnerChunk {
         &self,
         bytes: Option<&[u8]>,
         (replaces, stored): (Replaces, Option<&StoredFile>),
-        mtime: SystemTime,
+        (mtime, maker): (SystemTime, NewFile),
     ) -> Result<Change<StoredFile>, Error> {
         loop {
-            let shard = self.staging.shard_of(self)?;
+            let shard = self.staging.shard_of(self, maker)?;
             let mut state = shard.lock();
             // It was packed meanwhile, and is no part of the table any more.
             if state.has_left {
@@ -184,7 +186,8 @@ impl InnerChunk {
         if self.find()?.is_none() {
             return Err(StoreError::absent(&self.key).into());
         }
-        self.put(None, (Replaces::Anything, None), SystemTime::now())?;
+        let what = (Replaces::Anything, None);
+        self.put(None, what, (SystemTime::now(), self.access_by_document()))?;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use super::Staging;
 use super::inner::InnerChunk;
 use super::shard::{ShardState, StagedShard};
 use crate::error::Error;
-use crate::store::Key;
+use crate::store::{Key, NewFile};
 
 impl Staging {
     /// Whether nothing is staged.
@@ -38,8 +38,13 @@ impl Staging {
         self.shards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The table's entry of the shard of `chunk`, which is made if there is none.
-    pub(super) fn shard_of(&self, chunk: &InnerChunk) -> Result<Arc<StagedShard>, Error> {
+    /// The table's entry of the shard of `chunk`, which is made if there is none. A shard that there is not
+    /// yet gets the mode and the owner of `maker`.
+    pub(super) fn shard_of(
+        &self,
+        chunk: &InnerChunk,
+        maker: NewFile,
+    ) -> Result<Arc<StagedShard>, Error> {
         if let Some(shard) = self.shard(&chunk.key) {
             if shard.is_of(&chunk.node) {
                 return Ok(shard);
@@ -52,7 +57,12 @@ impl Staging {
             Arc::clone(&chunk.node),
             Arc::clone(&chunk.array),
         );
-        let new = StagedShard::new(what, chunk.slots.clone(), base, chunk.access()?);
+        let new = StagedShard::new(
+            what,
+            chunk.slots.clone(),
+            base,
+            chunk.access()?.unwrap_or(maker),
+        );
         let mut shards = self.lock_shards();
         let shard = shards.entry(chunk.key.clone());
         let shard = Arc::clone(shard.or_insert_with(|| Arc::new(new)));

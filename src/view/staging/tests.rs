@@ -71,6 +71,13 @@ impl Mounted {
     }
 }
 
+/// Stages an inner chunk of this value, whatever is there.
+pub(super) fn put(inner: &InnerChunk, value: u8) {
+    let when = (SystemTime::now(), inner.access_by_document());
+    let put = inner.put(Some(&[value]), (Replaces::Anything, None), when);
+    put.unwrap();
+}
+
 /// An empty store with that array.
 fn store() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -113,10 +120,7 @@ fn inner_chunks_outside_of_an_array_that_is_smaller_now_can_be_erased() {
     };
     let large = of_shape("[16, 2]");
     for slot in 0..32 {
-        let put = large
-            .inner(slot)
-            .put(Some(&[7]), (Replaces::Anything, None), SystemTime::now());
-        put.unwrap();
+        put(&large.inner(slot), 7);
     }
     large.staging().finish();
     drop(large);
@@ -141,18 +145,10 @@ fn a_part_that_took_the_place_of_another_is_packed_for_who_waits_for_that() {
     let mounted = Mounted::new(folder.path(), Durability::Never);
     let staging = mounted.staging();
     let inner = mounted.inner(0);
-    let put = |value: u8| {
-        let put = inner.put(
-            Some(&[value]),
-            (Replaces::Anything, None),
-            SystemTime::now(),
-        );
-        put.unwrap();
-    };
-    put(7);
+    put(&inner, 7);
     let shard = staging.shard(inner.shard()).unwrap();
     let asked = staging.last_part.load(Ordering::Relaxed);
-    put(8);
+    put(&inner, 8);
     staging.pack_until(&shard, asked).unwrap();
     assert_eq!(staging.n_parts(), 0);
     assert_eq!(mounted.bytes(0), Some(vec![8]));
@@ -164,16 +160,12 @@ fn who_syncs_an_inner_chunk_waits_for_those_who_write_others() {
     let mounted = Mounted::new(folder.path(), Durability::Never);
     let first = mounted.inner(0);
     let other = mounted.inner(1);
-    let put = |inner: &InnerChunk| {
-        let put = inner.put(Some(&[7]), (Replaces::Anything, None), SystemTime::now());
-        put.unwrap();
-    };
-    put(&first);
+    put(&first, 7);
     let draft = other.begin_draft();
     assert_eq!(mounted.staging().n_drafts(first.shard()), 1);
     std::thread::scope(|scope| {
         let syncs = scope.spawn(|| first.sync(None).unwrap());
-        put(&other);
+        put(&other, 7);
         drop(draft);
         syncs.join().unwrap();
         other.sync(None).unwrap();

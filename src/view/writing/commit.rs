@@ -7,6 +7,8 @@
 //!                                                        is merged into it, or is dropped (ESTALE)
 //! ```
 
+use std::os::unix::fs::MetadataExt;
+
 use super::Writing;
 use super::draft::LastCommit;
 use super::form::{Encoded, ObjectChange};
@@ -14,7 +16,7 @@ use super::objects;
 use super::state::{FileState, Standing};
 use crate::error::Error;
 use crate::load::to_usize;
-use crate::store::{Commit, Key, Refusal, Replaces, StoreError, StoredFile};
+use crate::store::{Commit, Key, NewFile, Refusal, Replaces, StoreError, StoredFile};
 use crate::view::staging::{Change, InnerChunk};
 
 /// How often a commit is tried again when somebody else changes the object meanwhile.
@@ -232,13 +234,25 @@ impl FileState {
         if !encoded.changes_one_object() {
             return Ok(Attempt::Done(self.stored.clone()));
         }
-        let modified = self.file()?.metadata().and_then(|found| found.modified());
-        let mtime = modified.map_err(|error| self.failed(&error))?;
+        let found = self.file()?.metadata();
+        let found = found.and_then(|found| Ok((found.modified()?, found)));
+        let (mtime, found) = found.map_err(|error| self.failed(&error))?;
+        let maker = NewFile {
+            mode: found.mode() & 0o7777,
+            uid: found.uid(),
+            gid: found.gid(),
+        };
+        if self.stored.is_none() {
+            // Somebody else may have made the shard since the chunk was made.
+            inner.check_maker(maker.into())?;
+        }
         let what = (self.replaces(), self.stored.as_ref());
-        Ok(match inner.put(encoded.bytes(shown), what, mtime)? {
-            Change::Done(stored) => Attempt::Done(stored),
-            Change::Conflict => Attempt::Conflict,
-        })
+        Ok(
+            match inner.put(encoded.bytes(shown), what, (mtime, maker))? {
+                Change::Done(stored) => Attempt::Done(stored),
+                Change::Conflict => Attempt::Conflict,
+            },
+        )
     }
 
     /// Makes changes of the objects that the file is made of.

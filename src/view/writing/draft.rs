@@ -134,6 +134,11 @@ impl FileDraft {
         }
     }
 
+    /// Whether handles write the file anew, so that what they have half written is left to them.
+    pub(super) fn is_rewritten(&self) -> bool {
+        !self.rewriters.is_empty() && self.failure.is_none()
+    }
+
     /// Notes that what was merged is not saved: what the writers know is what they have written.
     pub(super) fn go_back(&mut self) {
         if let Some(unmerged) = self.unmerged.take() {

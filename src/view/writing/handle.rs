@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use super::draft::LastCommit;
 use super::draft_file::DraftFile;
 use super::form::Form;
+use super::key_file::{Flushed, Syncer};
 use super::state::Content;
 use super::{FileAttributes, KeyFile, Writing, is_replaced_whole};
 use crate::error::Error;
@@ -409,9 +410,11 @@ impl KeyHandle {
             return Ok(());
         }
         let _names = self.writing.read_names();
+        let is_rewriter = self.file.is_rewritten_by(self.number);
         let flushed = self.file.flush(&self.writing, self.number);
-        if flushed.is_err() {
-            // Not all programs look at the result of closing a duplicate: all others are told, too.
+        if !matches!(flushed, Ok(Flushed::Committed)) {
+            // It is not saved. Not all programs look at the result of closing a duplicate: all others are told,
+            // too.
             self.has_written.store(true, Ordering::Relaxed);
         }
         // A child of the opener has written a part of the file, as in `(a; b) > file`.
@@ -420,9 +423,12 @@ impl KeyHandle {
             && process_of(thread).is_some_and(|process| process != opener)
         {
             self.file.goes_on(LastCommit::NotFailed);
+            if is_rewriter {
+                self.file.is_rewritten_still(self.number);
+            }
             return Ok(());
         }
-        flushed
+        flushed.map(|_| ())
     }
 
     /// Whether the file may show other bytes than those that were written to it.
@@ -433,7 +439,16 @@ impl KeyHandle {
     /// Commits what was written, and makes it survive a loss of power.
     pub(in crate::view) fn sync(&self) -> Result<(), Error> {
         let _names = self.writing.read_names();
-        self.file.sync(&self.writing)
+        let has_written = self.has_written.swap(false, Ordering::Relaxed);
+        let who = Syncer::Handle {
+            number: self.number,
+            has_written,
+        };
+        let synced = self.file.sync(&self.writing, who);
+        if synced.is_err() {
+            self.has_written.fetch_or(has_written, Ordering::Relaxed);
+        }
+        synced
     }
 
     /// Releases the handle. The last one commits what is left, or leaves it to be tried again.

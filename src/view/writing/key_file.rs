@@ -25,6 +25,25 @@ pub(crate) struct KeyFile {
     state: Mutex<FileState>,
 }
 
+/// What became of a flush that has not failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flushed {
+    Committed,
+    /// Other handles write the file anew, and commit it.
+    LeftToRewriters,
+}
+
+/// For whom a file is synced.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::view) enum Syncer {
+    /// The handle with this number, which `has_written` since it was last flushed, or not.
+    Handle { number: u64, has_written: bool },
+    /// Somebody who syncs a directory.
+    Directory,
+    /// Somebody who wants everything to be saved.
+    Mount,
+}
+
 impl KeyFile {
     /// The file of a stored object, which shows its bytes.
     pub(super) fn of_object(key: &Key, stored: StoredFile, fingerprint: u64) -> KeyFile {
@@ -273,9 +292,23 @@ impl KeyFile {
         self.lock().set_attributes(writing, new)
     }
 
+    /// Whether the handle `writer` writes the file anew.
+    pub(super) fn is_rewritten_by(&self, writer: u64) -> bool {
+        let state = self.lock();
+        let draft = state.draft.as_ref();
+        draft.is_some_and(|draft| draft.is_rewritten() && draft.rewriters.contains(&writer))
+    }
+
+    /// Notes that the handle `writer` writes the file anew still, though it was flushed.
+    pub(super) fn is_rewritten_still(&self, writer: u64) {
+        if let Some(draft) = &mut self.lock().draft {
+            draft.rewriters.push(writer);
+        }
+    }
+
     /// Commits what was written, unless another handle than `writer` is about to write it anew. The writer is
     /// told of an error. The caller has the lock of names, as for all commits.
-    pub(super) fn flush(&self, writing: &Writing, writer: u64) -> Result<(), Error> {
+    pub(super) fn flush(&self, writing: &Writing, writer: u64) -> Result<Flushed, Error> {
         flush(&mut self.lock(), writing, writer)
     }
 
@@ -397,15 +430,34 @@ impl KeyFile {
         state.draft.as_ref().is_some_and(|draft| !is_saved(draft)) && state.key.is_some()
     }
 
-    /// Commits, and makes the bytes and the name survive a loss of power.
-    pub(super) fn sync(&self, writing: &Writing) -> Result<(), Error> {
+    /// Commits, and makes the bytes and the name survive a loss of power. What handles that write the file
+    /// anew have half written is left to them, unless one of them, or another one that has written, is synced,
+    /// or everything is to be saved and this can be.
+    pub(super) fn sync(&self, writing: &Writing, syncer: Syncer) -> Result<(), Error> {
         let mut state = self.lock();
-        state.commit(writing)?;
-        if let (Some(inner), Some(_)) = (
-            state.form.as_ref().and_then(|form| form.inner()),
-            &state.key,
-        ) {
-            return inner.sync(state.stored.as_ref());
+        let draft = state.draft.as_ref().filter(|draft| draft.is_rewritten());
+        let (is_left, may_fail) = draft.map_or((false, false), |draft| match syncer {
+            Syncer::Handle {
+                number,
+                has_written,
+            } => (!has_written && !draft.rewriters.contains(&number), false),
+            Syncer::Directory => (true, false),
+            Syncer::Mount => (false, true),
+        });
+        if !is_left {
+            match state.commit(writing) {
+                Err(error) if may_fail && error.is_unacceptable() => {
+                    if let Some(draft) = &mut state.draft {
+                        draft.last_commit = LastCommit::NotFailed;
+                    }
+                }
+                committed => committed?,
+            }
+        }
+        if let Some(inner) = state.form.as_ref().and_then(|form| form.inner()) {
+            // A file that has lost its name to another one may be in the journal, and so may be the other one.
+            let stored = state.stored.as_ref().filter(|_| state.key.is_some());
+            return inner.sync(stored);
         }
         // The commit may have removed a journal of an earlier mount, which must not come back.
         writing.writer.sync_removed_journals()?;
@@ -437,14 +489,19 @@ impl KeyFile {
 }
 
 /// As [`KeyFile::flush`], of a file that is locked.
-pub(super) fn flush(state: &mut FileState, writing: &Writing, writer: u64) -> Result<(), Error> {
+pub(super) fn flush(
+    state: &mut FileState,
+    writing: &Writing,
+    writer: u64,
+) -> Result<Flushed, Error> {
     if let Some(draft) = &mut state.draft {
         draft.rewriters.retain(|other| *other != writer);
-        if !draft.rewriters.is_empty() && draft.failure.is_none() {
-            return Ok(());
+        if draft.is_rewritten() {
+            return Ok(Flushed::LeftToRewriters);
         }
     }
-    state.commit(writing)
+    state.commit(writing)?;
+    Ok(Flushed::Committed)
 }
 
 /// Makes the objects, and their names, survive a loss of power.

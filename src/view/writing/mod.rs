@@ -65,6 +65,7 @@ pub(super) use form::{CleanFile, Encoded, Form, ObjectChange};
 pub use handle::HandleAccess;
 pub(super) use handle::{KeyHandle, NewKind, ReadBytes};
 pub(super) use key_file::KeyFile;
+pub(in crate::view) use key_file::Syncer;
 pub(super) use objects::change as change_objects;
 pub(super) use of_views::Writings;
 use retry::Retries;
@@ -348,18 +349,18 @@ impl Writing {
     ///
     /// # Errors
     /// The first error, after all were tried.
-    fn sync_all(&self) -> Result<(), Error> {
+    fn sync_all(&self, who: Syncer) -> Result<(), Error> {
         let _names = self.read_names();
-        self.sync_files(|_| true)
+        self.sync_files(who, |_| true)
     }
 
     /// Commits and syncs the files whose keys are `wanted`.
-    fn sync_files(&self, wanted: impl Fn(&Key) -> bool) -> Result<(), Error> {
+    fn sync_files(&self, who: Syncer, wanted: impl Fn(&Key) -> bool) -> Result<(), Error> {
         let mut result = Ok(());
         // Of a file that was lost there is nothing to save, and its own handles are told.
         let all = self.all_where(wanted).into_iter();
         for file in all.filter(|file| !file.is_lost()) {
-            let synced = file.sync(self);
+            let synced = file.sync(self, who);
             result = result.and(told_to_others(&file, synced));
         }
         result
@@ -376,7 +377,7 @@ impl Writing {
     /// The first error, after all were tried.
     pub(super) fn sync_below(&self, prefix: &Prefix) -> Result<(), Error> {
         let _names = self.read_names();
-        let synced = self.sync_files(|key| is_below(key, prefix));
+        let synced = self.sync_files(Syncer::Directory, |key| is_below(key, prefix));
         let synced = synced.and(self.staging.settle_below(prefix));
         let removed = self.writer.sync_removed_journals();
         synced.and(Ok(removed.and(self.writer.sync_names(prefix))?))

@@ -56,12 +56,14 @@ impl Writing {
         file.set_key(None);
     }
 
-    /// Renames a file or a directory.
+    /// Renames a file or a directory. `follow` does what has to be done before anything is committed by the
+    /// new name.
     pub(in crate::view) fn rename(
         &self,
         from: &Key,
         to: &Key,
         mode: RenameMode,
+        follow: impl FnOnce(),
     ) -> Result<(), Error> {
         let _names = self.write_names();
         self.check_goes_on()?;
@@ -95,6 +97,8 @@ impl Writing {
         if let Some(version) = own.pop(from) {
             own.put(to.clone(), version);
         }
+        drop(own);
+        follow();
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Writing;
 use super::ended::Unsaved;
+use super::{Syncer, Writing};
 use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
@@ -101,12 +101,12 @@ impl Writings {
         self.all().map(|writing| writing.n_unsaved()).iter().sum()
     }
 
-    /// Commits all files, and makes them survive a loss of power.
+    /// Commits all files for `who`, and makes them survive a loss of power.
     ///
     /// # Errors
     /// The first error, after all were tried.
-    pub(in crate::view) fn sync_all(&self) -> Result<(), Error> {
-        let synced = self.all().map(|writing| writing.sync_all());
+    pub(in crate::view) fn sync_all(&self, who: Syncer) -> Result<(), Error> {
+        let synced = self.all().map(|writing| writing.sync_all(who));
         let synced: Result<(), Error> = synced.into_iter().collect();
         let settled = self.staging.settle_below(&Prefix::root());
         synced.and(settled)?;

@@ -209,14 +209,15 @@ impl Model {
         self.store[name] = (!is_absent).then_some(object);
     }
 
-    pub(super) fn flush_file(&mut self, file: usize, writer: usize) -> Result<(), i32> {
+    /// Whether it was committed, and not left to those who write it anew.
+    pub(super) fn flush_file(&mut self, file: usize, writer: usize) -> Result<bool, i32> {
         if let Some(draft) = &mut self.files[file].draft {
             draft.rewriters.remove(&writer);
-            if !draft.rewriters.is_empty() && draft.refused.is_none() {
-                return Ok(());
+            if draft.is_rewritten() {
+                return Ok(false);
             }
         }
-        self.commit(file)
+        self.commit(file).map(|()| true)
     }
 
     pub(crate) fn flush(&mut self, handle: usize, is_by_child: bool) -> Result<(), i32> {
@@ -225,8 +226,10 @@ impl Model {
             return Ok(());
         }
         let (number, file) = (handle.number, handle.file);
+        let is_own = |draft: &Draft| draft.is_rewritten() && draft.rewriters.contains(&number);
+        let is_rewriter = self.files[file].draft.as_ref().is_some_and(is_own);
         let flushed = self.flush_file(file, number);
-        if flushed.is_err() {
+        if flushed != Ok(true) {
             self.handles
                 .iter_mut()
                 .filter(|other| other.number == number)
@@ -235,21 +238,47 @@ impl Model {
         if flushed == Err(EIO) && is_by_child {
             if let Some(draft) = &mut self.files[file].draft {
                 draft.has_failed = false;
+                if is_rewriter {
+                    draft.rewriters.insert(number);
+                }
             }
             return Ok(());
         }
-        flushed
+        flushed.map(|_| ())
     }
 
     pub(crate) fn sync(&mut self, handle: usize) -> Result<(), i32> {
-        self.commit(self.handles[handle].file)
+        let handle = &self.handles[handle];
+        let is_left = |draft: &Draft| {
+            let is_own = handle.has_written || draft.rewriters.contains(&handle.number);
+            draft.is_rewritten() && !is_own
+        };
+        let (number, file) = (handle.number, handle.file);
+        let is_left = self.files[file].draft.as_ref().is_some_and(is_left);
+        let synced = if is_left { Ok(()) } else { self.commit(file) };
+        if synced.is_ok() {
+            self.handles
+                .iter_mut()
+                .filter(|other| other.number == number)
+                .for_each(|own| own.has_written = false);
+        }
+        synced
     }
 
-    /// Commits all files that were written. The result has the errors.
+    /// Commits all files that were written, but those that are written anew. The result has the errors.
     pub(crate) fn sync_all(&mut self) -> Vec<i32> {
-        let is_written = |file: &usize| self.files[*file].draft.is_some();
-        let written: Vec<usize> = (0..self.files.len()).filter(is_written).collect();
-        written
+        self.commit_where(|draft| !draft.is_rewritten())
+    }
+
+    /// Commits all files that were written, because the mount ends.
+    pub(crate) fn finish(&mut self) {
+        self.commit_where(|_| true);
+    }
+
+    fn commit_where(&mut self, wanted: impl Fn(&Draft) -> bool) -> Vec<i32> {
+        let is_wanted = |file: &usize| self.files[*file].draft.as_ref().is_some_and(&wanted);
+        let wanted: Vec<usize> = (0..self.files.len()).filter(is_wanted).collect();
+        wanted
             .into_iter()
             .filter_map(|file| self.commit(file).err())
             .collect()

@@ -1,0 +1,114 @@
+//! Renames of directories, which everybody who looks at names sees as one step.
+//!
+//! A rename changes the store, then what the view knows of the paths below the directory. Who looks a name up in between
+//! could take the old path of a directory for one where nothing is, or for another directory that has it by
+//! now. So whoever looks at something while a rename is under way, or began before it, looks again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{OpenedVnode, View};
+use crate::error::Error;
+
+/// How often something is looked at again that renames overtake.
+const MOST_LOOKS: usize = 100;
+
+/// The renames of directories of a mount.
+#[derive(Debug, Default)]
+pub(super) struct Renames {
+    /// Held while a directory is renamed.
+    alone: Mutex<()>,
+    /// How many renames have begun and ended: odd while one is under way.
+    steps: AtomicU64,
+}
+
+/// A rename of a directory, until this is dropped.
+#[derive(Debug)]
+pub(super) struct RenameUnderWay<'r> {
+    renames: &'r Renames,
+    _alone: MutexGuard<'r, ()>,
+}
+
+impl Renames {
+    /// Waits for other renames of directories, and begins one.
+    pub(super) fn begin(&self) -> RenameUnderWay<'_> {
+        let alone = self.lock();
+        self.steps.fetch_add(1, Ordering::SeqCst);
+        RenameUnderWay {
+            renames: self,
+            _alone: alone,
+        }
+    }
+
+    /// The number of steps when no rename is under way.
+    fn settled(&self) -> u64 {
+        loop {
+            let steps = self.steps.load(Ordering::SeqCst);
+            if steps.is_multiple_of(2) {
+                return steps;
+            }
+            // It has ended when the lock is free.
+            drop(self.lock());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RenameUnderWay<'_> {
+    fn drop(&mut self) {
+        self.renames.steps.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl View {
+    /// What `look` gives while no directory is renamed. What it gave before is given to `undo`.
+    ///
+    /// # Errors
+    /// Those of `look`; [`Error::Stale`] when directories are renamed all the time.
+    pub(super) fn between_renames<T>(
+        &self,
+        look: impl Fn() -> Result<T, Error>,
+        undo: impl Fn(T),
+    ) -> Result<T, Error> {
+        if !self.is_writable() {
+            return look();
+        }
+        let renames = &self.tree.renames;
+        for _ in 0..MOST_LOOKS {
+            let before = renames.settled();
+            let found = look();
+            if renames.steps.load(Ordering::SeqCst) == before {
+                return found;
+            }
+            let _ = found.map(&undo);
+        }
+        Err(Error::Stale)
+    }
+}
+
+/// Closes what was opened while a directory was renamed.
+pub(super) fn close_again(opened: Option<OpenedVnode>) {
+    if let Some(OpenedVnode { file, .. }) = opened {
+        file.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_steps_of_a_rename_are_waited_for() {
+        let renames = Renames::default();
+        assert_eq!(renames.settled(), 0);
+        let under_way = renames.begin();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| renames.settled());
+            drop(under_way);
+            assert_eq!(waits.join().unwrap(), 2);
+        });
+    }
+}
