@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use fuser::{
     Errno, FileHandle, FileType, FopenFlags, Generation, INodeNo, ReplyDirectory,
@@ -12,19 +12,43 @@ use fuser::{
 use super::Core;
 use super::attr::{NOT_KEPT, file_type, unknown_attr};
 use super::directory::{Fit, Stream, StreamItem};
-use super::opened::OpenedDirectory;
+use super::opened::DirectoryStream;
+use crate::error::Error;
 use crate::store::Detail;
-use crate::view::{DirectoryEntry, VnodeKind};
+use crate::view::{Directory, DirectoryEntry, VnodeKind};
 
 /// The generation of what the kernel keeps no inode of.
 const UNKNOWN: Generation = Generation(0);
 
 impl Core {
     pub(super) fn open_stream(&self, ino: u64) -> Result<FileHandle, Errno> {
-        let vnode = self.vnode(ino)?;
-        let directory = self.present(self.view.open_directory(vnode))?;
-        let stream = Stream::new(directory);
-        Ok(self.directories.insert(Mutex::new(stream)))
+        let opened = self.opened_stream(ino)?;
+        Ok(self.directories.insert(Mutex::new(opened)))
+    }
+
+    fn opened_stream(&self, ino: u64) -> Result<DirectoryStream, Errno> {
+        let n_renames = self.view.n_renames();
+        let directory = self.present(self.view.open_directory(self.vnode(ino)?))?;
+        Ok(DirectoryStream {
+            n_renames,
+            stream: Stream::new(directory),
+        })
+    }
+
+    /// Calls `list` with the stream of a directory, which is opened again where it is read from the start and may
+    /// have another path than when it was opened.
+    fn with_stream(
+        &self,
+        ino: u64,
+        (handle, offset): (FileHandle, u64),
+        list: impl FnOnce(&mut Stream<Directory>) -> Result<(), Error>,
+    ) -> Result<(), Errno> {
+        let opened = self.directories.get(handle).ok_or(Errno::EBADF)?;
+        let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if offset == 0 && opened.n_renames != self.view.n_renames() {
+            *opened = self.opened_stream(ino)?;
+        }
+        list(&mut opened.stream).map_err(|error| self.errno(&error))
     }
 
     /// Whether the kernel may cache the listing of a directory.
@@ -43,9 +67,7 @@ impl Core {
         reply: &mut ReplyDirectory,
     ) -> Result<(), Errno> {
         self.view.requests().readdirs.add(1);
-        let opened = self.stream(handle)?;
-        let mut stream = opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let listed = stream.read(offset, Detail::Names, |item, next| match item {
+        let add = |item: StreamItem<'_, DirectoryEntry>, next| match item {
             StreamItem::This => fit(reply.add(INodeNo(ino), next, FileType::Directory, ".")),
             // The inode number of the parent is unknown here, and nobody reads it.
             StreamItem::Parent => fit(reply.add(INodeNo(ino), next, FileType::Directory, "..")),
@@ -54,8 +76,10 @@ impl Core {
                 let name = OsStr::from_bytes(&entry.name);
                 fit(reply.add(shown, next, file_type(entry.kind), name))
             }
-        });
-        listed.map_err(|error| self.errno(&error))
+        };
+        self.with_stream(ino, (handle, offset), |stream| {
+            stream.read(offset, Detail::Names, add)
+        })
     }
 
     pub(super) fn list_attributes(
@@ -67,18 +91,14 @@ impl Core {
         self.view.requests().readdirpluses.add(1);
         // The kernel adds neither `.` nor `..` to its cache, and takes no reference to them.
         let dot = unknown_attr(ino, VnodeKind::Directory);
-        let opened = self.stream(handle)?;
-        let mut stream = opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let listed = stream.read(offset, Detail::Attributes, |item, next| match item {
+        let add = |item: StreamItem<'_, DirectoryEntry>, next| match item {
             StreamItem::This => fit(reply.add(dot.ino, next, ".", &NOT_KEPT, &dot, UNKNOWN)),
             StreamItem::Parent => fit(reply.add(dot.ino, next, "..", &NOT_KEPT, &dot, UNKNOWN)),
             StreamItem::Entry(entry) => self.add_with_attributes(entry, next, reply),
-        });
-        listed.map_err(|error| self.errno(&error))
-    }
-
-    fn stream(&self, handle: FileHandle) -> Result<Arc<OpenedDirectory>, Errno> {
-        self.directories.get(handle).ok_or(Errno::EBADF)
+        };
+        self.with_stream(ino, (handle, offset), |stream| {
+            stream.read(offset, Detail::Attributes, add)
+        })
     }
 
     /// An entry with attributes counts as a lookup: if it reaches the kernel, the kernel will

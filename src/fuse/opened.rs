@@ -16,4 +16,11 @@ pub(super) struct OpenedFile {
 }
 
 /// An open directory.
-pub(super) type OpenedDirectory = Mutex<Stream<Directory>>;
+pub(super) type OpenedDirectory = Mutex<DirectoryStream>;
+
+/// The entries of a directory.
+pub(super) struct DirectoryStream {
+    pub(super) stream: Stream<Directory>,
+    /// The renames of directories when it was opened.
+    pub(super) n_renames: u64,
+}

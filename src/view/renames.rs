@@ -64,6 +64,11 @@ impl Drop for RenameUnderWay<'_> {
 }
 
 impl View {
+    /// How many renames of directories have begun and ended.
+    pub fn n_renames(&self) -> u64 {
+        self.tree.renames.steps.load(Ordering::SeqCst)
+    }
+
     /// What `look` gives while no directory is renamed. What it gave before is given to `undo`.
     ///
     /// # Errors
@@ -80,7 +85,7 @@ impl View {
         for _ in 0..MOST_LOOKS {
             let before = renames.settled();
             let found = look();
-            if renames.steps.load(Ordering::SeqCst) == before {
+            if self.n_renames() == before {
                 return found;
             }
             let _ = found.map(&undo);

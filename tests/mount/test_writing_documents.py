@@ -11,7 +11,7 @@ import pytest
 import tensorstore
 import zarr
 
-from mounting import run
+from mounting import run, until
 
 ARGS = ("--rw", "--view", "chunks")
 DATA = np.arange(64, dtype="<i4").reshape(8, 8)
@@ -252,6 +252,21 @@ def test_a_directory_is_renamed_with_its_arrays(made, store):
     np.testing.assert_array_equal(np.fromfile(made.path / "older/two/0.0", "<i4").reshape(4, 4), DATA[:4, :4])
     zarr.open_group(str(made.path / "older"))["two"][0, 0] = 99
     assert zarr.open_group(str(store / "older"))["two"][0, 0] == 99
+
+
+def test_a_file_is_opened_after_the_document_of_its_array_is_gone(store, mount):
+    """A handle is open still that knows it as a chunk."""
+    m = mount(store, "--rw", "--view", "keys", "--missing", "hide", "--ttl", "1").path
+    name = m / "three/c/0/1"
+    held = os.open(name, os.O_RDONLY)
+    text = os.pread(held, 10_000, 0)
+    (store / "three/zarr.json").unlink()
+    until(lambda: not (m / "three/zarr.json").exists(), "the end of the array")
+    for flags in (os.O_RDONLY, os.O_RDWR, os.O_RDWR | os.O_CREAT):
+        fd = os.open(name, flags)
+        assert os.pread(fd, 10_000, 0) == text
+        os.close(fd)
+    os.close(held)
 
 
 @pytest.mark.parametrize("cache", ["1M", "64M"])

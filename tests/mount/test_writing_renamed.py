@@ -108,6 +108,21 @@ def test_a_chunk_that_came_by_a_rename_is_one_like_others(made):
     assert read(name) == [5] * 4
 
 
+def test_an_open_directory_is_listed_by_its_new_name(made):
+    _, mounted = made
+    m = mounted.path
+    handles = {name: os.open(m / name, os.O_RDONLY) for name in ("g", "g/b", "k")}
+    before = {name: sorted(os.listdir(fd)) for name, fd in handles.items()}
+    assert "b" in before["g"]
+    (m / "g/more").mkdir()
+    before["g"] = sorted([*before["g"], "more"])
+    for old, new in [("g", "t"), ("k", "g"), ("t", "k")]:
+        os.rename(m / old, m / new)
+    for name, fd in handles.items():
+        assert sorted(os.listdir(fd)) == before[name]
+        os.close(fd)
+
+
 @pytest.mark.parametrize("through", ["keys", "chunks"])
 def test_all_views_follow(through, tmp_path, mount):
     store = make(tmp_path / "store", "v3")

@@ -99,7 +99,7 @@ impl Writing {
             let mut names = self.read_names();
             let commits = self.commits.count();
             if let Some(file) = self.take_part(key, access) {
-                match file.takes_part(self, key, access.writes()) {
+                match file.takes_part(self, key, (access.writes(), form.is_some())) {
                     Ok(Some(keeps_pages)) => return Ok(Some(handle(file, keeps_pages))),
                     // Somebody else has replaced the object: this is another file.
                     Ok(None) => {
@@ -199,9 +199,10 @@ impl Writing {
         self.check_goes_on()?;
         // Somebody else may have removed the object of a file that is open.
         let open = self.lock_open().get(key).cloned();
+        let has_form = matches!(kind, NewKind::Formed(_));
         if let Some(file) = open
             && !file.is_scratch()
-            && file.takes_part(self, key, false)?.is_none()
+            && file.takes_part(self, key, (false, has_form))?.is_none()
         {
             self.give_way(key, &file);
         }

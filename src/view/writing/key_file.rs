@@ -172,12 +172,13 @@ impl KeyFile {
     }
 
     /// Whether the file is what another open of its key gets, and if so, whether the kernel's pages
-    /// of it are valid. `must_write` demands that the object can be written to.
+    /// of it are valid. `must_write` demands that the object can be written to. A file `has_form`, or not, as long
+    /// as the documents around it say so.
     pub(super) fn takes_part(
         &self,
         writing: &Writing,
         key: &Key,
-        must_write: bool,
+        (must_write, has_form): (bool, bool),
     ) -> Result<Option<bool>, Error> {
         // No other handle commits while the store is asked.
         let mut state = self.lock();
@@ -186,6 +187,9 @@ impl KeyFile {
         }
         if state.draft.is_some() {
             return Ok(Some(!state.has_wrong_pages));
+        }
+        if state.form.is_some() != has_form {
+            return Ok(None);
         }
         let now = state.now(writing, key)?;
         state.follow(now.as_ref())?;
