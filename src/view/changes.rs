@@ -149,6 +149,7 @@ impl View {
         new: NewFile,
         thread: u32,
     ) -> Result<(LookupResult, OpenedVnode), Error> {
+        let _names = self.tree.renames.hold();
         let parent = self.vnode(parent)?;
         let writing = self.writing(&parent)?;
         let Place { vnode, key, kind } = self.place_of(&parent, name)?;
@@ -168,6 +169,7 @@ impl View {
         name: &[u8],
         new: NewFile,
     ) -> Result<LookupResult, Error> {
+        let _names = self.tree.renames.hold();
         let vnode = self.vnode(parent)?;
         let writing = self.writing(&vnode)?;
         let key = self.directory_place(&vnode, name)?;
@@ -186,6 +188,7 @@ impl View {
         name: &[u8],
         kind: VnodeKind,
     ) -> Result<(), Error> {
+        let _names = self.tree.renames.hold();
         let parent = self.vnode(parent)?;
         let writing = self.writing(&parent)?;
         if name == CONTROL {

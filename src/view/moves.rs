@@ -50,6 +50,11 @@ impl View {
         mode: RenameMode,
         caller: Caller,
     ) -> Result<(), Error> {
+        let is_directory = |found: &Vnode| matches!(found, Vnode::Prefix { .. });
+        let found = self.present(&self.vnode(parent)?, name);
+        let is_directory = found.as_ref().is_ok_and(is_directory);
+        let _rename = is_directory.then(|| self.tree.renames.begin());
+        let _names = (!is_directory).then(|| self.tree.renames.hold());
         let (parent, new_parent) = (self.vnode(parent)?, self.vnode(new_parent)?);
         let writing = self.writing(&parent)?;
         if name == CONTROL || new_name == CONTROL {
@@ -80,7 +85,10 @@ impl View {
                 if concerns_draft {
                     return Err(refused(&vnode, Refusal::OtherPlace));
                 }
-                let _rename = self.tree.renames.begin();
+                if !is_directory {
+                    // It took the place of a file just now.
+                    return Err(Error::Stale);
+                }
                 writing.rename(&from, &to, mode, || {
                     self.tree.hierarchy.forget_all();
                     for path in [&from, &to] {
@@ -171,6 +179,7 @@ impl View {
         name: &[u8],
         caller: Caller,
     ) -> Result<LookupResult, Error> {
+        let _names = self.tree.renames.hold();
         let vnode = self.vnode(id)?;
         let writing = self.writing(&vnode)?;
         let Vnode::Object { view, key } = &vnode else {

@@ -39,6 +39,9 @@ const MOST_RANGES: usize = 64;
 /// How many vnodes are remembered that the kernel has forgotten.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
 
+/// How many directories of chunks are remembered that were removed.
+const MOST_REMOVED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
+
 #[derive(Debug, Default)]
 pub(super) struct VnodeNumbers {
     hasher: RandomState,
@@ -47,6 +50,11 @@ pub(super) struct VnodeNumbers {
     /// Whether a chunk ever had another number than that of its range, because another file was
     /// renamed to it.
     has_renamed_chunks: AtomicBool,
+    /// Numbers in ranges of directories that were removed. The kernel may know them as removed for as long as
+    /// a program has something open in them, so that a directory that is made there gets another number.
+    removed: Mutex<Option<LruCache<u64, ()>>>,
+    /// Whether there are any.
+    has_removed: AtomicBool,
 }
 
 /// Vnodes by their numbers.
@@ -201,11 +209,28 @@ impl VnodeNumbers {
             })
             .map(VnodeId);
         drop(ranges);
+        let in_range = in_range.filter(|number| !self.was_removed(*number));
         in_range.unwrap_or_else(|| self.interned_number(vnode, &self.lock()))
+    }
+
+    /// Whether the directory that had this number in its range was removed.
+    fn was_removed(&self, number: VnodeId) -> bool {
+        self.has_removed.load(Ordering::Relaxed)
+            && self
+                .lock_removed()
+                .as_ref()
+                .is_some_and(|removed| removed.contains(&number.0))
+    }
+
+    fn lock_removed(&self) -> MutexGuard<'_, Option<LruCache<u64, ()>>> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The numbers of `place` and its siblings, if they are in a range.
     pub(super) fn siblings_of(&self, place: &ChunkPlace) -> Option<SiblingNumbers> {
+        if self.has_removed.load(Ordering::Relaxed) {
+            return None;
+        }
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         // A chunk that is in several ranges has its number from the oldest one.
         let (base, range) = ranges.of_array(place.view, place.identity).next()?;
@@ -376,6 +401,16 @@ impl VnodeNumbers {
     /// Notes that the file or the empty directory `vnode` has lost its name. The kernel may have its
     /// inode still, so that a new file or directory of this name gets another number.
     pub(super) fn remove(&self, vnode: &Vnode) {
+        if matches!(vnode, Vnode::ChunkDirectory(_)) {
+            let number = self.of(vnode).0;
+            if number < FIRST_INTERNED {
+                let mut removed = self.lock_removed();
+                let removed = removed.get_or_insert_with(|| LruCache::new(MOST_REMOVED));
+                removed.put(number, ());
+                self.has_removed.store(true, Ordering::Relaxed);
+                return;
+            }
+        }
         self.remove_of(&mut self.lock(), vnode);
     }
 
@@ -575,6 +610,24 @@ mod tests {
         assert_eq!(numbers.vnode(a), Some(chunk("g/a")));
         let again = add("k/a");
         assert!(again != a && again != b);
+    }
+
+    #[test]
+    fn a_directory_of_chunks_that_is_made_again_is_another_one() {
+        let numbers = VnodeNumbers::default();
+        numbers.add_array(ViewKind::Keys, &Prefix::root(), (7, 0), &[3, 4]);
+        let directory = chunk(&[1], 7);
+        let mut before = vec![numbers.refer(&directory)];
+        for _ in 0..3 {
+            numbers.remove(&directory);
+            let again = numbers.refer(&directory);
+            assert!(!before.contains(&again));
+            assert_eq!(numbers.vnode(again), Some(directory.clone()));
+            before.push(again);
+        }
+        // Others keep theirs.
+        assert!(numbers.of(&chunk(&[2], 7)).0 < FIRST_INTERNED);
+        assert!(numbers.of(&chunk(&[1, 2], 7)).0 < FIRST_INTERNED);
     }
 
     #[test]

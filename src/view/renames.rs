@@ -2,10 +2,11 @@
 //!
 //! A rename changes the store, then what the view knows of the paths below the directory. Who looks a name up in between
 //! could take the old path of a directory for one where nothing is, or for another directory that has it by
-//! now. So whoever looks at something while a rename is under way, or began before it, looks again.
+//! now. So whoever looks at something while a rename is under way, or began before it, looks again; and whoever
+//! changes names keeps renames waiting.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{OpenedVnode, View};
 use crate::error::Error;
@@ -16,8 +17,8 @@ const MOST_LOOKS: usize = 100;
 /// The renames of directories of a mount.
 #[derive(Debug, Default)]
 pub(super) struct Renames {
-    /// Held while a directory is renamed.
-    alone: Mutex<()>,
+    /// Held alone while a directory is renamed, and together while other names are changed.
+    names: RwLock<()>,
     /// How many renames have begun and ended: odd while one is under way.
     steps: AtomicU64,
 }
@@ -26,13 +27,18 @@ pub(super) struct Renames {
 #[derive(Debug)]
 pub(super) struct RenameUnderWay<'r> {
     renames: &'r Renames,
-    _alone: MutexGuard<'r, ()>,
+    _alone: RwLockWriteGuard<'r, ()>,
 }
 
 impl Renames {
-    /// Waits for other renames of directories, and begins one.
+    /// Keeps directories from being renamed, until what is returned is dropped.
+    pub(super) fn hold(&self) -> RwLockReadGuard<'_, ()> {
+        self.names.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for others who change names, and begins the rename of a directory.
     pub(super) fn begin(&self) -> RenameUnderWay<'_> {
-        let alone = self.lock();
+        let alone = self.names.write().unwrap_or_else(PoisonError::into_inner);
         self.steps.fetch_add(1, Ordering::SeqCst);
         RenameUnderWay {
             renames: self,
@@ -48,12 +54,8 @@ impl Renames {
                 return steps;
             }
             // It has ended when the lock is free.
-            drop(self.lock());
+            drop(self.hold());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

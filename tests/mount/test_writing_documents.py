@@ -11,7 +11,7 @@ import pytest
 import tensorstore
 import zarr
 
-from mounting import run, until
+from mounting import ok, run, until
 
 ARGS = ("--rw", "--view", "chunks")
 DATA = np.arange(64, dtype="<i4").reshape(8, 8)
@@ -252,6 +252,21 @@ def test_a_directory_is_renamed_with_its_arrays(made, store):
     np.testing.assert_array_equal(np.fromfile(made.path / "older/two/0.0", "<i4").reshape(4, 4), DATA[:4, :4])
     zarr.open_group(str(made.path / "older"))["two"][0, 0] = 99
     assert zarr.open_group(str(store / "older"))["two"][0, 0] == 99
+
+
+@pytest.mark.parametrize("args", [("--view", "chunks"), ("--view", "chunks", "--missing", "hide"), ("--view", "keys"), ("--view", "keys", "--shards", "keep")], ids=" ".join)
+def test_what_was_touched_is_the_file_that_it_was(args, store, mount, tmp_path):
+    """cp and mv compare the number that they have found with that of what they have opened."""
+    m = mount(store, "--rw", *args).path
+    for name in ("three/c/0/1", "three/zarr.json", "old/two/0.0"):
+        before = (m / name).read_bytes()
+        ok("touch", m / name)
+        ok("cp", m / name, tmp_path / "copy")
+        assert (tmp_path / "copy").read_bytes() == before
+        # touch(1) sets the times of a file that it has opened.
+        ok("touch", "-d", "2001-02-03", m / name)
+        ok("cp", "-p", m / name, tmp_path / "copy")
+        assert (tmp_path / "copy").read_bytes() == before and (tmp_path / "copy").stat().st_mtime == (m / name).stat().st_mtime
 
 
 def test_a_file_is_opened_after_the_document_of_its_array_is_gone(store, mount):

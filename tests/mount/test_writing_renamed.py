@@ -1,5 +1,8 @@
 """Groups and arrays that get other names, while the kernel knows the files in them: each name shows what has it now, and what is written goes there."""
+import errno
 import os
+import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -150,3 +153,65 @@ def test_a_document_is_written_by_a_handle_from_before(node, view, name, tmp_pat
     new = m / node.replace("g", "G", 1) / name
     assert new.read_bytes() == text.replace(b'"m"', b'"s"')
     assert zarr.open(str(store / node.replace("g", "G", 1)), mode="r").attrs["unit"] == "s"
+
+
+@pytest.mark.parametrize("held", ["a/c/0/0", "a/c/0"])
+@pytest.mark.parametrize("view", VIEWS[:3], ids=" ".join)
+def test_a_directory_is_made_again_while_something_in_it_is_open(view, held, tmp_path, mount):
+    store = tmp_path / "store"
+    zarr.create_group(str(store)).create_array("a", shape=(4, 4), chunks=(2, 2), dtype="<i4", compressors=None, fill_value=0)[...] = 1
+    m = mount(store, "--rw", "--view", *view).path
+    fd = os.open(m / held, os.O_RDONLY)
+    for n in range(2, 5):
+        shutil.rmtree(m / "a/c/0")
+        (m / "a/c/0").mkdir(exist_ok=True)
+        (m / "a/c/0/1").write_bytes(np.full(4, n, "<i4").tobytes())
+        assert read(m / "a/c/0/1") == [n] * 4
+        assert "1" in os.listdir(m / "a/c/0")
+        assert zarr.open_array(str(store / "a"), mode="r")[0].tolist() == [0, 0, n, n]
+    os.close(fd)
+
+
+def test_an_array_is_made_anew_while_somebody_reads_it(tmp_path, mount):
+    store = tmp_path / "store"
+    zarr.create_group(str(store))
+    m = mount(store, "--rw", "--view", "keys").path
+    for n in range(1, 4):
+        array = zarr.create_array(str(m / "a"), shape=(4, 4), chunks=(2, 2), dtype="<i4", overwrite=True)
+        array[...] = n
+        fd = os.open(m / "a/c/0/0", os.O_RDONLY)
+        assert (zarr.open_array(str(store / "a"), mode="r")[...] == n).all()
+        array = zarr.create_array(str(m / "a"), shape=(4, 4), chunks=(2, 2), dtype="<i4", overwrite=True)
+        array[...] = -n
+        os.close(fd)
+        assert (zarr.open_array(str(store / "a"), mode="r")[...] == -n).all()
+
+
+@pytest.mark.parametrize("view", VIEWS[:2], ids=" ".join)
+def test_files_are_made_below_a_directory_that_is_renamed_meanwhile(view, tmp_path, mount):
+    store = tmp_path / "store"
+    zarr.create_group(str(store)).create_group("g").create_group("s")
+    m = mount(store, "--rw", "--view", *view).path
+    here, wrong = os.open(m / "g/s", os.O_RDONLY), []
+
+    def make():
+        for n in range(300):
+            try:
+                os.mkdir(f"d{n}", dir_fd=here)
+                os.close(os.open(f"f{n}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=here))
+            except OSError as error:
+                wrong.append(error)
+
+    maker = threading.Thread(target=make)
+    maker.start()
+    names = ["g", "t"]
+    while maker.is_alive():
+        # Nothing has made the old name again.
+        os.rename(m / names[0], m / names[1])
+        names.reverse()
+    maker.join()
+    os.close(here)
+    assert not (store / names[1]).exists()
+    # The kernel asks twice at most whether a name is there still.
+    found = os.listdir(store / names[0] / "s")
+    assert len(found) >= 2 * 300 + 1 - len(wrong) and all(error.errno == errno.ESTALE for error in wrong), wrong

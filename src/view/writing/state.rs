@@ -46,7 +46,7 @@ pub(super) struct FileState {
     /// Whether the kernel may have pages that are not those of the object.
     pub(super) has_wrong_pages: bool,
     /// Whether the fingerprint of a file with a form is one of this mount, because the mount has
-    /// written it.
+    /// written it, or set its times.
     pub(super) is_own: bool,
 }
 
@@ -407,6 +407,9 @@ impl FileState {
         self.clean = None;
         if let Some(draft) = &mut self.draft {
             draft.has_times |= new.atime.is_some() || new.mtime.is_some();
+        } else {
+            // The object has another version, and the same bytes.
+            self.is_own = true;
         }
         self.note(writing)
     }
