@@ -37,14 +37,10 @@ impl Core {
         self.view.requests().opens.add(1);
         let opened = self.vnode(ino).and_then(|vnode| {
             let opened = self.view.open_for(vnode, access, thread);
-            // It was removed or renamed since the kernel looked the name up, which it does again.
-            match opened.map_err(|error| self.errno_of_change(&error)) {
-                Ok(None) | Err(Errno::ENOENT) => Err(Errno::ESTALE),
-                Ok(Some(opened)) => Ok(opened),
-                Err(errno) => Err(errno),
-            }
+            let opened = opened.map_err(|error| self.errno_of_change(&error));
+            opened.and_then(|opened| opened.ok_or(Errno::ENOENT))
         });
-        match opened {
+        match self.looked_up_again(opened) {
             Ok(opened) => self.reply_opened(ino, opened, is_cut, reply),
             Err(errno) => reply.error(errno),
         }

@@ -250,17 +250,22 @@ impl Core {
         if let Some(pinned) = self.versions.pinned_attributes(ino) {
             return Ok(self.reported(ino, &self.with_current_mode(ino, pinned)));
         }
-        let current = match self.present(self.view.attributes(self.vnode(ino)?)) {
-            // The name may be that of no file any more since the kernel looked it up. It does that again, and
-            // makes a file there if it was asked to.
-            Err(Errno::ENOENT) if self.view.is_writable() => return Err(Errno::ESTALE),
-            current => current?,
-        };
+        let current = self.present(self.view.attributes(self.vnode(ino)?));
+        let current = self.looked_up_again(current)?;
         if !self.versions.may_report(ino, current.fingerprint) {
             // A new size under the old inode number would be combined with the old pages.
             return Err(Errno::ESTALE);
         }
         Ok(self.reported(ino, &current))
+    }
+
+    /// `found` for an inode. A file may have been removed or renamed since the kernel looked its name up: in a
+    /// mount that is written to, the kernel is to do that again, and to make a file there if it was asked to.
+    fn looked_up_again<T>(&self, found: Result<T, Errno>) -> Result<T, Errno> {
+        match found {
+            Err(Errno::ENOENT) if self.view.is_writable() => Err(Errno::ESTALE),
+            found => found,
+        }
     }
 
     /// The attributes of a version that is open, with its current mode: permissions can change

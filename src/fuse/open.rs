@@ -26,14 +26,10 @@ const ATTRIBUTES_ALONE: i64 = -1;
 impl Core {
     pub(super) fn open_file(&self, ino: u64, reply: ReplyOpen) {
         self.view.requests().opens.add(1);
-        let mut opened = self
+        let opened = self
             .vnode(ino)
             .and_then(|vnode| self.present(self.view.open(vnode)));
-        if self.view.is_writable() && matches!(opened, Err(Errno::ENOENT)) {
-            // It was removed or renamed since the kernel looked the name up, which it does again.
-            opened = Err(Errno::ESTALE);
-        }
-        match opened {
+        match self.looked_up_again(opened) {
             Ok(opened) => self.reply_opened(ino, opened, false, reply),
             Err(errno) => reply.error(errno),
         }

@@ -37,8 +37,7 @@ mod tree;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use draft_node::DraftNode;
-pub(crate) use identity::ArrayIdentity;
-pub(crate) use identity::chunk_identity_at;
+pub(crate) use identity::{ArrayIdentity, chunk_identity_at};
 pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
 pub use read::{ArrayDocuments, DocumentText, MAX_DOCUMENT_BYTES};
 pub use tree::{TreeNode, TreePlace};

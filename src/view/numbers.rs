@@ -604,7 +604,7 @@ mod tests {
             assert_eq!(numbers.vnode(number), Some(chunk(path)));
             assert_eq!(numbers.of(&chunk(path)), number);
         }
-        // What had the name before is gone, and one that had it long ago does not come back.
+        // The array that had this name is gone, and an array that is found later gets numbers of its own.
         numbers.rename(ViewKind::Keys, &key("k"), &key("g"));
         assert_eq!(numbers.vnode(b), None);
         assert_eq!(numbers.vnode(a), Some(chunk("g/a")));

@@ -187,7 +187,7 @@ impl Form for ChunkForm {
 
     fn new_file(&self) -> Result<NewFile, Error> {
         if let Some(inner) = &self.inner {
-            return Ok(inner.access()?.unwrap_or(inner.access_by_document()));
+            return inner.new_file();
         }
         let meta = self.array()?.node.document.meta;
         Ok(NewFile {

@@ -102,7 +102,7 @@ impl Form for EncodedForm {
 
     fn new_file(&self) -> Result<NewFile, Error> {
         let inner = self.inner.as_ref().ok_or(Error::Stale)?;
-        Ok(inner.access()?.unwrap_or(inner.access_by_document()))
+        inner.new_file()
     }
 
     fn cache(&self) -> &Cache {

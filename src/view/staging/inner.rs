@@ -247,6 +247,14 @@ impl InnerChunk {
         NewFile { mode, uid, gid }
     }
 
+    /// The mode and the owner of the shard, or of one that is made by writing to a chunk of fill value.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(in crate::view) fn new_file(&self) -> Result<NewFile, Error> {
+        Ok(self.access()?.unwrap_or(self.access_by_document()))
+    }
+
     /// Checks that `maker`, who may make files beside the shard, may change it. Who may make files in a
     /// directory may replace those of others, unless the directory has the sticky bit.
     ///

@@ -25,7 +25,7 @@ pub(crate) struct KeyFile {
     state: Mutex<FileState>,
 }
 
-/// What became of a flush that has not failed.
+/// The outcome of a flush that has not failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flushed {
     Committed,
@@ -390,7 +390,7 @@ impl KeyFile {
             && let Some(moved) = form.moved(key)
         {
             state.form = Some(moved);
-            // What was opened by the old name may have to be looked for again by its name.
+            // A text that the cache evicts is made again by the name of the file, which is another one now.
             state.clean = None;
         }
     }
