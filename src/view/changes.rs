@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::chunk_listing::StoredChunks;
 use super::file::FileContent;
-use super::find::CONTROL;
 use super::forms::{FormedFile, Place};
 use super::names::ChunkName;
 use super::options::ViewKind;
@@ -13,8 +12,7 @@ use super::renames::close_again;
 use super::segment::Segment;
 use super::shown_node::ShownArray;
 use super::tree::Tree;
-use super::vnode::ChunkPlace;
-use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
+use super::vnode::{CONTROL, ChunkPlace, Vnode, VnodeAttributes, VnodeKind};
 use super::writing::{FileAttributes, HandleAccess, KeyHandle, ShownFile, Syncer, Writing};
 use super::{LookupResult, OpenedVnode, View, VnodeId};
 use crate::error::Error;

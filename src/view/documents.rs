@@ -15,7 +15,7 @@ use super::options::ViewKind;
 use super::rights::is_refused;
 use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::tree::Tree;
-use super::vnode::Vnode;
+use super::vnode::{CONTROL, Vnode};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::hierarchy::{ArrayIdentity, Document, DocumentText};
@@ -225,10 +225,7 @@ impl Documents {
             // No key has this name, so no array can be there.
             Err(_) => return Ok(EntryEdit::Remove),
         };
-        if self
-            .tree
-            .is_hidden_by_control(group, path.split('/').next().unwrap_or_default().as_bytes())
-        {
+        if path.split('/').any(|name| name.as_bytes() == CONTROL) {
             return Ok(EntryEdit::Remove);
         }
         let array = match self.tree.shown(view, &prefix)? {

@@ -6,14 +6,12 @@ use super::names::ChunkName;
 use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::tree::Tree;
-use super::vnode::{ChunkPlace, Vnode, VnodeAttributes};
+use super::vnode::{CONTROL, ChunkPlace, Vnode, VnodeAttributes};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::{Key, Prefix, StatKind};
 
-/// The hidden directory of the daemon, at the root of a mount.
-pub(super) const CONTROL: &[u8] = b".zarr-mount";
-/// The files in it.
+/// The files in the daemon's own directory.
 pub(super) const STATISTICS: &[u8] = b"stats.json";
 pub(super) const LOG: &[u8] = b"log";
 pub(super) const SYNC: &[u8] = b"sync";
@@ -24,8 +22,17 @@ pub(super) type FoundVnode = (Vnode, VnodeAttributes);
 impl View {
     /// The vnode called `name` in `parent`.
     pub(super) fn find(&self, parent: &Vnode, name: &[u8]) -> Result<Option<FoundVnode>, Error> {
+        if name == CONTROL {
+            return match parent {
+                Vnode::Views => self.with_attributes(Vnode::Control),
+                Vnode::Prefix { path, .. } if path.is_root() && self.tree.has_one_view() => {
+                    self.with_attributes(Vnode::Control)
+                }
+                // What a writer of the store has there is its own.
+                _ => Ok(None),
+            };
+        }
         match parent {
-            Vnode::Views if name == CONTROL => self.with_attributes(Vnode::Control),
             Vnode::Views => {
                 let mut views = self.tree.options.views.iter();
                 match views.find(|view| view.name().as_bytes() == name) {
@@ -45,13 +52,6 @@ impl View {
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
             Vnode::Control if name == LOG => self.with_attributes(Vnode::Log),
             Vnode::Prefix { view, path } => {
-                if self.tree.is_hidden_by_control(path, name) {
-                    return self.with_attributes(Vnode::Control);
-                }
-                // Deeper in the store, where another mount wrote a part of it.
-                if self.tree.is_writable() && name == CONTROL {
-                    return Ok(None);
-                }
                 if self.tree.shows_store(*view) {
                     return self.tree.find_stored(*view, path, name);
                 }
@@ -170,10 +170,9 @@ impl View {
 }
 
 impl Tree {
-    /// Whether `name` in `prefix` would be the daemon's own directory, which hides a key of that
-    /// name.
-    pub(super) fn is_hidden_by_control(&self, prefix: &Prefix, name: &[u8]) -> bool {
-        name == CONTROL && prefix.is_root() && self.options.views.len() == 1
+    /// Whether the mount shows one view, at its root.
+    fn has_one_view(&self) -> bool {
+        self.options.views.len() == 1
     }
 
     /// As [`Tree::find_stored`], of a key that is likely to be an object. A store without directories

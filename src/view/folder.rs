@@ -8,7 +8,7 @@ use super::node_path::NodePath;
 use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownNode, Unusable, looks_like_a_chunk, makes_an_array};
 use super::tree::Tree;
-use super::vnode::Vnode;
+use super::vnode::{CONTROL, Vnode};
 use crate::error::Error;
 use crate::hierarchy::{DraftNode, Node, TreePlace};
 use crate::metadata::{DocumentName, ZarrFormat};
@@ -314,7 +314,7 @@ impl Tree {
                 .is_ok_and(|found| found.is_some()),
             EntryKind::Unreadable => false,
         };
-        if !is_prefix || self.is_hidden_by_control(path, &entry.name) {
+        if !is_prefix || entry.name == CONTROL {
             return Ok(None);
         }
         Ok(Some((
@@ -338,7 +338,7 @@ impl Tree {
         else {
             return Ok(None);
         };
-        if self.is_hidden_by_control(&folder.resolved.path, name) {
+        if name == CONTROL {
             return Ok(None);
         }
         let Some(path) = self.draft_child(folder, name)? else {

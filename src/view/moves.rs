@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::changes::refused;
-use super::find::CONTROL;
-use super::vnode::Vnode;
+use super::vnode::{CONTROL, Vnode};
 use super::writing::NewKind;
 use super::{LookupResult, View, VnodeId};
 use crate::error::Error;

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use super::View;
-use super::find::CONTROL;
 use super::folder::{Folder, NameRole};
 use super::name_stream::NameStream;
 use super::names::ChunkName;
 use super::options::ViewKind;
 use super::segment::{DirectoryPosition, Segment, SegmentItem, attributes_if};
 use super::shown_node::{FileForm, ShownArray, ShownNode};
-use super::vnode::Vnode;
+use super::vnode::{CONTROL, Vnode};
 use crate::error::Error;
 use crate::grid::Dims;
 use crate::store::{Detail, EntryKind, ListEntry};
@@ -67,7 +66,7 @@ impl StoredNames {
         detail: Detail,
     ) -> Result<Option<SegmentItem>, Error> {
         match &self.filter {
-            _ if entry.name == CONTROL && view.tree.is_writable() => Ok(None),
+            _ if entry.name == CONTROL => Ok(None),
             NameFilter::All => self.plain(view, entry).map(Some),
             NameFilter::Folder(folder) => self.in_folder(view, folder, entry, detail),
             NameFilter::Children(folder) => {
@@ -95,13 +94,6 @@ impl StoredNames {
         entry: ListEntry,
         detail: Detail,
     ) -> Result<Option<SegmentItem>, Error> {
-        if view
-            .tree
-            .is_hidden_by_control(&folder.resolved.path, &entry.name)
-        {
-            log::warn!("the store's own .zarr-mount is not shown: the name is the daemon's");
-            return Ok(None);
-        }
         // A file that cannot be examined does not end the listing.
         if let Ok(Some(meta)) = view.tree.zip_directory(folder, &entry.name) {
             let (view_kind, path) = (self.view, self.names.prefix.key(&entry.name)?.to_prefix());

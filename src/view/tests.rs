@@ -223,18 +223,35 @@ fn beside_a_broken_document_nothing_encoded_passes_for_decoded() {
 }
 
 #[test]
-fn the_stores_own_control_directory_gives_way_to_the_daemons() {
-    let objects: [(&str, &[u8]); 1] = [(".zarr-mount/own", b"x")];
+fn what_a_store_has_by_the_name_of_the_daemons_directory_is_hidden() {
+    let objects: [(&str, &[u8]); 3] = [
+        (".zarr-mount/own", b"x"),
+        ("g/.zarr-mount/own", b"x"),
+        (
+            "g/.zarr-mount/zarr.json",
+            br#"{"zarr_format": 3, "node_type": "group"}"#,
+        ),
+    ];
     let fixture = Fixture::new(ViewOptions::default(), &objects);
-    assert!(fixture.list("").is_empty());
+    assert_eq!(fixture.list(""), ["g"]);
+    assert!(fixture.list("g").is_empty());
     assert!(fixture.find(".zarr-mount/own").unwrap().is_none());
     let options = ViewOptions {
-        views: vec![ViewKind::Keys, ViewKind::Chunks],
+        views: vec![ViewKind::Keys, ViewKind::Chunks, ViewKind::Arrays],
         ..ViewOptions::default()
     };
-    let both = Fixture::new(options, &objects);
-    assert_eq!(both.list("keys"), [".zarr-mount"]);
-    assert_eq!(both.read("keys/.zarr-mount/own").unwrap(), b"x");
+    let all = Fixture::new(options, &objects);
+    for view in ["keys", "chunks", "arrays"] {
+        assert_eq!(all.list(view), ["g"]);
+        assert!(all.list(&format!("{view}/g")).is_empty());
+        for place in ["", "/g"] {
+            assert!(
+                all.find(&format!("{view}{place}/.zarr-mount"))
+                    .unwrap()
+                    .is_none()
+            );
+        }
+    }
 }
 
 #[test]

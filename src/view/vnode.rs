@@ -11,6 +11,10 @@ use crate::store::{Key, Prefix, Times};
 
 use super::options::ViewKind;
 
+/// The name of the daemon's own directory, which is hidden. A segment of a key that has this name, where writers of
+/// a store keep what is not stored yet, is not shown.
+pub(super) const CONTROL: &[u8] = b".zarr-mount";
+
 /// The number of a vnode, which is the inode number of the first version of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VnodeId(pub u64);

@@ -210,6 +210,25 @@ def test_times_that_a_writer_sets_do_not_make_a_chunk_an_older_one(how, tmp_path
         time.sleep(0.03)
 
 
+def test_an_open_file_of_a_group_shows_a_chunk_that_is_saved_before_it_is_read(tmp_path, mount):
+    """The daemon's own directory in the store, in which a commit makes a name, is none of the group's."""
+    store, size = tmp_path / "store", 1 << 20
+    zarr.create_group(str(store)).create_array("a", shape=(8 * size,), chunks=(size,), dtype="i1", compressors=None, fill_value=0)
+    made = mount(store, "--rw", "--view", "chunks,arrays", "--files", "nc")
+    chunks, group = made.path / "chunks", made.path / "arrays/store.nc"
+    for n in (1, 2):
+        (chunks / "a/c/7").write_bytes(bytes([n]) * size)
+    time.sleep(0.03)
+    fd = os.open(group, os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+    assert os.pread(fd, 3, 0) == b"CDF"
+    (chunks / "a/c/7").write_bytes(bytes([3]) * size)
+    assert os.pread(fd, 4, group.stat().st_size - 4) == bytes([3]) * 4
+    os.close(fd)
+    assert os.listdir(store / ".zarr-mount") == [] and ".zarr-mount" not in os.listdir(group.parent)
+    assert not (group.parent / ".zarr-mount").exists()
+
+
 def test_a_chunk_that_is_only_emptied_stays_and_the_mount_says_so(chunks, store):
     """No call of `: > chunk` can fail, because others begin a file in the same way."""
     ok("sh", "-c", f": > {chunks.path}/a/c/0/0")

@@ -111,6 +111,23 @@ def test_a_chunk_that_came_by_a_rename_is_one_like_others(made):
     assert read(name) == [5] * 4
 
 
+def test_what_is_half_written_moves_along(made):
+    store, mounted = made
+    m = mounted.path
+    new = np.full(4, 5, "<i4").tobytes()
+    handle = os.open(chunk(m / "g/b", 3, 1), os.O_WRONLY | os.O_TRUNC)
+    os.write(handle, new[:5])
+    os.rename(m / "g", m / "G")
+    np.testing.assert_array_equal(of_store(store, "G"), data(0))
+    os.write(handle, new[5:])
+    os.close(handle)
+    mounted.sync()
+    wanted = data(0)
+    wanted[6:, 2:4] = 5
+    np.testing.assert_array_equal(of_store(store, "G"), wanted)
+    assert read(chunk(m / "G/b", 3, 1)) == [5] * 4
+
+
 def test_an_open_directory_is_listed_by_its_new_name(made):
     _, mounted = made
     m = mounted.path

@@ -183,8 +183,13 @@ def test_names_of_dimensions(tmp_path, mount):
     made = mount(store, "--rw", "--as", "v2")
     (made.path / "a/.zattrs").write_text(json.dumps({"unit": 1.5, "_ARRAY_DIMENSIONS": ["y", "x"]}))
     stored = json.loads((store / "a/zarr.json").read_text())
-    # The document has no member for it, so that it is an attribute as any other.
-    assert stored["attributes"] == {"unit": 1.5, "_ARRAY_DIMENSIONS": ["y", "x"]}
+    assert (stored["dimension_names"], stored["attributes"]) == (["y", "x"], {"unit": 1.5})
+    # What is no list of names, one for each dimension, is an attribute as any other.
+    os.remove(made.path / "a/.zattrs")
+    for other in (["y"], "y, x", [0, 1]):
+        (made.path / "a/.zattrs").write_text(json.dumps({"_ARRAY_DIMENSIONS": other}))
+        stored = json.loads((store / "a/zarr.json").read_text())
+        assert stored["attributes"] == {"_ARRAY_DIMENSIONS": other} and "dimension_names" not in stored
     stored |= {"dimension_names": ["y", "x"], "attributes": {}}
     (store / "a/zarr.json").write_text(json.dumps(stored))
     os.utime(store / "a/zarr.json", ns=(1, 1))

@@ -7,7 +7,7 @@ use super::super::write::{self, StoredDocuments};
 use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry};
 use super::texts::{
     ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, dimension_names_in,
-    is_empty, list_of_names, parse_array,
+    has_names, is_empty, list_of_names, parse_array,
 };
 use super::{NodeDocuments, ShownAs};
 use crate::error::FormatError;
@@ -147,11 +147,13 @@ fn with_names(
 /// What `written`, the document of the attributes in v2, changes.
 fn of_attributes(array: &ArrayMetadata, own: &[u8], written: &[u8]) -> Result<Change, FormatError> {
     let rank = array.shape.len();
-    let is_added = array.dimension_names.is_some()
-        && !carry::differences(own, EMPTY)?
-            .iter()
-            .any(|name| name == ARRAY_DIMENSIONS);
-    if !is_added {
+    let has_own = carry::differences(own, EMPTY)?
+        .iter()
+        .any(|name| name == ARRAY_DIMENSIONS);
+    // Names in a new list are those of the dimensions, as xarray means them. Another value by that name is
+    // an attribute as any other.
+    let is_list_of_names = || array.zarr_format == ZarrFormat::V3 && has_names(written, rank);
+    if has_own || array.dimension_names.is_none() && !is_list_of_names() {
         return Ok(Change {
             attributes: Some(written.to_vec()),
             ..Change::default()

@@ -4,7 +4,10 @@ use super::super::draft::{self, Generation};
 use super::super::render::Shards;
 use super::super::write::{self, ChunkContent, StoredDocuments, Target};
 use super::super::{ArrayMetadata, DocumentName, NodeMetadata, carry, v3};
-use super::texts::{EMPTY, attributes_in, check_known, check_same_chunks, is_empty, parse_array};
+use super::texts::{
+    ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, has_names, is_empty,
+    parse_array,
+};
 use super::{NodeDocuments, ShownAs, attributes_of};
 use crate::error::FormatError;
 
@@ -51,7 +54,14 @@ pub fn new_node(
             write::array(&metadata, &source, content, Target::V2)?,
             write::array_attributes_v2(&metadata, &source)?,
         ),
-        StoredAs::V3 => (write::array(&metadata, &source, content, Target::V3)?, None),
+        StoredAs::V3 => {
+            let document = write::array(&metadata, &source, content, Target::V3)?;
+            let document = match name {
+                DocumentName::ZArray => without_names(document, metadata.shape.len())?,
+                _ => document,
+            };
+            (document, None)
+        }
         StoredAs::Draft(generation) => (write::array_draft(&metadata, &source, generation)?, None),
     };
     let new = NodeDocuments {
@@ -61,6 +71,17 @@ pub fn new_node(
     };
     check(&new, (name, written), shown_as, to)?;
     Ok(new)
+}
+
+/// The v3 document of an array without the attribute that says the names of its dimensions in v2, which the
+/// document has a member for.
+fn without_names(mut document: Vec<u8>, rank: usize) -> Result<Vec<u8>, FormatError> {
+    let attributes = attributes_in(&document)?;
+    if has_names(&attributes, rank) {
+        let rest = carry::with_member(&attributes, ARRAY_DIMENSIONS, None)?;
+        document = carry::with_member(&document, "attributes", Some(&rest))?;
+    }
+    Ok(document)
 }
 
 fn group(attributes: Option<&[u8]>, to: StoredAs) -> Result<NodeDocuments, FormatError> {
@@ -102,8 +123,18 @@ fn check(
     };
     let shown = write::array(&metadata, &source, shown_as.content, shown_as.target)?;
     check_known(&shown, written, &["attributes", "storage_transformers"])?;
+    let stored = ChunkContent::Encoded(Shards::Keep);
+    let stored = write::array(&metadata, &source, stored, shown_as.target)?;
     let problem = "the version of the group above cannot say this";
-    let after = check_same_chunks(name, (&shown, written), problem)?;
+    check_same_chunks(name, (&stored, written), problem)?;
+    let of_view = match shown_as.content {
+        ChunkContent::Decoded(_) => {
+            "in this view chunks are not encoded, so that a new array has neither compressor nor filters, \
+             its order is C, and its numbers are little-endian"
+        }
+        ChunkContent::Encoded(_) => problem,
+    };
+    let after = check_same_chunks(name, (&shown, written), of_view)?;
     let shown_again = parse_array(name, &shown)?;
     for (member, is_same) in [
         ("shape", shown_again.shape == after.shape),
@@ -119,10 +150,7 @@ fn check(
     if name == DocumentName::ZarrJson {
         let changed = carry::differences(&attributes_in(&shown)?, &attributes_in(written)?)?;
         // The names of the dimensions are among the attributes in v2.
-        if let Some(member) = changed
-            .iter()
-            .find(|member| *member != super::texts::ARRAY_DIMENSIONS)
-        {
+        if let Some(member) = changed.iter().find(|member| *member != ARRAY_DIMENSIONS) {
             return Err(FormatError::document(member, problem));
         }
     }

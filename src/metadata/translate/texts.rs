@@ -55,6 +55,11 @@ pub(super) fn dimension_names_in(
     names.map(Some).map_err(|_| wrong())
 }
 
+/// Whether an object of attributes has a name for each of `rank` dimensions, one or more.
+pub(super) fn has_names(attributes: &[u8], rank: usize) -> bool {
+    rank > 0 && matches!(dimension_names_in(attributes, rank), Ok(Some(_)))
+}
+
 /// Names as a JSON list; `None` where a dimension has no name, which attributes cannot say.
 pub(super) fn list_of_names(names: &[Option<String>]) -> Option<Vec<u8>> {
     let names: Option<Vec<String>> = (names.iter())

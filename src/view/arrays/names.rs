@@ -17,7 +17,7 @@ use glob::Pattern;
 use super::super::node_path::NodePath;
 use super::super::options::{ViewKind, selects};
 use super::super::shown_node::{ShownArray, ShownNode};
-use super::super::vnode::{PlainKind, PlainName, Vnode};
+use super::super::vnode::{CONTROL, PlainKind, PlainName, Vnode};
 use super::Arrays;
 use super::strings;
 use crate::error::Error;
@@ -392,7 +392,7 @@ impl Arrays {
         if path.is_root() && self.kind_of(path)? != PathKind::Directory {
             return Ok((name == self.name_of(path)).then(Prefix::root));
         }
-        if self.tree.is_hidden_by_control(path, name) {
+        if name == CONTROL {
             return Ok(None);
         }
         self.child_called(path, name)

@@ -19,13 +19,12 @@ mod translated;
 use std::sync::Arc;
 
 use super::View;
-use super::find::CONTROL;
 use super::folder::Folder;
 use super::names::ChunkName;
 use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownArray, ShownNode, looks_like_a_chunk};
 use super::tree::{EndedArray, Tree};
-use super::vnode::{ChunkPlace, Vnode};
+use super::vnode::{CONTROL, ChunkPlace, Vnode};
 use super::writing::{Form, NewKind, is_document, is_replaced_whole, may_be_old_document};
 use crate::budget::Holding;
 use crate::error::Error;

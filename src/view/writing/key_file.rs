@@ -296,6 +296,12 @@ impl KeyFile {
         self.lock().set_attributes(writing, new)
     }
 
+    /// Whether some handle writes the file anew.
+    pub(super) fn is_rewritten(&self) -> bool {
+        let state = self.lock();
+        state.draft.as_ref().is_some_and(FileDraft::is_rewritten)
+    }
+
     /// Whether the handle `writer` writes the file anew.
     pub(super) fn is_rewritten_by(&self, writer: u64) -> bool {
         let state = self.lock();

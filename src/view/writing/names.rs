@@ -72,8 +72,11 @@ impl Writing {
         }
         let prefix = from.to_prefix();
         let moved = self.open_where(|key| key == from || is_below(key, &prefix));
-        for (_, file) in &moved {
-            self.commit_of(file)?;
+        for (key, file) in &moved {
+            // What is written anew below a directory moves along with its writer, who commits it.
+            if key == from || !file.is_rewritten() {
+                self.commit_of(file)?;
+            }
         }
         self.staging.settle_below(&prefix)?;
         let replaced = self.lock_open().get(to).cloned();
