@@ -23,7 +23,7 @@ pub(crate) struct ArrayIdentity {
     /// The hash of the prefix and of all of the metadata.
     pub(crate) array: u64,
     /// The hash of everything that determines the keys and bytes of chunks below the prefix: all but
-    /// the shape and the names of dimensions.
+    /// the shape, the names of dimensions, and how a document spells what is understood.
     pub(crate) form: u64,
     /// The hash of the prefix and of `form`.
     pub(crate) chunks: u64,
@@ -54,12 +54,9 @@ impl ArrayIdentity {
         let mut hasher = Counting { hasher, bytes: 0 };
         zarr_format.hash(&mut hasher);
         chunk_shape.hash(&mut hasher);
-        data_type.hash(&mut hasher);
-        codecs.hash(&mut hasher);
         chunk_keys.hash(&mut hasher);
         separator_is_assumed.hash(&mut hasher);
-        doubts.hash(&mut hasher);
-        match decoding {
+        let spelling = match decoding {
             Ok(decoding) => {
                 let Decoding {
                     data_type,
@@ -71,14 +68,23 @@ impl ArrayIdentity {
                 data_type.hash(&mut hasher);
                 fill_value.hash(&mut hasher);
                 codecs.hash(&mut hasher);
-                pipeline.hash(&mut hasher);
+                Some(pipeline)
             }
             Err(error) => {
                 false.hash(&mut hasher);
                 error.hash(&mut hasher);
+                data_type.hash(&mut hasher);
+                codecs.hash(&mut hasher);
+                None
             }
-        }
+        };
         let form = hasher.finish();
+        if let Some(pipeline) = spelling {
+            data_type.hash(&mut hasher);
+            codecs.hash(&mut hasher);
+            pipeline.hash(&mut hasher);
+        }
+        doubts.hash(&mut hasher);
         prefix.hash(&mut hasher);
         shape.hash(&mut hasher);
         dimension_names.hash(&mut hasher);

@@ -140,8 +140,10 @@ impl Tree {
         let stored = array.stored_directory(first)?;
         let meta = match self.loader.sources().stat_prefix(&stored)? {
             // A draft's array without chunks has no directory of its own, but its document always
-            // lies in one.
-            None if array.absent_len.is_some() && array.has_directory(first) => {
+            // lies in one. So does the one of an array whose first inner chunks are staged.
+            None if array.has_directory(first)
+                && (array.absent_len.is_some() || self.has_staged_below(&stored)) =>
+            {
                 self.stat_prefix(&array.node.document.key.parent())?
             }
             found => found,

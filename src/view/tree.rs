@@ -125,6 +125,12 @@ impl Tree {
         writings.map_or(Ok(()), |writings| writings.staging().settle_below(prefix))
     }
 
+    /// Whether inner chunks of shards below `prefix` are staged, so that its directory may be absent still.
+    pub(super) fn has_staged_below(&self, prefix: &Prefix) -> bool {
+        let writings = self.writings.as_ref();
+        writings.is_some_and(|writings| writings.staging().has_chunks_below(prefix))
+    }
+
     /// The inner chunk `indices` of `array`, which may be written; `None` where its chunks are objects,
     /// or the mount is read-only.
     ///

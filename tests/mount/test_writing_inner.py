@@ -160,6 +160,69 @@ def test_all_views_see_it_at_once(tmp_path, mount):
     np.testing.assert_array_equal(np.load(made.path / "arrays/a.npy"), expected)
 
 
+def test_all_views_see_the_first_chunk_of_a_directory_at_once(tmp_path, mount):
+    """The store has neither the shard nor its directory before the shard is packed."""
+    store = make(tmp_path / "store", data=None)
+    made = mount(store, "--rw", "--view", "keys,chunks,arrays")
+    new = part(DATA, INNER, (2, 1))
+    assert not (made.path / "keys/a/c/2").exists() and not (store / "a/c").exists()
+    (made.path / "chunks/a/c/2/1").write_bytes(new.tobytes())
+    assert (made.path / "keys/a/c/2/1").read_bytes() == new.tobytes()
+    found = zarr.open_array(str(made.path / "keys/a"), mode="r")[8:12, 3:6]
+    np.testing.assert_array_equal(found, new)
+    os.unlink(made.path / "chunks/a/c/2/1")
+    made.sync()
+    assert not (store / "a/c").exists() or not any(path.is_file() for path in (store / "a/c").rglob("*"))
+
+
+@pytest.mark.parametrize("shards", ["shards", "none"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_document_that_is_spelled_otherwise_meanwhile_keeps_its_open_chunks(view, shards, tmp_path, mount):
+    """Somebody else sets an attribute, with a library that puts other spaces into documents."""
+    store = make(tmp_path / "store") if shards == "shards" else tmp_path / "store"
+    if shards == "none":
+        zarr.create_array(str(store), name="a", shape=SHAPE, chunks=INNER, dtype="<f8", compressors=None, fill_value=FILL)[...] = DATA
+    made = mount(store, "--rw", "--view", view)
+    document, chunk, new = store / "a/zarr.json", made.path / "a/c/0/0", part(DATA + 1000, INNER, (0, 0))
+    handles = [os.open(chunk, flags) for flags in (os.O_RDWR, os.O_WRONLY)]
+    for n, fd in enumerate(handles):
+        assert n or os.pread(fd, 8, 0) == DATA[:1, :1].tobytes()
+        text = json.dumps(json.loads(document.read_text()) | {"attributes": {"n": n}}, indent=n or None)
+        (store / "new.json").write_text(text)
+        os.rename(store / "new.json", document)
+        os.pwrite(fd, new.tobytes()[n * 48:n * 48 + 48], n * 48)
+        os.fsync(fd)
+        os.close(fd)
+    expected = DATA.copy()
+    put(expected, INNER, (0, 0), new)
+    np.testing.assert_array_equal(stored(store), expected)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_who_writes_anew_saves_what_others_have_left_to_it(view, tmp_path, mount):
+    """A program that has made a file empty is told of an error, also where another one has written the bytes."""
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", view)
+    chunk, new = made.path / "a/c/0/0", part(DATA + 1000, INNER, (0, 0)).tobytes()
+    def write(content):
+        emptied = os.open(chunk, os.O_RDWR | os.O_TRUNC)
+        other = os.open(chunk, os.O_WRONLY)
+        os.write(other, content)
+        os.close(other)
+        os.close(emptied)
+
+    write(new)
+    assert json.loads((made.path / ".zarr-mount/stats.json").read_text())["writes"]["drafts"] == 0
+    if view == "chunks":
+        with pytest.raises(OSError) as caught:
+            write(new[:8])
+        assert caught.value.errno == errno.EIO
+    made.sync()
+    expected = DATA.copy()
+    put(expected, INNER, (0, 0), part(DATA + 1000, INNER, (0, 0)))
+    np.testing.assert_array_equal(stored(store), expected)
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_untouched_chunks_stay_the_same_files(view, tmp_path, mount):
     store = make(tmp_path / "store")

@@ -185,12 +185,26 @@ def test_names_of_dimensions(tmp_path, mount):
     stored = json.loads((store / "a/zarr.json").read_text())
     assert (stored["dimension_names"], stored["attributes"]) == (["y", "x"], {"unit": 1.5})
     # What is no list of names, one for each dimension, is an attribute as any other.
-    os.remove(made.path / "a/.zattrs")
-    for other in (["y"], "y, x", [0, 1]):
-        (made.path / "a/.zattrs").write_text(json.dumps({"_ARRAY_DIMENSIONS": other}))
+    for other in (["y"], "y, x", [0, 1], None, []):
+        for attributes in ({"_ARRAY_DIMENSIONS": other}, {"_ARRAY_DIMENSIONS": other, "unit": 1}):
+            (made.path / "a/.zattrs").write_text(json.dumps(attributes))
+            stored = json.loads((store / "a/zarr.json").read_text())
+            assert stored["attributes"] == attributes and "dimension_names" not in stored
+        (made.path / "a/.zattrs").write_text(json.dumps({"_ARRAY_DIMENSIONS": ["t", "x"]}))
         stored = json.loads((store / "a/zarr.json").read_text())
-        assert stored["attributes"] == {"_ARRAY_DIMENSIONS": other} and "dimension_names" not in stored
-    stored |= {"dimension_names": ["y", "x"], "attributes": {}}
+        assert (stored["dimension_names"], stored["attributes"]) == (["t", "x"], {})
+    # A document may have both. The attribute is what is shown, and stays one until it changes.
+    stored["attributes"] = {"_ARRAY_DIMENSIONS": ["p", "q"]}
+    (store / "a/zarr.json").write_text(json.dumps(stored))
+    os.utime(store / "a/zarr.json", ns=(1, 1))
+    until(lambda: json.loads((made.path / "a/.zattrs").read_text()) == stored["attributes"], "the attribute")
+    (made.path / "a/.zattrs").write_text(json.dumps(stored["attributes"] | {"unit": 3}))
+    found = json.loads((store / "a/zarr.json").read_text())
+    assert (found["dimension_names"], found["attributes"]) == (["t", "x"], {"_ARRAY_DIMENSIONS": ["p", "q"], "unit": 3})
+    (made.path / "a/.zattrs").write_text(json.dumps({"unit": 3}))
+    found = json.loads((store / "a/zarr.json").read_text())
+    assert "dimension_names" not in found and found["attributes"] == {"unit": 3}
+    stored = found | {"dimension_names": ["y", "x"], "attributes": {}}
     (store / "a/zarr.json").write_text(json.dumps(stored))
     os.utime(store / "a/zarr.json", ns=(1, 1))
     made.unmount()
@@ -204,6 +218,23 @@ def test_names_of_dimensions(tmp_path, mount):
     assert not (made.path / "a/.zattrs").exists()
     (made.path / "a/.zattrs").write_text("{}")
     assert json.loads((made.path / "a/.zattrs").read_text()) == {}
+
+
+def test_an_array_without_dimensions_has_no_names(tmp_path, mount):
+    """xarray opens no variable of v2 without a list, and stores none for a scalar in v3."""
+    store = make(tmp_path / "three", 3)
+    zarr.open_group(str(store)).create_array("s", shape=(), dtype="i4", attributes={"n": 1})
+    made = mount(store, "--rw", "--as", "v2")
+    shown = made.path / "s/.zattrs"
+    assert json.loads(shown.read_text()) == {"_ARRAY_DIMENSIONS": [], "n": 1}
+    for written, attributes in [({"_ARRAY_DIMENSIONS": [], "n": 2}, {"n": 2}), ({"n": 3}, {"n": 3}), ({}, {}),
+                                ({"_ARRAY_DIMENSIONS": 5}, {"_ARRAY_DIMENSIONS": 5}), ({"_ARRAY_DIMENSIONS": []}, {})]:
+        shown.write_text(json.dumps(written))
+        assert json.loads((store / "s/zarr.json").read_text())["attributes"] == attributes
+        assert json.loads(shown.read_text()) == {"_ARRAY_DIMENSIONS": []} | written
+    group = zarr.open_group(str(made.path), mode="r+", zarr_format=2)
+    group.create_array("new", shape=(), dtype="i4", fill_value=0, compressors=None, attributes={"_ARRAY_DIMENSIONS": []})
+    assert json.loads((store / "new/zarr.json").read_text())["attributes"] == {}
 
 
 @pytest.mark.parametrize("target", ["v2", "v3"])

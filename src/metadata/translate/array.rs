@@ -7,7 +7,7 @@ use super::super::write::{self, StoredDocuments};
 use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry};
 use super::texts::{
     ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, dimension_names_in,
-    has_names, is_empty, list_of_names, parse_array,
+    is_empty, list_of_names, parse_array,
 };
 use super::{NodeDocuments, ShownAs};
 use crate::error::FormatError;
@@ -45,7 +45,7 @@ pub fn array(
     let own = write::attributes_of_array(array.zarr_format, stored)?;
     let own = own.unwrap_or_else(|| EMPTY.to_vec());
     let change = match name {
-        DocumentName::ZAttrs => of_attributes(array, &own, written)?,
+        DocumentName::ZAttrs => of_attributes(array, stored, &own, written)?,
         _ => of_document(array, stored, shown_as, (name, written), &own)?,
     };
     let mut new = NodeDocuments {
@@ -144,29 +144,49 @@ fn with_names(
     carry::with_member(attributes, ARRAY_DIMENSIONS, names.transpose()?.as_deref())
 }
 
-/// What `written`, the document of the attributes in v2, changes.
-fn of_attributes(array: &ArrayMetadata, own: &[u8], written: &[u8]) -> Result<Change, FormatError> {
-    let rank = array.shape.len();
-    let has_own = carry::differences(own, EMPTY)?
-        .iter()
-        .any(|name| name == ARRAY_DIMENSIONS);
-    // Names in a new list are those of the dimensions, as xarray means them. Another value by that name is
-    // an attribute as any other.
-    let is_list_of_names = || array.zarr_format == ZarrFormat::V3 && has_names(written, rank);
-    if has_own || array.dimension_names.is_none() && !is_list_of_names() {
-        return Ok(Change {
-            attributes: Some(written.to_vec()),
-            ..Change::default()
-        });
+/// What `written`, the document of the attributes in v2, changes. A list of names in it becomes the member
+/// `dimension_names` of v3, as xarray means it.
+fn of_attributes(
+    array: &ArrayMetadata,
+    stored: &StoredDocuments<'_>,
+    own: &[u8],
+    written: &[u8],
+) -> Result<Change, FormatError> {
+    let only = |attributes| Change {
+        attributes: Some(attributes),
+        ..Change::default()
+    };
+    if array.zarr_format != ZarrFormat::V3 {
+        return Ok(only(written.to_vec()));
     }
-    // A name that is missing is not shown in v2, so that it does not change.
-    let is_shown = |names: &Vec<Option<String>>| names.iter().all(Option::is_some);
-    let before = array.dimension_names.clone().filter(is_shown);
-    let after = dimension_names_in(written, rank)?;
-    Ok(Change {
-        shape: None,
-        attributes: Some(carry::with_member(written, ARRAY_DIMENSIONS, None)?),
-        names: (before != after).then_some(after),
+    let has_names = |names: Vec<String>| names.iter().any(|name| name == ARRAY_DIMENSIONS);
+    let without_names = || carry::with_member(written, ARRAY_DIMENSIONS, None);
+    let shown = write::array_attributes_v2(array, stored)?;
+    if !has_names(carry::differences(
+        shown.as_deref().unwrap_or(EMPTY),
+        written,
+    )?) {
+        // Where they are an attribute in the store, too, they stay one.
+        return Ok(only(if has_names(carry::differences(own, EMPTY)?) {
+            written.to_vec()
+        } else {
+            without_names()?
+        }));
+    }
+    // Names of which one is missing are not shown in v2, so that they do not change. An array without dimensions
+    // has no names, whatever its document has.
+    let before = array.dimension_names.as_ref();
+    let is_shown =
+        before.is_some_and(|names| names.iter().all(Option::is_some) && !names.is_empty());
+    Ok(match dimension_names_in(written, array.shape.len()) {
+        Ok(Some(names)) => Change {
+            names: Some(Some(names)),
+            ..only(without_names()?)
+        },
+        _ => Change {
+            names: is_shown.then_some(None),
+            ..only(written.to_vec())
+        },
     })
 }
 
@@ -193,7 +213,9 @@ fn check(
     if name == DocumentName::ZAttrs {
         let shown = write::array_attributes_v2(&metadata, &source)?;
         let shown = shown.as_deref().unwrap_or(EMPTY);
-        let changed = carry::differences(shown, written)?;
+        let mut changed = carry::differences(shown, written)?;
+        // It is shown of every array without dimensions, and may be missing.
+        changed.retain(|member| member != ARRAY_DIMENSIONS || !metadata.shape.is_empty());
         return changed.first().map_or(Ok(()), |member| refused(member));
     }
     let shown = write::array(&metadata, &source, shown_as.content, shown_as.target)?;

@@ -52,7 +52,7 @@ pub fn new_node(
     let (document, attributes) = match to {
         StoredAs::V2 => (
             write::array(&metadata, &source, content, Target::V2)?,
-            write::array_attributes_v2(&metadata, &source)?,
+            write::array_attributes(&metadata, &source)?,
         ),
         StoredAs::V3 => {
             let document = write::array(&metadata, &source, content, Target::V3)?;

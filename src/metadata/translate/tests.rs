@@ -176,7 +176,7 @@ fn a_v3_array_is_written_as_v2() {
         let compact = |text: &str| text.replace([' ', '\n'], "");
         assert_eq!(compact(&found), compact(&expected), "{attributes}");
     }
-    for wrong in ["[]", "{", r#"{"_ARRAY_DIMENSIONS": ["x", "y"]}"#] {
+    for wrong in ["[]", "{", r#"{"_ARRAY_DIMENSIONS": ["x"], "a": }"#] {
         assert!(
             write(DocumentName::ZAttrs, wrong.as_bytes()).is_err(),
             "{wrong}"

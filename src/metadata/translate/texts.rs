@@ -55,9 +55,9 @@ pub(super) fn dimension_names_in(
     names.map(Some).map_err(|_| wrong())
 }
 
-/// Whether an object of attributes has a name for each of `rank` dimensions, one or more.
+/// Whether an object of attributes has a list with a name for each of `rank` dimensions.
 pub(super) fn has_names(attributes: &[u8], rank: usize) -> bool {
-    rank > 0 && matches!(dimension_names_in(attributes, rank), Ok(Some(_)))
+    matches!(dimension_names_in(attributes, rank), Ok(Some(_)))
 }
 
 /// Names as a JSON list; `None` where a dimension has no name, which attributes cannot say.

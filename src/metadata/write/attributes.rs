@@ -73,8 +73,9 @@ fn object_text(
     ))
 }
 
-/// The `.zattrs` of an array, `None` when it would be empty. The dimension names are added as
-/// `_ARRAY_DIMENSIONS`, unless that attribute exists or a name is missing.
+/// The `.zattrs` of an array, as it is shown: as [`array_attributes`] has it, and `_ARRAY_DIMENSIONS` of a v3 array
+/// without dimensions is an empty list. xarray opens no variable of v2 without the list, and libraries store no names
+/// for such an array in v3.
 ///
 /// # Errors
 ///
@@ -83,26 +84,47 @@ pub fn array_attributes_v2(
     array: &ArrayMetadata,
     source: &StoredDocuments<'_>,
 ) -> Result<Option<Vec<u8>>, FormatError> {
-    let attributes = of_array(array.zarr_format, source)?;
-    let names = array.dimension_names.iter().flatten().cloned();
-    let Some(names) = names
-        .collect::<Option<Vec<String>>>()
-        .filter(|names| !names.is_empty())
-    else {
+    let attributes = array_attributes(array, source)?;
+    if array.zarr_format != ZarrFormat::V3 || !array.shape.is_empty() {
         return Ok(attributes);
-    };
-    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
-    let added = format!("{{\"{ARRAY_DIMENSIONS}\": [{}]", names.join(", "));
+    }
+    with_list(attributes, "[]").map(Some)
+}
+
+/// The attributes of an array in v2, `None` when there are none. The dimension names are added as
+/// `_ARRAY_DIMENSIONS`, unless that attribute exists or a name is missing.
+///
+/// # Errors
+///
+/// When the attributes are not a JSON object.
+pub fn array_attributes(
+    array: &ArrayMetadata,
+    source: &StoredDocuments<'_>,
+) -> Result<Option<Vec<u8>>, FormatError> {
+    let attributes = of_array(array.zarr_format, source)?;
+    let names = array.dimension_names.iter().flatten();
+    let names = names.map(|name| name.as_deref().map(quoted));
+    match names.collect::<Option<Vec<String>>>() {
+        Some(names) if !names.is_empty() => {
+            with_list(attributes, &format!("[{}]", names.join(", "))).map(Some)
+        }
+        _ => Ok(attributes),
+    }
+}
+
+/// The attributes with this list of names, unless they have one.
+fn with_list(attributes: Option<Vec<u8>>, list: &str) -> Result<Vec<u8>, FormatError> {
+    let added = format!("{{\"{ARRAY_DIMENSIONS}\": {list}");
     let Some(attributes) = attributes else {
-        return Ok(Some([added.as_bytes(), b"}"].concat()));
+        return Ok([added.as_bytes(), b"}"].concat());
     };
     let document = JsonDocument::parse(&attributes)?;
     if document.root()?.get(ARRAY_DIMENSIONS).is_some() {
-        return Ok(Some(attributes));
+        return Ok(attributes);
     }
     // `attributes` is an object of one member or more, and begins with its brace.
     let rest = attributes.get(1..).unwrap_or_default();
-    Ok(Some([added.as_bytes(), b", ", rest].concat()))
+    Ok([added.as_bytes(), b", ", rest].concat())
 }
 
 /// The names of the dimensions of an array: those of its document, or those in `_ARRAY_DIMENSIONS`.

@@ -6,7 +6,7 @@ use super::super::ArrayMetadata;
 use super::super::document::{JsonDocument, object_text};
 use super::super::draft::Generation;
 use super::super::render::Shards;
-use super::attributes::array_attributes_v2;
+use super::attributes::array_attributes;
 use super::members::document;
 use super::source::{ChunkContent, StoredDocuments};
 use super::v2;
@@ -32,7 +32,7 @@ pub fn array_draft(
     let v2 = JsonDocument::parse(&text)?;
     let root = v2.root()?;
     let member = |name: &str| root.require(name).map(|value| v2.text_of(value));
-    let attributes = array_attributes_v2(array, source)?;
+    let attributes = array_attributes(array, source)?;
     let mut attributes = attributes.unwrap_or_else(|| b"{}".to_vec());
     let filters = root.get_some(FILTERS);
     let compressor = root.get_some("compressor");

@@ -32,7 +32,7 @@ mod v2_filters;
 mod v3;
 
 pub(super) use attributes::of_array as attributes_of_array;
-pub use attributes::{array_attributes_v2, dimension_names};
+pub use attributes::{array_attributes, array_attributes_v2, dimension_names};
 pub use draft::{array_draft, group_draft};
 pub use group::{consolidated_v2, consolidated_v3, group_attributes_v2, group_v2, group_v3};
 pub use source::{ChunkContent, StoredDocuments, Target, chunk_keys};

@@ -647,8 +647,21 @@ fn attributes_and_dimension_names_go_along() {
         json!(["y", null])
     );
 
-    // In a draft the filters are among the attributes, and are not copied.
     array.dimension_names = None;
+    let list = r#"{"_ARRAY_DIMENSIONS": []"#;
+    let mut scalar = array.clone();
+    scalar.shape.clear();
+    assert_eq!(attributes(&scalar, "{}").unwrap(), format!("{list}}}"));
+    assert_eq!(
+        attributes(&scalar, r#"{"attributes": {"a": 1}}"#).unwrap(),
+        format!("{list}, \"a\": 1}}")
+    );
+    assert_eq!(
+        attributes(&scalar, own).unwrap(),
+        r#"{"_ARRAY_DIMENSIONS": [1]}"#
+    );
+
+    // In a draft the filters are among the attributes, and are not copied.
     array.zarr_format = ZarrFormat::Draft;
     assert_eq!(
         attributes(&array, r#"{"attributes": {"filters": []}}"#),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::document::until_current;
 use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
@@ -34,19 +35,15 @@ impl ChunkForm {
     /// The array as its document says now.
     fn array(&self) -> Result<Arc<ShownArray>, Error> {
         let tree = &self.view.tree;
-        for _ in 0..2 {
+        until_current(|| {
             let array = tree.array_of(&self.place)?;
-            if array.has_ended.load(Ordering::Relaxed) {
-                return Ok(array);
+            if !array.has_ended.load(Ordering::Relaxed) {
+                let node = &array.node;
+                let now = tree.loader.sources().stat(&node.document.key)?;
+                tree.check_version(node, &array.path, now.map(|meta| meta.version))?;
             }
-            let node = &array.node;
-            let now = tree.loader.sources().stat(&node.document.key)?;
-            match tree.check_version(node, &array.path, now.map(|meta| meta.version)) {
-                Err(Error::Stale) => {}
-                checked => return checked.map(|()| array),
-            }
-        }
-        Err(Error::Stale)
+            Ok(array)
+        })
     }
 
     /// Fails where the array cannot have the chunk any more.
@@ -99,10 +96,10 @@ impl Form for ChunkForm {
     }
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {
-        match &self.inner {
+        until_current(|| match &self.inner {
             Some(inner) => open_inner(&self.view, &self.place, inner),
             None => open_chunk(&self.view, &self.place, &self.key),
-        }
+        })
     }
 
     fn inner(&self) -> Option<&InnerChunk> {

@@ -14,6 +14,7 @@ use crate::view::writing::{CleanFile, Encoded, Form, is_document};
 use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::chunk::{inner_at, moved_place, open_chunk, open_inner, read_encoded};
+use super::document::until_current;
 
 /// The object at `key`, which is a chunk.
 #[derive(Debug)]
@@ -60,18 +61,8 @@ impl EncodedForm {
         }
         Ok(None)
     }
-}
 
-impl Form for EncodedForm {
-    fn len(&self) -> Option<u64> {
-        None
-    }
-
-    fn max_len(&self) -> u64 {
-        u64::MAX
-    }
-
-    fn open(&self) -> Result<Option<CleanFile>, Error> {
+    fn open_once(&self) -> Result<Option<CleanFile>, Error> {
         match (&self.place, &self.inner) {
             (Some(place), Some(inner)) => return open_inner(&self.view, place, inner),
             (Some(place), None) => return open_chunk(&self.view, place, &self.key),
@@ -94,6 +85,20 @@ impl Form for EncodedForm {
             attributes: tree.writable(&stored.meta, stored.meta.size(), version),
             stored: Some(stored),
         }))
+    }
+}
+
+impl Form for EncodedForm {
+    fn len(&self) -> Option<u64> {
+        None
+    }
+
+    fn max_len(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn open(&self) -> Result<Option<CleanFile>, Error> {
+        until_current(|| self.open_once())
     }
 
     fn inner(&self) -> Option<&InnerChunk> {

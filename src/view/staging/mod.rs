@@ -147,6 +147,14 @@ impl Staging {
         result
     }
 
+    /// Whether inner chunks are staged, other than removed ones, of shards whose keys begin with `prefix`.
+    pub(in crate::view) fn has_chunks_below(&self, prefix: &Prefix) -> bool {
+        let is_below = |key: &Key| prefix.strip(key.as_bytes()).is_some();
+        self.shards_where(is_below)
+            .iter()
+            .any(|shard| shard.has_chunks())
+    }
+
     /// Packs all shards, and stages nothing more. What cannot be packed stays in its journal.
     pub(in crate::view) fn finish(self: &Arc<Self>) {
         self.packer.end();

@@ -165,6 +165,13 @@ impl StagedShard {
         self.lock().parts.len()
     }
 
+    /// Whether something is staged that is not the removal of an inner chunk.
+    pub(super) fn has_chunks(&self) -> bool {
+        let state = self.lock();
+        let mut parts = state.parts.values();
+        parts.any(|part| part.new != PartContent::Nothing)
+    }
+
     /// Whether it is time to pack the shard.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         let state = self.lock();

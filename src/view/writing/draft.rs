@@ -20,6 +20,8 @@ pub(super) struct FileDraft {
     /// since. While there are any, another one that is closed does not commit what they have half
     /// written.
     pub(super) rewriters: Vec<u64>,
+    /// Whether another handle has left them what it has written, too.
+    pub(super) is_left_to_rewriters: bool,
     /// Why a write failed. Such a draft is not complete, and is not committed.
     pub(super) failure: Option<FailedChange>,
     /// What is known of the last commit.
@@ -97,6 +99,7 @@ impl FileDraft {
                 Beginning::Object
             },
             rewriters: Vec::new(),
+            is_left_to_rewriters: false,
             failure: None,
             last_commit: LastCommit::NotFailed,
             has_times: false,
@@ -129,6 +132,7 @@ impl FileDraft {
         }
         self.failure = None;
         self.parts = None;
+        self.is_left_to_rewriters = false;
         if !self.rewriters.contains(&writer) {
             self.rewriters.push(writer);
         }

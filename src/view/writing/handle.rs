@@ -404,9 +404,10 @@ impl KeyHandle {
     /// the file.
     pub(in crate::view) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
         // What other handles have written is committed when they are closed, unless that has failed already
-        // and nobody was told.
+        // and nobody was told, or they have left it to this one.
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
-        let is_concerned = has_written || self.writes() && self.file.is_untold();
+        let is_left = || self.file.is_untold() || self.file.is_left_to(self.number);
+        let is_concerned = has_written || self.writes() && is_left();
         if !is_concerned {
             return Ok(());
         }

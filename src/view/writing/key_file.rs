@@ -309,6 +309,13 @@ impl KeyFile {
         draft.is_some_and(|draft| draft.is_rewritten() && draft.rewriters.contains(&writer))
     }
 
+    /// Whether others have left what they have written to the handle `writer`, which writes the file anew.
+    pub(super) fn is_left_to(&self, writer: u64) -> bool {
+        let state = self.lock();
+        let draft = state.draft.as_ref();
+        draft.is_some_and(|draft| draft.is_left_to_rewriters && draft.rewriters.contains(&writer))
+    }
+
     /// Notes that the handle `writer` writes the file anew still, though it was flushed.
     pub(super) fn is_rewritten_still(&self, writer: u64) {
         if let Some(draft) = &mut self.lock().draft {
@@ -507,6 +514,7 @@ pub(super) fn flush(
     if let Some(draft) = &mut state.draft {
         draft.rewriters.retain(|other| *other != writer);
         if draft.is_rewritten() {
+            draft.is_left_to_rewriters = true;
             return Ok(Flushed::LeftToRewriters);
         }
     }

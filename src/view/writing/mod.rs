@@ -383,11 +383,16 @@ impl Writing {
         synced.and(Ok(removed.and(self.writer.sync_names(prefix))?))
     }
 
-    /// How many files have what is not in the store, and how many of them are in the mount only.
+    /// How many files have what is not in the store yet, and how many are in the mount only.
     fn n_drafts(&self) -> (usize, usize) {
-        let all = self.all_where(|_| true);
-        let scratch = all.iter().filter(|file| file.is_scratch()).count();
-        let drafts = all.iter().filter(|file| file.has_draft()).count();
+        let (mut drafts, mut scratch) = (0, 0);
+        for file in self.all_where(|_| true) {
+            if file.is_scratch() {
+                scratch += 1;
+            } else if file.has_draft() {
+                drafts += 1;
+            }
+        }
         (drafts, scratch)
     }
 

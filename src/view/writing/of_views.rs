@@ -93,7 +93,7 @@ impl Writings {
             drafts += drafts_here;
             scratch += scratch_here;
         }
-        (drafts - scratch, scratch)
+        (drafts, scratch)
     }
 
     /// How many files were closed, could not be saved, and are tried again.
