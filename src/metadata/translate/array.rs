@@ -159,15 +159,16 @@ fn of_attributes(
     if array.zarr_format != ZarrFormat::V3 {
         return Ok(only(written.to_vec()));
     }
-    let has_names = |names: Vec<String>| names.iter().any(|name| name == ARRAY_DIMENSIONS);
+    let differs = |one: &[u8], other: &[u8]| {
+        let members = carry::differences(one, other)?;
+        Ok::<_, FormatError>(members.iter().any(|member| member == ARRAY_DIMENSIONS))
+    };
     let without_names = || carry::with_member(written, ARRAY_DIMENSIONS, None);
     let shown = write::array_attributes_v2(array, stored)?;
-    if !has_names(carry::differences(
-        shown.as_deref().unwrap_or(EMPTY),
-        written,
-    )?) {
-        // Where they are an attribute in the store, too, they stay one.
-        return Ok(only(if has_names(carry::differences(own, EMPTY)?) {
+    if !differs(shown.as_deref().unwrap_or(EMPTY), written)? {
+        // Where the list is an attribute in the store, too, it stays one.
+        let is_stored = differs(own, EMPTY)?;
+        return Ok(only(if is_stored {
             written.to_vec()
         } else {
             without_names()?
