@@ -27,6 +27,7 @@ impl Model {
                     began_empty: true,
                     is_blind: true,
                     rewriters: BTreeSet::new(),
+                    is_left: false,
                     has_failed: false,
                     refused: None,
                 });
@@ -50,6 +51,7 @@ impl Model {
             began_empty: false,
             is_blind: true,
             rewriters: BTreeSet::new(),
+            is_left: false,
             has_failed: false,
             refused: None,
         };
@@ -156,6 +158,7 @@ impl Model {
             draft.written = None;
             draft.began_empty |= is_blind;
             draft.refused = None;
+            draft.is_left = false;
             draft.rewriters.insert(number);
         }
         Ok(())
@@ -214,6 +217,7 @@ impl Model {
         if let Some(draft) = &mut self.files[file].draft {
             draft.rewriters.remove(&writer);
             if draft.is_rewritten() {
+                draft.is_left = true;
                 return Ok(false);
             }
         }
@@ -222,10 +226,12 @@ impl Model {
 
     pub(crate) fn flush(&mut self, handle: usize, is_by_child: bool) -> Result<(), i32> {
         let handle = &mut self.handles[handle];
-        if !std::mem::take(&mut handle.has_written) {
+        let (number, file) = (handle.number, handle.file);
+        let is_left_to = |draft: &Draft| draft.is_left && draft.rewriters.contains(&number);
+        let is_left = self.files[file].draft.as_ref().is_some_and(is_left_to);
+        if !std::mem::take(&mut handle.has_written) && !is_left {
             return Ok(());
         }
-        let (number, file) = (handle.number, handle.file);
         let is_own = |draft: &Draft| draft.is_rewritten() && draft.rewriters.contains(&number);
         let is_rewriter = self.files[file].draft.as_ref().is_some_and(is_own);
         let flushed = self.flush_file(file, number);
