@@ -225,15 +225,21 @@ impl Core {
         self.stat(ino, handle)
     }
 
+    /// write(2), or pages of mapped memory (`is_mapped`), which the kernel writes through any handle.
     pub(super) fn write_file(
         &self,
         ino: u64,
         handle: FileHandle,
         (offset, data): (u64, &[u8]),
+        is_mapped: bool,
         reply: ReplyWrite,
     ) {
         let written = self.opened(ino, handle).and_then(|opened| {
-            let written = opened.file.write(offset, data);
+            let written = if is_mapped {
+                opened.file.write_mapped(offset, data)
+            } else {
+                opened.file.write(offset, data)
+            };
             written.map_err(|error| {
                 self.note_saved(ino, &opened.file);
                 self.errno_of_change(&error)

@@ -399,20 +399,22 @@ impl Filesystem for ZarrFs {
         fh: FileHandle,
         offset: u64,
         data: &[u8],
-        _write_flags: WriteFlags,
+        write_flags: WriteFlags,
         _flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let is_mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         // Most often this thread writes, from the memory in which the request came.
         if let Some(_permit) = self.0.events.may_wait() {
             return confine("write", || {
-                self.0.write_file(ino.0, fh, (offset, data), reply);
+                self.0
+                    .write_file(ino.0, fh, (offset, data), is_mapped, reply);
             });
         }
         let data = data.to_vec();
         self.answer("write", move |core| {
-            core.write_file(ino.0, fh, (offset, &data), reply);
+            core.write_file(ino.0, fh, (offset, &data), is_mapped, reply);
         });
     }
 

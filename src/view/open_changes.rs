@@ -62,6 +62,14 @@ impl OpenFile {
         self.handle()?.write(offset, data)
     }
 
+    /// As [`OpenFile::write`], for whoever has mapped the file: all handles that may write save it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn write_mapped(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.handle()?.write_mapped(offset, data)
+    }
+
     /// Makes the file empty, as `O_TRUNC` does.
     ///
     /// # Errors

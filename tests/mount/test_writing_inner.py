@@ -3,6 +3,7 @@ import errno
 import fcntl
 import gzip
 import json
+import mmap
 import os
 import shutil
 import struct
@@ -195,6 +196,78 @@ def test_a_document_that_is_spelled_otherwise_meanwhile_keeps_its_open_chunks(vi
         os.close(fd)
     expected = DATA.copy()
     put(expected, INNER, (0, 0), new)
+    np.testing.assert_array_equal(stored(store), expected)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_was_written_to_mapped_memory_is_saved_when_its_own_file_is_closed(view, tmp_path, mount):
+    """The kernel writes the pages through any handle that has the file mapped, here the one that stays open."""
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", view)
+    chunk, new = made.path / "a/c/0/0", part(DATA + 1000, INNER, (0, 0)).tobytes()
+    first = os.open(chunk, os.O_RDWR)
+    mapped = mmap.mmap(first, N)
+    other = os.open(chunk, os.O_RDWR)
+    stays = mmap.mmap(other, N)
+    mapped[:] = new
+    mapped.close()
+    os.close(first)
+    assert json.loads((made.path / ".zarr-mount/stats.json").read_text())["writes"]["drafts"] == 0
+    made.sync()
+    expected = DATA.copy()
+    put(expected, INNER, (0, 0), part(DATA + 1000, INNER, (0, 0)))
+    np.testing.assert_array_equal(stored(store), expected)
+    assert stays[:] == new
+    stays.close()
+    os.close(other)
+
+
+@pytest.mark.parametrize("view, options", [("keys", ()), ("chunks", ("--missing", "hide"))])
+@pytest.mark.parametrize("shards", ["shards", "none"])
+def test_a_chunk_is_made_while_a_reader_has_one_open_that_became_nothing(shards, view, options, tmp_path, mount):
+    store = make(tmp_path / "store") if shards == "shards" else tmp_path / "store"
+    if shards == "none":
+        zarr.create_array(str(store), name="a", shape=SHAPE, chunks=INNER, dtype="<f8", compressors=None, fill_value=FILL)[...] = DATA
+    made = mount(store, "--rw", "--view", view, *options)
+    chunk, new = made.path / "a/c/0/0", part(DATA + 1000, INNER, (0, 0))
+    os.unlink(chunk)
+    made.sync()
+    maker = os.open(chunk, os.O_RDWR | os.O_CREAT)
+    reader = os.open(chunk, os.O_RDONLY)
+    os.close(maker)
+    until(lambda: not chunk.exists(), "the file that became nothing to be gone")
+    chunk.write_bytes(new.tobytes())
+    assert chunk.read_bytes() == new.tobytes()
+    os.close(reader)
+    made.sync()
+    expected = DATA.copy()
+    put(expected, INNER, (0, 0), new)
+    np.testing.assert_array_equal(stored(store), expected)
+
+
+def test_directories_are_synced_that_the_store_does_not_have(tmp_path, mount):
+    """Absent chunks are shown in them. tensorstore syncs a directory after each change of a name in it."""
+    store = make(tmp_path / "store", data=None)
+    made = mount(store, "--rw", "--view", "chunks", "--durability", "close")
+    for name in ("a/c/1", "a/c", "a", "."):
+        fd = os.open(made.path / name, os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+    assert not (store / "a/c").exists()
+    chunk = made.path / "a/c/1/1"
+    fd = os.open(chunk.parent, os.O_RDONLY)
+    for content in (np.full(INNER, FILL).tobytes(), part(DATA, INNER, (1, 1)).tobytes()):
+        chunk.write_bytes(content)
+        os.fsync(fd)
+        os.unlink(chunk)
+        os.fsync(fd)
+    os.close(fd)
+    array = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": str(made.path / "a")}}, open=True).result()
+    array[:, 0:6] = FILL
+    array[8:16, :] = DATA[8:16]
+    made.sync()
+    expected = np.full(SHAPE, FILL)
+    expected[8:16] = DATA[8:16]
     np.testing.assert_array_equal(stored(store), expected)
 
 

@@ -51,8 +51,8 @@ struct Draft {
     is_blind: bool,
     /// The handles that made the file empty.
     rewriters: BTreeSet<usize>,
-    /// Whether others have left them what they have written, too.
-    is_left: bool,
+    /// Those to which others have left what they have written, too.
+    left_to: BTreeSet<usize>,
     /// Whether the last commit failed.
     has_failed: bool,
     /// Where a write was refused, of a handle that had written before.
@@ -258,7 +258,7 @@ impl Model {
                 began_empty: true,
                 is_blind: true,
                 rewriters,
-                is_left: false,
+                left_to: BTreeSet::new(),
                 has_failed: false,
                 refused: None,
             });

@@ -105,7 +105,8 @@ fn contents(store: &ZipStore) -> BTreeMap<String, Result<Vec<u8>, StoreError>> {
             assert_eq!(stat.kind, StatKind::Object, "{key}");
             let object = store.open(&key);
             let bytes = object.and_then(|object| read(&*object.expect("listed keys are there")));
-            let name = String::from_utf8_lossy(key.as_bytes()).into_owned();
+            let name = String::from_utf8(key.as_bytes().to_vec());
+            let name = name.unwrap_or_else(|error| error.as_bytes().escape_ascii().to_string());
             assert!(found.insert(name, bytes).is_none(), "{key} is listed twice");
         }
     }

@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::load::Slice;
 use crate::store::{
     Durability, Journal, Key, NewFile, PartContent, Replaces, StoreError, StoredFile, Version,
-    unless_absent,
 };
 
 impl InnerChunk {
@@ -214,7 +213,7 @@ impl InnerChunk {
         if let Some(shard) = writer.open_object(&self.key, false)? {
             writer.sync(&self.key, &shard.file)?;
         }
-        Ok(unless_absent(writer.sync_names(&self.key.parent()))?)
+        Ok(writer.sync_names(&self.key.parent())?)
     }
 }
 

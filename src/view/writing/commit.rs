@@ -76,7 +76,7 @@ impl FileState {
         match &self.key {
             // A journal has it.
             Some(_) if is_part => Ok(()),
-            Some(key) => Ok(objects::sync_closed(&writing.writer, key)?),
+            Some(key) => Ok(writing.writer.sync_closed(key)?),
             None => Ok(()),
         }
     }

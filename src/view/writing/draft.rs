@@ -20,8 +20,8 @@ pub(super) struct FileDraft {
     /// since. While there are any, another one that is closed does not commit what they have half
     /// written.
     pub(super) rewriters: Vec<u64>,
-    /// Whether another handle has left them what it has written, too.
-    pub(super) is_left_to_rewriters: bool,
+    /// The handles that save what was written when they are closed, beside those that have written it.
+    pub(super) savers: Savers,
     /// Why a write failed. Such a draft is not complete, and is not committed.
     pub(super) failure: Option<FailedChange>,
     /// What is known of the last commit.
@@ -49,6 +49,17 @@ enum Beginning {
     Emptied,
     /// No bytes, and its writer has not read what it takes the place of.
     Empty,
+}
+
+/// The handles that save what was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Savers {
+    /// Those that have written it.
+    Writers,
+    /// Those that write the file anew, to which others have left what they wrote.
+    Rewriters,
+    /// All that may write, because some of it is from mapped memory, which the kernel writes through any handle.
+    All,
 }
 
 /// What is known of the last commit of what was written.
@@ -99,7 +110,7 @@ impl FileDraft {
                 Beginning::Object
             },
             rewriters: Vec::new(),
-            is_left_to_rewriters: false,
+            savers: Savers::Writers,
             failure: None,
             last_commit: LastCommit::NotFailed,
             has_times: false,
@@ -132,7 +143,7 @@ impl FileDraft {
         }
         self.failure = None;
         self.parts = None;
-        self.is_left_to_rewriters = false;
+        self.savers = Savers::Writers;
         if !self.rewriters.contains(&writer) {
             self.rewriters.push(writer);
         }

@@ -242,6 +242,11 @@ impl Writing {
             }
             NewKind::Stored => KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint),
         };
+        // Readers may have a file open that was made and has become nothing.
+        let held = self.lock_open().get(key).cloned();
+        if let Some(held) = held.filter(|held| held.is_nothing()) {
+            self.give_way(key, &held);
+        }
         let file = Arc::new(file);
         let access = HandleAccess::ReadsAndWrites;
         if !self.enter(key, &file, access) {
@@ -349,6 +354,13 @@ impl KeyHandle {
         self.change(&FileChange::Write { offset, data })
     }
 
+    /// Writes `data`, which is from memory that some process has mapped, at `offset`.
+    pub(in crate::view) fn write_mapped(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.write(offset, data)?;
+        self.file.note_mapped();
+        Ok(())
+    }
+
     /// Makes `change`.
     pub(in crate::view) fn change(&self, change: &FileChange) -> Result<(), Error> {
         self.check_writes()?;
@@ -403,11 +415,9 @@ impl KeyHandle {
     /// Commits what was written, if this handle may write. `thread` is one of the process that closes
     /// the file.
     pub(in crate::view) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
-        // What other handles have written is committed when they are closed, unless that has failed already
-        // and nobody was told, or they have left it to this one.
+        // What other handles have written is committed when they are closed, with exceptions.
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
-        let is_left = || self.file.is_untold() || self.file.is_left_to(self.number);
-        let is_concerned = has_written || self.writes() && is_left();
+        let is_concerned = has_written || self.writes() && self.file.concerns(self.number);
         if !is_concerned {
             return Ok(());
         }
@@ -444,7 +454,7 @@ impl KeyHandle {
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
         let who = Syncer::Handle {
             number: self.number,
-            has_written,
+            has_written: has_written || self.writes() && self.file.concerns(self.number),
         };
         let synced = self.file.sync(&self.writing, who);
         if synced.is_err() {

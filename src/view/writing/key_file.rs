@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::draft::{FileDraft, LastCommit};
+use super::draft::{FileDraft, LastCommit, Savers};
 use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
 use super::state::{Content, FileAttributes, FileState, Standing};
@@ -11,7 +11,6 @@ use super::{HandleAccess, ShownFile, Writing};
 use crate::error::Error;
 use crate::store::{
     Draft, FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
-    unless_absent,
 };
 
 /// A file that is open.
@@ -309,11 +308,30 @@ impl KeyFile {
         draft.is_some_and(|draft| draft.is_rewritten() && draft.rewriters.contains(&writer))
     }
 
-    /// Whether others have left what they have written to the handle `writer`, which writes the file anew.
-    pub(super) fn is_left_to(&self, writer: u64) -> bool {
+    /// Whether the handle `writer` saves what was written through others, or what could not be saved and nobody was
+    /// told of.
+    pub(super) fn concerns(&self, writer: u64) -> bool {
         let state = self.lock();
-        let draft = state.draft.as_ref();
-        draft.is_some_and(|draft| draft.is_left_to_rewriters && draft.rewriters.contains(&writer))
+        let saves = |draft: &FileDraft| match draft.savers {
+            Savers::Writers => false,
+            Savers::Rewriters => draft.rewriters.contains(&writer),
+            Savers::All => true,
+        };
+        let concerns = |draft| saves(draft) || draft.last_commit == LastCommit::Untold;
+        state.draft.as_ref().is_some_and(concerns)
+    }
+
+    /// Notes that some of the bytes that were written are from mapped memory.
+    pub(super) fn note_mapped(&self) {
+        if let Some(draft) = &mut self.lock().draft {
+            draft.savers = Savers::All;
+        }
+    }
+
+    /// Whether what was made is dropped, and nothing is stored: the name is free.
+    pub(super) fn is_nothing(&self) -> bool {
+        let state = self.lock();
+        state.draft.is_none() && state.stored.is_none() && state.standing == Standing::Stored
     }
 
     /// Notes that the handle `writer` writes the file anew still, though it was flushed.
@@ -489,7 +507,7 @@ impl KeyFile {
             }
             // A chunk of fill value may have been removed.
             (Some(key), None) if state.standing == Standing::Stored => {
-                Ok(unless_absent(writing.writer.sync_names(&key.parent()))?)
+                Ok(writing.writer.sync_names(&key.parent())?)
             }
             _ => Ok(()),
         }
@@ -514,7 +532,9 @@ pub(super) fn flush(
     if let Some(draft) = &mut state.draft {
         draft.rewriters.retain(|other| *other != writer);
         if draft.is_rewritten() {
-            draft.is_left_to_rewriters = true;
+            if draft.savers == Savers::Writers {
+                draft.savers = Savers::Rewriters;
+            }
             return Ok(Flushed::LeftToRewriters);
         }
     }
@@ -528,7 +548,7 @@ fn sync_objects(writing: &Writing, objects: &[Key]) -> Result<(), Error> {
         if let Some(stored) = writing.writer.open_object(key, false)? {
             writing.writer.sync(key, &stored.file)?;
         }
-        unless_absent(writing.writer.sync_names(&key.parent()))?;
+        writing.writer.sync_names(&key.parent())?;
     }
     Ok(())
 }

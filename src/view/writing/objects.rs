@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use super::form::ObjectChange;
 use crate::error::Error;
-use crate::store::{Commit, DirWriter, Draft, Key, Replaces, StoreError, unless_absent};
+use crate::store::{Commit, DirWriter, Draft, Key, Replaces, StoreError};
 
 /// Makes the changes. With `--durability close`, their names then survive a loss of power. `new` makes the
 /// draft of an object that is not there, with its bytes. Returns the position of the first change that was
@@ -34,14 +34,9 @@ pub(in crate::view) fn change(
         if !is_made {
             return Ok(Some(at));
         }
-        sync_closed(writer, key)?;
+        writer.sync_closed(key)?;
     }
     Ok(None)
-}
-
-/// As [`DirWriter::sync_closed`], for a name that may have gone with its directory.
-pub(super) fn sync_closed(writer: &DirWriter, key: &Key) -> Result<(), StoreError> {
-    unless_absent(writer.sync_closed(key))
 }
 
 /// Removes the object at `key`, if it is what `replaces` says. [`sync_closed`] follows.

@@ -210,13 +210,6 @@ impl KeyFile {
         is_kept && is_last
     }
 
-    /// Whether what was written could not be saved, and nobody was told.
-    pub(super) fn is_untold(&self) -> bool {
-        let state = self.lock();
-        let draft = state.draft.as_ref();
-        draft.is_some_and(|draft| draft.last_commit == LastCommit::Untold)
-    }
-
     /// Whether what was written could not be saved, and no handle is left.
     pub(super) fn is_unsaved(&self) -> bool {
         self.is_left() && self.has_draft()

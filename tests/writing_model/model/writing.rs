@@ -27,7 +27,7 @@ impl Model {
                     began_empty: true,
                     is_blind: true,
                     rewriters: BTreeSet::new(),
-                    is_left: false,
+                    left_to: BTreeSet::new(),
                     has_failed: false,
                     refused: None,
                 });
@@ -51,7 +51,7 @@ impl Model {
             began_empty: false,
             is_blind: true,
             rewriters: BTreeSet::new(),
-            is_left: false,
+            left_to: BTreeSet::new(),
             has_failed: false,
             refused: None,
         };
@@ -158,7 +158,7 @@ impl Model {
             draft.written = None;
             draft.began_empty |= is_blind;
             draft.refused = None;
-            draft.is_left = false;
+            draft.left_to.clear();
             draft.rewriters.insert(number);
         }
         Ok(())
@@ -217,7 +217,7 @@ impl Model {
         if let Some(draft) = &mut self.files[file].draft {
             draft.rewriters.remove(&writer);
             if draft.is_rewritten() {
-                draft.is_left = true;
+                draft.left_to.clone_from(&draft.rewriters);
                 return Ok(false);
             }
         }
@@ -227,7 +227,8 @@ impl Model {
     pub(crate) fn flush(&mut self, handle: usize, is_by_child: bool) -> Result<(), i32> {
         let handle = &mut self.handles[handle];
         let (number, file) = (handle.number, handle.file);
-        let is_left_to = |draft: &Draft| draft.is_left && draft.rewriters.contains(&number);
+        let is_left_to =
+            |draft: &Draft| draft.left_to.contains(&number) && draft.rewriters.contains(&number);
         let is_left = self.files[file].draft.as_ref().is_some_and(is_left_to);
         if !std::mem::take(&mut handle.has_written) && !is_left {
             return Ok(());

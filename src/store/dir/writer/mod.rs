@@ -527,17 +527,22 @@ impl DirWriter {
         fdatasync(file).map_err(|errno| failed(key, errno))
     }
 
-    /// Makes the names in `prefix`, and of the directories above it, survive a loss of power.
+    /// Makes the names in `prefix`, and of the directories above it, survive a loss of power. Where `prefix` is not
+    /// there, or not any more, the directories above it tell so.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     pub fn sync_names(&self, prefix: &Prefix) -> Result<(), StoreError> {
         for directory in prefix.with_ancestors() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let opened = self.root()?.open_unlinked(&directory, flags);
-            opened
+            match self
+                .root()?
+                .open_unlinked(&directory, flags)
                 .and_then(fsync)
-                .map_err(|errno| failed(&directory, errno))?;
+            {
+                Err(Errno::NOENT) if !directory.is_root() => {}
+                synced => synced.map_err(|errno| failed(&directory, errno))?,
+            }
         }
         Ok(())
     }
