@@ -79,3 +79,15 @@ impl Tree {
         self.hierarchy.forget(path);
     }
 }
+
+/// The result of `open`, which is tried again while somebody replaces what it opens.
+pub(in crate::view) fn until_current<T>(open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    const ATTEMPTS: usize = 16;
+    for _ in 1..ATTEMPTS {
+        match open() {
+            Err(Error::Stale) => {}
+            opened => return opened,
+        }
+    }
+    open()
+}

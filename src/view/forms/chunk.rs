@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::document::until_current;
 use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::load::{Cache, ChunkLayout, Slice, to_usize};
 use crate::store::{DirWriter, Key, NewFile, Object, Prefix, StoreError, StoredFile};
+use crate::view::current::until_current;
 use crate::view::shown_node::ShownArray;
 use crate::view::staging::InnerChunk;
 use crate::view::vnode::ChunkPlace;

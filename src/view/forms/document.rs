@@ -11,6 +11,7 @@ use crate::load::Cache;
 use crate::metadata::carry::{carried, differences, has_whole_lengths};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
 use crate::store::{Key, StoreError, StoredFile};
+use crate::view::current::until_current;
 use crate::view::folder::NameRole;
 use crate::view::shown_node::{FileForm, ShownArray, check_can_show};
 use crate::view::tree::Tree;
@@ -310,18 +311,6 @@ impl Form for DocumentForm {
             key: key.clone(),
         }))
     }
-}
-
-/// The result of `open`, which is tried again while somebody replaces what it opens.
-pub(super) fn until_current<T>(open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-    const ATTEMPTS: usize = 16;
-    for _ in 1..ATTEMPTS {
-        match open() {
-            Err(Error::Stale) => {}
-            opened => return opened,
-        }
-    }
-    open()
 }
 
 /// Whether the members of a document are merged with those that somebody else has written: all but those of a

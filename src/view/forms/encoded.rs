@@ -7,6 +7,7 @@ use crate::error::{Error, FormatError};
 use crate::hierarchy::Node;
 use crate::load::{Cache, ChunkedArray, Shards};
 use crate::store::{Key, NewFile, StoredFile};
+use crate::view::current::until_current;
 use crate::view::shown_node::looks_like_a_chunk;
 use crate::view::staging::InnerChunk;
 use crate::view::vnode::ChunkPlace;
@@ -14,7 +15,6 @@ use crate::view::writing::{CleanFile, Encoded, Form, is_document};
 use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::chunk::{inner_at, moved_place, open_chunk, open_inner, read_encoded};
-use super::document::until_current;
 
 /// The object at `key`, which is a chunk.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ use crate::metadata::translate::{self, NodeDocuments, ShownAs, StoredAs};
 use crate::metadata::write::{ChunkContent, StoredDocuments};
 use crate::metadata::{DocumentName, NodeMetadata, Target, ZarrFormat, v2, v3};
 use crate::store::{DirWriter, Key, NewFile, ObjectMeta, Prefix, Replaces, StoreError, StoredFile};
+use crate::view::current::until_current;
 use crate::view::folder::NameRole;
 use crate::view::node_path::{NodePath, format_of};
 use crate::view::shown_node::{ShownArray, check_can_show};
@@ -22,7 +23,7 @@ use crate::view::writing::{CleanFile, Encoded, Form, ObjectChange};
 use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::consolidation::{Wish, consolidate};
-use super::document::{DocumentForm, has_members, room_for, until_current};
+use super::document::{DocumentForm, has_members, room_for};
 use super::objects::{MAX_DOCUMENT_BYTES, Objects, Text, changed, read_object, together};
 
 /// The document `name` of the node at `path`, in the version that is shown.

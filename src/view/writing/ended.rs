@@ -27,7 +27,9 @@ impl Writing {
         self.has_ended.store(true, Ordering::SeqCst);
         self.retries.end();
         let _names = self.read_names();
-        for file in self.all_where(|_| true) {
+        // Of a file that was lost there is nothing to save, and that was told then.
+        let all = self.all_where(|_| true).into_iter();
+        for file in all.filter(|file| !file.is_lost()) {
             unsaved.scratch += usize::from(file.is_scratch());
             let Err((error, is_kept)) = file.finish(self) else {
                 continue;
