@@ -27,6 +27,7 @@ class Chunk:
     def __init__(self):
         self.stored, self.draft, self.handles, self.failed = None, None, {}, False
         self.refused = None  # where a write was refused, of a handle that had written before
+        self.left = False  # whether others have left what they have written to the handles that write the chunk anew
 
     def shown(self):
         if self.draft is not None:
@@ -41,7 +42,7 @@ class Chunk:
             self.failed = True
             return errno.EIO if self.refused is None else errno.EFBIG
         self.stored = None if set(self.draft) == {FILL} else bytes(self.draft)
-        self.draft = None
+        self.draft, self.left = None, False
         for handle in self.handles.values():
             handle["rewrites"] = False
         return 0
@@ -84,7 +85,7 @@ class Walk:
             fd = os.open(self.path(key), flags)
             chunk.handles[fd] = {"wrote": False, "reads": flags & os.O_RDWR, "rewrites": bool(flags & os.O_TRUNC)}
             if flags & os.O_TRUNC:
-                chunk.draft, chunk.refused = bytearray(), None
+                chunk.draft, chunk.refused, chunk.left = bytearray(), None, False
 
     def write(self, key, chunk):
         fd = self.handle(chunk)
@@ -159,8 +160,11 @@ class Walk:
             return
         handle = chunk.handles.pop(fd)
         others_rewrite = any(other["rewrites"] for other in chunk.handles.values())
+        is_concerned = handle["wrote"] or handle["rewrites"] and chunk.left
         # What a refused write has left is told in any case.
-        is_tried = handle["wrote"] and (not others_rewrite or chunk.refused is not None)
+        is_tried = is_concerned and (not others_rewrite or chunk.refused is not None)
+        if is_concerned and not is_tried and chunk.draft is not None:
+            chunk.left = True
         error = chunk.commit() if is_tried else 0
         if error:
             with pytest.raises(OSError) as caught:
@@ -175,7 +179,7 @@ class Walk:
         if not chunk.handles and chunk.draft is not None:
             # The last handle is gone: what is whole is saved, what is not is dropped.
             if chunk.failed or chunk.commit():
-                chunk.draft, chunk.failed, chunk.refused = None, False, None
+                chunk.draft, chunk.failed, chunk.refused, chunk.left = None, False, None, False
         until(lambda: self.path(key).stat().st_size == len(chunk.shown()), "the release of a handle")
 
     def replace(self, key, chunk):
