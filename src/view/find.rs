@@ -28,7 +28,7 @@ impl View {
                 Vnode::Prefix { path, .. } if path.is_root() && self.tree.has_one_view() => {
                     self.with_attributes(Vnode::Control)
                 }
-                // What a writer of the store has there is its own.
+                // A writer of the store keeps its own files there.
                 _ => Ok(None),
             };
         }

@@ -56,6 +56,11 @@ def make(path, data=DATA, filters=None, compressors=None, **options):
     return path
 
 
+def make_without_shards(path):
+    zarr.create_array(str(path), name="a", shape=SHAPE, chunks=INNER, dtype="<f8", compressors=None, fill_value=FILL)[...] = DATA
+    return path
+
+
 def stored(store, by_both=True):
     found = zarr.open_array(str(store / "a"), mode="r")[...]
     if by_both:
@@ -180,9 +185,7 @@ def test_all_views_see_the_first_chunk_of_a_directory_at_once(tmp_path, mount):
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_document_that_is_spelled_otherwise_meanwhile_keeps_its_open_chunks(view, shards, tmp_path, mount):
     """Somebody else sets an attribute, with a library that puts other spaces into documents."""
-    store = make(tmp_path / "store") if shards == "shards" else tmp_path / "store"
-    if shards == "none":
-        zarr.create_array(str(store), name="a", shape=SHAPE, chunks=INNER, dtype="<f8", compressors=None, fill_value=FILL)[...] = DATA
+    store = (make if shards == "shards" else make_without_shards)(tmp_path / "store")
     made = mount(store, "--rw", "--view", view)
     document, chunk, new = store / "a/zarr.json", made.path / "a/c/0/0", part(DATA + 1000, INNER, (0, 0))
     handles = [os.open(chunk, flags) for flags in (os.O_RDWR, os.O_WRONLY)]
@@ -225,9 +228,7 @@ def test_what_was_written_to_mapped_memory_is_saved_when_its_own_file_is_closed(
 @pytest.mark.parametrize("view, options", [("keys", ()), ("chunks", ("--missing", "hide"))])
 @pytest.mark.parametrize("shards", ["shards", "none"])
 def test_a_chunk_is_made_while_a_reader_has_one_open_that_became_nothing(shards, view, options, tmp_path, mount):
-    store = make(tmp_path / "store") if shards == "shards" else tmp_path / "store"
-    if shards == "none":
-        zarr.create_array(str(store), name="a", shape=SHAPE, chunks=INNER, dtype="<f8", compressors=None, fill_value=FILL)[...] = DATA
+    store = (make if shards == "shards" else make_without_shards)(tmp_path / "store")
     made = mount(store, "--rw", "--view", view, *options)
     chunk, new = made.path / "a/c/0/0", part(DATA + 1000, INNER, (0, 0))
     os.unlink(chunk)
@@ -277,6 +278,7 @@ def test_who_writes_anew_saves_what_others_have_left_to_it(view, tmp_path, mount
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", view)
     chunk, new = made.path / "a/c/0/0", part(DATA + 1000, INNER, (0, 0)).tobytes()
+
     def write(content):
         emptied = os.open(chunk, os.O_RDWR | os.O_TRUNC)
         other = os.open(chunk, os.O_WRONLY)

@@ -27,7 +27,7 @@ impl Writing {
         self.has_ended.store(true, Ordering::SeqCst);
         self.retries.end();
         let _names = self.read_names();
-        // Of a file that was lost there is nothing to save, and that was told then.
+        // A file that was lost has nothing to save, and its programs were told of it.
         let all = self.all_where(|_| true).into_iter();
         for file in all.filter(|file| !file.is_lost()) {
             unsaved.scratch += usize::from(file.is_scratch());

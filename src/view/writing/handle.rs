@@ -415,7 +415,7 @@ impl KeyHandle {
     /// Commits what was written, if this handle may write. `thread` is one of the process that closes
     /// the file.
     pub(in crate::view) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
-        // What other handles have written is committed when they are closed, with exceptions.
+        // Other handles commit what they have written when they are closed. `concerns` knows the exceptions.
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
         let is_concerned = has_written || self.writes() && self.file.concerns(self.number);
         if !is_concerned {

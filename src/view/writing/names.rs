@@ -73,7 +73,7 @@ impl Writing {
         let prefix = from.to_prefix();
         let moved = self.open_where(|key| key == from || is_below(key, &prefix));
         for (key, file) in &moved {
-            // What is written anew below a directory moves along with its writer, who commits it.
+            // A file below the directory that a program writes anew moves along, and that program commits it.
             if key == from || !file.is_rewritten() {
                 self.commit_of(file)?;
             }
