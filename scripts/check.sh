@@ -20,8 +20,7 @@ cargo test --quiet
 say "thousands of schedules of threads"
 # Locks and threads of a model checker. ZARR_MOUNT_SCHEDULES is how many of each test. A lock that the checker does not
 # know can wait for ever.
-# Without optimisation of the program's own code, which compiles three times as fast then, and runs a little longer.
-model=(--quiet --config profile.dev.opt-level=0 --no-default-features --features model --lib)
+model=(--quiet --no-default-features --features model --lib)
 cargo test "${model[@]}" --no-run
 timeout 600 cargo test "${model[@]}" schedules::
 say "documentation"

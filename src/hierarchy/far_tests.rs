@@ -107,6 +107,23 @@ fn documents_are_asked_for_together_and_the_first_one_decides() {
 }
 
 #[test]
+fn a_short_document_is_read_once_however_late_the_rest_of_it_is_needed() {
+    let text = r#"{"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+        "chunk_key_encoding": "default", "fill_value": 0, "codecs": ["bytes"]}"#;
+    let far = far(&[("a/zarr.json", text)], &[], 1 << 20);
+    let found = far.hierarchy.node(&Prefix::parse(b"a").unwrap()).unwrap();
+    let Node::Array(array) = found else {
+        panic!("{found:?}")
+    };
+    far.asked();
+    std::thread::sleep(Duration::from_millis(20));
+    let documents = far.hierarchy.documents(&array).unwrap().unwrap();
+    assert_eq!(documents.source().document, text.as_bytes());
+    assert_eq!(far.asked(), (0, 0));
+}
+
+#[test]
 fn what_is_likely_in_a_group_is_asked_for_first() {
     let far = far(
         &[

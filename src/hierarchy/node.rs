@@ -75,7 +75,7 @@ pub struct Document {
     pub key: Key,
     /// Its attributes.
     pub meta: ObjectMeta,
-    /// Its text, where that is short and was read a moment ago.
+    /// Its text, where that is short.
     pub(super) recent: Option<Arc<RecentText>>,
 }
 

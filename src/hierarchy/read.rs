@@ -33,7 +33,8 @@ pub(super) const FETCHED_BYTES: u64 = 16 << 10;
 const RECENT_BYTES: usize = 4 << 10;
 
 /// For this long after a document was read, it is not read again for the parts of it that the model
-/// leaves out. A listing needs these parts right after it has found the node.
+/// leaves out, even with a time to live of 0: a listing needs these parts right after it has found the
+/// node.
 const RECENT: Duration = Duration::from_millis(10);
 
 /// The text of a document, whose memory is reserved in the budget while it exists.
@@ -73,7 +74,7 @@ impl Hierarchy {
     /// # Errors
     /// As [`Hierarchy::read`].
     pub fn documents(&self, array: &ArrayNode) -> Result<Option<ArrayDocuments>, Error> {
-        let own = match DocumentText::recent(&array.document) {
+        let own = match self.recent(&array.document) {
             Some(own) => own,
             None => match self.read(&array.document.key, Holding::SOURCE)? {
                 Some(own) => own,
@@ -87,6 +88,17 @@ impl Hierarchy {
             None => None,
         };
         Ok(Some(ArrayDocuments { own, attributes }))
+    }
+
+    /// The text of `document`, if that was kept, and is still trusted.
+    fn recent(&self, document: &Document) -> Option<DocumentText> {
+        let recent = document.recent.as_ref()?;
+        let is_trusted = self.freshness.trusts(&recent.read) || recent.read.is_within(RECENT);
+        is_trusted.then(|| DocumentText {
+            bytes: recent.bytes.clone(),
+            document: document.clone(),
+            _reservation: None,
+        })
     }
 
     /// Reads the document at `key`; `None` when it is absent. `holding` says which part of the
@@ -242,7 +254,7 @@ impl OpenDocument {
 }
 
 impl DocumentText {
-    /// The document, which keeps the text for a moment where that is short.
+    /// The document, which keeps the text where that is short.
     pub(super) fn into_document(self) -> Document {
         let recent = (self.bytes.len() <= RECENT_BYTES).then(|| {
             Arc::new(RecentText {
@@ -254,17 +266,6 @@ impl DocumentText {
             recent,
             ..self.document
         }
-    }
-
-    /// The text of `document`, if that was read a moment ago.
-    fn recent(document: &Document) -> Option<DocumentText> {
-        let recent = document.recent.as_ref();
-        let recent = recent.filter(|recent| recent.read.is_within(RECENT))?;
-        Some(DocumentText {
-            bytes: recent.bytes.clone(),
-            document: document.clone(),
-            _reservation: None,
-        })
     }
 }
 
