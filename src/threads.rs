@@ -5,7 +5,7 @@
 //! small stacks, start when there is a job for them, and end when they have been idle for a while.
 //!
 //! Each [`Class`] of jobs has a limit of its own, so that names can be looked up while reads hang
-//! in the store. A prefetch begins only while no read is queued, and while reads and prefetches
+//! in the store, and everything can be read while changes wait for the disk. A prefetch begins only while no read is queued, and while reads and prefetches
 //! together are fewer than its limit.
 //!
 //! A job never waits for a queued job: a job that needs the result of a queued load runs that load
@@ -39,6 +39,8 @@ const MOST_PREFETCHES: usize = 1024;
 pub enum Class {
     /// Lookups of names and attributes, opens, and listings.
     Names,
+    /// Changes of the store, which may wait long for the disk, or for a lock that another program holds.
+    Changes,
     /// Reads of bytes that a caller waits for.
     Read,
     /// Speculative reads of bytes that a caller may ask for later.
@@ -50,6 +52,8 @@ pub enum Class {
 pub struct Limits {
     /// The limit of [`Class::Names`].
     pub names: usize,
+    /// The limit of [`Class::Changes`].
+    pub changes: usize,
     /// The limit of [`Class::Read`].
     pub reads: usize,
     /// The limit of [`Class::Read`] and [`Class::Prefetch`] together, at which no prefetch begins.
@@ -81,6 +85,7 @@ struct Pool {
 #[derive(Default)]
 struct PoolState {
     names: Queue,
+    changes: Queue,
     reads: Queue,
     prefetches: Queue,
     threads: usize,
@@ -103,6 +108,7 @@ impl Threads {
     pub fn new(limits: Limits) -> Arc<Threads> {
         let limits = Limits {
             names: limits.names.max(1),
+            changes: limits.changes.max(1),
             reads: limits.reads.max(1),
             prefetches: limits.prefetches.max(1),
         };
@@ -282,13 +288,14 @@ impl PoolState {
     fn queue(&mut self, class: Class) -> &mut Queue {
         match class {
             Class::Names => &mut self.names,
+            Class::Changes => &mut self.changes,
             Class::Read => &mut self.reads,
             Class::Prefetch => &mut self.prefetches,
         }
     }
 
     /// The number of jobs of each class that may begin, in the order in which the classes begin.
-    fn startable_by_class(&self, limits: Limits) -> [(Class, usize); 3] {
+    fn startable_by_class(&self, limits: Limits) -> [(Class, usize); 4] {
         let within =
             |queue: &Queue, limit: usize| queue.jobs.len().min(limit.saturating_sub(queue.running));
         let prefetches = if self.reads.jobs.is_empty() {
@@ -299,6 +306,7 @@ impl PoolState {
         };
         [
             (Class::Names, within(&self.names, limits.names)),
+            (Class::Changes, within(&self.changes, limits.changes)),
             (Class::Read, within(&self.reads, limits.reads)),
             (Class::Prefetch, prefetches),
         ]

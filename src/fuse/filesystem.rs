@@ -160,7 +160,7 @@ impl Filesystem for ZarrFs {
         };
         if self.0.view.is_writable() {
             // What is left is committed, which waits for the disk.
-            self.answer("release", release);
+            self.change("release", release);
         } else {
             confine("release", || release(&self.0));
         }
@@ -261,7 +261,7 @@ impl Filesystem for ZarrFs {
     ) {
         let (name, new) = (name.to_owned(), new_file(req, mode));
         let thread = req.pid();
-        self.answer("create", move |core| {
+        self.change("create", move |core| {
             core.create_file((parent.0, &name), new, (flags, thread), reply);
         });
     }
@@ -280,7 +280,7 @@ impl Filesystem for ZarrFs {
             return reply.error(Errno::EPERM);
         }
         let (name, new) = (name.to_owned(), new_file(req, mode));
-        self.answer("mknod", move |core| {
+        self.change("mknod", move |core| {
             reply_entry(core.make_file(parent.0, &name, new), reply);
         });
     }
@@ -295,7 +295,7 @@ impl Filesystem for ZarrFs {
         reply: ReplyEntry,
     ) {
         let (name, new) = (name.to_owned(), new_file(req, mode));
-        self.answer("mkdir", move |core| {
+        self.change("mkdir", move |core| {
             reply_entry(core.make_directory(parent.0, &name, new), reply);
         });
     }
@@ -320,7 +320,7 @@ impl Filesystem for ZarrFs {
         reply: ReplyEntry,
     ) {
         let (name, caller) = (newname.to_owned(), caller(request));
-        self.answer("link", move |core| {
+        self.change("link", move |core| {
             let linked = core.link(ino.0, (newparent.0, &name), caller);
             reply_entry(linked, reply);
         });
@@ -328,14 +328,14 @@ impl Filesystem for ZarrFs {
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
-        self.answer("unlink", move |core| {
+        self.change("unlink", move |core| {
             reply_empty(core.remove(parent.0, &name, VnodeKind::File), reply);
         });
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
-        self.answer("rmdir", move |core| {
+        self.change("rmdir", move |core| {
             reply_empty(core.remove(parent.0, &name, VnodeKind::Directory), reply);
         });
     }
@@ -352,7 +352,7 @@ impl Filesystem for ZarrFs {
     ) {
         let (name, newname) = (name.to_owned(), newname.to_owned());
         let caller = caller(request);
-        self.answer("rename", move |core| {
+        self.change("rename", move |core| {
             let (from, to) = ((parent.0, &*name), (newparent.0, &*newname));
             reply_empty(core.rename(from, to, flags, caller), reply);
         });
@@ -384,7 +384,7 @@ impl Filesystem for ZarrFs {
             mtime: mtime.map(time_to_set),
         };
         let change = AttributeChange { size, attributes };
-        self.answer("setattr", move |core| {
+        self.change("setattr", move |core| {
             match core.set_attributes(ino.0, fh, &change) {
                 Ok(found) => reply.attr(&found.ttl, &found.attr),
                 Err(errno) => reply.error(errno),
@@ -413,7 +413,7 @@ impl Filesystem for ZarrFs {
             });
         }
         let data = data.to_vec();
-        self.answer("write", move |core| {
+        self.change("write", move |core| {
             core.write_file(ino.0, fh, (offset, &data), is_mapped, reply);
         });
     }
@@ -428,7 +428,7 @@ impl Filesystem for ZarrFs {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.answer("fallocate", move |core| {
+        self.change("fallocate", move |core| {
             reply_empty(core.allocate(ino.0, fh, (offset, length), mode), reply);
         });
     }
@@ -446,19 +446,19 @@ impl Filesystem for ZarrFs {
             // There is nothing to flush, and the kernel does not ask again.
             return reply.error(Errno::ENOSYS);
         }
-        self.answer("flush", move |core| {
+        self.change("flush", move |core| {
             reply_empty(core.flush(ino.0, fh, thread), reply);
         });
     }
 
     fn fsync(&self, _: &Request, ino: INodeNo, fh: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.answer("fsync", move |core| {
+        self.change("fsync", move |core| {
             reply_empty(core.sync(ino.0, fh), reply);
         });
     }
 
     fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.answer("fsyncdir", move |core| {
+        self.change("fsyncdir", move |core| {
             reply_empty(core.sync_directory(ino.0), reply);
         });
     }

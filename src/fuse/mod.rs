@@ -132,17 +132,29 @@ impl ZarrFs {
         Arc::clone(&self.0.notifier)
     }
 
+    /// Answers a question for names and attributes.
+    fn answer(&self, what: &'static str, request: impl FnOnce(&Arc<Core>) + Send + 'static) {
+        self.run(Class::Names, what, request);
+    }
+
+    /// Makes a change.
+    fn change(&self, what: &'static str, request: impl FnOnce(&Arc<Core>) + Send + 'static) {
+        self.run(Class::Changes, what, request);
+    }
+
     /// Runs `request`, which may wait for the store, on this thread if this thread may wait, else
     /// on another one.
-    fn answer(&self, what: &'static str, request: impl FnOnce(&Arc<Core>) + Send + 'static) {
+    fn run(
+        &self,
+        class: Class,
+        what: &'static str,
+        request: impl FnOnce(&Arc<Core>) + Send + 'static,
+    ) {
         if let Some(_permit) = self.0.events.may_wait() {
-            return confine(what, || as_class(Class::Names, || request(&self.0)));
+            return confine(what, || as_class(class, || request(&self.0)));
         }
         let core = Arc::clone(&self.0);
-        self.0
-            .view
-            .threads()
-            .submit(Class::Names, move || request(&core));
+        self.0.view.threads().submit(class, move || request(&core));
     }
 }
 

@@ -66,7 +66,7 @@ impl Gates {
     /// that open objects.
     fn of_class(&self) -> &PriorityGate {
         match current_class() {
-            Class::Names => &self.names,
+            Class::Names | Class::Changes => &self.names,
             Class::Read | Class::Prefetch => &self.bytes,
         }
     }

@@ -39,6 +39,7 @@ impl Reader {
         let counters = Arc::new(LoadCounters::default());
         let limits = Limits {
             names: 2,
+            changes: 1,
             reads: 4,
             prefetches: 2,
         };

@@ -9,6 +9,7 @@ use crate::sync::schedules::check;
 
 const LIMITS: Limits = Limits {
     names: 1,
+    changes: 1,
     reads: 2,
     prefetches: 2,
 };
@@ -44,16 +45,17 @@ impl Tally {
 fn every_job_is_done_once_within_the_limit_of_its_class() {
     check(|| {
         let threads = Threads::new(LIMITS);
-        let tallies: [Arc<Tally>; 3] = Default::default();
+        let tallies: [Arc<Tally>; 4] = Default::default();
         let submitters: Vec<_> = (0..2)
             .map(|_| {
                 let (threads, tallies) = (Arc::clone(&threads), tallies.clone());
                 thread::spawn(move || {
-                    let [names, reads, prefetches] = &tallies;
+                    let [names, changes, reads, prefetches] = &tallies;
                     for _ in 0..2 {
                         assert!(threads.submit(Class::Prefetch, prefetches.job(LIMITS.prefetches)));
                         assert!(threads.submit(Class::Read, reads.job(LIMITS.reads)));
                         assert!(threads.submit(Class::Names, names.job(LIMITS.names)));
+                        assert!(threads.submit(Class::Changes, changes.job(LIMITS.changes)));
                     }
                 })
             })
@@ -62,8 +64,8 @@ fn every_job_is_done_once_within_the_limit_of_its_class() {
             submitter.join().unwrap();
         }
         assert!(threads.finish(FOR_EVER));
-        let [names, reads, prefetches] = &tallies;
-        assert_eq!((names.done(), reads.done()), (4, 4));
+        let [names, changes, reads, prefetches] = &tallies;
+        assert_eq!((names.done(), changes.done(), reads.done()), (4, 4, 4));
         assert!(prefetches.done() <= 4);
         // Jobs that were dropped are gone too.
         assert!(tallies.iter().all(|tally| Arc::strong_count(tally) == 1));
@@ -91,6 +93,7 @@ fn what_may_begin_has_a_thread_that_comes_for_it() {
     check(|| {
         let threads = Threads::new(Limits {
             names: 1,
+            changes: 1,
             reads: 1,
             prefetches: 3,
         });

@@ -36,6 +36,7 @@ impl HeldJob {
 fn threads(names: usize, reads: usize, prefetches: usize) -> Arc<Threads> {
     Threads::new(Limits {
         names,
+        changes: 1,
         reads,
         prefetches,
     })
@@ -73,6 +74,22 @@ fn jobs_run_side_by_side_up_to_their_limit() {
     held[2].wait();
     held[1].open();
     held[2].open();
+}
+
+#[test]
+fn changes_that_hang_leave_reads_and_names_alone() {
+    let threads = threads(1, 1, 1);
+    let (hung, job) = held_job();
+    threads.submit(Class::Changes, job);
+    hung.wait();
+    threads.submit(Class::Changes, || {});
+    let (done, wait) = mpsc::channel();
+    for class in [Class::Names, Class::Read] {
+        let done = done.clone();
+        threads.submit(class, move || done.send(()).unwrap());
+        wait.recv_timeout(PATIENCE).unwrap();
+    }
+    hung.open();
 }
 
 #[test]

@@ -250,7 +250,7 @@ impl View {
                     Some(ended) => self.chunk_directories(&ended)?,
                     None => Vec::new(),
                 };
-                writing.remove_prefix(&key, |writer| {
+                writing.remove_prefix((&key, &[]), |writer| {
                     for directory in &chunks {
                         unless_absent(writer.remove_empty_prefixes(directory))?;
                     }
@@ -293,7 +293,7 @@ impl View {
             removed if array.absent_len.is_some() => unless_absent(removed),
             removed => removed,
         };
-        match writing.remove_prefix(&key, remove) {
+        match writing.remove_prefix((&key, &[]), remove) {
             // Shards below it are those of other directories, too.
             Err(_)
                 if array.has_inner_chunks()

@@ -132,15 +132,19 @@ fn decoders(addresses: Option<u64>, wanted: usize) -> usize {
 /// The most threads of each class: a few for each decoder where requests to the store are short,
 /// and as many as the store takes requests at once where each request takes long.
 fn limits(decoders: usize, profile: Profile) -> Limits {
+    /// Changes of the store mostly wait, for the disk or for somebody else's lock.
+    const CHANGES: usize = 64;
     if profile.is_local {
         return Limits {
             names: 4 * decoders,
+            changes: CHANGES,
             reads: 2 * decoders,
             prefetches: decoders,
         };
     }
     Limits {
         names: profile.most_in_flight,
+        changes: CHANGES,
         reads: profile.most_in_flight + decoders,
         prefetches: profile.most_in_flight,
     }

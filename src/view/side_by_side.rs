@@ -96,6 +96,7 @@ mod tests {
     fn threads() -> Arc<Threads> {
         Threads::new(Limits {
             names: 4,
+            changes: 1,
             reads: 1,
             prefetches: 1,
         })

@@ -739,6 +739,13 @@ def test_outsiders_who_write_the_same_shard_meanwhile(tmp_path, mount):
     np.testing.assert_array_equal(stored(store), expected)
 
 
+def held_lock(path):
+    """An open file that is locked, as tensorstore locks it."""
+    held = open(path, "wb")
+    fcntl.fcntl(held, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    return held
+
+
 @pytest.mark.parametrize("lock", [(), ("--lock", "tensorstore")])
 def test_the_lock_of_tensorstore(lock, tmp_path, mount):
     """Somebody locks the key, reads the shard, writes the file that is locked, and renames it to the key, as tensorstore does."""
@@ -747,8 +754,7 @@ def test_the_lock_of_tensorstore(lock, tmp_path, mount):
     zarr.open_array(str(other / "a"), mode="r+")[0:4, 3:6] = 8
     made = mount(store, "--rw", "--view", "chunks", *lock)
     shard, locked = store / "a/c/0/0", store / "a/c/0/0.__lock"
-    held = open(locked, "wb")
-    fcntl.fcntl(held, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    held = held_lock(locked)
     (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
     waiter = threading.Thread(target=made.sync)
     waiter.start()
@@ -766,6 +772,42 @@ def test_the_lock_of_tensorstore(lock, tmp_path, mount):
     # Without the lock, what was saved in between is gone.
     assert (found[0:4, 0:3] == (7 if lock else DATA[0:4, 0:3])).all()
     assert not locked.exists()
+
+
+def test_nothing_else_waits_while_many_saves_wait_for_locks(tmp_path, mount):
+    """Each save waits on a thread of its own, and has the name of its own file alone."""
+    n = 32
+    zarr.create_group(str(tmp_path / "store"))
+    array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(2 * n,), chunks=(1,), dtype="u1", compressors=None, fill_value=0)
+    array[:] = 1
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks", "--lock", "tensorstore")
+    locks = [tmp_path / f"store/a/c/{i}.__lock" for i in range(n)]
+    held = [held_lock(lock) for lock in locks]
+    saves = [threading.Thread(target=lambda i=i: (made.path / f"a/c/{i}").write_bytes(b"\7")) for i in range(n)]
+    for save in saves:
+        save.start()
+    until(lambda: made.stats()["requests"]["write"] == n, "all of them to be written")
+    assert [(made.path / f"a/c/{n + i}").read_bytes() for i in range(n)] == [b"\1"] * n
+    assert [(made.path / f"a/c/{i}").stat().st_size for i in range(n)] == [1] * n
+    assert {str(i) for i in range(2 * n)} < set(os.listdir(made.path / "a/c"))
+    (made.path / "a/c/40").write_bytes(b"\5")
+    (made.path / "a/c/41").unlink()
+    (made.path / "notes").write_text("about a")
+    (made.path / "notes").rename(made.path / "about")
+    (made.path / "a/c/42.partial").write_bytes(b"\6")
+    (made.path / "a/c/42.partial").rename(made.path / "a/c/42")
+    zarr.open_group(str(made.path)).create_group("g").attrs["about"] = "g"
+    assert made.stats()["writes"]["drafts"] == n
+    assert all(save.is_alive() for save in saves), "each of them still waits"
+    for lock, file in zip(locks, held, strict=True):
+        lock.unlink()
+        file.close()
+    for save in saves:
+        save.join()
+    expected = [7] * n + [1] * n
+    expected[40:43] = [5, 0, 6]
+    assert (zarr.open_array(str(tmp_path / "store/a"), mode="r")[:] == expected).all()
+    assert (tmp_path / "store/about").read_text() == "about a"
 
 
 @pytest.mark.root

@@ -252,6 +252,7 @@ fn a_caller_that_waits_for_a_load_does_not_wait_for_a_queued_job() {
         let case = CacheCase::new(1 << 20);
         let threads = Threads::new(Limits {
             names: 1,
+            changes: 1,
             reads: 1,
             prefetches: 1,
         });

@@ -128,12 +128,13 @@ impl View {
             return Err(StoreError::refused(path, Refusal::NotEmpty).into());
         }
         let (data, children) = (draft.data()?.to_key(), draft.children()?.to_key());
-        writing.remove_prefix(&key, |writer| {
+        let other: Vec<&Key> = data.iter().chain(&children).collect();
+        writing.remove_prefix((&key, &other), |writer| {
             if let Some(data) = &data {
                 unless_absent(writer.remove_empty_prefixes(data))?;
             }
-            children.map_or(Ok(()), |children| {
-                unless_absent(writer.remove_prefix(&children))
+            children.as_ref().map_or(Ok(()), |children| {
+                unless_absent(writer.remove_prefix(children))
             })
         })?;
         self.tree.node_changed(path);

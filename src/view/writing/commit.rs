@@ -13,6 +13,7 @@ use super::Writing;
 use super::draft::LastCommit;
 use super::form::{Encoded, ObjectChange};
 use super::objects;
+use super::saving::{Saving, SavingGuard};
 use super::state::{FileState, Standing};
 use crate::error::Error;
 use crate::load::to_usize;
@@ -52,6 +53,7 @@ impl FileState {
             return Err(failure.error.clone());
         }
         draft.last_commit = LastCommit::Told;
+        let _saving = self.begin_saving(writing)?;
         if self.commits(writing, (&key, true), FileState::goes_on_after_conflict)? {
             return self.sync_closed(writing);
         }
@@ -64,6 +66,13 @@ impl FileState {
         self.key = None;
         self.standing = Standing::Lost;
         Err(StoreError::changed(&key).into())
+    }
+
+    /// Shows the file as it is now, until what is returned is dropped.
+    fn begin_saving(&self, writing: &Writing) -> Result<SavingGuard, Error> {
+        let meta = writing.writer.meta_of(&self.shown_key(), self.file()?)?;
+        let is_new = self.stored.is_none();
+        Ok(self.saving.begin(Saving { meta, is_new }))
     }
 
     /// Makes the name of an object that was committed survive a loss of power, where closing a file does so.
@@ -95,6 +104,7 @@ impl FileState {
         if !keeps {
             self.rebase(writing)?;
         }
+        let _saving = self.begin_saving(writing)?;
         self.commits(writing, (key, false), |state, writing| {
             if !keeps {
                 state.rebase(writing)?;

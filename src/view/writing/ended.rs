@@ -26,11 +26,11 @@ impl Writing {
     pub(super) fn finish(&self, unsaved: &mut Unsaved) {
         self.has_ended.store(true, Ordering::SeqCst);
         self.retries.end();
-        let _names = self.read_names();
         // A file that was lost has nothing to save, and its programs were told of it.
         let all = self.all_where(|_| true).into_iter();
         for file in all.filter(|file| !file.is_lost()) {
             unsaved.scratch += usize::from(file.is_scratch());
+            let _name = self.keep_name(&file);
             let Err((error, is_kept)) = file.finish(self) else {
                 continue;
             };

@@ -96,7 +96,7 @@ impl Writing {
             KeyHandle::new(self, file, number, access, opener, keeps_pages)
         };
         for _ in 0..ATTEMPTS {
-            let mut names = self.read_names();
+            let mut name = self.names.share(&key.to_prefix());
             let commits = self.commits.count();
             if let Some(file) = self.take_part(key, access) {
                 match file.takes_part(self, key, (access.writes(), form.is_some())) {
@@ -107,6 +107,8 @@ impl Writing {
                         self.give_back(&file, access);
                     }
                     Err(error) => {
+                        // To close the file takes the lock, too.
+                        drop(name);
                         handle(file, true).close();
                         return Err(error);
                     }
@@ -123,9 +125,9 @@ impl Writing {
                 && let Some(wait) = meta.and_then(|meta| meta.settles_in(SystemTime::now()))
             {
                 // Nobody waits for this meanwhile.
-                drop(names);
+                drop(name);
                 thread::sleep(wait);
-                names = self.read_names();
+                name = self.names.share(&key.to_prefix());
                 // A file that was replaced still has its bytes; one that was written to has not.
                 if !file.is_unchanged(self)? {
                     continue;
@@ -139,7 +141,7 @@ impl Writing {
                     self.leave(key, &file);
                     continue;
                 }
-                drop(names);
+                drop(name);
                 // The version tells that nobody has changed the object. To drop pages for safety would
                 // race with the writes of other handles. What is absent has no version.
                 return Ok(Some(handle(file, version.is_some() || is_own)));
@@ -195,7 +197,7 @@ impl Writing {
         new: NewFile,
         thread: u32,
     ) -> Result<KeyHandle, Error> {
-        let _names = self.read_names();
+        let _name = self.names.share(&key.to_prefix());
         self.check_goes_on()?;
         // Somebody else may have removed the object of a file that is open.
         let open = self.lock_open().get(key).cloned();
@@ -421,7 +423,7 @@ impl KeyHandle {
         if !is_concerned {
             return Ok(());
         }
-        let _names = self.writing.read_names();
+        let _name = self.writing.keep_name(&self.file);
         let is_rewriter = self.file.is_rewritten_by(self.number);
         let flushed = self.file.flush(&self.writing, self.number);
         if !matches!(flushed, Ok(Flushed::Committed)) {
@@ -450,7 +452,7 @@ impl KeyHandle {
 
     /// Commits what was written, and makes it survive a loss of power.
     pub(in crate::view) fn sync(&self) -> Result<(), Error> {
-        let _names = self.writing.read_names();
+        let _name = self.writing.keep_name(&self.file);
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
         let who = Syncer::Handle {
             number: self.number,
@@ -468,7 +470,7 @@ impl KeyHandle {
         let (writing, file) = (&self.writing, &self.file);
         let writers = u64::from(self.access.writes());
         file.writers.fetch_sub(writers, Ordering::Relaxed);
-        let _names = writing.read_names();
+        let _name = writing.keep_name(file);
         loop {
             let is_last = file.handles.load(Ordering::Relaxed) == 1;
             let has_written = self.has_written.swap(false, Ordering::Relaxed);

@@ -1,11 +1,12 @@
 //! One file that is open, which all its handles share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::draft::{FileDraft, LastCommit, Savers};
 use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
+use super::saving::{Saving, SavingSlot};
 use super::state::{Content, FileAttributes, FileState, Standing};
 use super::{HandleAccess, ShownFile, Writing};
 use crate::error::Error;
@@ -21,6 +22,7 @@ pub(crate) struct KeyFile {
     pub(super) handles: AtomicU64,
     /// How many of the handles may write. More are counted only while that table is locked.
     pub(super) writers: AtomicU64,
+    saving: SavingSlot,
     state: Mutex<FileState>,
 }
 
@@ -83,14 +85,17 @@ impl KeyFile {
             fingerprint,
             handles: AtomicU64::new(0),
             writers: AtomicU64::new(0),
+            saving: state.saving.clone(),
             state: Mutex::new(state),
         }
     }
 
     /// Whether the file was made and is not in the store yet.
     pub(super) fn is_new(&self) -> bool {
-        let state = self.lock();
-        state.stored.is_none() && state.draft.is_some() && state.key.is_some()
+        let new = |state: MutexGuard<'_, FileState>| {
+            state.stored.is_none() && state.draft.is_some() && state.key.is_some()
+        };
+        self.look().map_or_else(|saving| saving.is_new, new)
     }
 
     /// Whether the object has the bytes that it had when it was opened.
@@ -119,8 +124,11 @@ impl KeyFile {
 
     /// Whether the file is in the mount only, and has a name there.
     pub(super) fn is_scratch(&self) -> bool {
-        let state = self.lock();
-        state.standing == Standing::Scratch && state.key.is_some()
+        let scratch = |state: MutexGuard<'_, FileState>| {
+            state.standing == Standing::Scratch && state.key.is_some()
+        };
+        // What is saved gets an object.
+        self.look().is_ok_and(scratch)
     }
 
     /// The key, unless the file has none any more.
@@ -147,7 +155,16 @@ impl KeyFile {
         key: &Key,
         now: Option<ObjectMeta>,
     ) -> Result<ShownFile, Error> {
-        let mut state = self.lock();
+        let mut state = match self.look() {
+            Ok(state) => state,
+            Err(saving) => {
+                return Ok(ShownFile {
+                    meta: Some(saving.meta),
+                    fingerprint: Some(self.fingerprint),
+                    is_draft: true,
+                });
+            }
+        };
         if let Some(draft) = state.draft.as_ref().filter(|_| state.key.is_some()) {
             return Ok(ShownFile {
                 meta: Some(writing.writer.meta_of(key, draft.bytes.file())?),
@@ -248,7 +265,10 @@ impl KeyFile {
 
     /// The attributes of the file.
     pub(super) fn attributes(&self, writing: &Writing) -> Result<FileAttributes, Error> {
-        self.lock().attributes(writing)
+        match self.look() {
+            Ok(mut state) => state.attributes(writing),
+            Err(saving) => Ok(FileAttributes::Object(saving.meta)),
+        }
     }
 
     /// Makes `change` through a handle with this access.
@@ -460,7 +480,9 @@ impl KeyFile {
 
     /// Whether something is not committed.
     pub(super) fn has_draft(&self) -> bool {
-        let state = self.lock();
+        let Ok(state) = self.look() else {
+            return true;
+        };
         let is_saved = |draft: &FileDraft| draft.last_commit == LastCommit::Saved;
         state.draft.as_ref().is_some_and(|draft| !is_saved(draft)) && state.key.is_some()
     }
@@ -489,28 +511,40 @@ impl KeyFile {
                 committed => committed?,
             }
         }
-        if let Some(inner) = state.form.as_ref().and_then(|form| form.inner()) {
+        let (key, form, stored) = (state.key.clone(), state.form.clone(), state.stored.clone());
+        let is_scratch = state.standing == Standing::Scratch;
+        // The disk may be slow, and nothing of the file is needed any more.
+        drop(state);
+        if let Some(inner) = form.as_ref().and_then(|form| form.inner()) {
             // A file that has lost its name to another one may be in the journal, and so may be the other one.
-            let stored = state.stored.as_ref().filter(|_| state.key.is_some());
-            return inner.sync(stored);
+            return inner.sync(stored.as_ref().filter(|_| key.is_some()));
         }
         // The commit may have removed a journal of an earlier mount, which must not come back.
         writing.writer.sync_removed_journals()?;
-        let objects = state.form.as_ref().map(|form| form.objects());
-        if let (Some(objects), Some(_)) = (objects.transpose()?.flatten(), &state.key) {
+        let Some(key) = key else {
+            return Ok(());
+        };
+        let objects = form.as_ref().map(|form| form.objects());
+        if let Some(objects) = objects.transpose()?.flatten() {
             return sync_objects(writing, &objects);
         }
-        match (&state.key, &state.stored) {
-            (Some(key), Some(stored)) => {
-                writing.writer.sync(key, &stored.file)?;
-                Ok(writing.writer.sync_names(&key.parent())?)
-            }
-            // A chunk of fill value may have been removed.
-            (Some(key), None) if state.standing == Standing::Stored => {
-                Ok(writing.writer.sync_names(&key.parent())?)
-            }
-            _ => Ok(()),
+        if let Some(stored) = &stored {
+            writing.writer.sync(&key, &stored.file)?;
+        } else if is_scratch {
+            return Ok(());
         }
+        // A chunk of fill value may have been removed.
+        Ok(writing.writer.sync_names(&key.parent())?)
+    }
+
+    /// The state of the file; while it is saved, what is shown of it.
+    fn look(&self) -> Result<MutexGuard<'_, FileState>, Arc<Saving>> {
+        if let Err(TryLockError::WouldBlock) = self.state.try_lock()
+            && let Some(saving) = self.saving.get()
+        {
+            return Err(saving);
+        }
+        Ok(self.lock())
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, FileState> {

@@ -30,8 +30,7 @@
 //!   not read it. Parts of a chunk, and members of a document, are merged into the new one if their writers
 //!   have not read it; any other draft is dropped, and the writer is told (`ESTALE`).
 //! * What could not be saved, of which nobody could be told, stays open without a handle, and is tried again.
-//! * Locks are taken in this order: `names`, then `open`, then the state of a file. Whoever changes
-//!   names has `names` alone, so that no commit meets a rename half-way.
+//! * Locks are taken in this order: a lock of [`NameLocks`], then `open`, then the state of a file.
 
 mod base;
 mod begin;
@@ -44,19 +43,19 @@ mod form;
 mod handle;
 mod key_file;
 mod merge;
+mod name_locks;
 mod names;
 mod objects;
 mod of_views;
 mod retry;
+mod saving;
 mod state;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lru::LruCache;
 
@@ -66,6 +65,7 @@ pub use handle::HandleAccess;
 pub(super) use handle::{KeyHandle, NewKind, ReadBytes};
 pub(super) use key_file::KeyFile;
 pub(in crate::view) use key_file::Syncer;
+use name_locks::{NameLock, NameLocks};
 pub(super) use objects::change as change_objects;
 pub(super) use of_views::Writings;
 use retry::Retries;
@@ -125,7 +125,7 @@ pub(super) struct Writing {
     /// Files that are open still, and have made room for others at their keys.
     left: Mutex<Vec<(Key, Weak<KeyFile>)>>,
     own: Mutex<LruCache<Key, OwnVersion>>,
-    names: RwLock<()>,
+    names: NameLocks,
     commits: Commits,
     counters: Arc<WriteCounters>,
     /// Why the last changes were refused.
@@ -203,7 +203,7 @@ impl Writing {
             open: Mutex::default(),
             left: Mutex::default(),
             own: Mutex::new(LruCache::new(REMEMBERED)),
-            names: RwLock::default(),
+            names: NameLocks::default(),
             commits: Commits::default(),
             counters,
             hasher: RandomState::new(),
@@ -287,9 +287,8 @@ impl Writing {
 
     /// Whether the file at `key` is in the mount only.
     pub(super) fn is_scratch(&self, key: &Key) -> bool {
-        self.lock_open()
-            .get(key)
-            .is_some_and(|file| file.is_scratch())
+        let file = self.lock_open().get(key).cloned();
+        file.is_some_and(|file| file.is_scratch())
     }
 
     /// Makes room for another file at `key`, where somebody else has changed the object of `file`.
@@ -350,7 +349,6 @@ impl Writing {
     /// # Errors
     /// The first error, after all were tried.
     fn sync_all(&self, who: Syncer) -> Result<(), Error> {
-        let _names = self.read_names();
         self.sync_files(who, |_| true)
     }
 
@@ -360,6 +358,7 @@ impl Writing {
         // Of a file that was lost there is nothing to save, and its own handles are told.
         let all = self.all_where(wanted).into_iter();
         for file in all.filter(|file| !file.is_lost()) {
+            let _name = self.keep_name(&file);
             let synced = file.sync(self, who);
             result = result.and(told_to_others(&file, synced));
         }
@@ -376,7 +375,6 @@ impl Writing {
     /// # Errors
     /// The first error, after all were tried.
     pub(super) fn sync_below(&self, prefix: &Prefix) -> Result<(), Error> {
-        let _names = self.read_names();
         let synced = self.sync_files(Syncer::Directory, |key| is_below(key, prefix));
         let synced = synced.and(self.staging.settle_below(prefix));
         let removed = self.writer.sync_removed_journals();
@@ -426,14 +424,16 @@ impl Writing {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For work that must not meet a change of names.
-    fn read_names(&self) -> RwLockReadGuard<'_, ()> {
-        self.names.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// For changes of names.
-    fn write_names(&self) -> RwLockWriteGuard<'_, ()> {
-        self.names.write().unwrap_or_else(PoisonError::into_inner)
+    /// Keeps the name of `file` from being changed. `None` when the file has none, and gets none any more.
+    fn keep_name(&self, file: &KeyFile) -> Option<NameLock<'_>> {
+        loop {
+            let key = file.key()?;
+            let lock = self.names.share(&key.to_prefix());
+            // It may have been renamed in between.
+            if file.key().as_ref() == Some(&key) {
+                return Some(lock);
+            }
+        }
     }
 }
 

@@ -23,7 +23,7 @@ impl Writing {
         is_kept: bool,
         erase: impl FnOnce(&DirWriter) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let _names = self.write_names();
+        let _names = self.names.take(&[key]);
         self.check_goes_on()?;
         let open = self.lock_open().get(key).cloned();
         // What was written makes the name, also where the store has nothing, or nothing any more.
@@ -65,7 +65,7 @@ impl Writing {
         mode: RenameMode,
         follow: impl FnOnce(),
     ) -> Result<(), Error> {
-        let _names = self.write_names();
+        let _names = self.names.take(&[from, to]);
         self.check_goes_on()?;
         if from == to {
             return Ok(());
@@ -127,8 +127,12 @@ impl Writing {
         (to, kind): (&Key, NewKind),
         mode: Option<RenameMode>,
     ) -> Result<(), Error> {
-        let _names = self.write_names();
+        let _names = self.names.take(&[from, to]);
         self.check_goes_on()?;
+        if file.key().as_ref() != Some(from) {
+            // It was renamed or removed since it was opened.
+            return Err(KeyFile::lost(from));
+        }
         let other = self.lock_open().get(to).cloned();
         let is_kept = mode != Some(RenameMode::Replace);
         if is_kept && other.as_ref().is_some_and(|file| file.is_new()) {
@@ -194,10 +198,10 @@ impl Writing {
     /// Gives the open files below `from`, a directory that was renamed to `to` through another view, the
     /// keys and the forms that they have there.
     pub(super) fn follow(&self, from: &Prefix, to: &Prefix) {
-        let _names = self.write_names();
         let (Some(old), Some(new)) = (from.to_key(), to.to_key()) else {
             return;
         };
+        let _names = self.names.take(&[&old, &new]);
         for (key, file) in self.open_where(|key| is_below(key, from)) {
             if let Ok(target) = key_at(&key, &old, &new) {
                 self.move_entry(&key, &target, &file);
@@ -249,7 +253,7 @@ impl Writing {
 
     /// Gives the file at `from` the second name `to`.
     pub(in crate::view) fn link(&self, from: &Key, to: &Key) -> Result<(), Error> {
-        let _names = self.write_names();
+        let _names = self.names.take(&[from, to]);
         self.check_goes_on()?;
         let [source, target] = [from, to].map(|key| self.lock_open().get(key).cloned());
         if let Some(file) = source {
@@ -264,7 +268,7 @@ impl Writing {
 
     /// Makes a directory.
     pub(in crate::view) fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), Error> {
-        let _names = self.read_names();
+        let _name = self.names.share(&key.to_prefix());
         self.check_goes_on()?;
         // A directory that is shown at another path may be the first one there.
         self.writer.make_parents(key)?;
@@ -272,13 +276,13 @@ impl Writing {
     }
 
     /// Removes what is shown as the directory `key`, as `remove` does it, unless files were made in it that
-    /// are not in the store.
+    /// are not in the store. The store has it at `key`, and at the `other` keys.
     pub(in crate::view) fn remove_prefix(
         &self,
-        key: &Key,
+        (key, other): (&Key, &[&Key]),
         remove: impl FnOnce(&DirWriter) -> Result<(), StoreError>,
     ) -> Result<(), Error> {
-        let _names = self.write_names();
+        let _names = self.names.take(&[&[key], other].concat());
         self.check_goes_on()?;
         if self.has_made_below(&key.to_prefix()) {
             return Err(StoreError::refused(key, Refusal::NotEmpty).into());
@@ -294,7 +298,7 @@ impl Writing {
         new: &NewAttributes,
         (fingerprint, is_kept): (u64, bool),
     ) -> Result<(), Error> {
-        let _names = self.read_names();
+        let _name = self.names.share(path);
         self.check_goes_on()?;
         let key = path.to_key();
         let Some(key) = key.filter(|key| !self.writer.is_directory(key)) else {

@@ -9,6 +9,7 @@ use super::base::Base;
 use super::draft::{FailedChange, FileDraft};
 use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
+use super::saving::SavingSlot;
 use super::{HandleAccess, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
@@ -48,6 +49,8 @@ pub(super) struct FileState {
     /// Whether the fingerprint of a file with a form is one of this mount, because the mount has
     /// written it, or set its times.
     pub(super) is_own: bool,
+    /// What is shown of the file while it is saved.
+    pub(super) saving: SavingSlot,
 }
 
 /// What becomes of what is written to a file.
@@ -97,6 +100,7 @@ impl FileState {
             failure: None,
             has_wrong_pages: false,
             is_own: false,
+            saving: SavingSlot::default(),
         }
     }
 

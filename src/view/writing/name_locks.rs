@@ -1,0 +1,236 @@
+//! Locks of names, so that no commit meets a rename half-way.
+//!
+//! Whoever changes names has them alone, and everything below them: the two names of a rename, with all that is in
+//! a directory that is renamed. Whoever opens, makes, saves or closes a file shares its name with others who do
+//! so. Nobody waits for who works elsewhere, however long that takes: an encoder, the disk, or a lock of another
+//! program.
+//!
+//! Requests that concern the same names are served in the order in which they come, so that none of them waits for
+//! ever. A thread that has a lock asks for no other one.
+
+use crate::metadata::DocumentName;
+use crate::store::{Key, Prefix};
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The locks of the names of one view.
+#[derive(Debug, Default)]
+pub(super) struct NameLocks {
+    table: Mutex<Table>,
+    given_back: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Those that were served and those that wait, in the order in which they came.
+    requests: Vec<Request>,
+    /// How many there were so far.
+    n_requests: u64,
+    n_waiting: usize,
+}
+
+#[derive(Debug)]
+struct Request {
+    number: u64,
+    /// Everything at these paths, and below them.
+    paths: Vec<Prefix>,
+    is_alone: bool,
+}
+
+/// A lock, until this is dropped.
+#[derive(Debug)]
+pub(super) struct NameLock<'l> {
+    locks: &'l NameLocks,
+    number: u64,
+}
+
+impl NameLocks {
+    /// For work on what is at `path` that must not meet a change of its name.
+    pub(super) fn share(&self, path: &Prefix) -> NameLock<'_> {
+        self.ask(vec![path.clone()], false)
+    }
+
+    /// For changes of these names. Documents of one directory may be shown of one object, so that they are changed
+    /// together.
+    pub(super) fn take(&self, keys: &[&Key]) -> NameLock<'_> {
+        let mut paths: Vec<_> = keys.iter().map(|key| key.to_prefix()).collect();
+        for key in keys {
+            if DocumentName::of(key.name()).is_some() {
+                let parent = key.parent();
+                let beside = DocumentName::ALL.map(|name| parent.key(name.as_str().as_bytes()));
+                paths.extend(beside.into_iter().flatten().map(|key| key.to_prefix()));
+            }
+        }
+        self.ask(paths, true)
+    }
+
+    fn ask(&self, paths: Vec<Prefix>, is_alone: bool) -> NameLock<'_> {
+        let mut table = self.lock();
+        table.n_requests += 1;
+        let number = table.n_requests;
+        table.requests.push(Request {
+            number,
+            paths,
+            is_alone,
+        });
+        while table.must_wait(number) {
+            table.n_waiting += 1;
+            let waited = self.given_back.wait(table);
+            table = waited.unwrap_or_else(PoisonError::into_inner);
+            table.n_waiting -= 1;
+        }
+        NameLock {
+            locks: self,
+            number,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Whether a request that came before this one is in its way.
+    fn must_wait(&self, number: u64) -> bool {
+        let at = self.requests.iter().position(|ask| ask.number == number);
+        let (before, from_here) = self.requests.split_at(at.unwrap_or_default());
+        let own = from_here.first();
+        own.is_some_and(|own| before.iter().any(|other| other.excludes(own)))
+    }
+}
+
+impl Request {
+    fn excludes(&self, other: &Request) -> bool {
+        let is_related = |path: &Prefix| other.paths.iter().any(|theirs| are_related(path, theirs));
+        (self.is_alone || other.is_alone) && self.paths.iter().any(is_related)
+    }
+}
+
+impl Drop for NameLock<'_> {
+    fn drop(&mut self) {
+        let mut table = self.locks.lock();
+        table.requests.retain(|ask| ask.number != self.number);
+        let is_awaited = table.n_waiting > 0;
+        drop(table);
+        if is_awaited {
+            self.locks.given_back.notify_all();
+        }
+    }
+}
+
+/// Whether one of them is the other, or is above it.
+fn are_related(one: &Prefix, other: &Prefix) -> bool {
+    one == other || one.strip(other.as_bytes()).is_some() || other.strip(one.as_bytes()).is_some()
+}
+
+#[cfg(test)]
+#[cfg(feature = "model")]
+mod schedules {
+    use shuttle::thread;
+
+    use super::*;
+    use crate::sync::Arc;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::sync::schedules::check;
+
+    fn key(key: &str) -> Key {
+        Key::parse(key.as_bytes()).unwrap()
+    }
+
+    /// Two renames, and three who save: who changes a name has it alone, and everybody gets the lock.
+    #[test]
+    fn who_changes_a_name_has_it_alone() {
+        check(|| {
+            let shared = Arc::new((NameLocks::default(), [const { AtomicUsize::new(0) }; 2]));
+            let rename = |from: &'static str, to: &'static str, concerned: &'static [usize]| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (locks, savers) = &*shared;
+                    let _lock = locks.take(&[&key(from), &key(to)]);
+                    for at in concerned {
+                        assert_eq!(savers[*at].swap(100, Ordering::SeqCst), 0);
+                        thread::yield_now();
+                        assert_eq!(savers[*at].swap(0, Ordering::SeqCst), 100);
+                    }
+                })
+            };
+            let save = |path: &'static str, concerned: usize| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (locks, savers) = &*shared;
+                    let _lock = locks.share(&key(path).to_prefix());
+                    assert!(savers[concerned].fetch_add(1, Ordering::SeqCst) < 100);
+                    thread::yield_now();
+                    savers[concerned].fetch_sub(1, Ordering::SeqCst);
+                })
+            };
+            let threads = [
+                rename("a", "b/x", &[0, 1]),
+                rename("b/x/1", "c", &[1]),
+                save("a/0", 0),
+                save("a/0", 0),
+                save("b/x/1", 1),
+            ];
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert!(shared.0.lock().requests.is_empty());
+        });
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests {
+    use super::*;
+
+    fn key(key: &str) -> Key {
+        Key::parse(key.as_bytes()).unwrap()
+    }
+
+    fn path(path: &str) -> Prefix {
+        Prefix::parse(path.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_is_elsewhere_is_not_waited_for() {
+        let locks = NameLocks::default();
+        let _saves = locks.share(&path("a/0"));
+        let _saves_too = locks.share(&path("a/0"));
+        let _renames = locks.take(&[&key("a/1"), &key("b")]);
+        let _makes = locks.share(&path("a/10"));
+        let _removes = locks.take(&[&key("a/00")]);
+    }
+
+    #[test]
+    fn paths_are_related_to_those_above_and_below() {
+        for (one, other, expected) in [
+            ("a", "a", true),
+            ("a", "a/b/c", true),
+            ("a", "ab", false),
+            ("a/b", "a/c", false),
+            ("", "a", true),
+        ] {
+            assert_eq!(are_related(&path(one), &path(other)), expected);
+            assert_eq!(are_related(&path(other), &path(one)), expected);
+        }
+    }
+
+    #[test]
+    fn documents_of_one_directory_are_changed_together() {
+        let locks = NameLocks::default();
+        let changes = locks.take(&[&key("a/.zattrs")]);
+        let mut table = locks.lock();
+        for (asked, expected) in [("a/.zarray", true), ("a/0.0", false), ("b/.zattrs", false)] {
+            table.requests.push(Request {
+                number: u64::MAX,
+                paths: vec![path(asked)],
+                is_alone: false,
+            });
+            assert_eq!(table.must_wait(u64::MAX), expected, "{asked}");
+            table.requests.pop();
+        }
+        drop(table);
+        drop(changes);
+    }
+}
