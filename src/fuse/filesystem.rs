@@ -22,7 +22,7 @@ use super::attr::{BLOCK_BYTES, NAME_BYTES};
 use super::changes::{caller, new_file, reply_empty, reply_entry, time_to_set};
 use super::xattr;
 use super::{Core, ZarrFs};
-use crate::threads::confine;
+use crate::threads::{Class, confine};
 use crate::view::{AttributeChange, HandleAccess, NewAttributes, VnodeKind};
 
 /// Background requests that may be in flight at once: those of the kernel's readahead, as most
@@ -110,7 +110,13 @@ impl Filesystem for ZarrFs {
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let thread = request.pid();
-        self.answer("open", move |core| {
+        // The file may be one that is being saved, which is waited for.
+        let class = if self.0.view.is_writable() {
+            Class::Changes
+        } else {
+            Class::Names
+        };
+        self.run(class, "open", move |core| {
             let is_cut = flags.0 & libc::O_TRUNC != 0 && core.truncates();
             match flags.acc_mode() {
                 OpenAccMode::O_RDONLY if !is_cut => core.open_file(ino.0, reply),

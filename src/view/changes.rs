@@ -147,7 +147,7 @@ impl View {
         new: NewFile,
         thread: u32,
     ) -> Result<(LookupResult, OpenedVnode), Error> {
-        let _names = self.tree.renames.hold();
+        let _names = self.keep_names(&[(parent, name)])?;
         let parent = self.vnode(parent)?;
         let writing = self.writing(&parent)?;
         let Place { vnode, key, kind } = self.place_of(&parent, name)?;
@@ -167,7 +167,7 @@ impl View {
         name: &[u8],
         new: NewFile,
     ) -> Result<LookupResult, Error> {
-        let _names = self.tree.renames.hold();
+        let _names = self.keep_names(&[(parent, name)])?;
         let vnode = self.vnode(parent)?;
         let writing = self.writing(&vnode)?;
         let key = self.directory_place(&vnode, name)?;
@@ -186,7 +186,7 @@ impl View {
         name: &[u8],
         kind: VnodeKind,
     ) -> Result<(), Error> {
-        let _names = self.tree.renames.hold();
+        let _names = self.keep_names(&[(parent, name)])?;
         let parent = self.vnode(parent)?;
         let writing = self.writing(&parent)?;
         if name == CONTROL {
@@ -210,7 +210,12 @@ impl View {
                 } else {
                     self.ending(*view, key)?
                 };
-                writing.erase(key, false)?;
+                let chunks = ending
+                    .as_ref()
+                    .map(|ended| ended.array.paths())
+                    .transpose()?;
+                let erase = |writer: &DirWriter| Ok(writer.erase(key)?);
+                writing.erase_by((key, &chunks.unwrap_or_default()), false, erase)?;
                 self.tree.hierarchy.forget(&key.parent());
                 if let Some(ended) = ending {
                     self.tree.hierarchy.forget(&ended.array.path);
@@ -231,7 +236,7 @@ impl View {
                     _ if array.unwritable.is_some() && array.has_inner_chunks() => {
                         return Err(refused(&vnode, Refusal::Fixed));
                     }
-                    Some(inner) => writing.erase_by(&key, is_kept, |_| inner.erase())?,
+                    Some(inner) => writing.erase_by((&key, &[]), is_kept, |_| inner.erase())?,
                     None => writing.erase(&key, is_kept)?,
                 }
             }
@@ -436,6 +441,17 @@ impl View {
     /// # Errors
     /// [`Error`].
     pub fn sync_directory(&self, id: VnodeId) -> Result<(), Error> {
+        loop {
+            let before = self.n_renames();
+            self.sync_directory_once(id)?;
+            // If it was renamed meanwhile, its names are elsewhere.
+            if self.n_renames() == before {
+                return Ok(());
+            }
+        }
+    }
+
+    fn sync_directory_once(&self, id: VnodeId) -> Result<(), Error> {
         let vnode = self.vnode(id)?;
         let Some(writings) = &self.tree.writings else {
             return Ok(());

@@ -460,7 +460,12 @@ impl OpenFile {
     ) {
         let file = Arc::clone(self);
         let read = move || file.read(offset, len, Patience::Waits, reply);
-        self.view.tree.loader.threads().submit(Class::Read, read);
+        let class = match &self.content {
+            // It waits while the file is saved.
+            FileContent::Written(handle) if handle.has_draft() => Class::Changes,
+            _ => Class::Read,
+        };
+        self.view.tree.loader.threads().submit(class, read);
     }
 
     /// Replies with `len` bytes that `fill` writes. When `fill` gives `false`, nothing is sent and

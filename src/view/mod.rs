@@ -33,6 +33,7 @@ mod forms;
 mod grid_listing;
 mod listing;
 mod moves;
+mod name_locks;
 mod name_stream;
 mod names;
 mod nested;

@@ -49,11 +49,7 @@ impl View {
         mode: RenameMode,
         caller: Caller,
     ) -> Result<(), Error> {
-        let is_directory = |found: &Vnode| matches!(found, Vnode::Prefix { .. });
-        let found = self.present(&self.vnode(parent)?, name);
-        let is_directory = found.as_ref().is_ok_and(is_directory);
-        let _rename = is_directory.then(|| self.tree.renames.begin());
-        let _names = (!is_directory).then(|| self.tree.renames.hold());
+        let names = self.begin_rename((parent, name), (new_parent, new_name))?;
         let (parent, new_parent) = (self.vnode(parent)?, self.vnode(new_parent)?);
         let writing = self.writing(&parent)?;
         if name == CONTROL || new_name == CONTROL {
@@ -84,7 +80,7 @@ impl View {
                 if concerns_draft {
                     return Err(refused(&vnode, Refusal::OtherPlace));
                 }
-                if !is_directory {
+                if !names.is_of_directory() {
                     // It took the place of a file just now.
                     return Err(Error::Stale);
                 }
@@ -178,7 +174,7 @@ impl View {
         name: &[u8],
         caller: Caller,
     ) -> Result<LookupResult, Error> {
-        let _names = self.tree.renames.hold();
+        let _names = self.keep_names(&[(parent, name)])?;
         let vnode = self.vnode(id)?;
         let writing = self.writing(&vnode)?;
         let Vnode::Object { view, key } = &vnode else {

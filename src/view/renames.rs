@@ -3,13 +3,16 @@
 //! A rename changes the store, then what the view knows of the paths below the directory. Who looks a name up in between
 //! could take the old path of a directory for one where nothing is, or for another directory that has it by
 //! now. So whoever looks at something while a rename is under way, or began before it, looks again; and whoever
-//! changes names keeps renames waiting.
+//! changes names keeps those directories from being renamed that they are in.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
-use super::{OpenedVnode, View};
+use super::name_locks::{NameLock, NameLocks};
+use super::vnode::Vnode;
+use super::{OpenedVnode, View, VnodeId};
 use crate::error::Error;
+use crate::store::Prefix;
 
 /// How often something is looked at again that renames overtake.
 const MOST_LOOKS: usize = 100;
@@ -17,28 +20,33 @@ const MOST_LOOKS: usize = 100;
 /// The renames of directories of a mount.
 #[derive(Debug, Default)]
 pub(super) struct Renames {
-    /// Held alone while a directory is renamed, and together while other names are changed.
-    names: RwLock<()>,
+    /// The names that are changed, by the paths at which they are shown.
+    names: NameLocks,
+    /// Held while a directory is renamed.
+    under_way: RwLock<()>,
     /// How many renames have begun and ended: odd while one is under way.
     steps: AtomicU64,
 }
 
 /// A rename of a directory, until this is dropped.
 #[derive(Debug)]
-pub(super) struct RenameUnderWay<'r> {
+struct RenameUnderWay<'r> {
     renames: &'r Renames,
     _alone: RwLockWriteGuard<'r, ()>,
 }
 
-impl Renames {
-    /// Keeps directories from being renamed, until what is returned is dropped.
-    pub(super) fn hold(&self) -> RwLockReadGuard<'_, ()> {
-        self.names.read().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Names that nobody else changes, until this is dropped.
+#[derive(Debug)]
+pub(super) struct RenamedNames<'r> {
+    directory: Option<RenameUnderWay<'r>>,
+    _names: NameLock<'r>,
+}
 
-    /// Waits for others who change names, and begins the rename of a directory.
-    pub(super) fn begin(&self) -> RenameUnderWay<'_> {
-        let alone = self.names.write().unwrap_or_else(PoisonError::into_inner);
+impl Renames {
+    /// Begins the rename of a directory, of which the names are taken.
+    fn begin(&self) -> RenameUnderWay<'_> {
+        let alone = self.under_way.write();
+        let alone = alone.unwrap_or_else(PoisonError::into_inner);
         self.steps.fetch_add(1, Ordering::SeqCst);
         RenameUnderWay {
             renames: self,
@@ -54,7 +62,7 @@ impl Renames {
                 return steps;
             }
             // It has ended when the lock is free.
-            drop(self.hold());
+            drop(self.under_way.read());
         }
     }
 }
@@ -65,10 +73,79 @@ impl Drop for RenameUnderWay<'_> {
     }
 }
 
+impl RenamedNames<'_> {
+    /// Whether a directory is renamed.
+    pub(super) fn is_of_directory(&self) -> bool {
+        self.directory.is_some()
+    }
+}
+
 impl View {
     /// How many renames of directories have begun and ended.
     pub fn n_renames(&self) -> u64 {
         self.tree.renames.steps.load(Ordering::SeqCst)
+    }
+
+    /// Keeps these names in directories, and those of the directories, from being changed by renames of directories.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when a directory is gone.
+    pub(super) fn keep_names(&self, names: &[(VnodeId, &[u8])]) -> Result<NameLock<'_>, Error> {
+        self.lock_names(names, |paths| self.tree.renames.names.share(paths))
+    }
+
+    /// As [`View::keep_names`], for a rename of `from` to `to`, of which a directory is renamed alone.
+    ///
+    /// # Errors
+    /// As [`View::keep_names`]; those of saving what is below the directory.
+    pub(super) fn begin_rename(
+        &self,
+        from: (VnodeId, &[u8]),
+        to: (VnodeId, &[u8]),
+    ) -> Result<RenamedNames<'_>, Error> {
+        let parent = self.vnode(from.0)?;
+        let Ok(Vnode::Prefix { path, .. }) = self.present(&parent, from.1) else {
+            return Ok(RenamedNames {
+                directory: None,
+                _names: self.keep_names(&[from, to])?,
+            });
+        };
+        if let Some(key) = path.to_key() {
+            // Everybody waits for the rename, and this may take long.
+            self.writing(&parent)?.prepare_rename(&key)?;
+        }
+        let take = |paths| self.tree.renames.names.take(paths);
+        let names = self.lock_names(&[from, to], take)?;
+        Ok(RenamedNames {
+            directory: Some(self.tree.renames.begin()),
+            _names: names,
+        })
+    }
+
+    /// Locks the paths of names. The directories may be renamed before they are locked.
+    fn lock_names<'v>(
+        &'v self,
+        names: &[(VnodeId, &[u8])],
+        lock: impl Fn(Vec<Prefix>) -> NameLock<'v>,
+    ) -> Result<NameLock<'v>, Error> {
+        let path = |(parent, name): &(VnodeId, &[u8])| -> Result<Prefix, Error> {
+            let parent = match self.vnode(*parent)? {
+                Vnode::Prefix { path, .. } => path,
+                Vnode::ChunkDirectory(place) => place.path,
+                _ => Prefix::root(),
+            };
+            Ok(parent.key(name)?.to_prefix())
+        };
+        let paths = || names.iter().map(path).collect::<Result<Vec<_>, _>>();
+        let mut before = paths()?;
+        loop {
+            let locked = lock(before.clone());
+            let now = paths()?;
+            if now == before {
+                return Ok(locked);
+            }
+            before = now;
+        }
     }
 
     /// What `look` gives while no directory is renamed. What it gave before is given to `undo`.

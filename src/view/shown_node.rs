@@ -228,6 +228,11 @@ impl ShownArray {
         self.stored_prefix(&stored)
     }
 
+    /// Where the store has the documents and the chunks.
+    pub(super) fn paths(&self) -> Result<Vec<Prefix>, StoreError> {
+        Ok(vec![self.node.prefix.clone(), self.stored_directory(&[])?])
+    }
+
     /// The store's directory that has the same path as the shown directory `first`; `None` where
     /// the view spells chunk keys differently from the store.
     pub(super) fn directory_of_same_name(

@@ -810,6 +810,60 @@ def test_nothing_else_waits_while_many_saves_wait_for_locks(tmp_path, mount):
     assert (tmp_path / "store/about").read_text() == "about a"
 
 
+def begun(call):
+    """A thread that does this, and waits."""
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive()
+    return thread
+
+
+def test_a_directory_is_renamed_while_a_save_in_it_waits(tmp_path, mount):
+    """The rename waits for the save, and the kernel has whoever looks into `top` wait. All others do not."""
+    store = tmp_path / "store"
+    for name in ("top/g/a", "b"):
+        zarr.create_array(str(store), name=name, shape=(4,), chunks=(1,), dtype="u1", compressors=None, fill_value=0)[:] = 1
+    made = mount(store, "--rw", "--view", "chunks", "--lock", "tensorstore")
+    lock = store / "top/g/a/c/0.__lock"
+    held = held_lock(lock)
+    save = begun(lambda: (made.path / "top/g/a/c/0").write_bytes(b"\7"))
+    rename = begun(lambda: (made.path / "top/g").rename(made.path / "top/h"))
+    assert (made.path / "b/c/0").read_bytes() == b"\1" and len(os.listdir(made.path / "b/c")) == 4
+    (made.path / "b/c/1").write_bytes(b"\5")
+    (made.path / "b/c/2").unlink()
+    (made.path / "new").mkdir()
+    (made.path / "new").rename(made.path / "newer")
+    assert save.is_alive() and rename.is_alive()
+    lock.unlink()
+    held.close()
+    save.join()
+    rename.join()
+    made.unmount()
+    assert zarr.open_array(str(store / "top/h/a"), mode="r")[:].tolist() == [7, 1, 1, 1]
+    assert zarr.open_array(str(store / "b"), mode="r")[:].tolist() == [1, 5, 0, 1]
+    assert (store / "newer").is_dir() and not (store / "top/g").exists()
+
+
+@pytest.mark.parametrize("view", [("keys",), ("chunks",), ("chunks", "--as", "v2")])
+def test_an_array_is_not_removed_while_a_chunk_is_saved(view, tmp_path, mount):
+    """Its bytes would become those of an array that is made there next."""
+    store = tmp_path / "store"
+    zarr.create_array(str(store), name="a", shape=(4,), chunks=(1,), dtype="u1", compressors=None, fill_value=0)[:] = 1
+    made = mount(store, "--rw", "--view", *view, "--lock", "tensorstore")
+    lock = store / "a/c/0.__lock"
+    held = held_lock(lock)
+    chunk, document = ("a/0", "a/.zarray") if "v2" in view else ("a/c/0", "a/zarr.json")
+    save = begun(lambda: (made.path / chunk).write_bytes(b"\7"))
+    remove = begun((made.path / document).unlink)
+    assert (store / "a/zarr.json").exists()
+    lock.unlink()
+    held.close()
+    save.join()
+    remove.join()
+    assert not (store / "a/zarr.json").exists() and (store / "a/c/0").read_bytes() == b"\7"
+
+
 @pytest.mark.root
 def test_a_full_disk_loses_nothing_that_was_closed(disk, mount):
     """The journal has room, the new shard has not: what was closed is shown by this mount and the next one, and is packed when there is room."""

@@ -85,7 +85,11 @@ impl View {
         }
         let changes = form.removal(&resolved)?;
         let key = form.key()?;
-        writing.erase_by(&key, is_kept, |writer| {
+        let chunks = ended
+            .as_ref()
+            .map(|ended| ended.array.paths())
+            .transpose()?;
+        writing.erase_by((&key, &chunks.unwrap_or_default()), is_kept, |writer| {
             let new = |key: &Key, _: &[u8]| Err(StoreError::changed(key).into());
             if let Some(kept) = kept.filter(|kept| !writer.is_directory(kept)) {
                 writer.make_parents(&kept.to_prefix().key(b"any")?)?;
@@ -128,7 +132,7 @@ impl View {
             return Err(StoreError::refused(path, Refusal::NotEmpty).into());
         }
         let (data, children) = (draft.data()?.to_key(), draft.children()?.to_key());
-        let other: Vec<&Key> = data.iter().chain(&children).collect();
+        let other: Vec<_> = data.iter().chain(&children).map(Key::to_prefix).collect();
         writing.remove_prefix((&key, &other), |writer| {
             if let Some(data) = &data {
                 unless_absent(writer.remove_empty_prefixes(data))?;

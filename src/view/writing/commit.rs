@@ -53,7 +53,7 @@ impl FileState {
             return Err(failure.error.clone());
         }
         draft.last_commit = LastCommit::Told;
-        let _saving = self.begin_saving(writing)?;
+        let _saving = self.begin_saving(writing, false)?;
         if self.commits(writing, (&key, true), FileState::goes_on_after_conflict)? {
             return self.sync_closed(writing);
         }
@@ -69,10 +69,12 @@ impl FileState {
     }
 
     /// Shows the file as it is now, until what is returned is dropped.
-    fn begin_saving(&self, writing: &Writing) -> Result<SavingGuard, Error> {
-        let meta = writing.writer.meta_of(&self.shown_key(), self.file()?)?;
-        let is_new = self.stored.is_none();
-        Ok(self.saving.begin(Saving { meta, is_new }))
+    fn begin_saving(&self, writing: &Writing, is_scratch: bool) -> Result<SavingGuard, Error> {
+        Ok(self.saving.begin(Saving {
+            meta: writing.writer.meta_of(&self.shown_key(), self.file()?)?,
+            is_new: self.stored.is_none(),
+            is_scratch,
+        }))
     }
 
     /// Makes the name of an object that was committed survive a loss of power, where closing a file does so.
@@ -101,10 +103,10 @@ impl FileState {
             None => false,
         };
         let keeps = self.replaces() == Replaces::Nothing && !has_objects;
+        let _saving = self.begin_saving(writing, true)?;
         if !keeps {
             self.rebase(writing)?;
         }
-        let _saving = self.begin_saving(writing)?;
         self.commits(writing, (key, false), |state, writing| {
             if !keeps {
                 state.rebase(writing)?;
@@ -157,6 +159,7 @@ impl FileState {
                 };
                 counter.add(1);
                 self.stored = stored;
+                self.saving.note_stored();
                 self.note_saved_base(writing, is_open);
                 let form = self.form.as_ref();
                 let is_hidden =

@@ -29,8 +29,8 @@ impl Writing {
         // A file that was lost has nothing to save, and its programs were told of it.
         let all = self.all_where(|_| true).into_iter();
         for file in all.filter(|file| !file.is_lost()) {
-            unsaved.scratch += usize::from(file.is_scratch());
             let _name = self.keep_name(&file);
+            unsaved.scratch += usize::from(file.is_scratch());
             let Err((error, is_kept)) = file.finish(self) else {
                 continue;
             };

@@ -10,8 +10,9 @@ use std::time::SystemTime;
 use super::draft::LastCommit;
 use super::draft_file::DraftFile;
 use super::form::Form;
-use super::key_file::{Flushed, Syncer};
+use super::key_file::Flushed;
 use super::state::Content;
+use super::synced::Syncer;
 use super::{FileAttributes, KeyFile, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
@@ -96,7 +97,7 @@ impl Writing {
             KeyHandle::new(self, file, number, access, opener, keeps_pages)
         };
         for _ in 0..ATTEMPTS {
-            let mut name = self.names.share(&key.to_prefix());
+            let mut name = self.share_name(key);
             let commits = self.commits.count();
             if let Some(file) = self.take_part(key, access) {
                 match file.takes_part(self, key, (access.writes(), form.is_some())) {
@@ -127,7 +128,7 @@ impl Writing {
                 // Nobody waits for this meanwhile.
                 drop(name);
                 thread::sleep(wait);
-                name = self.names.share(&key.to_prefix());
+                name = self.share_name(key);
                 // A file that was replaced still has its bytes; one that was written to has not.
                 if !file.is_unchanged(self)? {
                     continue;
@@ -197,7 +198,7 @@ impl Writing {
         new: NewFile,
         thread: u32,
     ) -> Result<KeyHandle, Error> {
-        let _name = self.names.share(&key.to_prefix());
+        let _name = self.share_name(key);
         self.check_goes_on()?;
         // Somebody else may have removed the object of a file that is open.
         let open = self.lock_open().get(key).cloned();
@@ -313,6 +314,11 @@ impl KeyHandle {
     /// Whether the handle may write.
     pub(in crate::view) fn writes(&self) -> bool {
         self.access.writes()
+    }
+
+    /// Whether something is not committed.
+    pub(in crate::view) fn has_draft(&self) -> bool {
+        self.file.has_draft()
     }
 
     /// The attributes of the file now, and its fingerprint.

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::Duration;
 
 use super::draft::{FileDraft, LastCommit, Savers};
 use super::draft_file::DraftFile;
@@ -13,6 +15,12 @@ use crate::error::Error;
 use crate::store::{
     Draft, FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
 };
+
+/// Who looks at a file that others have locked looks so often again, before ...
+const YIELDS: usize = 64;
+
+/// ... it is looked at after each of these times.
+const STEP: Duration = Duration::from_micros(200);
 
 /// A file that is open.
 #[derive(Debug)]
@@ -32,17 +40,6 @@ pub(super) enum Flushed {
     Committed,
     /// Other handles write the file anew, and commit it.
     LeftToRewriters,
-}
-
-/// For whom a file is synced.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::view) enum Syncer {
-    /// The handle with this number, which `has_written` since it was last flushed, or not.
-    Handle { number: u64, has_written: bool },
-    /// Somebody who syncs a directory.
-    Directory,
-    /// Somebody who wants everything to be saved.
-    Mount,
 }
 
 impl KeyFile {
@@ -127,8 +124,7 @@ impl KeyFile {
         let scratch = |state: MutexGuard<'_, FileState>| {
             state.standing == Standing::Scratch && state.key.is_some()
         };
-        // What is saved gets an object.
-        self.look().is_ok_and(scratch)
+        self.look().map_or_else(|saving| saving.is_scratch, scratch)
     }
 
     /// The key, unless the file has none any more.
@@ -487,64 +483,26 @@ impl KeyFile {
         state.draft.as_ref().is_some_and(|draft| !is_saved(draft)) && state.key.is_some()
     }
 
-    /// Commits, and makes the bytes and the name survive a loss of power. What handles that write the file
-    /// anew have half written is left to them, unless one of them, or another one that has written, is synced,
-    /// or everything is to be saved and this can be.
-    pub(super) fn sync(&self, writing: &Writing, syncer: Syncer) -> Result<(), Error> {
-        let mut state = self.lock();
-        let draft = state.draft.as_ref().filter(|draft| draft.is_rewritten());
-        let (is_left, may_fail) = draft.map_or((false, false), |draft| match syncer {
-            Syncer::Handle {
-                number,
-                has_written,
-            } => (!has_written && !draft.rewriters.contains(&number), false),
-            Syncer::Directory => (true, false),
-            Syncer::Mount => (false, true),
-        });
-        if !is_left {
-            match state.commit(writing) {
-                Err(error) if may_fail && error.is_unacceptable() => {
-                    if let Some(draft) = &mut state.draft {
-                        draft.last_commit = LastCommit::NotFailed;
-                    }
-                }
-                committed => committed?,
-            }
-        }
-        let (key, form, stored) = (state.key.clone(), state.form.clone(), state.stored.clone());
-        let is_scratch = state.standing == Standing::Scratch;
-        // The disk may be slow, and nothing of the file is needed any more.
-        drop(state);
-        if let Some(inner) = form.as_ref().and_then(|form| form.inner()) {
-            // A file that has lost its name to another one may be in the journal, and so may be the other one.
-            return inner.sync(stored.as_ref().filter(|_| key.is_some()));
-        }
-        // The commit may have removed a journal of an earlier mount, which must not come back.
-        writing.writer.sync_removed_journals()?;
-        let Some(key) = key else {
-            return Ok(());
-        };
-        let objects = form.as_ref().map(|form| form.objects());
-        if let Some(objects) = objects.transpose()?.flatten() {
-            return sync_objects(writing, &objects);
-        }
-        if let Some(stored) = &stored {
-            writing.writer.sync(&key, &stored.file)?;
-        } else if is_scratch {
-            return Ok(());
-        }
-        // A chunk of fill value may have been removed.
-        Ok(writing.writer.sync_names(&key.parent())?)
-    }
-
     /// The state of the file; while it is saved, what is shown of it.
     fn look(&self) -> Result<MutexGuard<'_, FileState>, Arc<Saving>> {
-        if let Err(TryLockError::WouldBlock) = self.state.try_lock()
-            && let Some(saving) = self.saving.get()
-        {
-            return Err(saving);
+        let mut attempts = 0;
+        loop {
+            match self.state.try_lock() {
+                Ok(state) => return Ok(state),
+                Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if let Some(saving) = self.saving.get() {
+                return Err(saving);
+            }
+            // To wait for the lock would be to wait for who begins to save the file right now.
+            attempts += 1;
+            if attempts < YIELDS {
+                thread::yield_now();
+            } else {
+                thread::sleep(STEP);
+            }
         }
-        Ok(self.lock())
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, FileState> {
@@ -574,15 +532,4 @@ pub(super) fn flush(
     }
     state.commit(writing)?;
     Ok(Flushed::Committed)
-}
-
-/// Makes the objects, and their names, survive a loss of power.
-fn sync_objects(writing: &Writing, objects: &[Key]) -> Result<(), Error> {
-    for key in objects {
-        if let Some(stored) = writing.writer.open_object(key, false)? {
-            writing.writer.sync(key, &stored.file)?;
-        }
-        writing.writer.sync_names(&key.parent())?;
-    }
-    Ok(())
 }

@@ -43,13 +43,13 @@ mod form;
 mod handle;
 mod key_file;
 mod merge;
-mod name_locks;
 mod names;
 mod objects;
 mod of_views;
 mod retry;
 mod saving;
 mod state;
+mod synced;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -64,13 +64,13 @@ pub(super) use form::{CleanFile, Encoded, Form, ObjectChange};
 pub use handle::HandleAccess;
 pub(super) use handle::{KeyHandle, NewKind, ReadBytes};
 pub(super) use key_file::KeyFile;
-pub(in crate::view) use key_file::Syncer;
-use name_locks::{NameLock, NameLocks};
 pub(super) use objects::change as change_objects;
 pub(super) use of_views::Writings;
 use retry::Retries;
 pub(super) use state::FileAttributes;
+pub(in crate::view) use synced::Syncer;
 
+use super::name_locks::{NameLock, NameLocks};
 use super::shown_node::looks_like_a_chunk;
 use super::staging::Staging;
 use crate::counters::WriteCounters;
@@ -424,11 +424,34 @@ impl Writing {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// For work on the file at `key`.
+    fn share_name(&self, key: &Key) -> NameLock<'_> {
+        self.names.share(vec![key.to_prefix()])
+    }
+
+    /// For changes of the names `keys`, and of what is at the `other` paths. Documents of one directory may be shown
+    /// of one object, and those of the groups above may have copies of them, so that nobody saves one of these
+    /// meanwhile.
+    fn take_names(&self, keys: &[&Key], other: &[Prefix]) -> NameLock<'_> {
+        let mut paths: Vec<_> = keys.iter().map(|key| key.to_prefix()).collect();
+        paths.extend_from_slice(other);
+        for key in keys {
+            if DocumentName::of(key.name()).is_none() {
+                continue;
+            }
+            for group in key.parent().with_ancestors() {
+                let documents = DocumentName::ALL.map(|name| group.key(name.as_str().as_bytes()));
+                paths.extend(documents.into_iter().flatten().map(|key| key.to_prefix()));
+            }
+        }
+        self.names.take(paths)
+    }
+
     /// Keeps the name of `file` from being changed. `None` when the file has none, and gets none any more.
     fn keep_name(&self, file: &KeyFile) -> Option<NameLock<'_>> {
         loop {
             let key = file.key()?;
-            let lock = self.names.share(&key.to_prefix());
+            let lock = self.share_name(&key);
             // It may have been renamed in between.
             if file.key().as_ref() == Some(&key) {
                 return Some(lock);

@@ -13,17 +13,18 @@ impl Writing {
     /// Removes the file at `key`. Open handles keep their bytes.
     /// Where the file is shown without an object, too (`is_kept`), its object may be absent.
     pub(in crate::view) fn erase(&self, key: &Key, is_kept: bool) -> Result<(), Error> {
-        self.erase_by(key, is_kept, |writer| Ok(writer.erase(key)?))
+        self.erase_by((key, &[]), is_kept, |writer| Ok(writer.erase(key)?))
     }
 
-    /// As [`Writing::erase`], where `erase` removes what the store has of the file.
+    /// As [`Writing::erase`], where `erase` removes what the store has of the file. Nothing is saved at the `other`
+    /// paths meanwhile.
     pub(in crate::view) fn erase_by(
         &self,
-        key: &Key,
+        (key, other): (&Key, &[Prefix]),
         is_kept: bool,
         erase: impl FnOnce(&DirWriter) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let _names = self.names.take(&[key]);
+        let _names = self.take_names(&[key], other);
         self.check_goes_on()?;
         let open = self.lock_open().get(key).cloned();
         // What was written makes the name, also where the store has nothing, or nothing any more.
@@ -56,20 +57,15 @@ impl Writing {
         file.set_key(None);
     }
 
-    /// Renames a file or a directory. `follow` does what has to be done before anything is committed by the
-    /// new name.
-    pub(in crate::view) fn rename(
-        &self,
-        from: &Key,
-        to: &Key,
-        mode: RenameMode,
-        follow: impl FnOnce(),
-    ) -> Result<(), Error> {
-        let _names = self.names.take(&[from, to]);
-        self.check_goes_on()?;
-        if from == to {
-            return Ok(());
-        }
+    /// Saves what was written below `directory`, which is about to be renamed: others wait for the rename, and this
+    /// may take long.
+    pub(in crate::view) fn prepare_rename(&self, directory: &Key) -> Result<(), Error> {
+        let _names = self.take_names(&[directory], &[]);
+        self.save_before_rename(directory).map(drop)
+    }
+
+    /// Saves the open files that have other names when `from` is renamed, and returns them.
+    fn save_before_rename(&self, from: &Key) -> Result<Vec<(Key, Arc<KeyFile>)>, Error> {
         let prefix = from.to_prefix();
         let moved = self.open_where(|key| key == from || is_below(key, &prefix));
         for (key, file) in &moved {
@@ -79,6 +75,24 @@ impl Writing {
             }
         }
         self.staging.settle_below(&prefix)?;
+        Ok(moved)
+    }
+
+    /// Renames a file or a directory. `follow` does what has to be done before anything is committed by the
+    /// new name.
+    pub(in crate::view) fn rename(
+        &self,
+        from: &Key,
+        to: &Key,
+        mode: RenameMode,
+        follow: impl FnOnce(),
+    ) -> Result<(), Error> {
+        let _names = self.take_names(&[from, to], &[]);
+        self.check_goes_on()?;
+        if from == to {
+            return Ok(());
+        }
+        let moved = self.save_before_rename(from)?;
         let replaced = self.lock_open().get(to).cloned();
         let is_new = replaced.as_ref().is_some_and(|file| file.is_new());
         if is_new && mode == RenameMode::Keep {
@@ -127,13 +141,13 @@ impl Writing {
         (to, kind): (&Key, NewKind),
         mode: Option<RenameMode>,
     ) -> Result<(), Error> {
-        let _names = self.names.take(&[from, to]);
+        let _names = self.take_names(&[from, to], &[]);
         self.check_goes_on()?;
-        if file.key().as_ref() != Some(from) {
-            // It was renamed or removed since it was opened.
+        let [source, other] = [from, to].map(|key| self.lock_open().get(key).cloned());
+        if !source.is_some_and(|source| Arc::ptr_eq(&source, file)) {
+            // It was renamed, removed or replaced since it was opened.
             return Err(KeyFile::lost(from));
         }
-        let other = self.lock_open().get(to).cloned();
         let is_kept = mode != Some(RenameMode::Replace);
         if is_kept && other.as_ref().is_some_and(|file| file.is_new()) {
             return Err(StoreError::refused(to, Refusal::Exists).into());
@@ -201,7 +215,7 @@ impl Writing {
         let (Some(old), Some(new)) = (from.to_key(), to.to_key()) else {
             return;
         };
-        let _names = self.names.take(&[&old, &new]);
+        let _names = self.take_names(&[&old, &new], &[]);
         for (key, file) in self.open_where(|key| is_below(key, from)) {
             if let Ok(target) = key_at(&key, &old, &new) {
                 self.move_entry(&key, &target, &file);
@@ -253,7 +267,7 @@ impl Writing {
 
     /// Gives the file at `from` the second name `to`.
     pub(in crate::view) fn link(&self, from: &Key, to: &Key) -> Result<(), Error> {
-        let _names = self.names.take(&[from, to]);
+        let _names = self.take_names(&[from, to], &[]);
         self.check_goes_on()?;
         let [source, target] = [from, to].map(|key| self.lock_open().get(key).cloned());
         if let Some(file) = source {
@@ -268,7 +282,7 @@ impl Writing {
 
     /// Makes a directory.
     pub(in crate::view) fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), Error> {
-        let _name = self.names.share(&key.to_prefix());
+        let _name = self.share_name(key);
         self.check_goes_on()?;
         // A directory that is shown at another path may be the first one there.
         self.writer.make_parents(key)?;
@@ -276,13 +290,13 @@ impl Writing {
     }
 
     /// Removes what is shown as the directory `key`, as `remove` does it, unless files were made in it that
-    /// are not in the store. The store has it at `key`, and at the `other` keys.
+    /// are not in the store. The store has it at `key`, and at the `other` paths.
     pub(in crate::view) fn remove_prefix(
         &self,
-        (key, other): (&Key, &[&Key]),
+        (key, other): (&Key, &[Prefix]),
         remove: impl FnOnce(&DirWriter) -> Result<(), StoreError>,
     ) -> Result<(), Error> {
-        let _names = self.names.take(&[&[key], other].concat());
+        let _names = self.take_names(&[key], other);
         self.check_goes_on()?;
         if self.has_made_below(&key.to_prefix()) {
             return Err(StoreError::refused(key, Refusal::NotEmpty).into());
@@ -298,7 +312,7 @@ impl Writing {
         new: &NewAttributes,
         (fingerprint, is_kept): (u64, bool),
     ) -> Result<(), Error> {
-        let _name = self.names.share(path);
+        let _name = self.names.share(vec![path.clone()]);
         self.check_goes_on()?;
         let key = path.to_key();
         let Some(key) = key.filter(|key| !self.writer.is_directory(key)) else {

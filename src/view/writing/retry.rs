@@ -128,7 +128,9 @@ impl FileState {
 impl KeyFile {
     /// Notes what is known of a commit that failed: its writer was not told, and nothing is lost yet.
     pub(super) fn goes_on(&self, last_commit: LastCommit) {
-        if let Some(draft) = &mut self.lock().draft {
+        if let Some(draft) = &mut self.lock().draft
+            && draft.last_commit != LastCommit::Saved
+        {
             draft.last_commit = last_commit;
         }
     }

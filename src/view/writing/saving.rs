@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::store::ObjectMeta;
 
 /// What is shown of a file that is being saved.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Saving {
     /// The attributes of what was written.
     pub(super) meta: ObjectMeta,
-    /// Whether the store had nothing.
+    /// Whether the store has nothing yet.
     pub(super) is_new: bool,
+    /// Whether the file is in the mount only, until it is saved under another name.
+    pub(super) is_scratch: bool,
 }
 
 /// Has something while the file is saved.
@@ -26,6 +28,13 @@ impl SavingSlot {
     pub(super) fn begin(&self, saving: Saving) -> SavingGuard {
         *self.lock() = Some(Arc::new(saving));
         SavingGuard(self.clone())
+    }
+
+    /// Notes that the store has the file, though its saving has not ended.
+    pub(super) fn note_stored(&self) {
+        if let Some(saving) = &mut *self.lock() {
+            Arc::make_mut(saving).is_new = false;
+        }
     }
 
     /// What is shown, if the file is being saved.

@@ -6,13 +6,12 @@
 //! program.
 //!
 //! Requests that concern the same names are served in the order in which they come, so that none of them waits for
-//! ever. A thread that has a lock asks for no other one.
+//! ever. A thread that has a lock asks for no other one of the same [`NameLocks`].
 
-use crate::metadata::DocumentName;
-use crate::store::{Key, Prefix};
+use crate::store::Prefix;
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The locks of the names of one view.
+/// Locks of names.
 #[derive(Debug, Default)]
 pub(super) struct NameLocks {
     table: Mutex<Table>,
@@ -44,22 +43,13 @@ pub(super) struct NameLock<'l> {
 }
 
 impl NameLocks {
-    /// For work on what is at `path` that must not meet a change of its name.
-    pub(super) fn share(&self, path: &Prefix) -> NameLock<'_> {
-        self.ask(vec![path.clone()], false)
+    /// For work on what is at these paths that must not meet a change of their names.
+    pub(super) fn share(&self, paths: Vec<Prefix>) -> NameLock<'_> {
+        self.ask(paths, false)
     }
 
-    /// For changes of these names. Documents of one directory may be shown of one object, so that they are changed
-    /// together.
-    pub(super) fn take(&self, keys: &[&Key]) -> NameLock<'_> {
-        let mut paths: Vec<_> = keys.iter().map(|key| key.to_prefix()).collect();
-        for key in keys {
-            if DocumentName::of(key.name()).is_some() {
-                let parent = key.parent();
-                let beside = DocumentName::ALL.map(|name| parent.key(name.as_str().as_bytes()));
-                paths.extend(beside.into_iter().flatten().map(|key| key.to_prefix()));
-            }
-        }
+    /// For changes of what is at these paths, and below them.
+    pub(super) fn take(&self, paths: Vec<Prefix>) -> NameLock<'_> {
         self.ask(paths, true)
     }
 
@@ -133,8 +123,8 @@ mod schedules {
     use crate::sync::atomic::{AtomicUsize, Ordering};
     use crate::sync::schedules::check;
 
-    fn key(key: &str) -> Key {
-        Key::parse(key.as_bytes()).unwrap()
+    fn path(path: &str) -> Prefix {
+        Prefix::parse(path.as_bytes()).unwrap()
     }
 
     /// Two renames, and three who save: who changes a name has it alone, and everybody gets the lock.
@@ -146,7 +136,7 @@ mod schedules {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
                     let (locks, savers) = &*shared;
-                    let _lock = locks.take(&[&key(from), &key(to)]);
+                    let _lock = locks.take(vec![path(from), path(to)]);
                     for at in concerned {
                         assert_eq!(savers[*at].swap(100, Ordering::SeqCst), 0);
                         thread::yield_now();
@@ -154,11 +144,11 @@ mod schedules {
                     }
                 })
             };
-            let save = |path: &'static str, concerned: usize| {
+            let save = |saved: &'static str, concerned: usize| {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
                     let (locks, savers) = &*shared;
-                    let _lock = locks.share(&key(path).to_prefix());
+                    let _lock = locks.share(vec![path(saved)]);
                     assert!(savers[concerned].fetch_add(1, Ordering::SeqCst) < 100);
                     thread::yield_now();
                     savers[concerned].fetch_sub(1, Ordering::SeqCst);
@@ -184,10 +174,6 @@ mod schedules {
 mod tests {
     use super::*;
 
-    fn key(key: &str) -> Key {
-        Key::parse(key.as_bytes()).unwrap()
-    }
-
     fn path(path: &str) -> Prefix {
         Prefix::parse(path.as_bytes()).unwrap()
     }
@@ -195,11 +181,35 @@ mod tests {
     #[test]
     fn what_is_elsewhere_is_not_waited_for() {
         let locks = NameLocks::default();
-        let _saves = locks.share(&path("a/0"));
-        let _saves_too = locks.share(&path("a/0"));
-        let _renames = locks.take(&[&key("a/1"), &key("b")]);
-        let _makes = locks.share(&path("a/10"));
-        let _removes = locks.take(&[&key("a/00")]);
+        let _saves = locks.share(vec![path("a/0")]);
+        let _saves_too = locks.share(vec![path("a/0")]);
+        let _renames = locks.take(vec![path("a/1"), path("b")]);
+        let _makes = locks.share(vec![path("a/10"), path("c")]);
+        let _removes = locks.take(vec![path("a/00")]);
+    }
+
+    #[test]
+    fn who_comes_later_waits_for_who_waits() {
+        let locks = NameLocks::default();
+        let saves = locks.share(vec![path("a/0")]);
+        let ask = |number, asked: &str, is_alone| {
+            let request = Request {
+                number,
+                paths: vec![path(asked)],
+                is_alone,
+            };
+            let mut table = locks.lock();
+            table.requests.push(request);
+            table.must_wait(number)
+        };
+        assert!(!ask(100, "a/0", false));
+        assert!(ask(101, "a", true));
+        assert!(ask(102, "a/1", false), "behind the one before");
+        assert!(!ask(103, "b", true));
+        drop(saves);
+        assert!(locks.lock().must_wait(101));
+        locks.lock().requests.retain(|ask| ask.number != 100);
+        assert!(!locks.lock().must_wait(101));
     }
 
     #[test]
@@ -214,23 +224,5 @@ mod tests {
             assert_eq!(are_related(&path(one), &path(other)), expected);
             assert_eq!(are_related(&path(other), &path(one)), expected);
         }
-    }
-
-    #[test]
-    fn documents_of_one_directory_are_changed_together() {
-        let locks = NameLocks::default();
-        let changes = locks.take(&[&key("a/.zattrs")]);
-        let mut table = locks.lock();
-        for (asked, expected) in [("a/.zarray", true), ("a/0.0", false), ("b/.zattrs", false)] {
-            table.requests.push(Request {
-                number: u64::MAX,
-                paths: vec![path(asked)],
-                is_alone: false,
-            });
-            assert_eq!(table.must_wait(u64::MAX), expected, "{asked}");
-            table.requests.pop();
-        }
-        drop(table);
-        drop(changes);
     }
 }

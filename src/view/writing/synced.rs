@@ -1,0 +1,81 @@
+//! What fsync(2) does: commits, and makes the bytes and the name of a file survive a loss of power.
+
+use super::draft::LastCommit;
+use super::state::Standing;
+use super::{KeyFile, Writing};
+use crate::error::Error;
+use crate::store::Key;
+
+/// For whom a file is synced.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::view) enum Syncer {
+    /// The handle with this number, which `has_written` since it was last flushed, or not.
+    Handle { number: u64, has_written: bool },
+    /// Somebody who syncs a directory.
+    Directory,
+    /// Somebody who wants everything to be saved.
+    Mount,
+}
+
+impl KeyFile {
+    /// Commits, and makes the bytes and the name survive a loss of power. What handles that write the file
+    /// anew have half written is left to them, unless one of them, or another one that has written, is synced,
+    /// or everything is to be saved and this can be.
+    pub(super) fn sync(&self, writing: &Writing, syncer: Syncer) -> Result<(), Error> {
+        let mut state = self.lock();
+        let draft = state.draft.as_ref().filter(|draft| draft.is_rewritten());
+        let (is_left, may_fail) = draft.map_or((false, false), |draft| match syncer {
+            Syncer::Handle {
+                number,
+                has_written,
+            } => (!has_written && !draft.rewriters.contains(&number), false),
+            Syncer::Directory => (true, false),
+            Syncer::Mount => (false, true),
+        });
+        if !is_left {
+            match state.commit(writing) {
+                Err(error) if may_fail && error.is_unacceptable() => {
+                    if let Some(draft) = &mut state.draft {
+                        draft.last_commit = LastCommit::NotFailed;
+                    }
+                }
+                committed => committed?,
+            }
+        }
+        let (key, form, stored) = (state.key.clone(), state.form.clone(), state.stored.clone());
+        let is_scratch = state.standing == Standing::Scratch;
+        // The disk may be slow, and nothing of the file is needed any more.
+        drop(state);
+        if let Some(inner) = form.as_ref().and_then(|form| form.inner()) {
+            // A file that has lost its name to another one may be in the journal, and so may be the other one.
+            return inner.sync(stored.as_ref().filter(|_| key.is_some()));
+        }
+        // The commit may have removed a journal of an earlier mount, which must not come back.
+        writing.writer.sync_removed_journals()?;
+        let Some(key) = key else {
+            return Ok(());
+        };
+        let objects = form.as_ref().map(|form| form.objects());
+        if let Some(objects) = objects.transpose()?.flatten() {
+            return sync_objects(writing, &objects);
+        }
+        if let Some(stored) = &stored {
+            writing.writer.sync(&key, &stored.file)?;
+        } else if is_scratch {
+            return Ok(());
+        }
+        // A chunk of fill value may have been removed.
+        Ok(writing.writer.sync_names(&key.parent())?)
+    }
+}
+
+/// Makes the objects, and their names, survive a loss of power.
+fn sync_objects(writing: &Writing, objects: &[Key]) -> Result<(), Error> {
+    for key in objects {
+        if let Some(stored) = writing.writer.open_object(key, false)? {
+            writing.writer.sync(key, &stored.file)?;
+        }
+        writing.writer.sync_names(&key.parent())?;
+    }
+    Ok(())
+}
