@@ -5,6 +5,7 @@
 //! arithmetic, or chunks by what is stored. Each segment can tell its position and go back to it,
 //! so that a reader can resume at any entry that it has seen.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::View;
@@ -75,6 +76,9 @@ pub struct Directory {
     view: Arc<View>,
     segments: Vec<Box<dyn Segment>>,
     at: usize,
+    /// The names in the first segment of files that are not in the store yet. They may be saved before the other
+    /// segments are listed.
+    made: HashSet<Vec<u8>>,
     /// The numbers of the chunks in this directory, all of one array.
     numbers: Option<SiblingNumbers>,
 }
@@ -134,13 +138,17 @@ impl View {
             _ => return Ok(None),
         };
         let mut segments = segments;
+        let mut made = HashSet::new();
         if self.tree.is_writable() {
-            segments.insert(0, fixed(self.made_in(vnode)?));
+            let items = self.made_in(vnode)?;
+            made.extend(items.iter().map(|(name, _)| name.clone()));
+            segments.insert(0, fixed(items));
         }
         Ok(Some(Directory {
             view: Arc::clone(self),
             segments,
             at: 0,
+            made,
             numbers: None,
         }))
     }
@@ -235,10 +243,11 @@ impl EntrySource for Directory {
 
     fn next_entry(&mut self, detail: Detail) -> Result<Option<DirectoryEntry>, Error> {
         while let Some(segment) = self.segments.get_mut(self.at) {
-            if let Some(item) = segment.next(&self.view, detail)? {
-                return Ok(Some(self.entry(item)));
+            match segment.next(&self.view, detail)? {
+                Some((name, ..)) if self.at > 0 && self.made.contains(&name) => {}
+                Some(item) => return Ok(Some(self.entry(item))),
+                None => self.at += 1,
             }
-            self.at += 1;
         }
         Ok(None)
     }

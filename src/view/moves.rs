@@ -84,6 +84,9 @@ impl View {
                     // It took the place of a file just now.
                     return Err(Error::Stale);
                 }
+                // Who saves a file through another view would make the old directory again.
+                let others = self.tree.writings.as_ref();
+                let _others = others.map(|writings| writings.keep_others(*view, &from, &to));
                 writing.rename(&from, &to, mode, || {
                     self.tree.hierarchy.forget_all();
                     for path in [&from, &to] {
@@ -92,7 +95,7 @@ impl View {
                     writing.move_forms(&to.to_prefix());
                 })?;
                 if let Some(writings) = &self.tree.writings {
-                    writings.moved(*view, &from, &to.to_prefix());
+                    writings.moved(*view, &from, &to);
                 }
                 self.tree.numbers.rename(*view, &from, &to);
             }
@@ -137,8 +140,8 @@ impl View {
                     return Err(self.refused_move(&place.vnode));
                 }
                 let from = array.chunked.stored_key(&from.indices)?;
-                writing.rename(&from, &place.key, mode, || {})?;
-                writing.reform(&place.key, place.kind);
+                let (to, kind) = (&place.key, place.kind);
+                writing.rename(&from, to, mode, || writing.reform(to, kind))?;
                 self.tree.numbers.replace(&vnode, &place.vnode);
             }
             _ => return Err(refused(&vnode, Refusal::OtherPlace)),

@@ -104,15 +104,14 @@ impl View {
         to: (VnodeId, &[u8]),
     ) -> Result<RenamedNames<'_>, Error> {
         let parent = self.vnode(from.0)?;
-        let Ok(Vnode::Prefix { path, .. }) = self.present(&parent, from.1) else {
+        let Ok(Vnode::Prefix { view, path }) = self.present(&parent, from.1) else {
             return Ok(RenamedNames {
                 directory: None,
                 _names: self.keep_names(&[from, to])?,
             });
         };
-        if let Some(key) = path.to_key() {
-            // Everybody waits for the rename, and this may take long.
-            self.writing(&parent)?.prepare_rename(&key)?;
+        if let (Some(key), Some(writings)) = (path.to_key(), &self.tree.writings) {
+            writings.prepare_rename(view, &key)?;
         }
         let take = |paths| self.tree.renames.names.take(paths);
         let names = self.lock_names(&[from, to], take)?;

@@ -232,3 +232,36 @@ def test_files_are_made_below_a_directory_that_is_renamed_meanwhile(view, tmp_pa
     # The kernel asks twice at most whether a name is there still.
     found = os.listdir(store / names[0] / "s")
     assert len(found) >= 2 * 300 + 1 - len(wrong) and all(error.errno == errno.ESTALE for error in wrong), wrong
+
+
+@pytest.mark.parametrize("through", ["keys", "chunks"])
+def test_a_directory_is_renamed_while_somebody_writes_through_another_view(through, tmp_path, mount):
+    """The directory has one name at each time, and every chunk that was closed is in it."""
+    store = make(tmp_path / "store", "v3")
+    made = mount(store, "--rw", "--view", "keys,chunks")
+    ended, saved = threading.Event(), [0, 0]
+
+    def write(n):
+        value = 0
+        while not ended.is_set():
+            value += 1
+            for group in ("g", "l"):
+                try:
+                    chunk(made.path / "chunks" / group / "b", 0, n).write_bytes(np.full(4, value, "<i4").tobytes())
+                    saved[n] = value
+                except OSError as error:
+                    assert error.errno in (errno.ENOENT, errno.ESTALE)
+
+    writers = [threading.Thread(target=write, args=(n,)) for n in range(2)]
+    for writer in writers:
+        writer.start()
+    for _ in range(50):
+        (made.path / through / "g").rename(made.path / through / "l")
+        (made.path / through / "l").rename(made.path / through / "g")
+    ended.set()
+    for writer in writers:
+        writer.join()
+    made.unmount()
+    assert sorted(os.listdir(store)) == ["g", "k", "zarr.json"]
+    for n in range(2):
+        assert saved[n] and (np.fromfile(chunk(store / "g/b", 0, n), "<i4") == saved[n]).all()

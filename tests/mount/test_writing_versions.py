@@ -55,6 +55,35 @@ def array(made, version, path="a"):
     return zarr.open_array(str(made.path / path), mode="r+", zarr_format=version)
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_copies_of_documents_change_with_them(view, tmp_path, mount):
+    """The group's document has copies of another one, which is saved; the group's own was saved before, and is, meanwhile."""
+    store = make(tmp_path / "store", 2)
+    zarr.consolidate_metadata(str(store), zarr_format=2)
+    made = mount(store, "--rw", "--view", view, "--as", "v3")
+    group, array = made.path / "zarr.json", made.path / "a/zarr.json"
+
+    def change(path, attributes):
+        document = json.loads(path.read_text()) | {"attributes": attributes}
+        path.write_text(json.dumps(document))
+
+    change(group, {"about": "all"})
+    for n in range(6):
+        before = group.read_text()
+        with open(group) as reader, open(group, "r+") as writer:
+            assert reader.read() == before
+            mine = json.loads(writer.read()) | {"attributes": {"about": n}}
+            change(array, {"n": n, "pad": "x" * (n * 37 % 50)})
+            shown = json.loads(group.read_text())
+            assert shown["consolidated_metadata"]["metadata"]["a"] == json.loads(array.read_text())
+            writer.seek(0)
+            writer.truncate()
+            writer.write(json.dumps(mine))
+        shown = json.loads(group.read_text())
+        assert shown["attributes"] == {"about": n}
+        assert shown["consolidated_metadata"]["metadata"]["a"] == json.loads(array.read_text())
+
+
 class TestZarrPython:
     def test_values_and_attributes(self, both):
         made, store, version, _ = both

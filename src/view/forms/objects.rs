@@ -1,6 +1,7 @@
 //! The objects that hold the documents of a node, and changes of them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::SystemTime;
 
 use super::chunk::stored_slice;
 use crate::error::{Error, FormatError};
@@ -16,11 +17,13 @@ use crate::view::writing::ObjectChange;
 /// The longest document that is written, in bytes.
 pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
-/// The objects that hold the documents of a node. Either may be absent in the store.
+/// The objects that hold the documents of a node. Each may be absent in the store.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     pub(super) own: Option<Key>,
     pub(super) attributes: Option<Key>,
+    /// Copies of the documents of other nodes, which a document in another version has in it.
+    pub(super) copies: Option<Key>,
 }
 
 /// The bytes of an object, and what a change of them replaces.
@@ -47,24 +50,39 @@ impl Objects {
             Node::Array(node) => Objects {
                 own: Some(node.document.key.clone()),
                 attributes: node.attributes.clone(),
+                copies: None,
             },
             Node::Group(group) if group.format == ZarrFormat::V2 => {
                 let key = |name: DocumentName| resolved.path.key(name.as_str().as_bytes());
                 Objects {
                     own: Some(key(DocumentName::ZGroup)?),
                     attributes: Some(key(DocumentName::ZAttrs)?),
+                    copies: Some(key(DocumentName::ZMetadata)?),
                 }
             }
             Node::Group(group) => Objects {
                 own: group.document.as_ref().map(|document| document.key.clone()),
                 attributes: None,
+                copies: None,
             },
             Node::Broken(_) | Node::Implicit => Objects::default(),
         })
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.own.iter().chain(&self.attributes)
+        self.own.iter().chain(&self.attributes).chain(&self.copies)
+    }
+
+    /// The attributes of the objects together, of which `ask` gives those of one; `None` where none of the node's
+    /// own documents is there.
+    pub(super) fn meta<E>(
+        &self,
+        mut ask: impl FnMut(&Key) -> Result<Option<ObjectMeta>, E>,
+    ) -> Result<Option<ObjectMeta>, E> {
+        let mut ask = |key: &Option<Key>| key.as_ref().map_or(Ok(None), &mut ask);
+        let own = together(ask(&self.own)?, ask(&self.attributes)?);
+        let copies = ask(&self.copies)?.filter(|_| own.is_some());
+        Ok(together(own, copies))
     }
 }
 
@@ -93,11 +111,7 @@ impl Tree {
     ) -> Result<Option<ObjectMeta>, Error> {
         let objects = Objects::of(&self.resolve(view, path)?)?;
         let writer = self.writer()?;
-        let stat = |key: &Option<Key>| match key {
-            Some(key) => writer.stat(key),
-            None => Ok(None),
-        };
-        Ok(together(stat(&objects.own)?, stat(&objects.attributes)?))
+        Ok(objects.meta(|key| writer.stat(key))?)
     }
 }
 
@@ -149,19 +163,23 @@ pub(super) fn read_object(writer: &DirWriter, key: Key) -> Result<Text, Error> {
 
 /// The attributes of two objects together: those of the first one, with a version that changes with
 /// each of them.
-pub(super) fn together(
-    own: Option<ObjectMeta>,
-    attributes: Option<ObjectMeta>,
-) -> Option<ObjectMeta> {
-    let (Some(own), Some(attributes)) = (own, attributes) else {
-        return own.or(attributes);
+fn together(own: Option<ObjectMeta>, other: Option<ObjectMeta>) -> Option<ObjectMeta> {
+    let (Some(own), Some(other)) = (own, other) else {
+        return own.or(other);
     };
     let mut hasher = DefaultHasher::new();
-    (own.version, attributes.version).hash(&mut hasher);
+    (own.version, other.version).hash(&mut hasher);
     let version = Version {
-        mtime: own.version.mtime.max(attributes.version.mtime),
+        mtime: own.version.mtime.max(other.version.mtime),
         tag: hasher.finish(),
         ..own.version
     };
-    Some(ObjectMeta { version, ..own })
+    let now = SystemTime::now();
+    let is_settled = own.settles_in(now).or(other.settles_in(now)).is_none();
+    Some(ObjectMeta {
+        version,
+        // Nobody has to wait until they are older.
+        is_own: is_settled,
+        ..own
+    })
 }

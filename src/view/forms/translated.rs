@@ -24,7 +24,7 @@ use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::consolidation::{Wish, consolidate};
 use super::document::{DocumentForm, has_members, room_for};
-use super::objects::{MAX_DOCUMENT_BYTES, Objects, Text, changed, read_object, together};
+use super::objects::{MAX_DOCUMENT_BYTES, Objects, Text, changed, read_object};
 
 /// The document `name` of the node at `path`, in the version that is shown.
 #[derive(Debug)]
@@ -377,18 +377,15 @@ impl Form for TranslatedForm {
 
     fn open_now(&self, writer: &DirWriter, _: &Key) -> Result<Option<StoredFile>, Error> {
         let objects = Objects::of(&self.resolved()?)?;
-        let open = |key: &Option<Key>| match key {
-            Some(key) => writer.open_object(key, false),
-            None => Ok(None),
-        };
-        let (own, attributes) = (open(&objects.own)?, open(&objects.attributes)?);
-        let meta = |stored: &Option<StoredFile>| stored.as_ref().map(|stored| stored.meta);
-        let Some(meta) = together(meta(&own), meta(&attributes)) else {
-            return Ok(None);
-        };
-        Ok(own
-            .or(attributes)
-            .map(|stored| StoredFile { meta, ..stored }))
+        let mut opened = None;
+        let meta = objects.meta(|key| {
+            let stored = writer.open_object(key, false)?;
+            let meta = stored.as_ref().map(|stored| stored.meta);
+            opened = opened.take().or(stored);
+            Ok::<_, Error>(meta)
+        })?;
+        let stored = opened.zip(meta);
+        Ok(stored.map(|(stored, meta)| StoredFile { meta, ..stored }))
     }
 
     fn objects(&self) -> Result<Option<Vec<Key>>, Error> {

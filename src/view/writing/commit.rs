@@ -74,6 +74,7 @@ impl FileState {
             meta: writing.writer.meta_of(&self.shown_key(), self.file()?)?,
             is_new: self.stored.is_none(),
             is_scratch,
+            has_wrong_pages: self.has_wrong_pages,
         }))
     }
 

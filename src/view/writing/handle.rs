@@ -130,7 +130,9 @@ impl Writing {
                 thread::sleep(wait);
                 name = self.share_name(key);
                 // A file that was replaced still has its bytes; one that was written to has not.
-                if !file.is_unchanged(self)? {
+                // It may have been renamed meanwhile, and another one may have its name.
+                let now = self.now(key, form.map(|form| &**form))?;
+                if !file.is_unchanged(self)? || now.map(|now| now.version) != version {
                     continue;
                 }
             }

@@ -192,8 +192,13 @@ impl KeyFile {
         key: &Key,
         (must_write, has_form): (bool, bool),
     ) -> Result<Option<bool>, Error> {
-        // No other handle commits while the store is asked.
-        let mut state = self.lock();
+        // No other handle commits while the store is asked. Who only reads does not wait for one that does.
+        let looked = (!must_write).then(|| self.look());
+        let mut state = match looked {
+            Some(Err(saving)) => return Ok(Some(!saving.has_wrong_pages)),
+            Some(Ok(state)) => state,
+            None => self.lock(),
+        };
         if state.key.is_none() {
             return Ok(None);
         }
@@ -252,7 +257,7 @@ impl KeyFile {
     /// The attributes that the object had when it was last opened; `None` where they have to be asked
     /// for.
     pub(super) fn meta_at_open(&self) -> Option<ObjectMeta> {
-        let state = self.lock();
+        let state = self.look().ok()?;
         if state.draft.is_some() || state.form.is_some() {
             return None;
         }

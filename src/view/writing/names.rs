@@ -59,7 +59,7 @@ impl Writing {
 
     /// Saves what was written below `directory`, which is about to be renamed: others wait for the rename, and this
     /// may take long.
-    pub(in crate::view) fn prepare_rename(&self, directory: &Key) -> Result<(), Error> {
+    pub(super) fn prepare_rename(&self, directory: &Key) -> Result<(), Error> {
         let _names = self.take_names(&[directory], &[]);
         self.save_before_rename(directory).map(drop)
     }
@@ -210,14 +210,10 @@ impl Writing {
     }
 
     /// Gives the open files below `from`, a directory that was renamed to `to` through another view, the
-    /// keys and the forms that they have there.
-    pub(super) fn follow(&self, from: &Prefix, to: &Prefix) {
-        let (Some(old), Some(new)) = (from.to_key(), to.to_key()) else {
-            return;
-        };
-        let _names = self.take_names(&[&old, &new], &[]);
-        for (key, file) in self.open_where(|key| is_below(key, from)) {
-            if let Ok(target) = key_at(&key, &old, &new) {
+    /// keys and the forms that they have there. The caller has the names.
+    pub(super) fn follow(&self, from: &Key, to: &Key) {
+        for (key, file) in self.open_where(|key| is_below(key, &from.to_prefix())) {
+            if let Ok(target) = key_at(&key, from, to) {
                 self.move_entry(&key, &target, &file);
                 file.move_form(&target);
             }

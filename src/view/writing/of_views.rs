@@ -11,6 +11,7 @@ use crate::load::Loader;
 use crate::recent_lines::RecentLines;
 use crate::store::{DirWriter, Key, Prefix};
 use crate::view::ViewKind;
+use crate::view::name_locks::NameLock;
 use crate::view::staging::Staging;
 
 /// What is written through the views of a mount, which change one store.
@@ -113,15 +114,47 @@ impl Writings {
         Ok(self.writer.sync_removed_journals()?)
     }
 
-    /// Notes in the other views than `view` that a directory was renamed through it.
-    pub(in crate::view) fn moved(&self, view: ViewKind, from: &Key, to: &Prefix) {
-        for other in self.all() {
-            if !self
-                .of(view)
-                .is_some_and(|writing| Arc::ptr_eq(writing, other))
-            {
-                other.follow(&from.to_prefix(), to);
-            }
+    /// What is written through the other views than `view`.
+    fn others(&self, view: ViewKind) -> impl Iterator<Item = &Arc<Writing>> {
+        let own = self.of(view);
+        let is_other = move |other: &&Arc<Writing>| !own.is_some_and(|own| Arc::ptr_eq(own, other));
+        self.all().into_iter().filter(is_other)
+    }
+
+    /// Waits for whoever saves something below `directory`, through any view, and saves what was written through
+    /// `view`. The directory is about to be renamed: others wait for that, and this may take long.
+    ///
+    /// # Errors
+    /// Those of saving.
+    pub(in crate::view) fn prepare_rename(
+        &self,
+        view: ViewKind,
+        directory: &Key,
+    ) -> Result<(), Error> {
+        for other in self.others(view) {
+            drop(other.take_names(&[directory], &[]));
+        }
+        self.of(view)
+            .map_or(Ok(()), |writing| writing.prepare_rename(directory))
+    }
+
+    /// Keeps the names in two directories from being changed through other views than `view`, and files from being
+    /// saved there.
+    pub(in crate::view) fn keep_others(
+        &self,
+        view: ViewKind,
+        from: &Key,
+        to: &Key,
+    ) -> Vec<NameLock<'_>> {
+        let others = self.others(view);
+        let locks = others.map(|other| other.take_names(&[from, to], &[]));
+        locks.collect()
+    }
+
+    /// Notes in the other views than `view` that a directory was renamed through it. The caller keeps their names.
+    pub(in crate::view) fn moved(&self, view: ViewKind, from: &Key, to: &Key) {
+        for other in self.others(view) {
+            other.follow(from, to);
         }
     }
 

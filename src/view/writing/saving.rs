@@ -14,6 +14,8 @@ pub(super) struct Saving {
     pub(super) is_new: bool,
     /// Whether the file is in the mount only, until it is saved under another name.
     pub(super) is_scratch: bool,
+    /// As in the state of the file.
+    pub(super) has_wrong_pages: bool,
 }
 
 /// Has something while the file is saved.
