@@ -86,7 +86,7 @@ impl View {
                 }
                 // Who saves a file through another view would make the old directory again.
                 let others = self.tree.writings.as_ref();
-                let _others = others.map(|writings| writings.keep_others(*view, &from, &to));
+                let kept = others.map(|writings| writings.keep_others(*view, &from, &to));
                 writing.rename(&from, &to, mode, || {
                     self.tree.hierarchy.forget_all();
                     for path in [&from, &to] {
@@ -98,6 +98,11 @@ impl View {
                     writings.moved(*view, &from, &to);
                 }
                 self.tree.numbers.rename(*view, &from, &to);
+                // Nobody waits for what follows.
+                drop((kept, names));
+                if !self.tree.shows_store(*view) {
+                    self.move_copies(&from, &to);
+                }
             }
             Vnode::Object { view, key: from } => {
                 let place = self.place_of(&new_parent, new_name)?;

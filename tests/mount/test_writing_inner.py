@@ -810,6 +810,35 @@ def test_nothing_else_waits_while_many_saves_wait_for_locks(tmp_path, mount):
     assert (tmp_path / "store/about").read_text() == "about a"
 
 
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_what_somebody_else_writes_in_place_is_shown(view, writes, tmp_path, mount):
+    """A shard of the same length, while somebody has one of its chunks open: what the chunk had is in no file any more."""
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", view)
+    chunk, shard = made.path / "a/c/0/0", store / "a/c/0/0"
+    before, other = chunk.read_bytes(), (made.path / "a/c/2/2").read_bytes()
+    assert before != other and shard.stat().st_size == (store / "a/c/1/1").stat().st_size
+    held = os.open(chunk, os.O_RDWR)
+    assert os.read(held, len(before)) == before
+    with open(shard, "r+b") as file:
+        file.write((store / "a/c/1/1").read_bytes())
+    time.sleep(1.1)  # the time to live
+    assert chunk.read_bytes() == other
+    if writes:
+        with pytest.raises(OSError) as caught:
+            try:
+                os.pwrite(held, before[:4], 0)
+            finally:
+                os.close(held)
+        assert caught.value.errno == errno.ESTALE
+    else:
+        os.close(held)
+    assert chunk.read_bytes() == other
+    made.unmount()
+    assert shard.read_bytes() == (store / "a/c/1/1").read_bytes()
+
+
 def begun(call):
     """A thread that does this, and waits."""
     thread = threading.Thread(target=call)

@@ -84,6 +84,54 @@ def test_copies_of_documents_change_with_them(view, tmp_path, mount):
         assert shown["consolidated_metadata"]["metadata"]["a"] == json.loads(array.read_text())
 
 
+@pytest.mark.parametrize("target", [(), ("--as", "v2"), ("--as", "v3")], ids=" ".join)
+@pytest.mark.parametrize("version", [2, 3])
+def test_copies_follow_a_node_to_its_new_name(version, target, tmp_path, mount):
+    """The store's consolidated metadata has the nodes that are there, by the names that they have."""
+    store = tmp_path / "store"
+    keys = {"chunk_key_encoding": KEYS} if version == 3 else {}
+    for path in ("g/a", "g/h/b", "c"):
+        zarr.create_array(str(store), name=path, shape=(4,), chunks=(2,), dtype="<i4", zarr_format=version, compressors=None, **keys)[...] = 5
+    for path in ("g/h", "g", ""):
+        zarr.consolidate_metadata(str(store), path=path, zarr_format=version)
+    made = mount(store, "--rw", "--view", "chunks", *target)
+
+    def nodes(path):
+        found = {}
+        for group in ("", "g", "moved", "c"):
+            try:
+                shown = int(target[-1][1]) if target and path != store else version
+                opened = zarr.open_group(str(path), path=group, mode="r", zarr_format=shown, use_consolidated=True)
+            except (ValueError, KeyError, FileNotFoundError):
+                continue
+            found[group] = {name for name, _ in opened.members(max_depth=None)}
+            assert all((array[...] == 5).all() for name, array in opened.members(max_depth=None) if isinstance(array, zarr.Array))
+        return found
+
+    assert nodes(store)[""] == {"g", "g/a", "g/h", "g/h/b", "c"}
+    (made.path / "g/h").rename(made.path / "moved")
+    expected = {"g", "g/a", "moved", "moved/b", "c"}
+    assert nodes(store) == {"": expected, "g": {"a"}, "moved": {"b"}}
+    assert nodes(made.path) == nodes(store)
+    (made.path / "c").rename(made.path / "g/c")
+    assert nodes(store) == {"": expected - {"c"} | {"g/c"}, "g": {"a", "c"}, "moved": {"b"}}
+    assert nodes(made.path) == nodes(store)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_document_is_removed_and_made_again_in_its_own_version(version, view, tmp_path, mount):
+    store = make(tmp_path / "store", version)
+    made = mount(store, "--rw", "--view", view, "--as", f"v{version}")
+    document, stored = [path / "a" / ("zarr.json" if version == 3 else ".zarray") for path in (made.path, store)]
+    before, text = json.loads(stored.read_bytes()), document.read_bytes()
+    document.unlink()
+    assert not stored.exists()
+    document.write_bytes(text)
+    assert json.loads(stored.read_bytes()) == before and document.read_bytes() == text
+    assert (zarr.open_array(str(store / "a"), mode="r")[...] == DATA).all()
+
+
 class TestZarrPython:
     def test_values_and_attributes(self, both):
         made, store, version, _ = both

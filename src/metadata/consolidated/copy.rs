@@ -35,7 +35,11 @@ pub fn with_copy(
             member.name == name
         }),
         (None, Some(copy)) => {
-            let (at, comma) = match members.last() {
+            // zarr-python finds the nodes of one group only where they are listed one after the other.
+            let is_beside =
+                |member: &&MemberSpan<'_>| group_of(&member.name, format) == group_of(name, format);
+            let beside = members.iter().rev().find(is_beside);
+            let (at, comma) = match beside.or(members.last()) {
                 Some(last) => (last.span.end, &b", "[..]),
                 None => (document.span(metadata).start + 1, &b""[..]),
             };
@@ -44,6 +48,16 @@ pub fn with_copy(
         }
     }
     Ok(Some(edits.apply(text)))
+}
+
+/// The path of the group that has the node whose document is listed as `name`; `None` for the nodes of the group itself
+/// that has the list.
+fn group_of(name: &str, format: ZarrFormat) -> Option<&str> {
+    let node = match format {
+        ZarrFormat::V2 => name.rsplit_once('/').map_or("", |(node, _)| node),
+        _ => name,
+    };
+    node.rsplit_once('/').map(|(group, _)| group)
 }
 
 /// The consolidated document `text`, where each copy is the document that `read` returns for its key,
@@ -153,6 +167,45 @@ mod tests {
             let found = found.map(|text| String::from_utf8(text).unwrap());
             assert_eq!(found.as_deref(), expected, "{name} {copy:?}");
         }
+    }
+
+    /// zarr-python does not find all nodes of a group else.
+    #[test]
+    fn a_new_node_is_listed_beside_those_of_its_group() {
+        let names = |format, listed: [&str; 3], name: &str| {
+            let listed = listed.map(|name| format!("{}: {{}}", quoted(name)));
+            let listed = listed.join(", ");
+            let text = match format {
+                ZarrFormat::V2 => {
+                    format!(r#"{{"zarr_consolidated_format": 1, "metadata": {{{listed}}}}}"#)
+                }
+                _ => format!(
+                    r#"{{"consolidated_metadata": {{"kind": "inline", "metadata": {{{listed}}}}}}}"#
+                ),
+            };
+            let text = with_copy(text.as_bytes(), format, (name, Some(b"{}")));
+            let text = text.unwrap().unwrap();
+            let copies = match format {
+                ZarrFormat::V2 => copies_v2(&text),
+                _ => copies_v3(&text),
+            };
+            let copies = copies.unwrap().unwrap().into_iter();
+            copies.map(|copy| copy.key).collect::<Vec<_>>()
+        };
+        let v3 = names(ZarrFormat::V3, ["g", "g/a", "h/b"], "g/n");
+        assert_eq!(
+            v3,
+            ["g", "g/a", "g/n", "h/b"].map(|node| format!("{node}/zarr.json"))
+        );
+        let v2 = names(
+            ZarrFormat::V2,
+            ["g/a/.zarray", "g/a/.zattrs", "h/b/.zarray"],
+            "g/n/.zarray",
+        );
+        assert_eq!(
+            v2,
+            ["g/a/.zarray", "g/a/.zattrs", "g/n/.zarray", "h/b/.zarray"]
+        );
     }
 
     #[test]

@@ -293,6 +293,7 @@ fn stored_file(key: &Key, object: &dyn Object) -> Result<StoredFile, Error> {
         file: Arc::clone(file),
         meta: *object.meta(),
         offset: 0,
+        whole: None,
         is_writable: false,
     })
 }

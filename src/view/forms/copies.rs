@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use crate::budget::Holding;
 use crate::error::Error;
+use crate::hierarchy::Node;
 use crate::metadata::consolidated::{with_copy, with_documents};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{Commit, DirWriter, Key, Prefix, Replaces, StoreError};
+use crate::store::{
+    Commit, Cursor, Detail, DirWriter, EntryKind, Key, Prefix, Replaces, StoreError,
+};
 use crate::view::View;
 use crate::view::tree::Tree;
 
@@ -38,22 +41,118 @@ impl View {
         }
     }
 
+    /// Brings the copies of the documents below `from`, a directory that was renamed to `to`, up to date in the
+    /// groups above both.
+    pub(in crate::view) fn move_copies(&self, from: &Key, to: &Key) {
+        let documents = self.documents_below(&to.to_prefix());
+        let moved = documents.and_then(|documents| {
+            let old = |key: &Key| {
+                let rest = to
+                    .to_prefix()
+                    .strip(key.as_bytes())
+                    .unwrap_or_default()
+                    .to_vec();
+                from.to_prefix().key(&rest)
+            };
+            let moved = documents.into_iter().map(|key| Ok((old(&key)?, key)));
+            moved.collect::<Result<Vec<_>, Error>>()
+        });
+        let moved = match moved {
+            Ok(moved) => moved,
+            Err(error) => {
+                return log::warn!("{to}: consolidated metadata is as it was: {error}");
+            }
+        };
+        let mut groups: Vec<_> = from.parent().with_ancestors().collect();
+        groups.extend(to.parent().with_ancestors());
+        groups.sort_unstable();
+        groups.dedup();
+        for group in groups {
+            for name in [DocumentName::ZarrJson, DocumentName::ZMetadata] {
+                if let Err(error) = self.move_copies_in(&group, name, &moved) {
+                    log::warn!("{group}: consolidated metadata is as it was: {error}");
+                }
+            }
+        }
+    }
+
+    /// The documents of the node at `prefix`, and of all nodes below it.
+    fn documents_below(&self, prefix: &Prefix) -> Result<Vec<Key>, Error> {
+        let (store, mut found, mut left) = (self.tree.store(), Vec::new(), vec![prefix.clone()]);
+        while let Some(prefix) = left.pop() {
+            let is_array = matches!(self.tree.hierarchy.node(&prefix)?, Node::Array(_));
+            let Some(mut listing) = store.list(&prefix, Cursor::START, Detail::Names)? else {
+                continue;
+            };
+            while let Some(entry) = listing.next_entry()? {
+                let key = prefix.key(&entry.name)?;
+                match (entry.kind, DocumentName::of(&entry.name)) {
+                    (EntryKind::Object, Some(name)) if name != DocumentName::ZMetadata => {
+                        found.push(key);
+                    }
+                    (EntryKind::Prefix, _) if !is_array => left.push(key.to_prefix()),
+                    _ => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Brings the copies that `group` has of documents with other keys now up to date. `name` is a document of
+    /// their version that has copies.
+    fn move_copies_in(
+        &self,
+        group: &Prefix,
+        name: DocumentName,
+        moved: &[(Key, Key)],
+    ) -> Result<(), Error> {
+        let (holder, format) = consolidated_at(group, name)?;
+        let is_v3 = |key: &Key| DocumentName::of(key.name()) == Some(DocumentName::ZarrJson);
+        let moved: Vec<_> = moved
+            .iter()
+            .filter(|(_, key)| is_v3(key) == (format == ZarrFormat::V3))
+            .collect();
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let is_updated = edit(self.tree.writer()?, &holder, |mut text| {
+            if !has_mark(&text) {
+                return Ok(None);
+            }
+            let mut is_changed = false;
+            for (old, new) in &moved {
+                let own = self.tree.hierarchy.read(new, Holding::SOURCE)?;
+                let copy = own.as_ref().map(|own| own.bytes.as_slice());
+                for (key, copy) in [(old, None), (new, copy)] {
+                    let Some(relative) = copied_name(group, key, format) else {
+                        continue;
+                    };
+                    let changed = with_copy(&text, format, (&relative, copy));
+                    let changed = changed.map_err(|error| Error::in_document(&holder, error))?;
+                    if let Some(changed) = changed {
+                        (text, is_changed) = (changed, true);
+                    }
+                }
+            }
+            Ok(is_changed.then_some(text))
+        })?;
+        if is_updated {
+            self.tree.hierarchy.forget(group);
+        }
+        Ok(())
+    }
+
     fn update_copy(&self, group: &Prefix, key: &Key, name: DocumentName) -> Result<(), Error> {
         let tree = &self.tree;
         let (holder, format) = consolidated_at(group, name)?;
-        let relative = String::from_utf8_lossy(group.strip(key.as_bytes()).unwrap_or_default());
-        let copied = match format {
-            ZarrFormat::V2 => &relative,
-            _ => relative.strip_suffix("/zarr.json").unwrap_or(&relative),
-        };
+        let copied = copied_name(group, key, format).unwrap_or_default();
         let is_updated = edit(tree.writer()?, &holder, |text| {
-            let is_marked = |mark: &&[u8]| text.windows(mark.len()).any(|part| part == *mark);
-            if !MARKS.iter().any(is_marked) {
+            if !has_mark(&text) {
                 return Ok(None);
             }
             let own = tree.hierarchy.read(key, Holding::SOURCE)?;
             let copy = own.as_ref().map(|own| own.bytes.as_slice());
-            let changed = with_copy(&text, format, (copied, copy));
+            let changed = with_copy(&text, format, (&copied, copy));
             changed.map_err(|error| Error::in_document(&holder, error))
         })?;
         if is_updated {
@@ -61,6 +160,25 @@ impl View {
         }
         Ok(())
     }
+}
+
+/// Whether a document may have copies of others.
+fn has_mark(text: &[u8]) -> bool {
+    let is_marked = |mark: &&[u8]| text.windows(mark.len()).any(|part| part == *mark);
+    MARKS.iter().any(is_marked)
+}
+
+/// The name of the copy of the document at `key` in consolidated metadata of `group`; `None` where the document is
+/// elsewhere.
+fn copied_name(group: &Prefix, key: &Key, format: ZarrFormat) -> Option<String> {
+    let relative = String::from_utf8_lossy(group.strip(key.as_bytes())?);
+    Some(match format {
+        ZarrFormat::V2 => relative.into_owned(),
+        _ => relative
+            .strip_suffix("/zarr.json")
+            .unwrap_or(&relative)
+            .to_owned(),
+    })
 }
 
 /// Replaces the object at `key` by what `change` makes of it; `None` leaves it as it is. Of an object

@@ -79,7 +79,7 @@ impl DocumentForm {
     /// The document of an array whose document was removed, and is made again while its chunks are
     /// there: what is stored is the old one, with what has changed, because chunks are encoded as it
     /// says. `None` where there was none, or where nothing of the array is left.
-    fn of_ended(&self, written: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    pub(super) fn of_ended(&self, written: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let tree = &self.view.tree;
         let Some((array, stored)) = tree.ended_with(self.kind, &self.key) else {
             return Ok(None);

@@ -203,6 +203,15 @@ impl TranslatedForm {
         Ok(changes)
     }
 
+    /// The form of the document where it is stored in the version that is shown.
+    fn as_stored(&self) -> Result<DocumentForm, Error> {
+        Ok(DocumentForm {
+            view: Arc::clone(&self.view),
+            kind: self.kind,
+            key: self.key()?,
+        })
+    }
+
     /// The changes that make a new array, or a new group, where `group` or nothing is.
     fn new_array(
         &self,
@@ -213,7 +222,15 @@ impl TranslatedForm {
     ) -> Result<Vec<ObjectChange>, Error> {
         let tree = &self.view.tree;
         let is_array = self.makes_array(written);
-        if let Some(array) = tree.ended(self.kind, &self.path)
+        let ended = tree.ended(self.kind, &self.path);
+        let is_own = |array: &ShownArray| array.node.metadata.zarr_format == target.zarr_format();
+        if ended.as_deref().is_some_and(is_own) {
+            let own = self.as_stored()?;
+            if let Some(text) = own.of_ended(written)? {
+                let changed = self.read(own.key)?.changed(Some(text));
+                return Ok(changed.into_iter().collect());
+            }
+        } else if let Some(array) = ended
             && self.view.has_chunks(&array)?
         {
             return self.of_ended(&array, written).map_err(|error| {
@@ -236,13 +253,9 @@ impl TranslatedForm {
             _ => StoredAs::V3,
         };
         if format == target.zarr_format() {
-            let own = DocumentForm {
-                view: Arc::clone(&self.view),
-                kind: self.kind,
-                key: self.key()?,
-            };
+            let own = self.as_stored()?;
             let text = own.checked_new(written)?;
-            let own = self.read(self.key()?)?;
+            let own = self.read(own.key)?;
             return Ok(own.changed(Some(text)).into_iter().collect());
         }
         let objects = match group {

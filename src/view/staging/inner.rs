@@ -70,15 +70,16 @@ impl PresentChunk {
     /// # Errors
     /// [`Error::Stale`] when it is in no file, which is not so in a store that is written.
     pub(in crate::view) fn stored_file(&self) -> Result<StoredFile, Error> {
-        let (file, offset) = if let Some(journaled) = &self.journaled {
-            journaled.clone()
+        let (file, offset, whole) = if let Some((file, offset)) = &self.journaled {
+            (Arc::clone(file), *offset, None)
         } else {
             let file = self.object.as_file().ok_or(Error::Stale)?;
-            (Arc::clone(file), 0)
+            (Arc::clone(file), 0, Some(self.object.meta().version))
         };
         Ok(StoredFile {
             file,
             offset,
+            whole,
             meta: self.meta,
             is_writable: false,
         })
@@ -220,6 +221,13 @@ impl InnerChunk {
             return Ok(Some(Slice::of_object(object, self.key.to_string().into())));
         }
         let object = self.staging.writer.object_of(&self.key, &stored.file)?;
+        if stored
+            .whole
+            .is_some_and(|whole| whole != object.meta().version)
+        {
+            // Somebody else has written in place, and nobody knows what it had.
+            return Err(StoreError::changed(&self.key).into());
+        }
         let loader = &self.staging.loader;
         let located = loader.locate(&self.array, &object, &self.indices)?;
         Ok(located.map(|chunk| chunk.encoded))

@@ -148,6 +148,7 @@ impl DraftFile {
             file: Arc::clone(file),
             meta: writer.meta_of(key, file)?,
             offset: 0,
+            whole: None,
             is_writable: true,
         };
         let mut new = writer.begin_like(key, &written)?;

@@ -429,6 +429,7 @@ impl KeyFile {
             meta: writing.writer.meta_of(key, &file)?,
             file,
             offset: 0,
+            whole: None,
             is_writable: false,
         };
         let draft = writing.writer.begin_copy(key, &now)?;

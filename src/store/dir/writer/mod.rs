@@ -118,6 +118,8 @@ pub struct StoredFile {
     pub offset: u64,
     /// Its attributes when it was opened.
     pub meta: ObjectMeta,
+    /// The version of the file when it was opened, where the attributes are those of a part of it.
+    pub whole: Option<Version>,
     /// Whether it was opened for writing too.
     pub is_writable: bool,
 }
@@ -308,6 +310,7 @@ impl DirWriter {
         StoredFile {
             file,
             meta,
+            whole: None,
             offset: 0,
             is_writable,
         }
