@@ -441,18 +441,20 @@ impl View {
     /// # Errors
     /// [`Error`].
     pub fn sync_directory(&self, id: VnodeId) -> Result<(), Error> {
-        loop {
-            let before = self.n_renames();
-            self.sync_directory_once(id)?;
+        const ATTEMPTS: usize = 16;
+        for _ in 0..ATTEMPTS {
+            let vnode = self.vnode(id)?;
+            self.sync_directory_at(vnode.clone())?;
             // If it was renamed meanwhile, its names are elsewhere.
-            if self.n_renames() == before {
+            if self.vnode(id)? == vnode {
                 return Ok(());
             }
         }
+        // It is renamed all the time.
+        Err(Error::Stale)
     }
 
-    fn sync_directory_once(&self, id: VnodeId) -> Result<(), Error> {
-        let vnode = self.vnode(id)?;
+    fn sync_directory_at(&self, vnode: Vnode) -> Result<(), Error> {
         let Some(writings) = &self.tree.writings else {
             return Ok(());
         };

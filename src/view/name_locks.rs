@@ -33,6 +33,8 @@ struct Request {
     /// Everything at these paths, and below them.
     paths: Vec<Prefix>,
     is_alone: bool,
+    /// Whether it has the lock.
+    is_served: bool,
 }
 
 /// A lock, until this is dropped.
@@ -61,16 +63,25 @@ impl NameLocks {
             number,
             paths,
             is_alone,
+            is_served: false,
         });
+        self.serve(table, number);
+        NameLock {
+            locks: self,
+            number,
+        }
+    }
+
+    /// Waits until nothing is in the way of the request.
+    fn serve(&self, mut table: MutexGuard<'_, Table>, number: u64) {
         while table.must_wait(number) {
             table.n_waiting += 1;
             let waited = self.given_back.wait(table);
             table = waited.unwrap_or_else(PoisonError::into_inner);
             table.n_waiting -= 1;
         }
-        NameLock {
-            locks: self,
-            number,
+        if let Some(own) = table.find(number) {
+            own.is_served = true;
         }
     }
 
@@ -80,12 +91,31 @@ impl NameLocks {
 }
 
 impl Table {
-    /// Whether a request that came before this one is in its way.
+    fn find(&mut self, number: u64) -> Option<&mut Request> {
+        let mut requests = self.requests.iter_mut();
+        requests.find(|request| request.number == number)
+    }
+
+    /// Whether a request that came before this one, or has its lock, is in the way of this one.
     fn must_wait(&self, number: u64) -> bool {
-        let at = self.requests.iter().position(|ask| ask.number == number);
-        let (before, from_here) = self.requests.split_at(at.unwrap_or_default());
-        let own = from_here.first();
-        own.is_some_and(|own| before.iter().any(|other| other.excludes(own)))
+        let others = || self.requests.iter().filter(|other| other.number != number);
+        let own = self.requests.iter().find(|own| own.number == number);
+        own.is_some_and(|own| {
+            others().any(|other| (other.number < number || other.is_served) && other.excludes(own))
+        })
+    }
+}
+
+impl NameLock<'_> {
+    /// Gives the lock back for one of `path`, which keeps its place in the order: what is locked had another name when
+    /// the lock was asked for.
+    pub(super) fn move_to(&mut self, path: &Prefix) {
+        let mut table = self.locks.lock();
+        if let Some(own) = table.find(self.number) {
+            (own.paths, own.is_served) = (vec![path.clone()], false);
+        }
+        self.locks.given_back.notify_all();
+        self.locks.serve(table, self.number);
     }
 }
 
@@ -167,6 +197,38 @@ mod schedules {
             assert!(shared.0.lock().requests.is_empty());
         });
     }
+
+    /// Who saves a file that is renamed all the time moves its lock along.
+    #[test]
+    fn a_lock_moves_along() {
+        check(|| {
+            let shared = Arc::new((NameLocks::default(), AtomicUsize::new(0)));
+            let renames = [("a", "b"), ("b", "a")].map(|(from, to)| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (locks, savers) = &*shared;
+                    let _lock = locks.take(vec![path(from), path(to)]);
+                    assert_eq!(savers.swap(100, Ordering::SeqCst), 0);
+                    thread::yield_now();
+                    assert_eq!(savers.swap(0, Ordering::SeqCst), 100);
+                })
+            });
+            let saves = [("a/0", "b/0"), ("b/1", "a/1")].map(|(old, new)| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (locks, savers) = &*shared;
+                    let mut lock = locks.share(vec![path(old)]);
+                    lock.move_to(&path(new));
+                    assert!(savers.fetch_add(1, Ordering::SeqCst) < 100);
+                    thread::yield_now();
+                    savers.fetch_sub(1, Ordering::SeqCst);
+                })
+            });
+            for thread in renames.into_iter().chain(saves) {
+                thread.join().unwrap();
+            }
+        });
+    }
 }
 
 #[cfg(test)]
@@ -197,6 +259,7 @@ mod tests {
                 number,
                 paths: vec![path(asked)],
                 is_alone,
+                is_served: false,
             };
             let mut table = locks.lock();
             table.requests.push(request);
@@ -210,6 +273,24 @@ mod tests {
         assert!(locks.lock().must_wait(101));
         locks.lock().requests.retain(|ask| ask.number != 100);
         assert!(!locks.lock().must_wait(101));
+    }
+
+    #[test]
+    fn a_lock_that_moves_comes_before_who_waits_for_it() {
+        let locks = NameLocks::default();
+        let mut saves = locks.share(vec![path("g/0")]);
+        let rename = Request {
+            number: 100,
+            paths: vec![path("g"), path("l")],
+            is_alone: true,
+            is_served: false,
+        };
+        locks.lock().requests.push(rename);
+        saves.move_to(&path("l/0"));
+        assert!(locks.lock().must_wait(100));
+        saves.move_to(&path("m/0"));
+        assert!(!locks.lock().must_wait(100));
+        locks.lock().requests.retain(|ask| ask.number != 100);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::store::{
 };
 use crate::threads::process_of;
 use crate::view::OpenFile;
+use crate::view::name_locks::NameLock;
 
 /// How often an object is opened again that changes meanwhile.
 const ATTEMPTS: usize = 16;
@@ -359,6 +360,12 @@ impl KeyHandle {
         Ok(ReadBytes::Len(len))
     }
 
+    /// Keeps the name of the file from being changed while a draft begins, which asks the store for the object.
+    fn name_for_change(&self) -> Option<NameLock<'_>> {
+        let begins = self.file.begins_draft();
+        begins.then(|| self.writing.keep_name(&self.file)).flatten()
+    }
+
     /// Writes `data` at `offset`.
     pub(in crate::view) fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.change(&FileChange::Write { offset, data })
@@ -375,6 +382,7 @@ impl KeyHandle {
     pub(in crate::view) fn change(&self, change: &FileChange) -> Result<(), Error> {
         self.check_writes()?;
         let had_written = self.has_written.swap(true, Ordering::Relaxed);
+        let _name = self.name_for_change();
         let changed = self.file.change(&self.writing, self.access, change);
         if let (Err(error), FileChange::Write { offset, .. }) = (&changed, change)
             && had_written
@@ -390,12 +398,14 @@ impl KeyHandle {
         self.check_writes()?;
         self.has_written.store(true, Ordering::Relaxed);
         let writer = (self.number, self.access);
+        let _name = self.name_for_change();
         self.file.set_len(&self.writing, writer, len)
     }
 
     /// Makes the file empty, as `O_TRUNC` does.
     pub(in crate::view) fn clear(&self) -> Result<(), Error> {
         self.check_writes()?;
+        let _name = self.name_for_change();
         self.file.clear(&self.writing, self.number)
     }
 

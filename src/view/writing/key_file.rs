@@ -470,6 +470,13 @@ impl KeyFile {
         self.writers.fetch_add(writers, Ordering::Relaxed);
     }
 
+    /// Whether a change begins a draft, perhaps when what is being saved is saved.
+    pub(super) fn begins_draft(&self) -> bool {
+        let begins =
+            |state: MutexGuard<'_, FileState>| state.draft.is_none() && state.is_replaced_whole();
+        self.look().map_or(true, begins)
+    }
+
     /// Notes what a document has that is opened for writing.
     pub(super) fn note_base(&self, writing: &Writing) {
         let mut state = self.lock();

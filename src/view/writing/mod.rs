@@ -449,13 +449,16 @@ impl Writing {
 
     /// Keeps the name of `file` from being changed. `None` when the file has none, and gets none any more.
     fn keep_name(&self, file: &KeyFile) -> Option<NameLock<'_>> {
+        let mut locked = file.key()?;
+        let mut lock = self.share_name(&locked);
         loop {
-            let key = file.key()?;
-            let lock = self.share_name(&key);
             // It may have been renamed in between.
-            if file.key().as_ref() == Some(&key) {
+            let key = file.key()?;
+            if key == locked {
                 return Some(lock);
             }
+            lock.move_to(&key.to_prefix());
+            locked = key;
         }
     }
 }
