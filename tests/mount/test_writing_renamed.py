@@ -240,9 +240,10 @@ def test_a_directory_is_renamed_while_somebody_writes_through_another_view(throu
     store = make(tmp_path / "store", "v3")
     made = mount(store, "--rw", "--view", "keys,chunks")
     ended, saved, wrong = threading.Event(), [0, 0], []
+    files = [os.open(chunk(made.path / "chunks/g/b", 0, n), os.O_WRONLY) for n in range(2)]
 
     def write(n):
-        file = os.open(chunk(made.path / "chunks/g/b", 0, n), os.O_WRONLY)
+        file = files[n]
         try:
             while not ended.is_set():
                 os.pwrite(file, np.full(4, saved[n] + 1, "<i4").tobytes(), 0)
