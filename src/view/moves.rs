@@ -84,7 +84,7 @@ impl View {
                     // It took the place of a file just now.
                     return Err(Error::Stale);
                 }
-                // Who saves a file through another view would make the old directory again.
+                // A program that saves a file through another view would make the old directory again.
                 let others = self.tree.writings.as_ref();
                 let kept = others.map(|writings| writings.keep_others(*view, &from, &to));
                 writing.rename(&from, &to, mode, || {

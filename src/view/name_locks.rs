@@ -1,9 +1,9 @@
 //! Locks of names, so that no commit meets a rename half-way.
 //!
-//! Whoever changes names has them alone, and everything below them: the two names of a rename, with all that is in
-//! a directory that is renamed. Whoever opens, makes, saves or closes a file shares its name with others who do
-//! so. Nobody waits for who works elsewhere, however long that takes: an encoder, the disk, or a lock of another
-//! program.
+//! A change of names locks them for itself alone, with everything below them: a rename locks both names, and all that
+//! is in a directory that is renamed. Work on a file (it is opened, made, saved or closed) shares the lock of its name
+//! with other such work. Work elsewhere is never waited for, however long it takes: an encoder, the disk, or a lock of
+//! another program.
 //!
 //! Requests that concern the same names are served in the order in which they come, so that none of them waits for
 //! ever. A thread that has a lock asks for no other one of the same [`NameLocks`].
@@ -157,7 +157,7 @@ mod schedules {
         Prefix::parse(path.as_bytes()).unwrap()
     }
 
-    /// Two renames, and three who save: who changes a name has it alone, and everybody gets the lock.
+    /// Two renames and three saves: a rename has its names alone, and each of the five gets its lock.
     #[test]
     fn who_changes_a_name_has_it_alone() {
         check(|| {
@@ -198,7 +198,7 @@ mod schedules {
         });
     }
 
-    /// Who saves a file that is renamed all the time moves its lock along.
+    /// The lock of a save moves along when the file is renamed all the time.
     #[test]
     fn a_lock_moves_along() {
         check(|| {

@@ -10,9 +10,7 @@ use crate::error::Error;
 use crate::hierarchy::Node;
 use crate::metadata::consolidated::{with_copy, with_documents};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{
-    Commit, Cursor, Detail, DirWriter, EntryKind, Key, Prefix, Replaces, StoreError,
-};
+use crate::store::{Commit, DirWriter, EntryKind, Key, Prefix, Replaces, StoreError};
 use crate::view::View;
 use crate::view::tree::Tree;
 
@@ -35,7 +33,7 @@ impl View {
         // The copies of a group do not include its own `zarr.json`.
         let is_own = usize::from(name == DocumentName::ZarrJson);
         for group in node.with_ancestors().skip(is_own) {
-            if let Err(error) = self.update_copy(&group, key, name) {
+            if let Err(error) = self.update_copies_in(&group, name, std::slice::from_ref(key)) {
                 log::warn!("{group}: the consolidated copy of {key} is as it was: {error}");
             }
         }
@@ -44,24 +42,9 @@ impl View {
     /// Brings the copies of the documents below `from`, a directory that was renamed to `to`, up to date in the
     /// groups above both.
     pub(in crate::view) fn move_copies(&self, from: &Key, to: &Key) {
-        let documents = self.documents_below(&to.to_prefix());
-        let moved = documents.and_then(|documents| {
-            let old = |key: &Key| {
-                let rest = to
-                    .to_prefix()
-                    .strip(key.as_bytes())
-                    .unwrap_or_default()
-                    .to_vec();
-                from.to_prefix().key(&rest)
-            };
-            let moved = documents.into_iter().map(|key| Ok((old(&key)?, key)));
-            moved.collect::<Result<Vec<_>, Error>>()
-        });
-        let moved = match moved {
-            Ok(moved) => moved,
-            Err(error) => {
-                return log::warn!("{to}: consolidated metadata is as it was: {error}");
-            }
+        let keys = match self.keys_before_and_after(from, to) {
+            Ok(keys) => keys,
+            Err(error) => return log::warn!("{to}: consolidated metadata is as it was: {error}"),
         };
         let mut groups: Vec<_> = from.parent().with_ancestors().collect();
         groups.extend(to.parent().with_ancestors());
@@ -69,91 +52,68 @@ impl View {
         groups.dedup();
         for group in groups {
             for name in [DocumentName::ZarrJson, DocumentName::ZMetadata] {
-                if let Err(error) = self.move_copies_in(&group, name, &moved) {
+                if let Err(error) = self.update_copies_in(&group, name, &keys) {
                     log::warn!("{group}: consolidated metadata is as it was: {error}");
                 }
             }
         }
     }
 
-    /// The documents of the node at `prefix`, and of all nodes below it.
-    fn documents_below(&self, prefix: &Prefix) -> Result<Vec<Key>, Error> {
-        let (store, mut found, mut left) = (self.tree.store(), Vec::new(), vec![prefix.clone()]);
+    /// The keys of the documents below `to`, and those that they had as long as this directory was `from`.
+    fn keys_before_and_after(&self, from: &Key, to: &Key) -> Result<Vec<Key>, Error> {
+        let (from, to) = (from.to_prefix(), to.to_prefix());
+        let (mut keys, mut left) = (Vec::new(), vec![to.clone()]);
         while let Some(prefix) = left.pop() {
             let is_array = matches!(self.tree.hierarchy.node(&prefix)?, Node::Array(_));
-            let Some(mut listing) = store.list(&prefix, Cursor::START, Detail::Names)? else {
-                continue;
-            };
-            while let Some(entry) = listing.next_entry()? {
+            self.finds_entry(&prefix, &mut |entry| {
                 let key = prefix.key(&entry.name)?;
                 match (entry.kind, DocumentName::of(&entry.name)) {
                     (EntryKind::Object, Some(name)) if name != DocumentName::ZMetadata => {
-                        found.push(key);
+                        keys.push(from.key(to.strip(key.as_bytes()).unwrap_or_default())?);
+                        keys.push(key);
                     }
                     (EntryKind::Prefix, _) if !is_array => left.push(key.to_prefix()),
                     _ => {}
                 }
-            }
+                Ok(false)
+            })?;
         }
-        Ok(found)
+        Ok(keys)
     }
 
-    /// Brings the copies that `group` has of documents with other keys now up to date. `name` is a document of
-    /// their version that has copies.
-    fn move_copies_in(
+    /// Makes the copies that `group` has of the documents at `keys` what the store has there. Those are the documents
+    /// of the version of `name` alone.
+    fn update_copies_in(
         &self,
         group: &Prefix,
         name: DocumentName,
-        moved: &[(Key, Key)],
+        keys: &[Key],
     ) -> Result<(), Error> {
+        let tree = &self.tree;
         let (holder, format) = consolidated_at(group, name)?;
         let is_v3 = |key: &Key| DocumentName::of(key.name()) == Some(DocumentName::ZarrJson);
-        let moved: Vec<_> = moved
-            .iter()
-            .filter(|(_, key)| is_v3(key) == (format == ZarrFormat::V3))
+        let of_version = |key: &&Key| is_v3(key) == (format == ZarrFormat::V3);
+        let copied: Vec<_> = (keys.iter().filter(of_version))
+            .filter_map(|key| Some((key, copied_name(group, key, format)?)))
             .collect();
-        if moved.is_empty() {
+        if copied.is_empty() {
             return Ok(());
         }
-        let is_updated = edit(self.tree.writer()?, &holder, |mut text| {
+        let is_updated = edit(tree.writer()?, &holder, |mut text| {
             if !has_mark(&text) {
                 return Ok(None);
             }
             let mut is_changed = false;
-            for (old, new) in &moved {
-                let own = self.tree.hierarchy.read(new, Holding::SOURCE)?;
+            for (key, name) in &copied {
+                let own = tree.hierarchy.read(key, Holding::SOURCE)?;
                 let copy = own.as_ref().map(|own| own.bytes.as_slice());
-                for (key, copy) in [(old, None), (new, copy)] {
-                    let Some(relative) = copied_name(group, key, format) else {
-                        continue;
-                    };
-                    let changed = with_copy(&text, format, (&relative, copy));
-                    let changed = changed.map_err(|error| Error::in_document(&holder, error))?;
-                    if let Some(changed) = changed {
-                        (text, is_changed) = (changed, true);
-                    }
+                let changed = with_copy(&text, format, (name, copy));
+                let changed = changed.map_err(|error| Error::in_document(&holder, error))?;
+                if let Some(changed) = changed {
+                    (text, is_changed) = (changed, true);
                 }
             }
             Ok(is_changed.then_some(text))
-        })?;
-        if is_updated {
-            self.tree.hierarchy.forget(group);
-        }
-        Ok(())
-    }
-
-    fn update_copy(&self, group: &Prefix, key: &Key, name: DocumentName) -> Result<(), Error> {
-        let tree = &self.tree;
-        let (holder, format) = consolidated_at(group, name)?;
-        let copied = copied_name(group, key, format).unwrap_or_default();
-        let is_updated = edit(tree.writer()?, &holder, |text| {
-            if !has_mark(&text) {
-                return Ok(None);
-            }
-            let own = tree.hierarchy.read(key, Holding::SOURCE)?;
-            let copy = own.as_ref().map(|own| own.bytes.as_slice());
-            let changed = with_copy(&text, format, (&copied, copy));
-            changed.map_err(|error| Error::in_document(&holder, error))
         })?;
         if is_updated {
             tree.hierarchy.forget(group);

@@ -16,10 +16,10 @@ use crate::store::{
     Draft, FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
 };
 
-/// Who looks at a file that others have locked looks so often again, before ...
+/// The state of a file that is locked is asked for so often without a pause, before ...
 const YIELDS: usize = 64;
 
-/// ... it is looked at after each of these times.
+/// ... each further attempt waits this long.
 const STEP: Duration = Duration::from_micros(200);
 
 /// A file that is open.

@@ -114,7 +114,7 @@ impl Writings {
         Ok(self.writer.sync_removed_journals()?)
     }
 
-    /// What is written through the other views than `view`.
+    /// The writings of all views but `view`.
     fn others(&self, view: ViewKind) -> impl Iterator<Item = &Arc<Writing>> {
         let own = self.of(view);
         let is_other = move |other: &&Arc<Writing>| !own.is_some_and(|own| Arc::ptr_eq(own, other));

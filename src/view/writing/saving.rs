@@ -1,5 +1,5 @@
 //! What is shown of a file while it is saved. That may take long, for an encoder, the disk, or a lock of another
-//! program, and the state of the file is locked meanwhile. Who only looks at the file does not wait.
+//! program, and the state of the file is locked meanwhile. A look at the file does not wait for that.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
