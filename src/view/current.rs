@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::shown_node::ShownArray;
 use super::tree::Tree;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::fresh::{Freshness, LastCheck};
 use crate::hierarchy::ArrayNode;
 use crate::store::{Prefix, Version};
@@ -80,14 +80,14 @@ impl Tree {
     }
 }
 
-/// The result of `open`, which is tried again while somebody replaces what it opens.
-pub(in crate::view) fn until_current<T>(open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+/// The result of `look`, which is tried again while somebody replaces what it looks at.
+pub(in crate::view) fn until_current<T>(look: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     const ATTEMPTS: usize = 16;
     for _ in 1..ATTEMPTS {
-        match open() {
-            Err(Error::Stale) => {}
-            opened => return opened,
+        match look() {
+            Err(error) if error.kind() == ErrorKind::Stale => {}
+            found => return found,
         }
     }
-    open()
+    look()
 }

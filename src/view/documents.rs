@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::View;
+use super::current::until_current;
 use super::fingerprint::hash;
 use super::options::ViewKind;
 use super::rights::is_refused;
@@ -58,11 +59,8 @@ impl View {
             Vnode::Plain(name) => self.arrays.long_text(name),
             _ => Ok(None),
         };
-        match look() {
-            // An array was found to be rewritten, and forgotten; it is looked up again.
-            Err(Error::Stale) => look(),
-            found => found,
-        }
+        // An array that was found to be rewritten is forgotten, and looked up again.
+        until_current(look)
     }
 }
 

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import time
 from contextlib import contextmanager
@@ -174,6 +175,13 @@ class Ended(int):
 
     def __bool__(self):
         return True
+
+
+def held_lock(path):
+    """An open file that is locked, as tensorstore locks it."""
+    held = open(path, "wb")
+    fcntl.fcntl(held, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    return held
 
 
 def force_away(path):

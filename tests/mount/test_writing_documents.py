@@ -3,15 +3,17 @@ import errno
 import json
 import os
 import shutil
+import threading
 import time
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorstore
 import zarr
 
-from mounting import ok, run, until
+from mounting import held_lock, ok, run, until
 
 ARGS = ("--rw", "--view", "chunks")
 DATA = np.arange(64, dtype="<i4").reshape(8, 8)
@@ -462,3 +464,23 @@ class TestConsolidated:
         (made.path / "zarr.json").write_text(json.dumps(shown))
         assert document(store / "zarr.json")["attributes"] == {"title": "new"}
         assert self.of_store(store, ".")["three"].attrs["unit"] == "m"
+
+    def test_a_node_is_changed_while_a_new_copy_of_it_is_saved(self, group, store, mount):
+        """Its change finds no consolidated metadata to update yet."""
+        path, name = group
+        made = mount(store, *ARGS, "--lock", "tensorstore")
+        holder = "zarr.json" if path == Path(".") else ".zmetadata"
+        text = (made.path / path / holder).read_text()
+        os.unlink(made.path / path / holder)
+        held = held_lock(store / path / f"{holder}.__lock")
+        saver = threading.Thread(target=(made.path / path / holder).write_text, args=(text,))
+        saver.start()
+        saver.join(0.5)
+        assert saver.is_alive() and not (store / path / holder).exists()
+        attributes = made.path / path / name / ("zarr.json" if holder == "zarr.json" else ".zattrs")
+        changed = document(attributes)
+        (changed["attributes"] if holder == "zarr.json" else changed)["unit"] = "mile"
+        attributes.write_text(json.dumps(changed))
+        held.close()
+        saver.join(30)
+        assert self.of_store(store, path)[name].attrs["unit"] == "mile"

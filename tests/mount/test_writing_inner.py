@@ -1,6 +1,5 @@
 """Inner chunks of shards that are written: each is a file, and the store gets its shard, written anew once."""
 import errno
-import fcntl
 import gzip
 import json
 import mmap
@@ -21,7 +20,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, Trans
 import corpus
 import readers
 from canonical import canonical, digest
-from mounting import BINARY, force_away, ok, run, until
+from mounting import BINARY, force_away, held_lock, ok, run, until
 
 SHAPE, SHARD, INNER = (19, 17), (8, 6), (4, 3)
 FILL = -1.0
@@ -737,13 +736,6 @@ def test_outsiders_who_write_the_same_shard_meanwhile(tmp_path, mount):
         assert (made.path / "a/c/1/1").read_bytes() == np.full(INNER, n + 200.0).tobytes()
     made.unmount()
     np.testing.assert_array_equal(stored(store), expected)
-
-
-def held_lock(path):
-    """An open file that is locked, as tensorstore locks it."""
-    held = open(path, "wb")
-    fcntl.fcntl(held, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-    return held
 
 
 @pytest.mark.parametrize("lock", [(), ("--lock", "tensorstore")])

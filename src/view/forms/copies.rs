@@ -1,5 +1,5 @@
 //! Consolidated metadata in the groups above a document that was written or removed: its copy is made
-//! what the document is now.
+//! what the document is now. Where the document has copies itself, they are made what the store has.
 
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::hierarchy::Node;
+use crate::metadata::carry::differences;
 use crate::metadata::consolidated::{with_copy, with_documents};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Commit, DirWriter, EntryKind, Key, Prefix, Replaces, StoreError};
@@ -21,11 +22,14 @@ const MARKS: [&[u8]; 2] = [
 ];
 
 impl View {
-    /// Brings the copies of the document at `key` up to date.
+    /// Brings the copies of the document at `key` up to date, and those that it has of others.
     pub(in crate::view) fn update_copies(self: &Arc<Self>, key: &Key) {
         let Some(name) = DocumentName::of(key.name()) else {
             return;
         };
+        if let Err(error) = self.renew_copies(key) {
+            log::warn!("{key}: the consolidated copies in it are as they were written: {error}");
+        }
         if name == DocumentName::ZMetadata {
             return;
         }
@@ -57,6 +61,28 @@ impl View {
                 }
             }
         }
+    }
+
+    /// Makes the copies in the document at `key` what the store has. That is what was saved, unless one of the
+    /// documents was saved meanwhile, whose copy was then updated in the old text.
+    fn renew_copies(&self, key: &Key) -> Result<(), Error> {
+        let holders = [DocumentName::ZarrJson, DocumentName::ZMetadata];
+        if !DocumentName::of(key.name()).is_some_and(|name| holders.contains(&name)) {
+            return Ok(());
+        }
+        let is_renewed = edit(self.tree.writer()?, key, |text| {
+            if !has_mark(&text) {
+                return Ok(None);
+            }
+            let new = self.tree.with_stored_copies(key, &text)?;
+            let changed = differences(&text, &new);
+            let changed = changed.map_err(|error| Error::in_document(key, error))?;
+            Ok((!changed.is_empty()).then_some(new))
+        })?;
+        if is_renewed {
+            self.tree.hierarchy.forget(&key.parent());
+        }
+        Ok(())
     }
 
     /// The keys of the documents below `to`, and those that they had as long as this directory was `from`.
