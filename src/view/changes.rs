@@ -212,10 +212,9 @@ impl View {
                 };
                 let chunks = ending
                     .as_ref()
-                    .map(|ended| ended.array.paths())
-                    .transpose()?;
+                    .map_or_else(|| Ok(Vec::new()), |ended| ended.array.paths())?;
                 let erase = |writer: &DirWriter| Ok(writer.erase(key)?);
-                writing.erase_by((key, &chunks.unwrap_or_default()), false, erase)?;
+                writing.erase_by((key, &chunks), false, erase)?;
                 self.tree.hierarchy.forget(&key.parent());
                 if let Some(ended) = ending {
                     self.tree.hierarchy.forget(&ended.array.path);

@@ -87,9 +87,8 @@ impl View {
         let key = form.key()?;
         let chunks = ended
             .as_ref()
-            .map(|ended| ended.array.paths())
-            .transpose()?;
-        writing.erase_by((&key, &chunks.unwrap_or_default()), is_kept, |writer| {
+            .map_or_else(|| Ok(Vec::new()), |ended| ended.array.paths())?;
+        writing.erase_by((&key, &chunks), is_kept, |writer| {
             let new = |key: &Key, _: &[u8]| Err(StoreError::changed(key).into());
             if let Some(kept) = kept.filter(|kept| !writer.is_directory(kept)) {
                 writer.make_parents(&kept.to_prefix().key(b"any")?)?;
