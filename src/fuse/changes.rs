@@ -169,13 +169,6 @@ impl Core {
         Ok(self.reported_entry(linked.map_err(|error| self.errno_of_change(&error))?))
     }
 
-    /// The entry of a name that was made, with its reference.
-    fn reported_entry(&self, found: LookupResult) -> Reported {
-        let fingerprint = found.attributes.fingerprint;
-        let ino = self.versions.number_to_report(found.id, fingerprint);
-        self.reported(ino, &found.attributes)
-    }
-
     pub(super) fn remove(&self, parent: u64, name: &OsStr, kind: VnodeKind) -> Result<(), Errno> {
         let parent = self.vnode(parent)?;
         let removed = self.view.remove(parent, name.as_bytes(), kind);
@@ -285,9 +278,9 @@ impl Core {
         flushed.map_err(|error| self.errno_of_change(&error))
     }
 
-    pub(super) fn sync(&self, ino: u64, handle: FileHandle) -> Result<(), Errno> {
+    pub(super) fn sync(&self, ino: u64, handle: FileHandle, thread: u32) -> Result<(), Errno> {
         let opened = self.opened(ino, handle)?;
-        let synced = opened.file.sync();
+        let synced = opened.file.sync(thread);
         self.note_saved(ino, &opened.file);
         synced.map_err(|error| self.errno_of_change(&error))
     }

@@ -457,9 +457,10 @@ impl Filesystem for ZarrFs {
         });
     }
 
-    fn fsync(&self, _: &Request, ino: INodeNo, fh: FileHandle, _: bool, reply: ReplyEmpty) {
+    fn fsync(&self, request: &Request, ino: INodeNo, fh: FileHandle, _: bool, reply: ReplyEmpty) {
+        let thread = request.pid();
         self.change("fsync", move |core| {
-            reply_empty(core.sync(ino.0, fh), reply);
+            reply_empty(core.sync(ino.0, fh, thread), reply);
         });
     }
 

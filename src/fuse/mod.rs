@@ -205,10 +205,17 @@ impl Core {
         let parent = self.vnode(parent)?;
         // Absence is never cached: another process may create the file at any time.
         let found = self.present(self.view.lookup(parent, name.as_bytes()))?;
-        let ino = self
-            .versions
-            .number_to_report(found.id, found.attributes.fingerprint);
-        Ok(self.reported(ino, &found.attributes))
+        Ok(self.reported_entry(found))
+    }
+
+    /// The entry of a name that was found or made, with its reference.
+    fn reported_entry(&self, found: LookupResult) -> Reported {
+        let LookupResult { id, attributes } = found;
+        let ino = self.versions.number_to_report(id, attributes.fingerprint);
+        if self.versions.is_new_version(ino) {
+            self.drop_names_beside(id);
+        }
+        self.reported(ino, &attributes)
     }
 
     /// The inode of a file handle, which the kernel has forgotten. A handle is of one version, so

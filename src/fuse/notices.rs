@@ -1,13 +1,26 @@
-//! Tells the kernel to drop pages, from a thread of its own.
+//! Tells the kernel to drop pages and names, from a thread of its own.
 //!
-//! The kernel locks a page while it waits for its bytes, and drops it only then: a request that dropped
-//! pages could wait for another one, and that one for this.
+//! The kernel locks a page while it waits for its bytes, and a directory while it waits for a name in it, and drops
+//! them only then: a request that dropped some could wait for another one, and that one for this.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
-/// Inodes whose pages are to be dropped. The thread begins with the first one, and ends when this is dropped.
+use crate::view::VnodeId;
+
+/// What the kernel is to drop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Notice {
+    /// The pages of this inode.
+    Pages(u64),
+    /// The names of the chunks beside this document.
+    NamesBeside(VnodeId),
+}
+
+/// What is to be dropped. The thread begins with the first notice, and ends when this is dropped.
 #[derive(Default)]
 pub(super) struct Notices(Arc<Shared>);
 
@@ -15,30 +28,50 @@ pub(super) struct Notices(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     has_work: Condvar,
+    has_told: Condvar,
+    /// Whether there may be something that the kernel was not told yet.
+    is_behind: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    waiting: BTreeSet<u64>,
+    waiting: BTreeSet<Notice>,
+    /// What the kernel is being told.
+    telling: Option<Notice>,
     is_running: bool,
     has_ended: bool,
 }
 
 impl Notices {
-    /// Has `drop_pages` called with `ino` soon, once for all calls until then. It is the same one in all calls.
-    pub(super) fn add(&self, ino: u64, drop_pages: impl Fn(u64) + Send + 'static) {
+    /// Has `tell` called with the notice soon, once for all calls until then. It is the same one in all calls.
+    pub(super) fn add(&self, notice: Notice, tell: impl Fn(Notice) + Send + 'static) {
         let mut state = self.0.lock();
-        state.waiting.insert(ino);
+        state.waiting.insert(notice);
+        self.0.is_behind.store(true, Ordering::Relaxed);
         if state.is_running {
             return self.0.has_work.notify_one();
         }
         let shared = Arc::clone(&self.0);
         let thread = thread::Builder::new().name("notices".to_owned());
-        match thread.spawn(move || shared.run(drop_pages)) {
+        match thread.spawn(move || shared.run(tell)) {
             Ok(_) => state.is_running = true,
             // The pages are dropped when the file is opened the next time.
             Err(error) => log::warn!("no thread can be started that tells the kernel: {error}"),
         }
+    }
+
+    /// Waits until the kernel was told this, but not long: it may lock what the caller is asked under.
+    pub(super) fn wait_for(&self, notice: Notice) {
+        const PATIENCE: Duration = Duration::from_millis(100);
+        if !self.0.is_behind.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_left = |state: &mut State| {
+            state.is_running && (state.telling == Some(notice) || state.waiting.contains(&notice))
+        };
+        let told = &self.0.has_told;
+        let waited = told.wait_timeout_while(self.0.lock(), PATIENCE, is_left);
+        drop(waited);
     }
 }
 
@@ -50,14 +83,18 @@ impl Drop for Notices {
 }
 
 impl Shared {
-    fn run(&self, drop_pages: impl Fn(u64)) {
+    fn run(&self, tell: impl Fn(Notice)) {
         let mut state = self.lock();
         while !state.has_ended {
-            if let Some(ino) = state.waiting.pop_first() {
+            if let Some(notice) = state.waiting.pop_first() {
+                state.telling = Some(notice);
                 drop(state);
-                drop_pages(ino);
+                tell(notice);
                 state = self.lock();
+                state.telling = None;
+                self.has_told.notify_all();
             } else {
+                self.is_behind.store(false, Ordering::Relaxed);
                 let waited = self.has_work.wait(state);
                 state = waited.unwrap_or_else(PoisonError::into_inner);
             }
@@ -79,20 +116,24 @@ mod tests {
     #[test]
     fn each_inode_is_told_of_by_another_thread() {
         let (sender, told) = mpsc::channel();
-        let tell = move |ino| {
-            let _ = sender.send((ino, thread::current().name().map(str::to_owned)));
+        let tell = move |notice| {
+            let _ = sender.send((notice, thread::current().name().map(str::to_owned)));
         };
         let notices = Notices::default();
         for ino in [7, 7, 3] {
-            notices.add(ino, tell.clone());
+            notices.add(Notice::Pages(ino), tell.clone());
         }
         let mut found = BTreeSet::new();
         while found.len() < 2 {
-            let (ino, name) = told.recv_timeout(Duration::from_secs(10)).unwrap();
+            let (notice, name) = told.recv_timeout(Duration::from_secs(10)).unwrap();
             assert_eq!(name.as_deref(), Some("notices"));
-            found.insert(ino);
+            found.insert(notice);
         }
-        assert_eq!(found, BTreeSet::from([3, 7]));
+        assert_eq!(found, BTreeSet::from([3, 7].map(Notice::Pages)));
+        notices.add(Notice::NamesBeside(VnodeId::ROOT), tell.clone());
+        notices.wait_for(Notice::NamesBeside(VnodeId::ROOT));
+        let (notice, _) = told.try_recv().unwrap();
+        assert_eq!(notice, Notice::NamesBeside(VnodeId::ROOT));
         drop((notices, tell));
         // The thread ends, and its sender with it.
         while told.recv_timeout(Duration::from_secs(10)).is_ok() {}

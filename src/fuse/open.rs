@@ -10,6 +10,8 @@
 //! open decides. Dropping pages cannot wait for a locked page: there is no handle yet, and the
 //! RELEASE of the last one came after all its reads were answered.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
@@ -17,8 +19,9 @@ use fuser::{BackingId, Errno, FopenFlags, INodeNo, Notifier, ReplyOpen};
 
 use super::Core;
 use super::inode::{Comparison, ReadMode, StaleCache};
+use super::notices::Notice;
 use super::opened::{OpenedFile, STRIPES};
-use crate::view::{OpenFile, OpenedVnode, VnodeAttributes};
+use crate::view::{OpenFile, OpenedVnode, VnodeAttributes, VnodeId};
 
 /// To the kernel, a negative offset means no pages.
 const ATTRIBUTES_ALONE: i64 = -1;
@@ -115,7 +118,16 @@ impl Core {
         file: &OpenFile,
     ) -> Result<FopenFlags, Errno> {
         let counters = self.view.requests();
-        match self.versions.open(ino, attributes) {
+        let vnode = self.versions.vnode(ino);
+        let compared = self.versions.open(ino, attributes);
+        if let Some(vnode) = vnode {
+            if compared == Comparison::Changed {
+                self.drop_names_beside(vnode);
+            }
+            // Who reads the new document asks for the new names.
+            self.notices.wait_for(Notice::NamesBeside(vnode));
+        }
+        match compared {
             Comparison::Same if file.keeps_pages() => {
                 counters.opens_kept.add(1);
                 Ok(FopenFlags::FOPEN_KEEP_CACHE)
@@ -165,9 +177,34 @@ impl Core {
     /// read the bytes that are shown.
     pub(super) fn drop_all(&self, ino: u64) {
         self.drop_attributes(ino);
-        let notifier = Arc::clone(&self.notifier);
-        self.notices.add(ino, move |ino| {
-            invalidate(&notifier, ino, 0);
+        self.notify(Notice::Pages(ino));
+    }
+
+    /// Makes the kernel forget soon what it knows of the names beside `vnode`, of which there is another version, if it
+    /// is a document. Where the array has another number of dimensions, a directory may have become a file, and the
+    /// kernel would answer by itself that there is no such chunk.
+    pub(super) fn drop_names_beside(&self, vnode: VnodeId) {
+        if self.view.describes_array(vnode) {
+            self.notify(Notice::NamesBeside(vnode));
+        }
+    }
+
+    fn notify(&self, notice: Notice) {
+        let (notifier, view) = (Arc::clone(&self.notifier), Arc::downgrade(&self.view));
+        self.notices.add(notice, move |notice| match notice {
+            Notice::Pages(ino) => {
+                invalidate(&notifier, ino, 0);
+            }
+            Notice::NamesBeside(document) => {
+                let names = view.upgrade().and_then(|view| view.names_beside(document));
+                let (Some((directory, names)), Some(notifier)) = (names, notifier.get()) else {
+                    return;
+                };
+                for name in names {
+                    // Most of them the kernel does not know.
+                    let _ = notifier.inval_entry(INodeNo(directory.0), OsStr::from_bytes(&name));
+                }
+            }
         });
     }
 

@@ -62,7 +62,7 @@ fn carry(
             continue;
         }
         let shown_value = before.get(name).copied();
-        if shown_value.is_some_and(|shown| is_same(shown, value).unwrap_or(false)) {
+        if shown_value.is_some_and(|shown| is_same(name, (shown, value)).unwrap_or(false)) {
             continue;
         }
         let text = written.text_of(value);
@@ -142,7 +142,9 @@ pub fn differences(one: &[u8], other: &[u8]) -> Result<Vec<String>, FormatError>
         {
             continue;
         }
-        let same = in_other.get(name).map(|other| is_same(value, other));
+        let same = in_other
+            .get(name)
+            .map(|other| is_same(name, (value, other)));
         if !same.transpose()?.unwrap_or(false) {
             names.push(name.to_owned());
         }
@@ -170,11 +172,21 @@ pub fn has_whole_lengths(text: &[u8]) -> bool {
     lengths().unwrap_or(true)
 }
 
-/// Whether two values are the same, however they are spelled: spaces, escapes and the order of members
-/// do not matter, but `1` and `1.0` are two values.
-fn is_same(one: &RawValue, other: &RawValue) -> Result<bool, FormatError> {
+/// The members of v3 that are extensions, or lists of them.
+const EXTENSIONS: [&str; 5] = [
+    "chunk_grid",
+    "chunk_key_encoding",
+    "codecs",
+    "data_type",
+    "storage_transformers",
+];
+
+/// Whether two values of the member `name` are the same, however they are spelled: spaces, escapes and the order of
+/// members do not matter, but `1` and `1.0` are two values. An extension without a configuration may have an empty one.
+fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool, FormatError> {
+    let is_extension = EXTENSIONS.contains(&name);
     // A stack, because values may nest deeply.
-    let mut left = vec![(one, other)];
+    let mut left = vec![values];
     while let Some((one, other)) = left.pop() {
         if one.get() == other.get() {
             continue;
@@ -184,7 +196,11 @@ fn is_same(one: &RawValue, other: &RawValue) -> Result<bool, FormatError> {
                 left.extend(one.into_iter().zip(other));
             }
             (Json::Object(one), Json::Object(other)) => {
-                let (one, other) = (sorted(&one), sorted(&other));
+                let (mut one, mut other) = (sorted(&one), sorted(&other));
+                if is_extension {
+                    one.retain(is_configured);
+                    other.retain(is_configured);
+                }
                 let same_names = one.len() == other.len()
                     && one
                         .iter()
@@ -205,6 +221,12 @@ fn is_same(one: &RawValue, other: &RawValue) -> Result<bool, FormatError> {
         }
     }
     Ok(true)
+}
+
+/// Whether a member of an extension is anything else than an empty configuration.
+fn is_configured((name, value): &(String, &RawValue)) -> bool {
+    let is_empty = |value| matches!(Json::of(value), Ok(Json::Object(members)) if members.iter().next().is_none());
+    name != "configuration" || !is_empty(value)
 }
 
 /// The members by name; the last one where several have a name.
@@ -292,6 +314,21 @@ mod tests {
             (r#"{"a": NaN}"#, r#"{"a": NaN}"#, None),
             (r#"{"a": 1}"#, r#"{"a": 1, "b": null}"#, Some("b")),
             (r#"{"a": 1, "a": 2}"#, r#"{"a": 2}"#, None),
+            (
+                r#"{"codecs": [{"name": "vlen-utf8"}]}"#,
+                r#"{"codecs": [{"name": "vlen-utf8", "configuration": {}}]}"#,
+                None,
+            ),
+            (
+                r#"{"codecs": [{"name": "gzip"}]}"#,
+                r#"{"codecs": [{"name": "gzip", "configuration": {"level": 1}}]}"#,
+                Some("codecs"),
+            ),
+            (
+                r#"{"attributes": {"name": "a"}}"#,
+                r#"{"attributes": {"name": "a", "configuration": {}}}"#,
+                Some("attributes"),
+            ),
         ] {
             let found = differences(one.as_bytes(), other.as_bytes()).unwrap();
             assert_eq!(

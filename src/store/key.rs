@@ -62,6 +62,11 @@ impl Key {
     pub fn to_prefix(&self) -> Prefix {
         Prefix(self.0.clone())
     }
+
+    /// As [`Prefix::moved`].
+    pub fn moved(&self, from: &Key, to: &Key) -> Option<Key> {
+        self.to_prefix().moved(from, to)?.to_key()
+    }
 }
 
 impl Prefix {
@@ -130,6 +135,14 @@ impl Prefix {
     pub fn with_ancestors(&self) -> impl Iterator<Item = Prefix> {
         let above = |prefix: &Prefix| prefix.to_key().map(|key| key.parent());
         std::iter::successors(Some(self.clone()), above)
+    }
+
+    /// What is called so after `from` was renamed to `to`; `None` where this is neither `from` nor below it.
+    pub fn moved(&self, from: &Key, to: &Key) -> Option<Prefix> {
+        let rest = self.as_bytes().strip_prefix(from.as_bytes())?;
+        let is_at_or_below = rest.is_empty() || rest.starts_with(b"/");
+        let moved = is_at_or_below.then(|| [to.as_bytes(), rest].concat())?;
+        Prefix::parse(&moved).ok()
     }
 
     /// The part of `key` below this prefix, or `None` when it lies elsewhere.
@@ -230,5 +243,20 @@ mod tests {
         assert_eq!(Key::parse(b"c").unwrap().parent(), Prefix::root());
         assert_eq!(Prefix::parse(b"/a/").unwrap().strip(b"a/b").unwrap(), b"b");
         assert_eq!(Prefix::parse(b"a").unwrap().strip(b"ab"), None);
+    }
+
+    #[test]
+    fn what_is_below_a_renamed_prefix_is_renamed() {
+        let key = |text: &str| Key::parse(text.as_bytes()).unwrap();
+        for (before, after) in [
+            ("a", Some("g/b")),
+            ("a/c", Some("g/b/c")),
+            ("ab", None),
+            ("g/a", None),
+        ] {
+            let moved = key(before).moved(&key("a"), &key("g/b"));
+            assert_eq!(moved, after.map(key), "{before}");
+        }
+        assert_eq!(Prefix::root().moved(&key("a"), &key("b")), None);
     }
 }

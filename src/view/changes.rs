@@ -173,6 +173,9 @@ impl View {
         let key = self.directory_place(&vnode, name)?;
         writing.make_prefix(&key, new)?;
         self.tree.hierarchy.forget(&key.to_prefix());
+        if let Vnode::Prefix { view, path } = &vnode {
+            self.note_made(*view, &path.key(name)?.to_prefix());
+        }
         self.lookup(parent, name)?.ok_or(Error::Stale)
     }
 
@@ -249,14 +252,20 @@ impl View {
                     .to_key()
                     .ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
                 self.tree.settle_below(path)?;
+                let ended = self.tree.ended(view, path);
                 // The empty directories of the chunks of an array that was removed are not shown.
-                let chunks = match self.tree.ended(view, path) {
-                    Some(ended) => self.chunk_directories(&ended)?,
-                    None => Vec::new(),
+                let (directories, left_over) = match &ended {
+                    Some(ended) => self.hidden_in(ended)?,
+                    None => Default::default(),
                 };
+                let is_left_over =
+                    |key: &Key| ended.as_ref().is_some_and(|ended| ended.leaves_over(key));
                 writing.remove_prefix((&key, &[]), |writer| {
-                    for directory in &chunks {
-                        unless_absent(writer.remove_empty_prefixes(directory))?;
+                    for directory in &directories {
+                        unless_absent(writer.remove_empty_prefixes(directory, &is_left_over))?;
+                    }
+                    for key in &left_over {
+                        unless_absent(writer.erase(key))?;
                     }
                     writer.remove_prefix(&key)
                 })?;
@@ -292,7 +301,8 @@ impl View {
             return Err(StoreError::refused(&key, Refusal::NotEmpty).into());
         }
         // Directories of chunks outside of the grid are not listed.
-        let remove = |writer: &DirWriter| match writer.remove_empty_prefixes(&key) {
+        let is_left_over = |key: &Key| array.leaves_over(key);
+        let remove = |writer: &DirWriter| match writer.remove_empty_prefixes(&key, &is_left_over) {
             // A directory may be shown without one in the store.
             removed if array.absent_len.is_some() => unless_absent(removed),
             removed => removed,
@@ -463,15 +473,24 @@ impl View {
         let Ok(writing) = self.writing(&vnode) else {
             return Ok(());
         };
-        let path: Prefix = match vnode {
-            Vnode::Prefix { path, .. } => path,
+        let (path, stored): (Prefix, Prefix) = match vnode {
+            Vnode::Prefix { view, path } => {
+                let resolved = self.tree.resolve(view, &path)?;
+                // The documents and the chunks of a draft are in different directories.
+                let stored = match resolved.draft() {
+                    Some(_) => Prefix::root(),
+                    None => path.clone(),
+                };
+                (path, stored)
+            }
             Vnode::ChunkDirectory(place) => {
                 let array = self.tree.array_of(&place)?;
-                array.stored_directory(&place.indices)?
+                let stored = array.stored_directory(&place.indices)?;
+                (stored.clone(), stored)
             }
             _ => return Ok(()),
         };
-        writing.sync_below(&path)
+        writing.sync_below(&path, &stored)
     }
 
     /// Commits what is left, and ends all writing. Called when the mount ends.

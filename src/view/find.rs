@@ -78,6 +78,9 @@ impl View {
                 {
                     return self.tree.find_chunk(&array, found);
                 }
+                if self.tree.hides_lock(&array, name) {
+                    return Ok(None);
+                }
                 let Some(directory) = array.directory_of_same_name(&place.indices)? else {
                     return Ok(None);
                 };
@@ -128,6 +131,9 @@ impl View {
                 || self.tree.is_untold(array, &found)
             {
                 return self.tree.find_chunk(array, found);
+            }
+            if self.tree.hides_lock(array, name) {
+                return Ok(None);
             }
         }
         if let Some(meta) = self.tree.zip_directory(folder, name)? {
@@ -213,6 +219,14 @@ impl Tree {
                 (Vnode::Prefix { view, path }, self.directory(&stat.meta))
             }
         }))
+    }
+
+    /// Whether `name` in a directory of `array` is a lock of the mount in the store. A program may lock a chunk that is
+    /// shown under the name of another stored one, or of a shard.
+    pub(super) fn hides_lock(&self, array: &ShownArray, name: &[u8]) -> bool {
+        let writing = self.writings.as_ref();
+        array.form != FileForm::Stored
+            && writing.is_some_and(|writing| writing.writer().is_lock(name))
     }
 
     /// Whether `name` is that of a directory of chunks of an array that is shown as stored, in a store

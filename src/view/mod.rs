@@ -18,6 +18,7 @@ mod again;
 mod array_documents;
 mod arrays;
 mod attributes;
+mod beside;
 mod changes;
 mod chunk_file;
 mod chunk_listing;
@@ -357,6 +358,7 @@ impl View {
         let Some((vnode, attributes)) = self.between_renames(find, drop)? else {
             return Ok(None);
         };
+        self.note_found(&vnode);
         let id = self.tree.numbers.refer(&vnode);
         Ok(Some(LookupResult { id, attributes }))
     }

@@ -93,6 +93,11 @@ impl ChunkNames {
         }
     }
 
+    /// The indices of the chunk with this key, relative to the array.
+    pub(super) fn indices_of(self, key: &[u8]) -> Option<Dims> {
+        self.encoding.decode(key, self.rank)
+    }
+
     /// The last name in the key of a chunk, or of a directory of chunks.
     pub(super) fn name_of(self, indices: &[u64]) -> Vec<u8> {
         if let (true, Some((last, before))) = (self.is_nested(), indices.split_last()) {

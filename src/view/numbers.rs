@@ -22,7 +22,7 @@ use lru::LruCache;
 use smallvec::SmallVec;
 
 use super::options::ViewKind;
-use super::vnode::{ChunkPlace, Vnode, VnodeId, VnodeKind, moved};
+use super::vnode::{ChunkPlace, Vnode, VnodeId, VnodeKind};
 use crate::grid::{Dims, indices_of, product, rank_of};
 use crate::hierarchy::chunk_identity_at;
 use crate::store::{Key, Prefix};
@@ -121,9 +121,9 @@ impl NumberRanges {
     /// Gives the ranges of arrays at and below `from` to the same arrays at and below `to`.
     fn rename(&mut self, from: &Key, to: &Key) {
         // Nothing was left there.
-        (self.by_base).retain(|_, range| moved(&range.path, to, to).is_none());
+        (self.by_base).retain(|_, range| range.path.moved(to, to).is_none());
         for range in self.by_base.values_mut() {
-            if let Some(path) = moved(&range.path, from, to) {
+            if let Some(path) = range.path.moved(from, to) {
                 range.identity = chunk_identity_at(&path, range.form);
                 range.path = path;
             }
@@ -317,6 +317,23 @@ impl VnodeNumbers {
                 interned.forgotten.put(id.0, vnode);
             }
         }
+    }
+
+    /// The number of a vnode that the kernel knows.
+    pub(super) fn known(&self, vnode: &Vnode) -> Option<VnodeId> {
+        let interned = self.lock();
+        let id = self.interned_number(vnode, &interned);
+        interned.held.contains_key(&id.0).then_some(id)
+    }
+
+    /// The identities of the arrays that were shown at `path`, each with the number of names of chunks, or of
+    /// directories of chunks, that the array's directory has.
+    pub(super) fn arrays_at(&self, view: ViewKind, path: &Prefix) -> Vec<(u64, u64)> {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        let here = |range: &&NumberRange| range.view == view && range.path == *path;
+        let here = ranges.by_base.values().filter(here);
+        here.map(|range| (range.identity, range.counts.first().copied().unwrap_or(0)))
+            .collect()
     }
 
     /// The vnode of `id`; `None` when it is unknown, or forgotten.

@@ -123,13 +123,13 @@ impl OpenFile {
         matches!(&self.content, FileContent::Written(handle) if handle.shows_other_bytes())
     }
 
-    /// Commits what was written, and makes it survive a loss of power.
+    /// Commits what was written, and makes it survive a loss of power. `thread` is one of the process that wants it.
     ///
     /// # Errors
     /// [`Error`].
-    pub fn sync(&self) -> Result<(), Error> {
+    pub fn sync(&self, thread: u32) -> Result<(), Error> {
         match (&self.content, &self.view.tree.writings) {
-            (FileContent::Written(handle), _) => handle.sync(),
+            (FileContent::Written(handle), _) => handle.sync(thread),
             (FileContent::Sync, Some(writings)) => writings.sync_all(Syncer::Mount),
             _ => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! Nodes as a view shows them: arrays, and what cannot be shown.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::names::{ChunkName, ChunkNames};
 use super::node_path::NodePath;
@@ -220,6 +220,21 @@ impl ShownArray {
     /// The grid of the chunks that are shown.
     pub(super) fn grid(&self) -> &ChunkGrid {
         self.chunked.layout().shown_grid()
+    }
+
+    /// Whether the object at `key` is a chunk, or a shard, outside of the grid, which an array leaves over that became
+    /// smaller and whose document was removed. It is not shown.
+    pub(super) fn leaves_over(&self, key: &Key) -> bool {
+        if !self.has_ended.load(Ordering::Relaxed) {
+            return false;
+        }
+        let name = self.node.prefix.strip(key.as_bytes());
+        let Some(indices) = name.and_then(|name| self.stored.indices_of(name)) else {
+            return false;
+        };
+        let first = indices.iter().zip(self.chunked.layout().shown_per_stored());
+        let first: Option<Dims> = first.map(|(index, n)| index.checked_mul(n)).collect();
+        first.is_none_or(|first| !self.grid().contains(&first))
     }
 
     /// The store's directory of the stored chunks that the shown directory `first` covers.

@@ -13,7 +13,6 @@ use super::renames::Renames;
 use super::shown_node::ShownArray;
 use super::shown_node_cache::ShownNodeCache;
 use super::staging::InnerChunk;
-use super::vnode::moved;
 use super::writing::{Writing, Writings};
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
@@ -43,6 +42,8 @@ pub(super) struct Tree {
     /// Documents that the store does not have, and that were removed all the same: they are not shown
     /// until their node changes, because tar(1) removes what it makes anew.
     unshown: Mutex<LruCache<(ViewKind, Prefix, DocumentName), ()>>,
+    /// Directories of which programs may expect that they are groups in the store.
+    expected_groups: Mutex<LruCache<(ViewKind, Prefix), ()>>,
     pub(super) renames: Renames,
     said: Mutex<LruCache<u64, ()>>,
 }
@@ -77,6 +78,7 @@ impl Tree {
             shown: Mutex::default(),
             ended: Mutex::new(LruCache::new(MOST_ENDED)),
             unshown: Mutex::new(LruCache::new(MOST_ENDED)),
+            expected_groups: Mutex::new(LruCache::new(MOST_ENDED)),
             renames: Renames::default(),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
         }
@@ -213,7 +215,7 @@ impl Tree {
     /// Forgets what ended, and which documents were removed, at and below `path`, where something else is
     /// now.
     pub(super) fn forget_removed_below(&self, path: &Key) {
-        let is_below = |found: &Prefix| moved(found, path, path).is_some();
+        let is_below = |found: &Prefix| found.moved(path, path).is_some();
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let below: Vec<_> = (ended.iter().map(|(place, _)| place))
             .filter(|(_, path)| is_below(path))
@@ -256,6 +258,18 @@ impl Tree {
                 unshown.pop(&(view, path.clone(), name));
             }
         }
+    }
+
+    /// Notes that a program may expect that the directory at `path` is a group in the store.
+    pub(super) fn expect_group(&self, view: ViewKind, path: &Prefix) {
+        let mut expected = (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner);
+        expected.put((view, path.clone()), ());
+    }
+
+    /// Whether a program may expect that the directory at `path` is a group in the store.
+    pub(super) fn is_group_expected(&self, view: ViewKind, path: &Prefix) -> bool {
+        let expected = (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner);
+        expected.contains(&(view, path.clone()))
     }
 
     /// The attributes of the object at `key`; `None` when it does not exist.

@@ -97,39 +97,38 @@ impl Vnode {
         form_of: impl Fn(&ChunkPlace) -> Option<u64>,
     ) -> Option<Vnode> {
         let moved_place = |place: &ChunkPlace| {
-            let path = moved(&place.path, from, to)?;
+            let path = place.path.moved(from, to)?;
             Some(form_of(place).map(|form| ChunkPlace {
                 identity: chunk_identity_at(&path, form),
                 path,
                 ..place.clone()
             }))
         };
-        let moved_key = |key: &Key| moved(&key.to_prefix(), from, to)?.to_key();
         Some(match self {
             Vnode::Prefix { view, path } => Vnode::Prefix {
                 view: *view,
-                path: moved(path, from, to)?,
+                path: path.moved(from, to)?,
             },
             Vnode::Object { view, key } => Vnode::Object {
                 view: *view,
-                key: moved_key(key)?,
+                key: key.moved(from, to)?,
             },
             Vnode::Document { view, key } => Vnode::Document {
                 view: *view,
-                key: moved_key(key)?,
+                key: key.moved(from, to)?,
             },
             Vnode::Unsupported { view, key } => Vnode::Unsupported {
                 view: *view,
-                key: moved_key(key)?,
+                key: key.moved(from, to)?,
             },
             Vnode::Written { view, path, name } => Vnode::Written {
                 view: *view,
-                path: moved(path, from, to)?,
+                path: path.moved(from, to)?,
                 name: *name,
             },
             Vnode::ErrorNote { view, path } => Vnode::ErrorNote {
                 view: *view,
-                path: moved(path, from, to)?,
+                path: path.moved(from, to)?,
             },
             // A chunk of an array of which nothing is known: the kernel asks for the name again.
             Vnode::Chunk(place) => {
@@ -149,15 +148,6 @@ impl Vnode {
             | Vnode::Gone(_) => return None,
         })
     }
-}
-
-/// The path of what was at `path` after `from` was renamed to `to`; `None` where it is neither `from` nor
-/// below it.
-pub(super) fn moved(path: &Prefix, from: &Key, to: &Key) -> Option<Prefix> {
-    let rest = path.as_bytes().strip_prefix(from.as_bytes())?;
-    let is_at_or_below = rest.is_empty() || rest.starts_with(b"/");
-    let moved = is_at_or_below.then(|| [to.as_bytes(), rest].concat())?;
-    Prefix::parse(&moved).ok()
 }
 
 impl std::fmt::Display for Vnode {

@@ -6,6 +6,7 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -175,6 +176,28 @@ class Ended(int):
 
     def __bool__(self):
         return True
+
+
+@contextmanager
+def other_program():
+    """A function that opens a file, syncs and closes it in another program, which has inherited no file that is open."""
+    code = """
+import os, sys
+for line in sys.stdin:
+    flags, path = line.rstrip("\\n").split(" ", 1)
+    fd = os.open(path, int(flags))
+    os.fsync(fd)
+    os.close(fd)
+    print("synced", flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+
+        def sync(path, flags=os.O_RDONLY):
+            print(flags, path, file=program.stdin, flush=True)
+            assert program.stdout.readline() == "synced\n"
+
+        yield sync
+        program.stdin.close()
 
 
 def held_lock(path):

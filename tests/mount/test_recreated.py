@@ -36,6 +36,28 @@ def test_a_store_opened_for_writing_anew_is_shown(tmp_path, mount, view):
         until(lambda: shown(made) == [value], f"the store of value {value}")
 
 
+@pytest.mark.parametrize("writes", [(), ("--rw",)], ids=["ro", "rw"])
+@pytest.mark.parametrize("shapes", [((8, 8), (8,)), ((8,), (8, 8))], ids=["2d-1d", "1d-2d"])
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("view", [("keys",), ("keys", "--shards", "keep"), ("chunks",), ("keys", "--as", "v3")], ids=" ".join)
+def test_an_array_of_another_rank_has_other_names(tmp_path, mount, view, version, shapes, writes):
+    """`a/c/0` is a directory, and then a file, or the other way round. The kernel knows what it was, and must not answer
+    that there is no such chunk, which would be read as fill values."""
+    group = zarr.open_group(str(tmp_path / "s.zarr"), mode="w", zarr_format=version)
+    keys = {"name": "v2", "separator": "/"} if version == 2 else None
+
+    def make(shape):
+        group.create_array("a", shape=shape, chunks=(2,) * len(shape), dtype="i4", fill_value=-1, overwrite=True, chunk_key_encoding=keys)[...] = len(shape)
+
+    make(shapes[0])
+    made = mount(tmp_path / "s.zarr", "--view", *view, *writes)
+    for shape in (shapes[0], shapes[1], shapes[0]):
+        if shape != group["a"].shape:
+            make(shape)
+        found = zarr.open_array(str(made.path / "a"), mode="r")
+        assert found.shape == shape and (found[...] == len(shape)).all()
+
+
 def test_a_deleted_store_is_an_error_until_it_is_there_again(tmp_path, mount):
     store = write(tmp_path / "s.zarr", 1)
     made = mount(store, "--view", "chunks", "--ttl", "0")

@@ -3,10 +3,12 @@ import errno
 import fcntl
 import mmap
 import os
+import re
 import signal
 import stat
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -389,24 +391,82 @@ def test_mount_options(store, mount):
     assert refused(opened, made.path / C, os.O_WRONLY) == "EROFS"
 
 
+def is_traced(thread):
+    try:
+        return "TracerPid:\t0" not in (thread / "status").read_text()
+    except FileNotFoundError:  # It has ended.
+        return True
+
+
+@contextmanager
+def traced(made, calls, log):
+    """Has strace write to `log` which of these system calls the daemon makes."""
+    with subprocess.Popen(["strace", "-f", "-y", "-e", f"trace={calls}", "-o", log, "-p", str(made.pid)], stderr=subprocess.DEVNULL) as program:
+        try:
+            until(lambda: all(map(is_traced, Path(f"/proc/{made.pid}/task").iterdir())), "strace")
+            yield
+        finally:
+            program.terminate()
+
+
 @pytest.mark.parametrize("what", ["never", "atomic", "close"])
 def test_durability(what, store, mount, tmp_path):
     """Which calls keep bytes and names through a loss of power, as strace sees them."""
     made = mount(store, *ARGS, "--durability", what)
     log = tmp_path / "strace"
-    command = ["strace", "-f", "-e", "trace=fdatasync,fsync,linkat,renameat2", "-o", log, "-p", str(made.pid)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as traced:
-        tracers = [f"/proc/{made.pid}/task/{thread}/status" for thread in os.listdir(f"/proc/{made.pid}/task")]
-        until(lambda: all("TracerPid:\t0" not in Path(file).read_text() for file in tracers), "strace")
+    with traced(made, "fdatasync,fsync,linkat,renameat2", log):
         (made.path / C).write_bytes(b"new")
         (made.path / "a/c/0/9").write_bytes(b"new")
-        traced.terminate()
     calls = [line.split("(")[0].split()[-1] for line in log.read_text().splitlines() if "(" in line and "resumed" not in line]
     data, names = calls.count("fdatasync"), calls.count("fsync")
     assert data == (0 if what == "never" else 2), calls
     assert (names > 0) == (what == "close"), calls
     first = calls.index("linkat")
     assert what == "never" or calls.index("fdatasync") < first, "the bytes come before the name"
+
+
+def synced(line):
+    """The path that a line of `strace -y` says was synced."""
+    found = re.search(r"f(?:data)?sync\(\d+<([^>]*)>\) += 0", line)
+    return found and found[1]
+
+
+@pytest.mark.parametrize("how", [".zarr-mount/sync", "", "a", "a/c"])
+@pytest.mark.parametrize("what", ["never", "atomic"])
+def test_what_was_closed_survives_a_sync_of_its_directories(what, how, store, mount, tmp_path):
+    made = mount(store, *ARGS, "--durability", what)
+    (made.path / C).write_bytes(b"new")
+    (made.path / "a/c/notes").write_bytes(b"in place")
+    os.mkdir(made.path / "a/c/9")
+    os.rename(made.path / "a/c/9", made.path / "a/c/8")
+    (made.path / "a/c/8/0").write_bytes(b"new")
+    os.unlink(made.path / "a/c/1/1")
+    log = tmp_path / "strace"
+
+    def calls(path):
+        with traced(made, "fdatasync,fsync", log):
+            fd = os.open(path, os.O_RDONLY)
+            os.fsync(fd)
+            os.close(fd)
+        found = {synced(line) for line in log.read_text().splitlines()} - {None}
+        return {os.path.relpath(path, store) for path in found}
+
+    found = calls(made.path / how)
+    names = {"a/c/0", "a/c/1", "a/c/8", "a/c", "."} | ({"a"} if how.startswith("a") else set())
+    data = {C, "a/c/8/0"} if what == "never" else set()
+    assert found == names | data | {"a/c/notes"}, "each once"
+    assert not calls(made.path / how) & (data | {"a/c/notes", "a/c/0", "a/c/8"}), "and not again"
+
+
+def test_when_much_was_closed_the_whole_file_system_is_synced(store, mount, tmp_path):
+    made = mount(store, *ARGS, "--durability", "never")
+    for number in range(5000):
+        (made.path / f"a/c/0/{number}").write_bytes(b"new")
+    log = tmp_path / "strace"
+    with traced(made, "syncfs", log):
+        for _ in range(2):
+            made.sync()
+    assert len(re.findall(r"syncfs\(\d+<[^>]*>\) += 0", log.read_text())) == 1
 
 
 @pytest.mark.root

@@ -671,3 +671,18 @@ def test_who_has_read_a_chunk_and_empties_it_does_not_overrule_others(how, confl
     else:
         os.close(fd)
         assert (array[...] == 2).all()
+
+
+@pytest.mark.parametrize("keys", [None, {"name": "v2", "separator": "."}, {"name": "v2", "separator": "/"}])
+@pytest.mark.parametrize("shards", [None, (32, 32)])
+def test_an_array_is_removed_with_the_chunks_that_it_has_left_over(keys, shards, tmp_path, mount):
+    """Its document was changed alone, so that chunks are outside of the grid, which are not shown."""
+    store = make(tmp_path / "store", chunk_key_encoding=keys, shards=shards)
+    made = mount(store, *ARGS)
+    document = json.loads((made.path / "a/zarr.json").read_text())
+    (made.path / "a/zarr.json").write_text(json.dumps(document | {"shape": [16, 16]}))
+    with pytest.raises(OSError):
+        os.rmdir(made.path / "a/c/0" if keys is None else made.path / "a")
+    ok("rm", "-r", made.path / "a")
+    made.unmount()
+    assert os.listdir(store) == ["zarr.json"]

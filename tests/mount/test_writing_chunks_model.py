@@ -142,10 +142,6 @@ class Walk:
         if fd is None:
             return
         handle = chunk.handles[fd]
-        is_rewritten = chunk.draft is not None and chunk.refused is None and any(other["rewrites"] for other in chunk.handles.values())
-        if is_rewritten and not handle["rewrites"] and not handle["wrote"]:
-            # What another one writes anew is left to it.
-            return os.fsync(fd)
         error = chunk.commit()
         if not error:
             handle["wrote"] = False

@@ -412,6 +412,22 @@ def test_attributes_of_v1_are_saved(tmp_path, mount):
                                         "fill_value": 0, "order": "C"}
 
 
+@pytest.mark.parametrize("dtype", [str, "variable_length_bytes"])
+def test_arrays_of_strings_are_changed(dtype, tmp_path, mount):
+    """zarr-python writes an empty configuration where the view shows none."""
+    store = tmp_path / "store"
+    array = zarr.create_group(str(store)).create_array("s", shape=(4,), chunks=(2,), dtype=dtype)
+    array[...] = np.array(["a", "bc", "", "d"], dtype=object) if dtype is str else np.array([b"a", b"bc", b"", b"d"], dtype=object)
+    before = array[...].tolist()
+    made = mount(store, *ARGS)
+    shown = zarr.open_array(str(made.path / "s"), mode="r+")
+    shown.attrs["unit"] = "m"
+    shown.append(np.array(before, dtype=object))
+    found = zarr.open_array(str(store / "s"), mode="r")
+    assert found[...].tolist() == before * 2 and dict(found.attrs) == {"unit": "m"}
+    assert document(store / "s/zarr.json")["codecs"][0]["name"].startswith("vlen")
+
+
 class TestConsolidated:
     """Consolidated metadata is that of the store, whoever writes what."""
 

@@ -20,7 +20,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, Trans
 import corpus
 import readers
 from canonical import canonical, digest
-from mounting import BINARY, force_away, held_lock, ok, run, until
+from mounting import BINARY, force_away, held_lock, ok, other_program, run, until
 
 SHAPE, SHARD, INNER = (19, 17), (8, 6), (4, 3)
 FILL = -1.0
@@ -397,13 +397,10 @@ def test_what_is_half_written_is_not_saved_because_somebody_else_syncs(view, sha
     m = mount(store, "--rw", "--view", view, "--shards", shards).path
     name = m / "a/c/0/0"
     text = name.read_bytes()
-    with open(name, "wb", buffering=0) as file:
+    with other_program() as sync, open(name, "wb", buffering=0) as file:
         file.write(text[:len(text) // 2])
-        other, how = {"the mount": (m / ".zarr-mount/sync", os.O_RDONLY), "the directory": (m / "a/c/0", os.O_RDONLY),
-                      "a reader": (name, os.O_RDONLY), "a writer": (name, os.O_WRONLY)}[by]
-        fd = os.open(other, how)
-        os.fsync(fd)
-        os.close(fd)
+        sync(*{"the mount": (m / ".zarr-mount/sync", os.O_RDONLY), "the directory": (m / "a/c/0", os.O_RDONLY),
+               "a reader": (name, os.O_RDONLY), "a writer": (name, os.O_WRONLY)}[by])
         if by != "the mount" or view == "chunks":
             np.testing.assert_array_equal(stored(store), DATA)
         # Its own sync saves what is there, where this is a chunk.
@@ -766,6 +763,21 @@ def test_the_lock_of_tensorstore(lock, tmp_path, mount):
     assert not locked.exists()
 
 
+def test_a_lock_of_the_mount_is_not_one_of_a_program(tmp_path, mount):
+    """The lock of the shard 0.0, which is in the store, would have the name of that of the inner chunk 0.0."""
+    store = make(tmp_path / "store")
+    made = mount(store, "--rw", "--view", "chunks", "--lock", "tensorstore")
+    (store / "a/c/0/0.__lock").write_bytes(b"of the mount")
+    locked = made.path / "a/c/0/0.__lock"
+    assert not locked.exists() and locked.name not in os.listdir(locked.parent)
+    locked.write_bytes(np.full(INNER, 7.0).tobytes())
+    assert locked.exists() and (store / "a/c/0/0.__lock").read_bytes() == b"of the mount"
+    os.unlink(store / "a/c/0/0.__lock")
+    os.rename(locked, made.path / "a/c/0/0")
+    made.unmount()
+    assert (stored(store)[0:4, 0:3] == 7).all()
+
+
 def test_nothing_else_waits_while_many_saves_wait_for_locks(tmp_path, mount):
     """Each save waits on a thread of its own, and has the name of its own file alone."""
     n = 32
@@ -781,7 +793,7 @@ def test_nothing_else_waits_while_many_saves_wait_for_locks(tmp_path, mount):
     until(lambda: made.stats()["requests"]["write"] == n, "all of them to be written")
     assert [(made.path / f"a/c/{n + i}").read_bytes() for i in range(n)] == [b"\1"] * n
     assert [(made.path / f"a/c/{i}").stat().st_size for i in range(n)] == [1] * n
-    assert {str(i) for i in range(2 * n)} < set(os.listdir(made.path / "a/c"))
+    assert {str(i) for i in range(2 * n)} == set(os.listdir(made.path / "a/c")), "without the locks"
     (made.path / "a/c/40").write_bytes(b"\5")
     (made.path / "a/c/41").unlink()
     (made.path / "notes").write_text("about a")

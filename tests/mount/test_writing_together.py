@@ -9,7 +9,7 @@ import time
 import pytest
 
 import writing_samples
-from mounting import ok, until
+from mounting import ok, other_program, until
 from writing_samples import ARGS, store, written  # noqa: F401, two of them are fixtures
 
 C = "a/c/0/0"  # a chunk
@@ -247,17 +247,27 @@ class TestSyncBesideWhoWritesAnew:
         assert chunk.read_bytes() == b"halfmine"
         os.close(fd)
 
-    def test_who_has_nothing_new_leaves_it(self, handles):
+    def test_another_program_that_has_nothing_new_leaves_it(self, handles, written):
         chunk, text, other, rewriter = handles
         os.pwrite(other, b"mine", 0)
         os.fsync(other)
         assert chunk.read_bytes() == b"mine" + text[4:]
-        fd = rewriter()
-        os.write(fd, b"half")
-        os.fsync(other)
-        assert chunk.read_bytes() == b"mine" + text[4:]
+        with other_program() as sync:
+            fd = rewriter()
+            os.write(fd, b"half")
+            sync(written.path / C)
+            assert chunk.read_bytes() == b"mine" + text[4:]
         os.close(fd)
         assert chunk.read_bytes() == b"half"
+
+    def test_the_program_saves_it_through_any_handle(self, handles, written):
+        chunk, text, other, rewriter = handles
+        fd = rewriter()
+        os.write(fd, b"all")
+        with open(written.path / C, "rb") as reader:
+            os.fsync(reader)
+        assert chunk.read_bytes() == b"all"
+        os.close(fd)
 
     def test_what_a_child_has_written_is_saved_when_it_ends(self, handles):
         chunk, _, _, rewriter = handles

@@ -595,3 +595,37 @@ def test_an_array_is_removed_with_directories_that_are_not_shown(target, view, t
     assert sorted(entry.name for entry in (tmp_path / "store").iterdir() if entry.name != ".zarr-mount") == ["b", "zarr.json"]
     made.unmount()
     assert zarr.open_array(str(tmp_path / "store/b"), mode="r")[...].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("target", ["v2", "v3"])
+@pytest.mark.parametrize("view", VIEWS)
+class TestGroupsWithoutADocument:
+    """They are shown as groups, so that a program does not make their documents."""
+
+    def test_a_group_that_was_opened_is_stored_with_its_first_array(self, view, target, tmp_path, mount):
+        (tmp_path / "store").mkdir()
+        made = mount(tmp_path / "store", "--rw", "--view", view, "--as", target)
+        group = zarr.open_group(str(made.path), mode="a", zarr_format=int(target[1]))
+        group.create_array("x", shape=(4,), chunks=(2,), dtype="i4", compressors=None)[...] = 1
+        assert (zarr.open_group(str(tmp_path / "store"), mode="r")["x"][...] == 1).all()
+
+    def test_groups_that_are_made_at_once_are_all_stored(self, view, target, tmp_path, mount):
+        store = tmp_path / "store"
+        group = zarr.create_group(str(store), zarr_format=int(target[1]))
+        made = mount(store, "--rw", "--view", view, "--as", target)
+        within = zarr.open_group(str(made.path), mode="a")
+        for number in range(12):
+            within.create_group(f"g{number}/deep/k")
+        names = {name for name, _ in zarr.open_group(str(store), mode="r", use_consolidated=False).members(max_depth=None)}
+        assert names == {f"g{number}{below}" for number in range(12) for below in ("", "/deep", "/deep/k")}
+
+    def test_a_directory_of_stores_gets_no_document(self, view, target, tmp_path, mount):
+        make(tmp_path / "stores/one", 2)
+        make(tmp_path / "new", 3)
+        made = mount(tmp_path / "stores", "--rw", "--view", view, "--as", target)
+        assert "one" in os.listdir(made.path)
+        array = zarr.open_array(str(made.path / "one/a"), mode="r+", zarr_format=int(target[1]))
+        array.attrs["unit"] = 2
+        made.unmount()
+        assert os.listdir(tmp_path / "stores") == ["one"]
+        assert zarr.open_array(str(tmp_path / "stores/one/a"), mode="r").attrs["unit"] == 2

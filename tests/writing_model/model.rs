@@ -80,6 +80,14 @@ struct File {
     n_handles: usize,
 }
 
+impl File {
+    /// Whether it is a chunk, and has as many bytes as one.
+    fn is_whole(&self) -> bool {
+        let has_all = |draft: &Draft| draft.bytes.len() == LEN;
+        self.manner == Manner::Chunk && self.draft.as_ref().is_some_and(has_all)
+    }
+}
+
 /// A handle.
 #[derive(Debug)]
 pub(crate) struct Handle {

@@ -226,7 +226,7 @@ impl Run {
                 let flushed = done(file.flush(thread(*is_by_child)));
                 assert_eq!(flushed, model.flush(at, *is_by_child));
             }
-            Operation::Sync { .. } => assert_eq!(done(file.sync()), model.sync(at)),
+            Operation::Sync { .. } => assert_eq!(done(file.sync(0)), model.sync(at)),
             Operation::Close { .. } => self.close(at),
             _ => {
                 self.n_times += 1;

@@ -283,6 +283,7 @@ impl Form for DocumentForm {
             tree.hierarchy.forget(&prefix);
             tree.forget_ended(&prefix);
         }
+        self.view.store_groups_above(self.kind, &self.key.parent());
         self.view.update_copies(&self.key);
         if let Ok(Some(shown)) = self.edited() {
             // It had no array, or group, to describe when it was made.

@@ -11,6 +11,7 @@ mod consolidation;
 mod copies;
 mod document;
 mod encoded;
+mod groups_above;
 mod made;
 mod objects;
 mod removed;
@@ -151,17 +152,22 @@ impl View {
         })
     }
 
-    /// The keys of the directories of chunks that the store has in that of `array`.
-    pub(super) fn chunk_directories(&self, array: &ShownArray) -> Result<Vec<Key>, Error> {
-        let (prefix, mut found) = (&array.node.prefix, Vec::new());
+    /// The keys of the directories of chunks that the store has in that of `array`, and of the chunks that the array
+    /// has left over there.
+    pub(super) fn hidden_in(&self, array: &ShownArray) -> Result<(Vec<Key>, Vec<Key>), Error> {
+        let prefix = &array.node.prefix;
+        let (mut directories, mut left_over) = (Vec::new(), Vec::new());
         self.finds_entry(prefix, &mut |entry| {
+            let key = prefix.key(&entry.name)?;
             let is_chunk = array.stored.in_array(&entry.name) != ChunkName::Other;
             if entry.kind == EntryKind::Prefix && is_chunk {
-                found.push(prefix.key(&entry.name)?);
+                directories.push(key);
+            } else if entry.kind == EntryKind::Object && array.leaves_over(&key) {
+                left_over.push(key);
             }
             Ok(false)
         })?;
-        Ok(found)
+        Ok((directories, left_over))
     }
 
     /// Whether there is an object with a wanted name in `prefix`, or below a wanted name. A directory alone is
@@ -359,6 +365,7 @@ impl View {
             }
             // Another document would describe other chunks than those that are here.
             ChunkName::Other if is_document(&key) => refused(Refusal::Fixed),
+            ChunkName::Other if self.tree.hides_lock(&array, name) => Ok(scratch(view, key)),
             ChunkName::Other if self.tree.object_meta(&key)?.is_some() => Ok(stored(view, key)),
             ChunkName::Other => Ok(scratch(view, key)),
         }

@@ -63,7 +63,7 @@ impl TranslatedForm {
     }
 
     /// What the store has of the document; `None` where the node has no such document.
-    fn text(&self) -> Result<Option<Vec<u8>>, Error> {
+    pub(super) fn text(&self) -> Result<Option<Vec<u8>>, Error> {
         let found = self.view.document_of(&self.vnode())?;
         Ok(found.map(|(_, text)| text.to_vec()))
     }
@@ -459,6 +459,7 @@ impl Form for TranslatedForm {
 
     fn committed(&self) {
         self.view.tree.node_changed(&self.path);
+        self.view.store_groups_above(self.kind, &self.path);
         self.view.update_copies_of_node(self.kind, &self.path);
         let (Ok(key), Ok(folder)) = (self.key(), self.view.tree.folder(self.kind, &self.path))
         else {

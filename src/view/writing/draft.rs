@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use rangemap::RangeSet;
 
-use super::HandleAccess;
 use super::base::Base;
 use super::draft_file::DraftFile;
+use super::{HandleAccess, HandleId};
 use crate::error::Error;
 use crate::store::Replaces;
 
@@ -19,7 +19,7 @@ pub(super) struct FileDraft {
     /// The numbers of the handles that made the file empty, to write it anew, and were not closed
     /// since. While there are any, another one that is closed does not commit what they have half
     /// written.
-    pub(super) rewriters: Vec<u64>,
+    pub(super) rewriters: Vec<HandleId>,
     /// The handles that save what was written when they are closed, beside those that have written it.
     pub(super) savers: Savers,
     /// Why a write failed. Such a draft is not complete, and is not committed.
@@ -135,7 +135,7 @@ impl FileDraft {
     }
 
     /// Notes that all bytes are new. A writer who `is_blind` cannot have read the ones before.
-    pub(super) fn begin_empty(&mut self, writer: u64, is_blind: bool) {
+    pub(super) fn begin_empty(&mut self, writer: HandleId, is_blind: bool) {
         if is_blind {
             self.beginning = Beginning::Empty;
         } else if self.beginning == Beginning::Object {

@@ -54,19 +54,32 @@ pub(in crate::view) enum NewKind {
     Scratch,
 }
 
+/// Which handle it is; the default is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::view) struct HandleId {
+    /// No other handle has this number.
+    number: u64,
+    /// The process that opened the file for writing, if that is known.
+    process: Option<u32>,
+}
+
+impl HandleId {
+    /// Whether the process that has this thread opened the file.
+    pub(super) fn is_of_process(self, thread: u32) -> bool {
+        self.process.is_some() && self.process == process_of(thread)
+    }
+}
+
 /// A handle of a file.
 #[derive(Debug)]
 pub(in crate::view) struct KeyHandle {
     writing: Arc<Writing>,
     file: Arc<KeyFile>,
-    /// No other handle has this number.
-    number: u64,
+    id: HandleId,
     /// Whether something was written by this handle since it was last closed. That it made the file
     /// empty does not count: shells and dd close a duplicate of a handle before they write.
     has_written: AtomicBool,
     access: HandleAccess,
-    /// The process that opened the file, where that matters.
-    opener: Option<u32>,
     /// Whether pages that the kernel has of this fingerprint are valid.
     pub(in crate::view) keeps_pages: bool,
 }
@@ -88,14 +101,13 @@ impl Writing {
                 self.writer.open_object(key, false)?;
             }
         }
-        let opener = form.filter(|_| access.writes());
-        let opener = opener.and_then(|_| process_of(thread));
+        let process = access.writes().then(|| process_of(thread)).flatten();
         let handle = |file: Arc<KeyFile>, keeps_pages| {
             if access.writes() {
                 file.note_base(self);
             }
-            let number = self.new_number();
-            KeyHandle::new(self, file, number, access, opener, keeps_pages)
+            let id = self.new_handle(process);
+            KeyHandle::new(self, file, id, access, keeps_pages)
         };
         for _ in 0..ATTEMPTS {
             let mut name = self.share_name(key);
@@ -212,9 +224,8 @@ impl Writing {
         {
             self.give_way(key, &file);
         }
-        let number = self.new_number();
+        let id = self.new_handle(process_of(thread));
         let fingerprint = self.new_fingerprint();
-        let mut opener = None;
         let exists = || Error::from(StoreError::refused(key, Refusal::Exists));
         let file = match kind {
             NewKind::Scratch => {
@@ -229,7 +240,6 @@ impl Writing {
                 if form.exists(&self.writer, key)? {
                     return Err(exists());
                 }
-                opener = process_of(thread);
                 let draft = match form.inner() {
                     Some(inner) => {
                         inner.check_maker(new.into())?;
@@ -237,14 +247,14 @@ impl Writing {
                     }
                     None => DraftFile::of_form(self.writer.begin_near(key, new)?, &*form),
                 };
-                KeyFile::of_draft((key, Some(form)), draft, fingerprint, number)
+                KeyFile::of_draft((key, Some(form)), draft, fingerprint, id)
             }
             NewKind::Stored if is_replaced_whole(key) => {
                 if self.writer.stat(key)?.is_some() {
                     return Err(exists());
                 }
                 let draft = self.writer.begin(key, new)?;
-                KeyFile::of_draft((key, None), draft.into(), fingerprint, number)
+                KeyFile::of_draft((key, None), draft.into(), fingerprint, id)
             }
             NewKind::Stored => KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint),
         };
@@ -258,7 +268,15 @@ impl Writing {
         if !self.enter(key, &file, access) {
             return Err(exists());
         }
-        Ok(KeyHandle::new(self, file, number, access, opener, true))
+        Ok(KeyHandle::new(self, file, id, access, true))
+    }
+
+    /// What no other handle is.
+    pub(super) fn new_handle(&self, process: Option<u32>) -> HandleId {
+        HandleId {
+            number: self.new_number(),
+            process,
+        }
     }
 
     /// The open file at `key`, with one more handle.
@@ -294,18 +312,16 @@ impl KeyHandle {
     pub(super) fn new(
         writing: &Arc<Writing>,
         file: Arc<KeyFile>,
-        number: u64,
+        id: HandleId,
         access: HandleAccess,
-        opener: Option<u32>,
         keeps_pages: bool,
     ) -> KeyHandle {
         KeyHandle {
             writing: Arc::clone(writing),
             file,
-            number,
+            id,
             has_written: AtomicBool::new(false),
             access,
-            opener,
             keeps_pages,
         }
     }
@@ -397,7 +413,7 @@ impl KeyHandle {
     pub(in crate::view) fn set_len(&self, len: u64) -> Result<(), Error> {
         self.check_writes()?;
         self.has_written.store(true, Ordering::Relaxed);
-        let writer = (self.number, self.access);
+        let writer = (self.id, self.access);
         let _name = self.name_for_change();
         self.file.set_len(&self.writing, writer, len)
     }
@@ -406,7 +422,7 @@ impl KeyHandle {
     pub(in crate::view) fn clear(&self) -> Result<(), Error> {
         self.check_writes()?;
         let _name = self.name_for_change();
-        self.file.clear(&self.writing, self.number)
+        self.file.clear(&self.writing, self.id)
     }
 
     /// Cuts or extends the file as truncate(2) does: at once, unless others have it open for writing.
@@ -437,26 +453,26 @@ impl KeyHandle {
     pub(in crate::view) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
         // Other handles commit what they have written when they are closed. `concerns` knows the exceptions.
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
-        let is_concerned = has_written || self.writes() && self.file.concerns(self.number);
+        let is_concerned = has_written || self.writes() && self.file.concerns(self.id);
         if !is_concerned {
             return Ok(());
         }
         let _name = self.writing.keep_name(&self.file);
-        let is_rewriter = self.file.is_rewritten_by(self.number);
-        let flushed = self.file.flush(&self.writing, self.number);
+        let is_rewriter = self.file.is_rewritten_by(self.id);
+        let flushed = self.file.flush(&self.writing, self.id);
         if !matches!(flushed, Ok(Flushed::Committed)) {
             // It is not saved. Not all programs look at the result of closing a duplicate: all others are told,
             // too.
             self.has_written.store(true, Ordering::Relaxed);
         }
         // A child of the opener has written a part of the file, as in `(a; b) > file`.
-        if let (Err(error), Some(thread), Some(opener)) = (&flushed, thread, self.opener)
+        if let (Err(error), Some(thread), Some(opener)) = (&flushed, thread, self.id.process)
             && error.is_unacceptable()
             && process_of(thread).is_some_and(|process| process != opener)
         {
             self.file.goes_on(LastCommit::NotFailed);
             if is_rewriter {
-                self.file.is_rewritten_still(self.number);
+                self.file.is_rewritten_still(self.id);
             }
             return Ok(());
         }
@@ -468,13 +484,14 @@ impl KeyHandle {
         self.file.has_wrong_pages()
     }
 
-    /// Commits what was written, and makes it survive a loss of power.
-    pub(in crate::view) fn sync(&self) -> Result<(), Error> {
+    /// Commits what was written, and makes it survive a loss of power. `thread` is one of the process that wants it.
+    pub(in crate::view) fn sync(&self, thread: u32) -> Result<(), Error> {
         let _name = self.writing.keep_name(&self.file);
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
         let who = Syncer::Handle {
-            number: self.number,
-            has_written: has_written || self.writes() && self.file.concerns(self.number),
+            id: self.id,
+            thread,
+            has_written: has_written || self.writes() && self.file.concerns(self.id),
         };
         let synced = self.file.sync(&self.writing, who);
         if synced.is_err() {
@@ -492,7 +509,7 @@ impl KeyHandle {
         loop {
             let is_last = file.handles.load(Ordering::Relaxed) == 1;
             let has_written = self.has_written.swap(false, Ordering::Relaxed);
-            let is_unsaved = file.released(writing, (self.number, has_written), is_last);
+            let is_unsaved = file.released(writing, (self.id, has_written), is_last);
             let mut open = writing.lock_open();
             if file.handles.fetch_sub(1, Ordering::Relaxed) > 1 {
                 return;

@@ -10,7 +10,7 @@ use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
 use super::saving::{Saving, SavingSlot};
 use super::state::{Content, FileAttributes, FileState, Standing};
-use super::{HandleAccess, ShownFile, Writing};
+use super::{HandleAccess, HandleId, ShownFile, Writing};
 use crate::error::Error;
 use crate::store::{
     Draft, FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
@@ -65,14 +65,14 @@ impl KeyFile {
         (key, form): (&Key, Option<Arc<dyn Form>>),
         draft: DraftFile,
         fingerprint: u64,
-        writer: u64,
+        writer: HandleId,
     ) -> KeyFile {
         KeyFile::new(FileState::of_draft(key, form, draft, writer), fingerprint)
     }
 
     /// The file `key` of the mount alone, with the bytes of `draft`.
     pub(super) fn of_scratch(key: &Key, draft: Draft, fingerprint: u64) -> KeyFile {
-        let mut state = FileState::of_draft(key, None, draft.into(), 0);
+        let mut state = FileState::of_draft(key, None, draft.into(), HandleId::default());
         state.standing = Standing::Scratch;
         KeyFile::new(state, fingerprint)
     }
@@ -294,7 +294,7 @@ impl KeyFile {
     pub(super) fn set_len(
         &self,
         writing: &Writing,
-        writer: (u64, HandleAccess),
+        writer: (HandleId, HandleAccess),
         len: u64,
     ) -> Result<(), Error> {
         writing.check_goes_on()?;
@@ -302,7 +302,7 @@ impl KeyFile {
     }
 
     /// Makes the file empty, whatever it has, when it is opened.
-    pub(super) fn clear(&self, writing: &Writing, writer: u64) -> Result<(), Error> {
+    pub(super) fn clear(&self, writing: &Writing, writer: HandleId) -> Result<(), Error> {
         writing.check_goes_on()?;
         self.lock().clear(writing, writer, true)
     }
@@ -323,7 +323,7 @@ impl KeyFile {
     }
 
     /// Whether the handle `writer` writes the file anew.
-    pub(super) fn is_rewritten_by(&self, writer: u64) -> bool {
+    pub(super) fn is_rewritten_by(&self, writer: HandleId) -> bool {
         let state = self.lock();
         let draft = state.draft.as_ref();
         draft.is_some_and(|draft| draft.is_rewritten() && draft.rewriters.contains(&writer))
@@ -331,7 +331,7 @@ impl KeyFile {
 
     /// Whether the handle `writer` saves what was written through others, or what could not be saved and nobody was
     /// told of.
-    pub(super) fn concerns(&self, writer: u64) -> bool {
+    pub(super) fn concerns(&self, writer: HandleId) -> bool {
         let state = self.lock();
         let saves = |draft: &FileDraft| match draft.savers {
             Savers::Writers => false,
@@ -356,7 +356,7 @@ impl KeyFile {
     }
 
     /// Notes that the handle `writer` writes the file anew still, though it was flushed.
-    pub(super) fn is_rewritten_still(&self, writer: u64) {
+    pub(super) fn is_rewritten_still(&self, writer: HandleId) {
         if let Some(draft) = &mut self.lock().draft {
             draft.rewriters.push(writer);
         }
@@ -364,7 +364,7 @@ impl KeyFile {
 
     /// Commits what was written, unless another handle than `writer` is about to write it anew. The writer is
     /// told of an error. The caller has the lock of names, as for all commits.
-    pub(super) fn flush(&self, writing: &Writing, writer: u64) -> Result<Flushed, Error> {
+    pub(super) fn flush(&self, writing: &Writing, writer: HandleId) -> Result<Flushed, Error> {
         flush(&mut self.lock(), writing, writer)
     }
 
@@ -532,7 +532,7 @@ impl KeyFile {
 pub(super) fn flush(
     state: &mut FileState,
     writing: &Writing,
-    writer: u64,
+    writer: HandleId,
 ) -> Result<Flushed, Error> {
     if let Some(draft) = &mut state.draft {
         draft.rewriters.retain(|other| *other != writer);

@@ -62,7 +62,7 @@ use lru::LruCache;
 use draft::LastCommit;
 pub(super) use form::{CleanFile, Encoded, Form, ObjectChange};
 pub use handle::HandleAccess;
-pub(super) use handle::{KeyHandle, NewKind, ReadBytes};
+pub(super) use handle::{HandleId, KeyHandle, NewKind, ReadBytes};
 pub(super) use key_file::KeyFile;
 pub(super) use objects::change as change_objects;
 pub(super) use of_views::Writings;
@@ -207,7 +207,7 @@ impl Writing {
             commits: Commits::default(),
             counters,
             hasher: RandomState::new(),
-            made: AtomicU64::new(0),
+            made: AtomicU64::new(1),
             has_ended: AtomicBool::new(false),
             retries: Retries::default(),
         }
@@ -344,16 +344,11 @@ impl Writing {
         all
     }
 
-    /// Commits all files, and makes them survive a loss of power.
+    /// Commits the files whose keys are `wanted`, for somebody who syncs all that was changed afterwards.
     ///
     /// # Errors
     /// The first error, after all were tried.
-    fn sync_all(&self, who: Syncer) -> Result<(), Error> {
-        self.sync_files(who, |_| true)
-    }
-
-    /// Commits and syncs the files whose keys are `wanted`.
-    fn sync_files(&self, who: Syncer, wanted: impl Fn(&Key) -> bool) -> Result<(), Error> {
+    fn commit_where(&self, who: Syncer, wanted: impl Fn(&Key) -> bool) -> Result<(), Error> {
         let mut result = Ok(());
         // Of a file that was lost there is nothing to save, and its own handles are told.
         let all = self.all_where(wanted).into_iter();
@@ -370,15 +365,16 @@ impl Writing {
         told_to_others(file, file.commit(self))
     }
 
-    /// Commits the files below `prefix`, and makes the names in it survive a loss of power.
+    /// Commits the files below `prefix`, and makes all that was changed there survive a loss of power, which is below
+    /// `stored` in the store.
     ///
     /// # Errors
     /// The first error, after all were tried.
-    pub(super) fn sync_below(&self, prefix: &Prefix) -> Result<(), Error> {
-        let synced = self.sync_files(Syncer::Directory, |key| is_below(key, prefix));
-        let synced = synced.and(self.staging.settle_below(prefix));
+    pub(super) fn sync_below(&self, prefix: &Prefix, stored: &Prefix) -> Result<(), Error> {
+        let committed = self.commit_where(Syncer::Directory, |key| is_below(key, prefix));
+        let committed = committed.and(self.staging.settle_below(prefix));
         let removed = self.writer.sync_removed_journals();
-        synced.and(Ok(removed.and(self.writer.sync_names(prefix))?))
+        committed.and(Ok(removed.and(self.writer.sync_below(stored))?))
     }
 
     /// How many files have what is not in the store yet, and how many are in the mount only.

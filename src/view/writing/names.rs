@@ -107,7 +107,9 @@ impl Writing {
             self.detach(to, &file);
         }
         for (key, file) in moved {
-            self.move_entry(&key, &key_at(&key, from, to)?, &file);
+            if let Some(target) = key.moved(from, to) {
+                self.move_entry(&key, &target, &file);
+            }
         }
         let mut own = self.lock_own();
         own.pop(to);
@@ -213,7 +215,7 @@ impl Writing {
     /// keys and the forms that they have there. The caller has the names.
     pub(super) fn follow(&self, from: &Key, to: &Key) {
         for (key, file) in self.open_where(|key| is_below(key, &from.to_prefix())) {
-            if let Ok(target) = key_at(&key, from, to) {
+            if let Some(target) = key.moved(from, to) {
                 self.move_entry(&key, &target, &file);
                 file.move_form(&target);
             }
@@ -331,10 +333,4 @@ impl Writing {
         }
         Ok(())
     }
-}
-
-/// The key of what was at `key`, which is `from` or below it, after `from` was renamed to `to`.
-fn key_at(key: &Key, from: &Key, to: &Key) -> Result<Key, StoreError> {
-    let rest = key.as_bytes().get(from.as_bytes().len()..);
-    Key::parse(&[to.as_bytes(), rest.unwrap_or_default()].concat())
 }

@@ -102,16 +102,18 @@ impl Writings {
         self.all().map(|writing| writing.n_unsaved()).iter().sum()
     }
 
-    /// Commits all files for `who`, and makes them survive a loss of power.
+    /// Commits all files for `who`, and makes all that was changed survive a loss of power.
     ///
     /// # Errors
     /// The first error, after all were tried.
     pub(in crate::view) fn sync_all(&self, who: Syncer) -> Result<(), Error> {
-        let synced = self.all().map(|writing| writing.sync_all(who));
-        let synced: Result<(), Error> = synced.into_iter().collect();
-        let settled = self.staging.settle_below(&Prefix::root());
-        synced.and(settled)?;
-        Ok(self.writer.sync_removed_journals()?)
+        let committed = self
+            .all()
+            .map(|writing| writing.commit_where(who, |_| true));
+        let committed: Result<(), Error> = committed.into_iter().collect();
+        let committed = committed.and(self.staging.settle_below(&Prefix::root()));
+        let removed = self.writer.sync_removed_journals();
+        committed.and(Ok(removed.and(self.writer.sync_below(&Prefix::root()))?))
     }
 
     /// The writings of all views but `view`.

@@ -10,7 +10,7 @@ use super::draft::{FileDraft, LastCommit};
 use super::handle::KeyHandle;
 use super::key_file::flush;
 use super::state::{FileState, Standing};
-use super::{HandleAccess, KeyFile, Writing};
+use super::{HandleAccess, HandleId, KeyFile, Writing};
 use crate::error::Error;
 use crate::store::Key;
 use crate::view::staging::join_other;
@@ -102,8 +102,8 @@ impl Writing {
             let Some(found) = self.take_part(&key, HandleAccess::Writes) else {
                 continue;
             };
-            let number = self.new_number();
-            let handle = KeyHandle::new(self, found, number, HandleAccess::Writes, None, true);
+            let id = self.new_handle(None);
+            let handle = KeyHandle::new(self, found, id, HandleAccess::Writes, true);
             handle.close();
             if !file.has_draft() && !file.is_lost() {
                 log::info!("{key}: what was written is saved now");
@@ -142,7 +142,7 @@ impl KeyFile {
     pub(super) fn released(
         &self,
         writing: &Writing,
-        (writer, has_written): (u64, bool),
+        (writer, has_written): (HandleId, bool),
         is_last: bool,
     ) -> bool {
         // Most handles leave nothing, and do not lock the table of all files for it.

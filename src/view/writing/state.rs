@@ -10,7 +10,7 @@ use super::draft::{FailedChange, FileDraft};
 use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
 use super::saving::SavingSlot;
-use super::{HandleAccess, Writing, is_replaced_whole};
+use super::{HandleAccess, HandleId, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
     FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile, Version,
@@ -118,7 +118,7 @@ impl FileState {
         key: &Key,
         form: Option<Arc<dyn Form>>,
         draft: DraftFile,
-        writer: u64,
+        writer: HandleId,
     ) -> FileState {
         let mut draft = FileDraft::whole(draft, Replaces::Nothing, true);
         draft.rewriters.push(writer);
@@ -313,6 +313,9 @@ impl FileState {
                 draft.fail(error, start);
             }
         }
+        if let (Some(_), Some(key)) = (&in_place, &self.key) {
+            writing.writer.wrote_in_place(key);
+        }
         changed?;
         self.note(writing)
     }
@@ -321,7 +324,7 @@ impl FileState {
     pub(super) fn set_len(
         &mut self,
         writing: &Writing,
-        (writer, access): (u64, HandleAccess),
+        (writer, access): (HandleId, HandleAccess),
         len: u64,
     ) -> Result<(), Error> {
         let now = self.len(writing)?;
@@ -345,7 +348,7 @@ impl FileState {
     pub(super) fn clear(
         &mut self,
         writing: &Writing,
-        writer: u64,
+        writer: HandleId,
         is_blind: bool,
     ) -> Result<(), Error> {
         self.check_not_lost()?;

@@ -2,15 +2,19 @@
 
 use super::draft::LastCommit;
 use super::state::Standing;
-use super::{KeyFile, Writing};
+use super::{HandleId, KeyFile, Writing};
 use crate::error::Error;
 use crate::store::Key;
 
 /// For whom a file is synced.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::view) enum Syncer {
-    /// The handle with this number, which `has_written` since it was last flushed, or not.
-    Handle { number: u64, has_written: bool },
+    /// The process of this thread by a handle, which `has_written` since it was last flushed, or not.
+    Handle {
+        id: HandleId,
+        thread: u32,
+        has_written: bool,
+    },
     /// Somebody who syncs a directory.
     Directory,
     /// Somebody who wants everything to be saved.
@@ -18,17 +22,25 @@ pub(in crate::view) enum Syncer {
 }
 
 impl KeyFile {
-    /// Commits, and makes the bytes and the name survive a loss of power. What handles that write the file
-    /// anew have half written is left to them, unless one of them, or another one that has written, is synced,
-    /// or everything is to be saved and this can be.
+    /// Commits, and makes the bytes and the name survive a loss of power, the latter only for who syncs this file. A
+    /// chunk that has all its bytes is committed in any case. What handles that write the file anew have half written
+    /// is left to them, unless their process syncs it, or another one that has written, or everything is to be saved and
+    /// this can be.
     pub(super) fn sync(&self, writing: &Writing, syncer: Syncer) -> Result<(), Error> {
         let mut state = self.lock();
+        let len = state.form.as_ref().and_then(|form| form.len());
+        let is_whole = len.is_some() && len == state.len(writing).ok();
         let draft = state.draft.as_ref().filter(|draft| draft.is_rewritten());
         let (is_left, may_fail) = draft.map_or((false, false), |draft| match syncer {
+            _ if is_whole => (false, false),
             Syncer::Handle {
-                number,
+                id,
+                thread,
                 has_written,
-            } => (!has_written && !draft.rewriters.contains(&number), false),
+            } => {
+                let is_own = |writer: &HandleId| *writer == id || writer.is_of_process(thread);
+                (!has_written && !draft.rewriters.iter().any(is_own), false)
+            }
             Syncer::Directory => (true, false),
             Syncer::Mount => (false, true),
         });
@@ -49,6 +61,10 @@ impl KeyFile {
         if let Some(inner) = form.as_ref().and_then(|form| form.inner()) {
             // A file that has lost its name to another one may be in the journal, and so may be the other one.
             return inner.sync(stored.as_ref().filter(|_| key.is_some()));
+        }
+        if !matches!(syncer, Syncer::Handle { .. }) {
+            // All that was changed is synced afterwards.
+            return Ok(());
         }
         // The commit may have removed a journal of an earlier mount, which must not come back.
         writing.writer.sync_removed_journals()?;

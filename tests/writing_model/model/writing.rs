@@ -6,7 +6,7 @@ use std::ops::Range;
 use libc::{EBADF, EFBIG, EIO, ESTALE};
 use zarr_mount::view::HandleAccess;
 
-use super::{Draft, Handle, Manner, Model};
+use super::{Draft, File, Handle, Manner, Model};
 use crate::codecs::{FILL, LEN};
 
 impl Model {
@@ -261,7 +261,8 @@ impl Model {
             draft.is_rewritten() && !is_own
         };
         let (number, file) = (handle.number, handle.file);
-        let is_left = self.files[file].draft.as_ref().is_some_and(is_left);
+        let is_left =
+            self.files[file].draft.as_ref().is_some_and(is_left) && !self.files[file].is_whole();
         let synced = if is_left { Ok(()) } else { self.commit(file) };
         if synced.is_ok() {
             self.handles
@@ -272,18 +273,23 @@ impl Model {
         synced
     }
 
-    /// Commits all files that were written, but those that are written anew. The result has the errors.
+    /// Commits all files that were written, but those that are written anew and are not whole yet. The result has the
+    /// errors.
     pub(crate) fn sync_all(&mut self) -> Vec<i32> {
-        self.commit_where(|draft| !draft.is_rewritten())
+        let is_wanted = |file: &File, draft: &Draft| !draft.is_rewritten() || file.is_whole();
+        self.commit_where(is_wanted)
     }
 
     /// Commits all files that were written, because the mount ends.
     pub(crate) fn finish(&mut self) {
-        self.commit_where(|_| true);
+        self.commit_where(|_, _| true);
     }
 
-    fn commit_where(&mut self, wanted: impl Fn(&Draft) -> bool) -> Vec<i32> {
-        let is_wanted = |file: &usize| self.files[*file].draft.as_ref().is_some_and(&wanted);
+    fn commit_where(&mut self, wanted: impl Fn(&File, &Draft) -> bool) -> Vec<i32> {
+        let is_wanted = |number: &usize| {
+            let file = &self.files[*number];
+            file.draft.as_ref().is_some_and(|draft| wanted(file, draft))
+        };
         let wanted: Vec<usize> = (0..self.files.len()).filter(is_wanted).collect();
         wanted
             .into_iter()

@@ -304,6 +304,10 @@ impl DirWriter {
     /// is removed.
     fn done(&self, key: &Key, draft: &mut Draft) -> Result<Commit, StoreError> {
         draft.name = None;
+        self.unsynced.note_name(key);
+        if self.durability == Durability::Never {
+            self.unsynced.note_bytes(key);
+        }
         self.end_waiting(key);
         let meta = self.meta_of(key, &draft.file)?;
         let stored = self.stored_as(Arc::clone(&draft.file), meta, true);

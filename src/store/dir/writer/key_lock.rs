@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat, unlinkat};
 use super::{Errno, Key, StoreError, failed};
 
 /// The end of the name of the file that is locked.
-const SUFFIX: &[u8] = b".__lock";
+pub(super) const SUFFIX: &[u8] = b".__lock";
 
 /// A lock that nobody gives back for so long is an error.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -28,6 +28,7 @@ pub(super) mod journal;
 mod key_lock;
 mod lock;
 mod temporary;
+mod unsynced;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -53,7 +54,7 @@ use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use calls::recorded;
-use calls::{fdatasync, fsync, linkat, mkdirat, openat, renameat_with, unlinkat};
+use calls::{fdatasync, linkat, mkdirat, openat, renameat_with, unlinkat};
 pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
 pub use file_change::{Allocation, FileChange};
@@ -62,6 +63,7 @@ pub use journal::{Journal, JournalRecord, LeftJournal, PartContent, PartHasher};
 use key_lock::KeyLock;
 use lock::WriterLock;
 use temporary::Temporaries;
+use unsynced::Unsynced;
 
 /// The directory of this program in a store. No view shows it.
 const OWN_DIRECTORY: &[u8] = b".zarr-mount";
@@ -132,6 +134,7 @@ pub struct DirWriter {
     root: Arc<Root>,
     _lock: WriterLock,
     temporaries: Temporaries,
+    unsynced: Unsynced,
     durability: Durability,
     locks_keys: bool,
     recovered: usize,
@@ -172,6 +175,7 @@ impl DirWriter {
             root,
             _lock: lock,
             temporaries,
+            unsynced: Unsynced::default(),
             durability: options.durability,
             locks_keys: options.locks_keys,
             recovered,
@@ -200,6 +204,11 @@ impl DirWriter {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let opened = self.root()?.open_unlinked(&key.parent(), flags);
         opened.map_err(|errno| failed(key, errno))
+    }
+
+    /// Whether an object with this name is a lock of those that this takes on the keys of chunks.
+    pub fn is_lock(&self, name: &[u8]) -> bool {
+        self.locks_keys && name.ends_with(key_lock::SUFFIX)
     }
 
     /// Locks `key`, whose directory is `parent`, if objects are replaced under locks.
@@ -289,6 +298,7 @@ impl DirWriter {
         let mode = Mode::from_raw_mode(new.mode & 0o7777);
         let open = || openat(&parent, key.name(), flags, mode);
         let fd = retry_on_intr(open).map_err(|errno| failed(key, errno))?;
+        self.unsynced.note_name(key);
         give(key, &parent, &fd, new)?;
         self.stored(key, fd.into(), true)
     }
@@ -342,6 +352,7 @@ impl DirWriter {
         refuse_link(&parent, key)?;
         let _lock = self.lock(&parent, key)?;
         unlinkat(&parent, key.name(), AtFlags::empty()).map_err(|errno| failed(key, errno))?;
+        self.unsynced.note_name(key);
         self.end_waiting(key);
         Ok(())
     }
@@ -369,6 +380,7 @@ impl DirWriter {
         let is_it = |stat: FileStat| self.meta(&stat).version == version;
         if name.stat().is_ok_and(is_it) {
             drop(name);
+            self.unsynced.note_name(key);
             self.end_waiting(key);
             return Ok(true);
         }
@@ -411,6 +423,7 @@ impl DirWriter {
         let parent = self.parent(key)?;
         let mode = Mode::from_raw_mode(new.mode & 0o7777);
         mkdirat(&parent, key.name(), mode).map_err(|errno| failed(key, errno))?;
+        self.unsynced.note_name(key);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = openat(&parent, key.name(), flags, Mode::empty());
         let directory = directory.map_err(|errno| failed(key, errno))?;
@@ -426,14 +439,21 @@ impl DirWriter {
     /// [`StoreError::Io`] with `ENOTEMPTY` when names are in it.
     pub fn remove_prefix(&self, key: &Key) -> Result<(), StoreError> {
         let parent = self.parent(key)?;
-        unlinkat(&parent, key.name(), AtFlags::REMOVEDIR).map_err(|errno| failed(key, errno))
+        unlinkat(&parent, key.name(), AtFlags::REMOVEDIR).map_err(|errno| failed(key, errno))?;
+        self.unsynced.note_name(key);
+        Ok(())
     }
 
-    /// Removes the directory of the prefix `key` with all directories below it, where no other names are.
+    /// Removes the directory of the prefix `key` with all directories below it, and the objects that are `left_over`,
+    /// where no other names are.
     ///
     /// # Errors
-    /// [`StoreError::Io`] with `ENOTEMPTY` when other names are there. Directories may have been removed then.
-    pub fn remove_empty_prefixes(&self, key: &Key) -> Result<(), StoreError> {
+    /// [`StoreError::Io`] with `ENOTEMPTY` when other names are there. Some of the others may have been removed then.
+    pub fn remove_empty_prefixes(
+        &self,
+        key: &Key,
+        left_over: &dyn Fn(&Key) -> bool,
+    ) -> Result<(), StoreError> {
         match self.remove_prefix(key) {
             Err(error) if error.is_not_empty() => {}
             removed => return removed,
@@ -449,10 +469,14 @@ impl DirWriter {
                 continue;
             }
             let stat = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-            if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            let below = key.to_prefix().key(name)?;
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                unless_absent(self.remove_empty_prefixes(&below, left_over))?;
+            } else if left_over(&below) {
+                unless_absent(self.erase(&below))?;
+            } else {
                 return Err(failed(Errno::NOTEMPTY));
             }
-            unless_absent(self.remove_empty_prefixes(&key.to_prefix().key(name)?))?;
         }
         self.remove_prefix(key)
     }
@@ -471,6 +495,7 @@ impl DirWriter {
         };
         let renamed = renameat_with(&parents.0, from.name(), &parents.1, to.name(), flags);
         renamed.map_err(|errno| failed(to, errno))?;
+        self.unsynced.note_rename(from, to);
         self.end_waiting(to);
         Ok(())
     }
@@ -484,7 +509,9 @@ impl DirWriter {
         refuse_link(&parents.0, from)?;
         let flags = AtFlags::empty();
         let linked = linkat(&parents.0, from.name(), &parents.1, to.name(), flags);
-        linked.map_err(|errno| failed(to, errno))
+        linked.map_err(|errno| failed(to, errno))?;
+        self.unsynced.note_name(to);
+        Ok(())
     }
 
     /// Whether a directory is at `key`.
@@ -522,32 +549,10 @@ impl DirWriter {
         Ok(Arc::new(object))
     }
 
-    /// Makes the bytes of an open file survive a loss of power.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn sync(&self, key: &Key, file: &File) -> Result<(), StoreError> {
-        fdatasync(file).map_err(|errno| failed(key, errno))
-    }
-
-    /// Makes the names in `prefix`, and of the directories above it, survive a loss of power. Where `prefix` is not
-    /// there, or not any more, the directories above it tell so.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn sync_names(&self, prefix: &Prefix) -> Result<(), StoreError> {
-        for directory in prefix.with_ancestors() {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            match self
-                .root()?
-                .open_unlinked(&directory, flags)
-                .and_then(fsync)
-            {
-                Err(Errno::NOENT) if !directory.is_root() => {}
-                synced => synced.map_err(|errno| failed(&directory, errno))?,
-            }
-        }
-        Ok(())
+    /// Notes that bytes of the object at `key` were written in place, so that [`DirWriter::sync_below`] makes them
+    /// survive a loss of power.
+    pub fn wrote_in_place(&self, key: &Key) {
+        self.unsynced.note_bytes(key);
     }
 
     /// With [`Durability::Close`], makes the name of an object that was closed, or its end, survive a

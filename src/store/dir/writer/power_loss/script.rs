@@ -10,7 +10,7 @@ use super::history::History;
 use crate::store::dir::writer::calls::recorded;
 use crate::store::dir::writer::calls::{fdatasync, renameat_with};
 use crate::store::dir::writer::tests::{Fixture, NEW, fixture, key};
-use crate::store::dir::writer::{Commit, Durability, Key, RenameMode, Replaces, Version};
+use crate::store::dir::writer::{Commit, Durability, Key, Prefix, RenameMode, Replaces, Version};
 
 /// The keys that scripts change. The directory of the last one is not there at first.
 pub(super) const KEYS: [&str; 3] = ["a/c/0", "a/c/1", "a/d/0"];
@@ -56,7 +56,7 @@ impl Script {
         let number = self.chance.below(KEYS.len());
         let key = key(KEYS[number]);
         let begun = recorded::count();
-        match self.chance.below(12) {
+        match self.chance.below(13) {
             0..=5 => self.commit(number, &key, begun),
             6 => {
                 if self.fixture.writer.erase(&key).is_ok() {
@@ -74,6 +74,13 @@ impl Script {
                             self.histories[other].sync();
                         }
                     }
+                }
+            }
+            11 => {
+                self.fixture.writer.sync_below(&Prefix::root()).unwrap();
+                for history in &mut self.histories {
+                    history.has_synced_bytes = true;
+                    history.sync();
                 }
             }
             _ => self.outsider(number, &key, begun),

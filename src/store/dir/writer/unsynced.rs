@@ -1,0 +1,248 @@
+//! What a loss of power may undo: names in directories, and bytes of files, that were changed and not synced since.
+//!
+//! Whoever syncs a directory, or the whole store, wants what was closed before to survive, too. Most changes
+//! are not synced when they are made, so that they are noted here.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{OFlags, syncfs};
+use rustix::io::Errno;
+
+use super::calls::{fdatasync, fsync};
+use super::{DirWriter, failed};
+use crate::store::{Key, Prefix, StoreError};
+
+/// The most directories, and the most files, that are noted. Beyond that, the whole file system is synced.
+const MOST_NOTES: usize = 4096;
+
+/// The number of a note. One that was made later has a higher number.
+type Stamp = u64;
+
+/// What was changed and not synced.
+#[derive(Debug, Default)]
+pub(super) struct Unsynced(Mutex<Notes>);
+
+#[derive(Debug, Default)]
+struct Notes {
+    /// Directories in which names were changed.
+    directories: HashMap<Prefix, Stamp>,
+    /// Files of which bytes were changed.
+    files: HashMap<Key, Stamp>,
+    /// The last note that was not kept, because there were too many.
+    left_out: Option<Stamp>,
+    last: Stamp,
+}
+
+impl Notes {
+    fn next(&mut self) -> Stamp {
+        self.last += 1;
+        self.last
+    }
+}
+
+impl Unsynced {
+    fn lock(&self) -> MutexGuard<'_, Notes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the name `key` was made, removed, or given to another object.
+    pub(super) fn note_name(&self, key: &Key) {
+        let notes = &mut *self.lock();
+        let stamp = notes.next();
+        let is_kept = put(&mut notes.directories, &key.parent(), stamp);
+        notes.left_out = notes.left_out.max((!is_kept).then_some(stamp));
+    }
+
+    /// Notes that bytes of the object at `key` were changed.
+    pub(super) fn note_bytes(&self, key: &Key) {
+        let notes = &mut *self.lock();
+        let stamp = notes.next();
+        let is_kept = put(&mut notes.files, key, stamp);
+        notes.left_out = notes.left_out.max((!is_kept).then_some(stamp));
+    }
+
+    /// Notes that `from` was renamed to `to`, with all that is below it.
+    pub(super) fn note_rename(&self, from: &Key, to: &Key) {
+        {
+            let notes = &mut *self.lock();
+            rename(&mut notes.directories, |path| path.moved(from, to));
+            rename(&mut notes.files, |key| key.moved(from, to));
+        }
+        self.note_name(from);
+        self.note_name(to);
+    }
+
+    fn stamp_of_directory(&self, path: &Prefix) -> Option<Stamp> {
+        self.lock().directories.get(path).copied()
+    }
+
+    /// Notes that the names in the directory were synced, after its note had this stamp.
+    fn synced_directory(&self, path: &Prefix, stamp: Option<Stamp>) {
+        remove(&mut self.lock().directories, path, stamp);
+    }
+}
+
+/// Puts a note into the map, unless it is full.
+fn put<K: Hash + Eq + Clone>(notes: &mut HashMap<K, Stamp>, key: &K, stamp: Stamp) -> bool {
+    if let Some(noted) = notes.get_mut(key) {
+        *noted = stamp;
+        return true;
+    }
+    let has_room = notes.len() < MOST_NOTES;
+    if has_room {
+        notes.insert(key.clone(), stamp);
+    }
+    has_room
+}
+
+/// Removes a note, unless it was made anew since it had this stamp.
+fn remove<K: Hash + Eq>(notes: &mut HashMap<K, Stamp>, key: &K, stamp: Option<Stamp>) {
+    if stamp.is_some() && notes.get(key).copied() == stamp {
+        notes.remove(key);
+    }
+}
+
+/// Gives notes other keys, where `moved` has one.
+fn rename<K: Hash + Eq>(notes: &mut HashMap<K, Stamp>, moved: impl Fn(&K) -> Option<K>) {
+    let renamed: Vec<_> = notes
+        .iter()
+        .filter_map(|(key, stamp)| Some((moved(key)?, *stamp)))
+        .collect();
+    notes.retain(|key, _| moved(key).is_none());
+    notes.extend(renamed);
+}
+
+impl DirWriter {
+    /// Makes the bytes of the object at `key`, which is open as `file`, survive a loss of power.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn sync(&self, key: &Key, file: &File) -> Result<(), StoreError> {
+        let stamp = self.unsynced.lock().files.get(key).copied();
+        fdatasync(file).map_err(|errno| failed(key, errno))?;
+        remove(&mut self.unsynced.lock().files, key, stamp);
+        Ok(())
+    }
+
+    /// Makes the names in `prefix`, and of the directories above it, survive a loss of power. Where `prefix` is not
+    /// there, or not any more, the directories above it tell so.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn sync_names(&self, prefix: &Prefix) -> Result<(), StoreError> {
+        for directory in prefix.with_ancestors() {
+            self.sync_directory(&directory)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the names in one directory survive a loss of power. One that is not there has none.
+    fn sync_directory(&self, path: &Prefix) -> Result<(), StoreError> {
+        let stamp = self.unsynced.stamp_of_directory(path);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        match self.root()?.open_unlinked(path, flags).and_then(fsync) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if !path.is_root() => {}
+            synced => synced.map_err(|errno| failed(path, errno))?,
+        }
+        self.unsynced.synced_directory(path, stamp);
+        Ok(())
+    }
+
+    /// Makes all that was changed at and below `prefix`, and its name, survive a loss of power.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn sync_below(&self, prefix: &Prefix) -> Result<(), StoreError> {
+        let is_below = |path: &[u8]| prefix.as_bytes() == path || prefix.strip(path).is_some();
+        let (files, directories, left_out) = {
+            let notes = self.unsynced.lock();
+            let files = notes.files.keys().filter(|key| is_below(key.as_bytes()));
+            // That of `prefix` comes last.
+            let directories = notes.directories.keys().filter(|path| *path != prefix);
+            let directories = directories.filter(|path| is_below(path.as_bytes()));
+            let files: Vec<_> = files.cloned().collect();
+            let directories: Vec<_> = directories.cloned().collect();
+            (files, directories, notes.left_out.map(|_| notes.last))
+        };
+        if let Some(last) = left_out {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let root = self.root()?.open_unlinked(&Prefix::root(), flags);
+            let synced = root.and_then(syncfs);
+            synced.map_err(|errno| failed(prefix, errno))?;
+            let notes = &mut *self.unsynced.lock();
+            notes.files.retain(|_, stamp| *stamp > last);
+            notes.directories.retain(|_, stamp| *stamp > last);
+            notes.left_out.take_if(|stamp| *stamp <= last);
+            return Ok(());
+        }
+        for key in files {
+            let stamp = self.unsynced.lock().files.get(&key).copied();
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+            match self.root()?.open_unlinked(&key.to_prefix(), flags) {
+                // Something else may be there now.
+                Ok(found) => self.sync(&key, &found.into())?,
+                // Its directory tells so.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                    remove(&mut self.unsynced.lock().files, &key, stamp);
+                }
+                Err(errno) => return Err(failed(&key, errno)),
+            }
+        }
+        for directory in directories {
+            self.sync_directory(&directory)?;
+        }
+        self.sync_names(prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> Key {
+        Key::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_is_changed_while_it_is_synced_stays_noted() {
+        let unsynced = Unsynced::default();
+        let directory = key("a/0").parent();
+        unsynced.note_name(&key("a/0"));
+        let stamp = unsynced.stamp_of_directory(&directory);
+        unsynced.note_name(&key("a/1"));
+        unsynced.synced_directory(&directory, stamp);
+        let again = unsynced.stamp_of_directory(&directory);
+        assert!(again > stamp);
+        unsynced.synced_directory(&directory, again);
+        assert_eq!(unsynced.stamp_of_directory(&directory), None);
+    }
+
+    #[test]
+    fn notes_follow_a_directory_that_is_renamed() {
+        let unsynced = Unsynced::default();
+        unsynced.note_name(&key("a/c/0"));
+        unsynced.note_bytes(&key("a/c/0"));
+        unsynced.note_name(&key("a-1/0"));
+        unsynced.note_rename(&key("a"), &key("g/b"));
+        let notes = unsynced.lock();
+        let mut directories: Vec<_> = notes.directories.keys().map(Prefix::to_text).collect();
+        directories.sort();
+        assert_eq!(directories, ["/", "a-1", "g", "g/b/c"]);
+        assert_eq!(notes.files.keys().collect::<Vec<_>>(), [&key("g/b/c/0")]);
+    }
+
+    #[test]
+    fn what_is_not_noted_is_known_to_be_left_out() {
+        let unsynced = Unsynced::default();
+        for number in 0..=MOST_NOTES {
+            assert_eq!(unsynced.lock().left_out, None);
+            unsynced.note_bytes(&key(&number.to_string()));
+        }
+        let notes = unsynced.lock();
+        assert_eq!(notes.left_out, Some(notes.last));
+        assert_eq!(notes.files.len(), MOST_NOTES);
+    }
+}
