@@ -60,12 +60,14 @@ impl Notices {
         }
     }
 
-    /// Waits until the kernel was told this, but not long: it may lock what the caller is asked under.
+    /// Whether there may be something that the kernel was not told yet.
+    pub(super) fn are_behind(&self) -> bool {
+        self.0.is_behind.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the kernel was told this, but not long: others may hold what it locks.
     pub(super) fn wait_for(&self, notice: Notice) {
         const PATIENCE: Duration = Duration::from_millis(100);
-        if !self.0.is_behind.load(Ordering::Relaxed) {
-            return;
-        }
         let is_left = |state: &mut State| {
             state.is_running && (state.telling == Some(notice) || state.waiting.contains(&notice))
         };

@@ -62,7 +62,8 @@ impl Core {
             Err(errno) => {
                 // Before the kernel opens it again: this file is not read.
                 file.close();
-                drop(file);
+                drop((file, lock));
+                self.wait_for_names_beside(ino);
                 return reply.error(errno);
             }
         };
@@ -75,6 +76,7 @@ impl Core {
         });
         // The file may be closed, which takes the lock, before the reply has returned.
         drop(lock);
+        self.wait_for_names_beside(ino);
         match mode {
             ReadMode::Cached if is_only_read => {
                 // There is nothing to commit when it is closed.
@@ -118,14 +120,13 @@ impl Core {
         file: &OpenFile,
     ) -> Result<FopenFlags, Errno> {
         let counters = self.view.requests();
-        let vnode = self.versions.vnode(ino);
         let compared = self.versions.open(ino, attributes);
-        if let Some(vnode) = vnode {
-            if compared == Comparison::Changed {
-                self.drop_names_beside(vnode);
-            }
-            // Who reads the new document asks for the new names.
-            self.notices.wait_for(Notice::NamesBeside(vnode));
+        let may_be_new = !matches!(
+            compared,
+            Comparison::Same | Comparison::FirstOpen(StaleCache::Nothing)
+        );
+        if may_be_new && let Some(vnode) = self.versions.vnode(ino) {
+            self.drop_names_beside(vnode);
         }
         match compared {
             Comparison::Same if file.keeps_pages() => {
@@ -186,6 +187,15 @@ impl Core {
     pub(super) fn drop_names_beside(&self, vnode: VnodeId) {
         if self.view.describes_array(vnode) {
             self.notify(Notice::NamesBeside(vnode));
+        }
+    }
+
+    /// Waits for what [`Core::drop_names_beside`] has begun: who reads a new document asks for the new names.
+    fn wait_for_names_beside(&self, ino: u64) {
+        if self.notices.are_behind()
+            && let Some(vnode) = self.versions.vnode(ino)
+        {
+            self.notices.wait_for(Notice::NamesBeside(vnode));
         }
     }
 

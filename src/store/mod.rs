@@ -585,6 +585,14 @@ impl StoreError {
         self.has_errno(rustix::io::Errno::EXIST)
     }
 
+    /// Whether the rights of this process do not suffice.
+    pub(crate) fn is_of_rights(&self) -> bool {
+        use rustix::io::Errno;
+        matches!(self, StoreError::Denied { .. })
+            || self.has_errno(Errno::ACCESS)
+            || self.has_errno(Errno::PERM)
+    }
+
     fn has_errno(&self, wanted: rustix::io::Errno) -> bool {
         let StoreError::Io { errno, .. } = self else {
             return false;

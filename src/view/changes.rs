@@ -174,7 +174,7 @@ impl View {
         writing.make_prefix(&key, new)?;
         self.tree.hierarchy.forget(&key.to_prefix());
         if let Vnode::Prefix { view, path } = &vnode {
-            self.note_made(*view, &path.key(name)?.to_prefix());
+            self.expect_group(*view, &path.key(name)?.to_prefix());
         }
         self.lookup(parent, name)?.ok_or(Error::Stale)
     }
@@ -253,24 +253,19 @@ impl View {
                     .ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
                 self.tree.settle_below(path)?;
                 let ended = self.tree.ended(view, path);
-                // The empty directories of the chunks of an array that was removed are not shown.
-                let (directories, left_over) = match &ended {
-                    Some(ended) => self.hidden_in(ended)?,
-                    None => Default::default(),
-                };
-                let is_left_over =
-                    |key: &Key| ended.as_ref().is_some_and(|ended| ended.leaves_over(key));
                 writing.remove_prefix((&key, &[]), |writer| {
-                    for directory in &directories {
-                        unless_absent(writer.remove_empty_prefixes(directory, &is_left_over))?;
-                    }
-                    for key in &left_over {
-                        unless_absent(writer.erase(key))?;
+                    // The empty directories of the chunks of an array that was removed are not shown.
+                    if let Some(ended) = ended.filter(|ended| !ended.has_document(writer)) {
+                        let has_chunks =
+                            |name: &[u8]| ended.stored.in_array(name) != ChunkName::Other;
+                        let is_left_over = |key: &Key| ended.leaves_over(key);
+                        writer.remove_left_over(&key, &has_chunks, &is_left_over)?;
                     }
                     writer.remove_prefix(&key)
                 })?;
                 self.tree.hierarchy.forget(path);
                 self.tree.forget_ended(path);
+                self.tree.forget_expected(view, path);
             }
             (Vnode::ChunkDirectory(place), VnodeKind::Directory) => {
                 self.remove_chunk_directory(writing, place)?;
@@ -301,11 +296,14 @@ impl View {
             return Err(StoreError::refused(&key, Refusal::NotEmpty).into());
         }
         // Directories of chunks outside of the grid are not listed.
-        let is_left_over = |key: &Key| array.leaves_over(key);
-        let remove = |writer: &DirWriter| match writer.remove_empty_prefixes(&key, &is_left_over) {
-            // A directory may be shown without one in the store.
-            removed if array.absent_len.is_some() => unless_absent(removed),
-            removed => removed,
+        let remove = |writer: &DirWriter| {
+            let has_ended = !array.has_document(writer);
+            let is_left_over = |key: &Key| has_ended && array.leaves_over(key);
+            match writer.remove_empty_prefixes(&key, &is_left_over) {
+                // A directory may be shown without one in the store.
+                removed if array.absent_len.is_some() => unless_absent(removed),
+                removed => removed,
+            }
         };
         match writing.remove_prefix((&key, &[]), remove) {
             // Shards below it are those of other directories, too.
@@ -475,11 +473,13 @@ impl View {
         };
         let (path, stored): (Prefix, Prefix) = match vnode {
             Vnode::Prefix { view, path } => {
-                let resolved = self.tree.resolve(view, &path)?;
                 // The documents and the chunks of a draft are in different directories.
-                let stored = match resolved.draft() {
-                    Some(_) => Prefix::root(),
-                    None => path.clone(),
+                let resolved = self.tree.resolve(view, &path);
+                let is_draft = resolved.map_or(true, |resolved| resolved.draft().is_some());
+                let stored = if is_draft {
+                    Prefix::root()
+                } else {
+                    path.clone()
                 };
                 (path, stored)
             }

@@ -358,7 +358,6 @@ impl View {
         let Some((vnode, attributes)) = self.between_renames(find, drop)? else {
             return Ok(None);
         };
-        self.note_found(&vnode);
         let id = self.tree.numbers.refer(&vnode);
         Ok(Some(LookupResult { id, attributes }))
     }

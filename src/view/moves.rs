@@ -98,6 +98,7 @@ impl View {
                     writings.moved(*view, &from, &to);
                 }
                 self.tree.numbers.rename(*view, &from, &to);
+                self.tree.rename_expected(*view, &from, &to);
                 // Nobody waits for what follows.
                 drop((kept, names));
                 if !self.tree.shows_store(*view) {

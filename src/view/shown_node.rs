@@ -16,7 +16,7 @@ use crate::load::{ChunkLayout, ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, ChunkContent};
 use crate::metadata::{ArrayMetadata, Decoding, DocumentName, Target};
 use crate::read::FileReaders;
-use crate::store::{Key, Object, Prefix, StoreError};
+use crate::store::{DirWriter, Key, Object, Prefix, StoreError};
 
 /// Directories of larger grids list only the stored chunks, even where absent chunks are files.
 const MOST_LISTED: u64 = 10_000_000;
@@ -220,6 +220,16 @@ impl ShownArray {
     /// The grid of the chunks that are shown.
     pub(super) fn grid(&self) -> &ChunkGrid {
         self.chunked.layout().shown_grid()
+    }
+
+    /// Whether the store has a document of some node where this array was, or that cannot be found out.
+    pub(super) fn has_document(&self, writer: &DirWriter) -> bool {
+        let has = |name: DocumentName| {
+            let key = self.node.prefix.key(name.as_str().as_bytes());
+            key.is_ok_and(|key| !matches!(writer.stat(&key), Ok(None)))
+        };
+        DocumentName::ALL.into_iter().any(has)
+            || !matches!(writer.stat(&self.node.document.key), Ok(None))
     }
 
     /// Whether the object at `key` is a chunk, or a shard, outside of the grid, which an array leaves over that became

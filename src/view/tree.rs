@@ -266,6 +266,23 @@ impl Tree {
         expected.put((view, path.clone()), ());
     }
 
+    /// Notes that the directory at `path` was removed.
+    pub(super) fn forget_expected(&self, view: ViewKind, path: &Prefix) {
+        let mut expected = (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner);
+        expected.pop(&(view, path.clone()));
+    }
+
+    /// Notes that the directory `from` was renamed to `to`.
+    pub(super) fn rename_expected(&self, view: ViewKind, from: &Key, to: &Key) {
+        let mut expected = (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner);
+        let here = expected.iter().filter(|((of, _), ())| *of == view);
+        let moved = here.filter_map(|((_, path), ())| Some((path.clone(), path.moved(from, to)?)));
+        for (before, after) in moved.collect::<Vec<_>>() {
+            expected.pop(&(view, before));
+            expected.put((view, after), ());
+        }
+    }
+
     /// Whether a program may expect that the directory at `path` is a group in the store.
     pub(super) fn is_group_expected(&self, view: ViewKind, path: &Prefix) -> bool {
         let expected = (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner);

@@ -458,6 +458,22 @@ def test_what_was_closed_survives_a_sync_of_its_directories(what, how, store, mo
     assert not calls(made.path / how) & (data | {"a/c/notes", "a/c/0", "a/c/8"}), "and not again"
 
 
+def test_a_second_name_survives_with_its_bytes(store, mount, tmp_path):
+    made = mount(store, *ARGS, "--durability", "never")
+    (made.path / "notes").write_bytes(b"in place")
+    os.link(made.path / "notes", made.path / "other")
+    os.unlink(made.path / "notes")
+    # What is no file any more does not keep others from being synced.
+    (made.path / "gone").write_bytes(b"in place")
+    os.unlink(store / "gone")
+    os.mkfifo(store / "gone")
+    log = tmp_path / "strace"
+    with traced(made, "fdatasync,fsync", log):
+        made.sync()
+    found = {synced(line) for line in log.read_text().splitlines()}
+    assert str(store / "other") in found and str(store / "gone") not in found
+
+
 def test_when_much_was_closed_the_whole_file_system_is_synced(store, mount, tmp_path):
     made = mount(store, *ARGS, "--durability", "never")
     for number in range(5000):

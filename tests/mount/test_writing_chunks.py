@@ -15,7 +15,7 @@ import pytest
 import tensorstore
 import zarr
 
-from mounting import ok, run, until
+from mounting import ok, other_program, run, until
 from writing_samples import CHUNK, SHAPE, values
 
 ARGS = ("--rw", "--view", "chunks")
@@ -686,3 +686,45 @@ def test_an_array_is_removed_with_the_chunks_that_it_has_left_over(keys, shards,
     ok("rm", "-r", made.path / "a")
     made.unmount()
     assert os.listdir(store) == ["zarr.json"]
+
+
+def test_what_an_array_has_left_over_stays_while_other_chunks_do(tmp_path, mount):
+    store = make(tmp_path / "store")
+    made = mount(store, *ARGS)
+    text = (made.path / "a/zarr.json").read_text()
+    (made.path / "a/zarr.json").write_text(json.dumps(json.loads(text) | {"shape": [16, 16]}))
+    os.unlink(made.path / "a/zarr.json")
+    for directory in ("a", "a/c", "a/c/0"):
+        assert refused(os.rmdir, made.path / directory) == errno.ENOTEMPTY
+    (made.path / "a/zarr.json").write_text(text)
+    np.testing.assert_array_equal(stored(store), expected())
+
+
+def test_an_array_that_another_program_has_made_anew_is_not_left_over(tmp_path, mount):
+    store = make(tmp_path / "store")
+    made = mount(store, *ARGS)
+    document = json.loads((made.path / "a/zarr.json").read_text())
+    (made.path / "a/zarr.json").write_text(json.dumps(document | {"shape": [16, 16]}))
+    os.unlink(made.path / "a/zarr.json")
+    shutil.rmtree(store / "a")
+    array = zarr.open_group(str(store)).create_array("a", shape=SHAPE, chunks=CHUNK, dtype="<f4", fill_value=FILL)
+    array[16:] = 7  # none of the chunks that the old grid has
+    for directory in ("a/c/1", "a/c", "a"):
+        with pytest.raises(OSError):
+            os.rmdir(made.path / directory)
+    assert (zarr.open_array(str(store / "a"), mode="r")[16:] == 7).all()
+
+
+def test_a_chunk_that_was_made_as_long_as_it_is_to_be_is_not_saved_by_others(tmp_path, mount):
+    """As numpy maps a new file: its bytes come later."""
+    store = make(tmp_path / "store")
+    made = mount(store, *ARGS)
+    with other_program() as sync, open(made.path / "a/c/0/0", "wb", buffering=0) as file:
+        file.truncate(N)
+        file.write(NEW.tobytes()[:N // 2])
+        sync(made.path / "a/c/0/0")
+        sync(made.path / "a/c")
+        np.testing.assert_array_equal(stored(store), expected())
+        file.write(NEW.tobytes()[N // 2:])
+        sync(made.path / "a/c/0/0")
+        np.testing.assert_array_equal(stored(store), expected(c0_0=NEW))

@@ -51,6 +51,8 @@ struct Draft {
     is_blind: bool,
     /// The handles that made the file empty.
     rewriters: BTreeSet<usize>,
+    /// The bytes that were written since the file was made or made empty.
+    anew: [bool; LEN],
     /// Those to which others have left what they have written, too.
     left_to: BTreeSet<usize>,
     /// Whether the last commit failed.
@@ -81,9 +83,9 @@ struct File {
 }
 
 impl File {
-    /// Whether it is a chunk, and has as many bytes as one.
+    /// Whether it is a chunk, and all its bytes were written anew.
     fn is_whole(&self) -> bool {
-        let has_all = |draft: &Draft| draft.bytes.len() == LEN;
+        let has_all = |draft: &Draft| draft.anew.iter().all(|is_written| *is_written);
         self.manner == Manner::Chunk && self.draft.as_ref().is_some_and(has_all)
     }
 }
@@ -266,6 +268,7 @@ impl Model {
                 began_empty: true,
                 is_blind: true,
                 rewriters,
+                anew: [false; LEN],
                 left_to: BTreeSet::new(),
                 has_failed: false,
                 refused: None,

@@ -275,7 +275,7 @@ impl Form for DocumentForm {
         Ok(Encoded::Bytes(new))
     }
 
-    fn committed(&self) {
+    fn committed(&self, is_new: bool) {
         let tree = &self.view.tree;
         tree.hierarchy.forget(&self.key.parent());
         // The document of a draft lies apart from its array.
@@ -283,7 +283,9 @@ impl Form for DocumentForm {
             tree.hierarchy.forget(&prefix);
             tree.forget_ended(&prefix);
         }
-        self.view.store_groups_above(self.kind, &self.key.parent());
+        if is_new {
+            self.view.store_groups_above(self.kind, &self.key.parent());
+        }
         self.view.update_copies(&self.key);
         if let Ok(Some(shown)) = self.edited() {
             // It had no array, or group, to describe when it was made.

@@ -1,44 +1,37 @@
 //! Documents of groups that the store does not have.
 //!
 //! With `--as`, a directory without a document is shown as a group, with a document. A program that makes a node in
-//! it takes the group for there, and does not make its document. So this is stored with the first node that is made or
-//! written below, if the program may have relied on it: it has looked for the document, or has made the directory.
+//! it takes the group for there, and does not make its document. So this is stored with the first node that is made
+//! below, if the program may have relied on it: it has opened the document, or has made the directory.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::hierarchy::Node;
-use crate::metadata::{DocumentName, Target};
+use crate::metadata::{DocumentName, Target, ZarrFormat};
 use crate::store::{Key, Prefix, StoreError};
 use crate::view::node_path::NodePath;
-use crate::view::vnode::Vnode;
 use crate::view::writing::{Encoded, Form, change_objects};
 use crate::view::{View, ViewKind};
 
 impl View {
-    /// Notes that a program has found the document `vnode`, and takes the node of a group for there.
-    pub(in crate::view) fn note_found(&self, vnode: &Vnode) {
-        if let Vnode::Written { view, path, name } = vnode
-            && matches!(name, DocumentName::ZGroup | DocumentName::ZarrJson)
-        {
-            self.note_made(*view, path);
-        }
-    }
-
-    /// Notes that a program has made the directory at `path`, and that it may be shown as a group.
-    pub(in crate::view) fn note_made(&self, view: ViewKind, path: &Prefix) {
+    /// Notes that a program has opened the document of the node at `path`, which the store does not have, or has made
+    /// its directory.
+    pub(in crate::view) fn expect_group(&self, view: ViewKind, path: &Prefix) {
         if self.is_writable() && self.tree.options.shown_as.is_some() {
             self.tree.expect_group(view, path);
         }
     }
 
-    /// Stores the documents of the groups above the node at `path`, which was written.
+    /// Stores the documents of the groups above the node at `path`, which was made.
     pub(super) fn store_groups_above(self: &Arc<Self>, view: ViewKind, path: &Prefix) {
         for above in path.with_ancestors().skip(1) {
             match self.store_group(view, &above) {
                 Ok(true) => {}
                 Ok(false) => return,
+                // Somebody else has just made it.
+                Err(error) if error.kind() == ErrorKind::Stale => {}
                 Err(error) => {
                     return log::warn!("{above}: its document is shown, and not stored: {error}");
                 }
@@ -75,6 +68,10 @@ impl View {
         let Some(text) = form.text()? else {
             return Ok(());
         };
+        let format = form.format_above()?.unwrap_or(target.zarr_format());
+        if self.has_nodes_but_of(resolved, format)? {
+            return Ok(());
+        }
         let Encoded::Objects(changes) = form.encode(&text, None)? else {
             return Ok(());
         };
@@ -88,7 +85,24 @@ impl View {
         };
         // Where somebody else has made it meanwhile, there is one.
         change_objects(writer, &changes, new)?;
-        form.committed();
+        form.committed(true);
         Ok(())
+    }
+
+    /// Whether a node in the directory is stored in another version. Of many, the first are looked at.
+    fn has_nodes_but_of(&self, resolved: &NodePath, format: ZarrFormat) -> Result<bool, Error> {
+        const MOST: usize = 100;
+        let folder = self.tree.folder(resolved.view, &resolved.path)?;
+        for (_, below) in self.tree.nodes_in(&folder, MOST)? {
+            let found = match self.tree.resolve(resolved.view, &below)?.node {
+                Node::Array(array) => array.metadata.zarr_format,
+                Node::Group(group) => group.format,
+                Node::Implicit | Node::Broken(_) => continue,
+            };
+            if found != format {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

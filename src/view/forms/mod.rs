@@ -152,24 +152,6 @@ impl View {
         })
     }
 
-    /// The keys of the directories of chunks that the store has in that of `array`, and of the chunks that the array
-    /// has left over there.
-    pub(super) fn hidden_in(&self, array: &ShownArray) -> Result<(Vec<Key>, Vec<Key>), Error> {
-        let prefix = &array.node.prefix;
-        let (mut directories, mut left_over) = (Vec::new(), Vec::new());
-        self.finds_entry(prefix, &mut |entry| {
-            let key = prefix.key(&entry.name)?;
-            let is_chunk = array.stored.in_array(&entry.name) != ChunkName::Other;
-            if entry.kind == EntryKind::Prefix && is_chunk {
-                directories.push(key);
-            } else if entry.kind == EntryKind::Object && array.leaves_over(&key) {
-                left_over.push(key);
-            }
-            Ok(false)
-        })?;
-        Ok((directories, left_over))
-    }
-
     /// Whether there is an object with a wanted name in `prefix`, or below a wanted name. A directory alone is
     /// none.
     fn finds_object(&self, prefix: &Prefix, wanted: &dyn Fn(&[u8]) -> bool) -> Result<bool, Error> {

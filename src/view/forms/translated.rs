@@ -333,7 +333,7 @@ impl TranslatedForm {
     }
 
     /// The version of the nearest group above.
-    fn format_above(&self) -> Result<Option<ZarrFormat>, Error> {
+    pub(super) fn format_above(&self) -> Result<Option<ZarrFormat>, Error> {
         for above in self.path.with_ancestors().skip(1) {
             match self.view.tree.resolve(self.kind, &above)?.node {
                 Node::Group(group) => return Ok(Some(group.format)),
@@ -356,6 +356,9 @@ impl TranslatedForm {
         let version = |meta: &ObjectMeta| meta.version;
         if now.as_ref().map(version) != stored.as_ref().map(|stored| stored.meta.version) {
             return Err(Error::Stale);
+        }
+        if stored.is_none() {
+            self.view.expect_group(self.kind, &self.path);
         }
         let OpenedVnode { attributes, file } = opened;
         Ok(Some(CleanFile {
@@ -457,9 +460,11 @@ impl Form for TranslatedForm {
         })
     }
 
-    fn committed(&self) {
+    fn committed(&self, is_new: bool) {
         self.view.tree.node_changed(&self.path);
-        self.view.store_groups_above(self.kind, &self.path);
+        if is_new {
+            self.view.store_groups_above(self.kind, &self.path);
+        }
         self.view.update_copies_of_node(self.kind, &self.path);
         let (Ok(key), Ok(folder)) = (self.key(), self.view.tree.folder(self.kind, &self.path))
         else {

@@ -159,6 +159,7 @@ impl FileState {
                     None => &counters.erased,
                 };
                 counter.add(1);
+                let is_new = self.stored.is_none();
                 self.stored = stored;
                 self.saving.note_stored();
                 self.note_saved_base(writing, is_open);
@@ -172,7 +173,7 @@ impl FileState {
                 }
                 self.clean = None;
                 if let Some(form) = &self.form {
-                    form.committed();
+                    form.committed(is_new);
                     self.has_wrong_pages |= form.respells();
                 }
                 return Ok(true);

@@ -38,6 +38,8 @@ pub(super) struct FileDraft {
     pub(super) unmerged: Option<Base>,
     /// What the draft has; `None` where it has all bytes of the file.
     parts: Option<Parts>,
+    /// The bytes that were written since the file was made or made empty.
+    anew: RangeSet<u64>,
 }
 
 /// What a draft began as.
@@ -119,6 +121,7 @@ impl FileDraft {
             is_behind: false,
             unmerged: None,
             parts: None,
+            anew: RangeSet::new(),
         }
     }
 
@@ -143,6 +146,7 @@ impl FileDraft {
         }
         self.failure = None;
         self.parts = None;
+        self.anew.clear();
         self.savers = Savers::Writers;
         if !self.rewriters.contains(&writer) {
             self.rewriters.push(writer);
@@ -152,6 +156,25 @@ impl FileDraft {
     /// Whether handles write the file anew, so that what they have half written is left to them.
     pub(super) fn is_rewritten(&self) -> bool {
         !self.rewriters.is_empty() && self.failure.is_none()
+    }
+
+    /// Notes that these bytes were written.
+    pub(super) fn note_written(&mut self, range: Range<u64>) {
+        if self.is_rewritten() && !range.is_empty() {
+            self.anew.insert(range);
+        }
+    }
+
+    /// Notes that the file was cut or extended to `len` bytes.
+    pub(super) fn note_len(&mut self, len: u64) {
+        if len < u64::MAX {
+            self.anew.remove(len..u64::MAX);
+        }
+    }
+
+    /// Whether the first `len` bytes were all written since the file was made or made empty.
+    pub(super) fn is_written_whole(&self, len: u64) -> bool {
+        len > 0 && self.anew.gaps(&(0..len)).next().is_none()
     }
 
     /// Notes that what was merged is not saved: what the writers know is what they have written.

@@ -140,8 +140,10 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
         false
     }
 
-    /// Called after the store has new bytes.
-    fn committed(&self) {}
+    /// Called after the store has new bytes. What the file shows was not there before if it `is_new`.
+    fn committed(&self, is_new: bool) {
+        let _ = is_new;
+    }
 
     /// Whether the file shows other bytes after a commit than those that were written, which mean the
     /// same.

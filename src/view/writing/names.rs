@@ -247,6 +247,10 @@ impl Writing {
         open.insert(to.clone(), Arc::clone(file));
         drop(open);
         file.set_key(Some(to.clone()));
+        if !is_replaced_whole(to) {
+            // Somebody may have written it since it was renamed, under the name that it had.
+            self.writer.wrote_in_place(to);
+        }
     }
 
     /// Makes the bytes of a file survive a loss of power before it gets the name of a document or a

@@ -29,10 +29,9 @@ impl KeyFile {
     pub(super) fn sync(&self, writing: &Writing, syncer: Syncer) -> Result<(), Error> {
         let mut state = self.lock();
         let len = state.form.as_ref().and_then(|form| form.len());
-        let is_whole = len.is_some() && len == state.len(writing).ok();
         let draft = state.draft.as_ref().filter(|draft| draft.is_rewritten());
         let (is_left, may_fail) = draft.map_or((false, false), |draft| match syncer {
-            _ if is_whole => (false, false),
+            _ if len.is_some_and(|len| draft.is_written_whole(len)) => (false, false),
             Syncer::Handle {
                 id,
                 thread,

@@ -27,6 +27,7 @@ impl Model {
                     began_empty: true,
                     is_blind: true,
                     rewriters: BTreeSet::new(),
+                    anew: [false; LEN],
                     left_to: BTreeSet::new(),
                     has_failed: false,
                     refused: None,
@@ -51,6 +52,7 @@ impl Model {
             began_empty: false,
             is_blind: true,
             rewriters: BTreeSet::new(),
+            anew: [false; LEN],
             left_to: BTreeSet::new(),
             has_failed: false,
             refused: None,
@@ -98,11 +100,13 @@ impl Model {
             bytes.resize(bytes.len().max(end), 0);
             bytes[offset..end].copy_from_slice(text);
         });
-        if changed.is_err()
-            && had_written
-            && let Some(draft) = &mut self.files[what.0].draft
-        {
-            draft.refused.get_or_insert(offset);
+        if let Some(draft) = &mut self.files[what.0].draft {
+            if changed.is_err() && had_written {
+                draft.refused.get_or_insert(offset);
+            }
+            if changed.is_ok() && draft.is_rewritten() {
+                draft.anew[offset.min(LEN)..end.min(LEN)].fill(true);
+            }
         }
         changed
     }
@@ -138,6 +142,7 @@ impl Model {
         }
         if let Some(draft) = &mut self.files[what.0].draft {
             draft.refused.take_if(|start| len <= *start);
+            draft.anew[len.min(LEN)..].fill(false);
         }
         Ok(())
     }
@@ -156,6 +161,7 @@ impl Model {
         self.change((file, HandleAccess::Writes), 0..0, Vec::clear)?;
         if let Some(draft) = &mut self.files[file].draft {
             draft.written = None;
+            draft.anew = [false; LEN];
             draft.began_empty |= is_blind;
             draft.refused = None;
             draft.left_to.clear();

@@ -253,7 +253,9 @@ impl DirWriter {
             if self.is_expected(name.stat(), replaces) {
                 return self.done(key, draft);
             }
-            let is_draft_back = put_back(name, &parent, key, &draft.file)?;
+            let put_back = put_back(name, &parent, key, &draft.file);
+            self.unsynced.note_name(key);
+            let is_draft_back = put_back?;
             if !is_draft_back {
                 // The draft has lost its place to yet another object, and cannot have a name again.
                 draft.name = None;

@@ -377,6 +377,7 @@ impl DirWriter {
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(failed(key, errno)),
         }
+        self.unsynced.note_name(key);
         let is_it = |stat: FileStat| self.meta(&stat).version == version;
         if name.stat().is_ok_and(is_it) {
             drop(name);
@@ -385,7 +386,9 @@ impl DirWriter {
             return Ok(true);
         }
         // What somebody else has put there goes back, unless yet another object is there now.
-        match name.place(&parent, key.name(), RenameFlags::NOREPLACE) {
+        let placed = name.place(&parent, key.name(), RenameFlags::NOREPLACE);
+        self.unsynced.note_name(key);
+        match placed {
             Ok(()) | Err(Errno::EXIST) => Ok(false),
             Err(errno) => Err(failed(key, errno)),
         }
@@ -448,20 +451,72 @@ impl DirWriter {
     /// where no other names are.
     ///
     /// # Errors
-    /// [`StoreError::Io`] with `ENOTEMPTY` when other names are there. Some of the others may have been removed then.
+    /// [`StoreError::Io`] with `ENOTEMPTY` when other names are there. Directories may have been removed then.
     pub fn remove_empty_prefixes(
         &self,
         key: &Key,
         left_over: &dyn Fn(&Key) -> bool,
     ) -> Result<(), StoreError> {
-        match self.remove_prefix(key) {
-            Err(error) if error.is_not_empty() => {}
-            removed => return removed,
+        if !self.has_only(key, left_over)? {
+            return self.remove_empty(key, &|_| false);
         }
+        self.remove_empty(key, left_over)
+    }
+
+    /// Removes from the directory of an array, whose document is gone, the directories that `has_chunks` says are of
+    /// chunks, and the objects that are `left_over`, if nothing else is there.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn remove_left_over(
+        &self,
+        key: &Key,
+        has_chunks: &dyn Fn(&[u8]) -> bool,
+        left_over: &dyn Fn(&Key) -> bool,
+    ) -> Result<(), StoreError> {
+        let entries = self.entries(key)?;
+        for (below, is_directory) in &entries {
+            let goes = if *is_directory {
+                has_chunks(below.name()) && self.has_only(below, left_over)?
+            } else {
+                left_over(below)
+            };
+            if !goes {
+                return Ok(());
+            }
+        }
+        for (below, is_directory) in entries {
+            unless_absent(if is_directory {
+                self.remove_empty(&below, left_over)
+            } else {
+                self.erase(&below)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether nothing but directories and objects that are `left_over` is below `key`.
+    fn has_only(&self, key: &Key, left_over: &dyn Fn(&Key) -> bool) -> Result<bool, StoreError> {
+        for (below, is_directory) in self.entries(key)? {
+            let is_one = if is_directory {
+                self.has_only(&below, left_over)?
+            } else {
+                left_over(&below)
+            };
+            if !is_one {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The keys in the directory of the prefix `key`, and whether they are of directories.
+    fn entries(&self, key: &Key) -> Result<Vec<(Key, bool)>, StoreError> {
         let failed = |errno| failed(key, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let opened = (self.root()?).open_unlinked(&key.to_prefix(), flags);
         let opened = opened.map_err(failed)?;
+        let mut found = Vec::new();
         for entry in Dir::read_from(&opened).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_bytes();
@@ -469,13 +524,24 @@ impl DirWriter {
                 continue;
             }
             let stat = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-            let below = key.to_prefix().key(name)?;
-            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-                unless_absent(self.remove_empty_prefixes(&below, left_over))?;
+            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            found.push((key.to_prefix().key(name)?, is_directory));
+        }
+        Ok(found)
+    }
+
+    fn remove_empty(&self, key: &Key, left_over: &dyn Fn(&Key) -> bool) -> Result<(), StoreError> {
+        match self.remove_prefix(key) {
+            Err(error) if error.is_not_empty() => {}
+            removed => return removed,
+        }
+        for (below, is_directory) in self.entries(key)? {
+            if is_directory {
+                unless_absent(self.remove_empty(&below, left_over))?;
             } else if left_over(&below) {
                 unless_absent(self.erase(&below))?;
             } else {
-                return Err(failed(Errno::NOTEMPTY));
+                return Err(failed(key, Errno::NOTEMPTY));
             }
         }
         self.remove_prefix(key)
@@ -493,9 +559,16 @@ impl DirWriter {
             RenameMode::Replace => RenameFlags::empty(),
             RenameMode::Keep => RenameFlags::NOREPLACE,
         };
-        let renamed = renameat_with(&parents.0, from.name(), &parents.1, to.name(), flags);
+        let rename = || {
+            renameat_with(&parents.0, from.name(), &parents.1, to.name(), flags)?;
+            let stat = statat(&parents.1, to.name(), AtFlags::SYMLINK_NOFOLLOW);
+            let is_directory =
+                |stat: FileStat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            // Somebody else may have removed it, whatever it was.
+            Ok(stat.map_or(true, is_directory))
+        };
+        let renamed = self.unsynced.renamed((from, to), rename);
         renamed.map_err(|errno| failed(to, errno))?;
-        self.unsynced.note_rename(from, to);
         self.end_waiting(to);
         Ok(())
     }
@@ -510,7 +583,7 @@ impl DirWriter {
         let flags = AtFlags::empty();
         let linked = linkat(&parents.0, from.name(), &parents.1, to.name(), flags);
         linked.map_err(|errno| failed(to, errno))?;
-        self.unsynced.note_name(to);
+        self.unsynced.note_link(from, to);
         Ok(())
     }
 

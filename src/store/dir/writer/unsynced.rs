@@ -8,11 +8,11 @@ use std::fs::File;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{OFlags, syncfs};
+use rustix::fs::{FileType, OFlags, syncfs};
 use rustix::io::Errno;
 
 use super::calls::{fdatasync, fsync};
-use super::{DirWriter, failed};
+use super::{DirWriter, FileStat, failed, fstat};
 use crate::store::{Key, Prefix, StoreError};
 
 /// The most directories, and the most files, that are noted. Beyond that, the whole file system is synced.
@@ -34,6 +34,14 @@ struct Notes {
     /// The last note that was not kept, because there were too many.
     left_out: Option<Stamp>,
     last: Stamp,
+}
+
+/// What is to be synced.
+struct Left {
+    files: Vec<Key>,
+    directories: Vec<Prefix>,
+    /// Whether more was changed than was noted.
+    is_too_much: bool,
 }
 
 impl Notes {
@@ -64,15 +72,52 @@ impl Unsynced {
         notes.left_out = notes.left_out.max((!is_kept).then_some(stamp));
     }
 
-    /// Notes that `from` was renamed to `to`, with all that is below it.
-    pub(super) fn note_rename(&self, from: &Key, to: &Key) {
-        {
-            let notes = &mut *self.lock();
-            rename(&mut notes.directories, |path| path.moved(from, to));
-            rename(&mut notes.files, |key| key.moved(from, to));
+    /// Runs `rename`, which renames `from` to `to` and returns whether that is a directory. The notes have the new
+    /// names before anybody finds that the old ones are gone.
+    pub(super) fn renamed<E>(
+        &self,
+        (from, to): (&Key, &Key),
+        rename: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let mut notes = self.lock();
+        let is_directory = rename()?;
+        if is_directory {
+            move_all(&mut notes.directories, |path| path.moved(from, to));
+            move_all(&mut notes.files, |key| key.moved(from, to));
+        } else if let Some(stamp) = notes.files.remove(from) {
+            notes.files.insert(to.clone(), stamp);
         }
+        drop(notes);
         self.note_name(from);
         self.note_name(to);
+        Ok(())
+    }
+
+    /// Notes that the object at `from` has the second name `to`.
+    pub(super) fn note_link(&self, from: &Key, to: &Key) {
+        self.note_name(to);
+        let is_noted = self.lock().files.contains_key(from);
+        if is_noted {
+            self.note_bytes(to);
+        }
+    }
+
+    /// What is noted at and below `prefix`, by notes up to `last`. The directory `prefix` itself is left out.
+    fn left_below(&self, prefix: &Prefix, last: Stamp) -> Left {
+        let is_below = |path: &[u8]| prefix.as_bytes() == path || prefix.strip(path).is_some();
+        let notes = self.lock();
+        let files = (notes.files.iter()).filter(|(_, stamp)| **stamp <= last);
+        let files = files
+            .map(|(key, _)| key)
+            .filter(|key| is_below(key.as_bytes()));
+        let directories = (notes.directories.iter()).filter(|(_, stamp)| **stamp <= last);
+        let directories = directories.map(|(path, _)| path);
+        let directories = directories.filter(|path| *path != prefix && is_below(path.as_bytes()));
+        Left {
+            files: files.cloned().collect(),
+            directories: directories.cloned().collect(),
+            is_too_much: notes.left_out.is_some(),
+        }
     }
 
     fn stamp_of_directory(&self, path: &Prefix) -> Option<Stamp> {
@@ -106,7 +151,7 @@ fn remove<K: Hash + Eq>(notes: &mut HashMap<K, Stamp>, key: &K, stamp: Option<St
 }
 
 /// Gives notes other keys, where `moved` has one.
-fn rename<K: Hash + Eq>(notes: &mut HashMap<K, Stamp>, moved: impl Fn(&K) -> Option<K>) {
+fn move_all<K: Hash + Eq>(notes: &mut HashMap<K, Stamp>, moved: impl Fn(&K) -> Option<K>) {
     let renamed: Vec<_> = notes
         .iter()
         .filter_map(|(key, stamp)| Some((moved(key)?, *stamp)))
@@ -154,47 +199,75 @@ impl DirWriter {
     /// Makes all that was changed at and below `prefix`, and its name, survive a loss of power.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::Io`]: the first error, after all were tried.
     pub fn sync_below(&self, prefix: &Prefix) -> Result<(), StoreError> {
-        let is_below = |path: &[u8]| prefix.as_bytes() == path || prefix.strip(path).is_some();
-        let (files, directories, left_out) = {
-            let notes = self.unsynced.lock();
-            let files = notes.files.keys().filter(|key| is_below(key.as_bytes()));
-            // That of `prefix` comes last.
-            let directories = notes.directories.keys().filter(|path| *path != prefix);
-            let directories = directories.filter(|path| is_below(path.as_bytes()));
-            let files: Vec<_> = files.cloned().collect();
-            let directories: Vec<_> = directories.cloned().collect();
-            (files, directories, notes.left_out.map(|_| notes.last))
-        };
-        if let Some(last) = left_out {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let root = self.root()?.open_unlinked(&Prefix::root(), flags);
-            let synced = root.and_then(syncfs);
-            synced.map_err(|errno| failed(prefix, errno))?;
-            let notes = &mut *self.unsynced.lock();
-            notes.files.retain(|_, stamp| *stamp > last);
-            notes.directories.retain(|_, stamp| *stamp > last);
-            notes.left_out.take_if(|stamp| *stamp <= last);
-            return Ok(());
-        }
-        for key in files {
-            let stamp = self.unsynced.lock().files.get(&key).copied();
-            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-            match self.root()?.open_unlinked(&key.to_prefix(), flags) {
-                // Something else may be there now.
-                Ok(found) => self.sync(&key, &found.into())?,
-                // Its directory tells so.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
-                    remove(&mut self.unsynced.lock().files, &key, stamp);
-                }
-                Err(errno) => return Err(failed(&key, errno)),
+        const ROUNDS: usize = 8;
+        let last = self.unsynced.lock().last;
+        // What is renamed meanwhile has another name in the next round.
+        for _ in 0..ROUNDS {
+            let left = self.unsynced.left_below(prefix, last);
+            if left.is_too_much {
+                break;
+            }
+            if left.files.is_empty() && left.directories.is_empty() {
+                return self.sync_names(prefix);
+            }
+            if !self.sync_left(&left)? {
+                break;
             }
         }
-        for directory in directories {
-            self.sync_directory(&directory)?;
+        self.sync_file_system()
+    }
+
+    /// Syncs what is left; `false` where something cannot be opened.
+    fn sync_left(&self, left: &Left) -> Result<bool, StoreError> {
+        let mut result = Ok(true);
+        let files = left.files.iter().map(|key| self.sync_closed_file(key));
+        let directories = left
+            .directories
+            .iter()
+            .map(|path| self.sync_directory(path));
+        for synced in files.chain(directories) {
+            result = match (result, synced) {
+                (Ok(_), Err(error)) if error.is_of_rights() => Ok(false),
+                (Ok(all), Ok(())) => Ok(all),
+                (Ok(_), Err(error)) => Err(error),
+                (failed, _) => failed,
+            };
         }
-        self.sync_names(prefix)
+        result
+    }
+
+    /// Makes the bytes of the object at `key` survive a loss of power, where that is a file.
+    fn sync_closed_file(&self, key: &Key) -> Result<(), StoreError> {
+        let stamp = self.unsynced.lock().files.get(key).copied();
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let found = self.root()?.open_unlinked(&key.to_prefix(), flags);
+        let is_file =
+            |stat: FileStat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        match found {
+            Ok(found) if fstat(&found).is_ok_and(is_file) => self.sync(key, &found.into()),
+            // Its directory tells that it is not there any more.
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => {
+                remove(&mut self.unsynced.lock().files, key, stamp);
+                Ok(())
+            }
+            Err(errno) => Err(failed(key, errno)),
+        }
+    }
+
+    /// Makes all that the file system of the store has survive a loss of power.
+    fn sync_file_system(&self) -> Result<(), StoreError> {
+        let last = self.unsynced.lock().last;
+        let root = Prefix::root();
+        let opened = (self.root()?).open_unlinked(&root, OFlags::RDONLY | OFlags::DIRECTORY);
+        let synced = opened.and_then(syncfs);
+        synced.map_err(|errno| failed(&root, errno))?;
+        let notes = &mut *self.unsynced.lock();
+        notes.files.retain(|_, stamp| *stamp > last);
+        notes.directories.retain(|_, stamp| *stamp > last);
+        notes.left_out.take_if(|stamp| *stamp <= last);
+        Ok(())
     }
 }
 
@@ -226,12 +299,21 @@ mod tests {
         unsynced.note_name(&key("a/c/0"));
         unsynced.note_bytes(&key("a/c/0"));
         unsynced.note_name(&key("a-1/0"));
-        unsynced.note_rename(&key("a"), &key("g/b"));
+        let renamed = |from, to, is_directory| {
+            let done: Result<(), ()> =
+                unsynced.renamed((&key(from), &key(to)), || Ok(is_directory));
+            done.unwrap();
+        };
+        renamed("a", "g/b", true);
+        unsynced.note_bytes(&key("a-1/0"));
+        renamed("a-1/0", "a-1/1", false);
         let notes = unsynced.lock();
         let mut directories: Vec<_> = notes.directories.keys().map(Prefix::to_text).collect();
         directories.sort();
         assert_eq!(directories, ["/", "a-1", "g", "g/b/c"]);
-        assert_eq!(notes.files.keys().collect::<Vec<_>>(), [&key("g/b/c/0")]);
+        let mut files: Vec<_> = notes.files.keys().map(Key::to_text).collect();
+        files.sort();
+        assert_eq!(files, ["a-1/1", "g/b/c/0"]);
     }
 
     #[test]
