@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::view::VnodeId;
 
-/// What the kernel is to drop.
+/// Something that the kernel has cached and has to drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Notice {
     /// The pages of this inode.
@@ -20,7 +20,8 @@ pub(super) enum Notice {
     NamesBeside(VnodeId),
 }
 
-/// What is to be dropped. The thread begins with the first notice, and ends when this is dropped.
+/// The notices that the kernel has not got yet. A thread sends them. It begins with the first notice, and ends when
+/// this is dropped.
 #[derive(Default)]
 pub(super) struct Notices(Arc<Shared>);
 
@@ -36,7 +37,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     waiting: BTreeSet<Notice>,
-    /// What the kernel is being told.
+    /// The notice that the thread is sending.
     telling: Option<Notice>,
     is_running: bool,
     has_ended: bool,

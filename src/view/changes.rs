@@ -254,14 +254,11 @@ impl View {
                 self.tree.settle_below(path)?;
                 let ended = self.tree.ended(view, path);
                 writing.remove_prefix((&key, &[]), |writer| {
-                    // The empty directories of the chunks of an array that was removed are not shown.
-                    if let Some(ended) = ended.filter(|ended| !ended.has_document(writer)) {
-                        let has_chunks =
-                            |name: &[u8]| ended.stored.in_array(name) != ChunkName::Other;
-                        let is_left_over = |key: &Key| ended.leaves_over(key);
-                        writer.remove_left_over(&key, &has_chunks, &is_left_over)?;
-                    }
-                    writer.remove_prefix(&key)
+                    let gone = ended.filter(|ended| ended.is_gone(writer));
+                    writer.remove_prefix_with(&key, &|below, is_directory| {
+                        let array = gone.as_ref();
+                        array.is_some_and(|array| array.leaves_over(below, is_directory))
+                    })
                 })?;
                 self.tree.hierarchy.forget(path);
                 self.tree.forget_ended(path);
@@ -297,9 +294,11 @@ impl View {
         }
         // Directories of chunks outside of the grid are not listed.
         let remove = |writer: &DirWriter| {
-            let has_ended = !array.has_document(writer);
-            let is_left_over = |key: &Key| has_ended && array.leaves_over(key);
-            match writer.remove_empty_prefixes(&key, &is_left_over) {
+            let is_gone = array.is_gone(writer);
+            let goes = |below: &Key, is_directory: bool| {
+                is_directory || is_gone && array.leaves_over(below, false)
+            };
+            match writer.remove_prefix_with(&key, &goes) {
                 // A directory may be shown without one in the store.
                 removed if array.absent_len.is_some() => unless_absent(removed),
                 removed => removed,

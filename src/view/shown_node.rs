@@ -222,24 +222,27 @@ impl ShownArray {
         self.chunked.layout().shown_grid()
     }
 
-    /// Whether the store has a document of some node where this array was, or that cannot be found out.
-    pub(super) fn has_document(&self, writer: &DirWriter) -> bool {
-        let has = |name: DocumentName| {
-            let key = self.node.prefix.key(name.as_str().as_bytes());
-            key.is_ok_and(|key| !matches!(writer.stat(&key), Ok(None)))
-        };
-        DocumentName::ALL.into_iter().any(has)
-            || !matches!(writer.stat(&self.node.document.key), Ok(None))
+    /// Whether the document of this array was removed, and the store surely has none of another node there.
+    pub(super) fn is_gone(&self, writer: &DirWriter) -> bool {
+        let is_absent = |key: &Key| matches!(writer.stat(key), Ok(None));
+        let documents =
+            DocumentName::ALL.map(|name| self.node.prefix.key(name.as_str().as_bytes()));
+        self.has_ended.load(Ordering::Relaxed)
+            && is_absent(&self.node.document.key)
+            && documents.iter().flatten().all(is_absent)
     }
 
-    /// Whether the object at `key` is a chunk, or a shard, outside of the grid, which an array leaves over that became
-    /// smaller and whose document was removed. It is not shown.
-    pub(super) fn leaves_over(&self, key: &Key) -> bool {
-        if !self.has_ended.load(Ordering::Relaxed) {
+    /// Whether an array that is gone leaves over what is at `key`, and does not show it: a chunk, or a shard, outside of
+    /// the grid, because the array became smaller, or a directory of chunks.
+    pub(super) fn leaves_over(&self, key: &Key, is_directory: bool) -> bool {
+        let Some(name) = self.node.prefix.strip(key.as_bytes()) else {
             return false;
+        };
+        if is_directory {
+            let first = name.split(|byte| *byte == b'/').next();
+            return first.is_some_and(|first| self.stored.in_array(first) != ChunkName::Other);
         }
-        let name = self.node.prefix.strip(key.as_bytes());
-        let Some(indices) = name.and_then(|name| self.stored.indices_of(name)) else {
+        let Some(indices) = self.stored.indices_of(name) else {
             return false;
         };
         let first = indices.iter().zip(self.chunked.layout().shown_per_stored());

@@ -140,8 +140,8 @@ impl StoredNames {
             let key = self.names.prefix.key(&entry.name)?;
             let writing = view.tree.writing(self.view);
             // A file of the mount that has this name, too, is listed with the others of its kind.
-            let is_hidden = writing.is_some_and(|writing| writing.is_scratch(&key));
-            let is_hidden = is_hidden || view.tree.hides_lock(array, &entry.name);
+            let is_hidden = writing.is_some_and(|writing| writing.is_scratch(&key))
+                || view.tree.hides_lock(array, &entry.name);
             let other = name == ChunkName::Other && !is_hidden;
             return other.then(|| self.plain(view, entry)).transpose();
         }

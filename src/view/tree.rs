@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
@@ -262,19 +262,21 @@ impl Tree {
 
     /// Notes that a program may expect that the directory at `path` is a group in the store.
     pub(super) fn expect_group(&self, view: ViewKind, path: &Prefix) {
-        let mut expected = (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner);
-        expected.put((view, path.clone()), ());
+        self.lock_expected().put((view, path.clone()), ());
+    }
+
+    fn lock_expected(&self) -> MutexGuard<'_, LruCache<(ViewKind, Prefix), ()>> {
+        (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that the directory at `path` was removed.
     pub(super) fn forget_expected(&self, view: ViewKind, path: &Prefix) {
-        let mut expected = (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner);
-        expected.pop(&(view, path.clone()));
+        self.lock_expected().pop(&(view, path.clone()));
     }
 
     /// Notes that the directory `from` was renamed to `to`.
     pub(super) fn rename_expected(&self, view: ViewKind, from: &Key, to: &Key) {
-        let mut expected = (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner);
+        let mut expected = self.lock_expected();
         let here = expected.iter().filter(|((of, _), ())| *of == view);
         let moved = here.filter_map(|((_, path), ())| Some((path.clone(), path.moved(from, to)?)));
         for (before, after) in moved.collect::<Vec<_>>() {
@@ -285,8 +287,7 @@ impl Tree {
 
     /// Whether a program may expect that the directory at `path` is a group in the store.
     pub(super) fn is_group_expected(&self, view: ViewKind, path: &Prefix) -> bool {
-        let expected = (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner);
-        expected.contains(&(view, path.clone()))
+        self.lock_expected().contains(&(view, path.clone()))
     }
 
     /// The attributes of the object at `key`; `None` when it does not exist.

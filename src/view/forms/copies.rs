@@ -2,7 +2,6 @@
 //! what the document is now. Where the document has copies itself, they are made what the store has.
 
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use crate::budget::Holding;
@@ -11,7 +10,7 @@ use crate::hierarchy::Node;
 use crate::metadata::carry::differences;
 use crate::metadata::consolidated::{with_copy, with_documents};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{Commit, DirWriter, EntryKind, Key, Prefix, Replaces, StoreError};
+use crate::store::{Commit, EntryKind, Key, Prefix, Replaces, StoreError};
 use crate::view::View;
 use crate::view::tree::Tree;
 
@@ -20,6 +19,9 @@ const MARKS: [&[u8]; 2] = [
     b"\"consolidated_metadata\"",
     b"\"zarr_consolidated_format\"",
 ];
+
+/// The documents that may have copies of others.
+const HOLDERS: [DocumentName; 2] = [DocumentName::ZarrJson, DocumentName::ZMetadata];
 
 impl View {
     /// Brings the copies of the document at `key` up to date, and those that it has of others.
@@ -55,7 +57,7 @@ impl View {
         groups.sort_unstable();
         groups.dedup();
         for group in groups {
-            for name in [DocumentName::ZarrJson, DocumentName::ZMetadata] {
+            for name in HOLDERS {
                 if let Err(error) = self.update_copies_in(&group, name, &keys) {
                     log::warn!("{group}: consolidated metadata is as it was: {error}");
                 }
@@ -66,23 +68,15 @@ impl View {
     /// Makes the copies in the document at `key` what the store has. That is what was saved, unless one of the
     /// documents was saved meanwhile, whose copy was then updated in the old text.
     fn renew_copies(&self, key: &Key) -> Result<(), Error> {
-        let holders = [DocumentName::ZarrJson, DocumentName::ZMetadata];
-        if !DocumentName::of(key.name()).is_some_and(|name| holders.contains(&name)) {
+        if !DocumentName::of(key.name()).is_some_and(|name| HOLDERS.contains(&name)) {
             return Ok(());
         }
-        let is_renewed = edit(self.tree.writer()?, key, |text| {
-            if !has_mark(&text) {
-                return Ok(None);
-            }
+        self.edit_copies(key, |text| {
             let new = self.tree.with_stored_copies(key, &text)?;
             let changed = differences(&text, &new);
             let changed = changed.map_err(|error| Error::in_document(key, error))?;
             Ok((!changed.is_empty()).then_some(new))
-        })?;
-        if is_renewed {
-            self.tree.hierarchy.forget(&key.parent());
-        }
-        Ok(())
+        })
     }
 
     /// The keys of the documents below `to`, and those that they had as long as this directory was `from`.
@@ -125,10 +119,7 @@ impl View {
         if copied.is_empty() {
             return Ok(());
         }
-        let is_updated = edit(tree.writer()?, &holder, |mut text| {
-            if !has_mark(&text) {
-                return Ok(None);
-            }
+        self.edit_copies(&holder, |mut text| {
             let mut is_changed = false;
             for (key, name) in &copied {
                 let own = tree.hierarchy.read(key, Holding::SOURCE)?;
@@ -140,11 +131,44 @@ impl View {
                 }
             }
             Ok(is_changed.then_some(text))
-        })?;
-        if is_updated {
-            tree.hierarchy.forget(group);
+        })
+    }
+
+    /// Replaces the document at `holder`, if it has copies of others, by what `change` makes of it; `None` leaves it as
+    /// it is. Of a document that somebody else changes meanwhile, the new text is changed.
+    ///
+    /// # Errors
+    /// [`Error`]; those of `change`.
+    fn edit_copies(
+        &self,
+        holder: &Key,
+        mut change: impl FnMut(Vec<u8>) -> Result<Option<Vec<u8>>, Error>,
+    ) -> Result<(), Error> {
+        const ATTEMPTS: usize = 8;
+        let writer = self.tree.writer()?;
+        for _ in 0..ATTEMPTS {
+            let Some(stored) = writer.open_object(holder, false)? else {
+                return Ok(());
+            };
+            let mut text = Vec::new();
+            let read = (&*stored.file).read_to_end(&mut text);
+            read.map_err(|error| StoreError::io(holder, &error))?;
+            if !has_mark(&text) {
+                return Ok(());
+            }
+            let Some(new) = change(text)? else {
+                return Ok(());
+            };
+            let mut draft = writer.begin_like(holder, &stored)?;
+            draft.fill(holder, &new)?;
+            let replaces = Replaces::Version(stored.meta.version);
+            if let Commit::Done(_) = writer.commit(holder, &mut draft, replaces)? {
+                writer.sync_closed(holder)?;
+                self.tree.hierarchy.forget(&holder.parent());
+                return Ok(());
+            }
         }
-        Ok(())
+        Err(StoreError::changed(holder).into())
     }
 }
 
@@ -165,39 +189,6 @@ fn copied_name(group: &Prefix, key: &Key, format: ZarrFormat) -> Option<String> 
             .unwrap_or(&relative)
             .to_owned(),
     })
-}
-
-/// Replaces the object at `key` by what `change` makes of it; `None` leaves it as it is. Of an object
-/// that somebody else changes meanwhile, the new bytes are changed. Returns whether it was replaced.
-///
-/// # Errors
-/// [`Error`]; those of `change`.
-fn edit(
-    writer: &DirWriter,
-    key: &Key,
-    mut change: impl FnMut(Vec<u8>) -> Result<Option<Vec<u8>>, Error>,
-) -> Result<bool, Error> {
-    const ATTEMPTS: usize = 8;
-    for _ in 0..ATTEMPTS {
-        let Some(stored) = writer.open_object(key, false)? else {
-            return Ok(false);
-        };
-        let mut bytes = Vec::new();
-        let read = (&*stored.file).read_to_end(&mut bytes);
-        read.map_err(|error| StoreError::io(key, &error))?;
-        let Some(new) = change(bytes)? else {
-            return Ok(false);
-        };
-        let mut draft = writer.begin_like(key, &stored)?;
-        let written = draft.file().write_all_at(&new, 0);
-        written.map_err(|error| StoreError::io(key, &error))?;
-        let replaces = Replaces::Version(stored.meta.version);
-        if let Commit::Done(_) = writer.commit(key, &mut draft, replaces)? {
-            writer.sync_closed(key)?;
-            return Ok(true);
-        }
-    }
-    Err(StoreError::changed(key).into())
 }
 
 /// The document of `group` that has the copies of documents called `name`, and their version.

@@ -4,13 +4,12 @@
 //! it takes the group for there, and does not make its document. So this is stored with the first node that is made
 //! below, if the program may have relied on it: it has opened the document, or has made the directory.
 
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 use crate::hierarchy::Node;
 use crate::metadata::{DocumentName, Target, ZarrFormat};
-use crate::store::{Key, Prefix, StoreError};
+use crate::store::{Key, Prefix};
 use crate::view::node_path::NodePath;
 use crate::view::writing::{Encoded, Form, change_objects};
 use crate::view::{View, ViewKind};
@@ -79,8 +78,7 @@ impl View {
         let writer = self.tree.writer()?;
         let new = |key: &Key, bytes: &[u8]| {
             let draft = writer.begin(key, file)?;
-            let written = draft.file().write_all_at(bytes, 0);
-            written.map_err(|error| StoreError::io(key, &error))?;
+            draft.fill(key, bytes)?;
             Ok(draft)
         };
         // Where somebody else has made it meanwhile, there is one.

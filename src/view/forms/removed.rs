@@ -134,7 +134,7 @@ impl View {
         let other: Vec<_> = data.iter().chain(&children).map(Key::to_prefix).collect();
         writing.remove_prefix((&key, &other), |writer| {
             if let Some(data) = &data {
-                unless_absent(writer.remove_empty_prefixes(data, &|_| false))?;
+                unless_absent(writer.remove_prefix_with(data, &|_, is_directory| is_directory))?;
             }
             children.as_ref().map_or(Ok(()), |children| {
                 unless_absent(writer.remove_prefix(children))

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
 
 use super::Writing;
 use super::draft_file::DraftFile;
@@ -57,8 +56,7 @@ impl Base {
     pub(super) fn of_text(writing: &Writing, name: &dyn std::fmt::Display, text: &[u8]) -> Base {
         let written = || -> Result<Draft, StoreError> {
             let draft = writing.writer.begin_apart(name)?;
-            let written = draft.file().write_all_at(text, 0);
-            written.map_err(|error| StoreError::io(name, &error))?;
+            draft.fill(name, text)?;
             Ok(draft)
         };
         written().map_or(Base::Unknown, Base::Text)

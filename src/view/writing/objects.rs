@@ -1,10 +1,8 @@
 //! Changes of objects that are made one after the other.
 
-use std::os::unix::fs::FileExt;
-
 use super::form::ObjectChange;
 use crate::error::Error;
-use crate::store::{Commit, DirWriter, Draft, Key, Replaces, StoreError};
+use crate::store::{Commit, DirWriter, Draft, Key, Replaces};
 
 /// Makes the changes. With `--durability close`, their names then survive a loss of power. `new` makes the
 /// draft of an object that is not there, with its bytes. Returns the position of the first change that was
@@ -19,8 +17,7 @@ pub(in crate::view) fn change(
         let is_made = if let Some(bytes) = &change.bytes {
             let mut draft = if let Some(stored) = writer.open_object(key, false)? {
                 let draft = writer.begin_like(key, &stored)?;
-                let written = draft.file().write_all_at(bytes, 0);
-                written.map_err(|error| StoreError::io(key, &error))?;
+                draft.fill(key, bytes)?;
                 draft
             } else {
                 writer.make_parents(key)?;

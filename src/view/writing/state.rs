@@ -307,12 +307,12 @@ impl FileState {
         let changed = changed.map_err(|error| self.failed(&error));
         if let Some(draft) = &mut self.draft {
             let start = range.start;
-            // What a failed change has left there is none of the bytes of the file.
             match change {
                 FileChange::Write { .. } if changed.is_ok() => draft.note_written(range.clone()),
                 FileChange::SetLen(len) => draft.note_len(*len),
                 _ => {}
             }
+            // What a failed change has left there is none of the bytes of the file.
             draft.note(if changed.is_ok() { range } else { 0..0 }, access);
             if let Err(error) = &changed {
                 draft.fail(error, start);

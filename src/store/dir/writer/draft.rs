@@ -2,6 +2,7 @@
 
 use std::fs::{File, FileTimes};
 use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::attributes::path_of;
@@ -84,6 +85,15 @@ impl Draft {
     /// The file with the new bytes.
     pub fn file(&self) -> &Arc<File> {
         &self.file
+    }
+
+    /// Makes `bytes` those of the draft, which is empty and is about `key`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn fill(&self, key: &dyn std::fmt::Display, bytes: &[u8]) -> Result<(), StoreError> {
+        let written = self.file.write_all_at(bytes, 0);
+        written.map_err(|error| StoreError::io(key, &error))
     }
 
     /// Notes that the times of the file were set by its writer, and stay.

@@ -27,6 +27,7 @@ mod file_change;
 pub(super) mod journal;
 mod key_lock;
 mod lock;
+mod prefixes;
 mod temporary;
 mod unsynced;
 
@@ -38,8 +39,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, StatVfsMountFlags, Uid, fchmod,
-    fchown, fstatvfs, open,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, StatVfsMountFlags, Uid, fchmod, fchown,
+    fstatvfs, open,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
@@ -49,12 +50,12 @@ use super::followed::FollowedRoot;
 use super::object::DirObject;
 use super::root::Root;
 use super::stat::{FileStat, fstat, statat};
-use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version, unless_absent};
+use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version};
 use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use calls::recorded;
-use calls::{fdatasync, linkat, mkdirat, openat, renameat_with, unlinkat};
+use calls::{fdatasync, linkat, openat, renameat_with, unlinkat};
 pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
 pub use file_change::{Allocation, FileChange};
@@ -381,7 +382,6 @@ impl DirWriter {
         let is_it = |stat: FileStat| self.meta(&stat).version == version;
         if name.stat().is_ok_and(is_it) {
             drop(name);
-            self.unsynced.note_name(key);
             self.end_waiting(key);
             return Ok(true);
         }
@@ -392,159 +392,6 @@ impl DirWriter {
             Ok(()) | Err(Errno::EXIST) => Ok(false),
             Err(errno) => Err(failed(key, errno)),
         }
-    }
-
-    /// Makes the directories above `key` that are not there, like the nearest one that is.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn make_parents(&self, key: &Key) -> Result<(), StoreError> {
-        let missing: Vec<Prefix> = (key.parent().with_ancestors())
-            .take_while(|prefix| prefix.to_key().is_some_and(|key| !self.is_directory(&key)))
-            .collect();
-        for prefix in missing.into_iter().rev() {
-            let Some(key) = prefix.to_key() else { continue };
-            let stat = fstat(self.parent(&key)?).map_err(|errno| failed(&key, errno))?;
-            let new = NewFile {
-                mode: stat.st_mode & 0o7777,
-                uid: stat.st_uid,
-                gid: stat.st_gid,
-            };
-            match self.make_prefix(&key, new) {
-                Err(error) if error.is_taken() => {}
-                made => made?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the directory of the prefix `key`.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] with `EEXIST` when something is there.
-    pub fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), StoreError> {
-        let parent = self.parent(key)?;
-        let mode = Mode::from_raw_mode(new.mode & 0o7777);
-        mkdirat(&parent, key.name(), mode).map_err(|errno| failed(key, errno))?;
-        self.unsynced.note_name(key);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = openat(&parent, key.name(), flags, Mode::empty());
-        let directory = directory.map_err(|errno| failed(key, errno))?;
-        let stat = fstat(&directory).map_err(|errno| failed(key, errno))?;
-        // The bit that the directory has from the one above it stays.
-        let mode = new.mode | (stat.st_mode & Mode::SGID.as_raw_mode());
-        give(key, &parent, &directory, NewFile { mode, ..new })
-    }
-
-    /// Removes the empty directory of the prefix `key`.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] with `ENOTEMPTY` when names are in it.
-    pub fn remove_prefix(&self, key: &Key) -> Result<(), StoreError> {
-        let parent = self.parent(key)?;
-        unlinkat(&parent, key.name(), AtFlags::REMOVEDIR).map_err(|errno| failed(key, errno))?;
-        self.unsynced.note_name(key);
-        Ok(())
-    }
-
-    /// Removes the directory of the prefix `key` with all directories below it, and the objects that are `left_over`,
-    /// where no other names are.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] with `ENOTEMPTY` when other names are there. Directories may have been removed then.
-    pub fn remove_empty_prefixes(
-        &self,
-        key: &Key,
-        left_over: &dyn Fn(&Key) -> bool,
-    ) -> Result<(), StoreError> {
-        if !self.has_only(key, left_over)? {
-            return self.remove_empty(key, &|_| false);
-        }
-        self.remove_empty(key, left_over)
-    }
-
-    /// Removes from the directory of an array, whose document is gone, the directories that `has_chunks` says are of
-    /// chunks, and the objects that are `left_over`, if nothing else is there.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn remove_left_over(
-        &self,
-        key: &Key,
-        has_chunks: &dyn Fn(&[u8]) -> bool,
-        left_over: &dyn Fn(&Key) -> bool,
-    ) -> Result<(), StoreError> {
-        let entries = self.entries(key)?;
-        for (below, is_directory) in &entries {
-            let goes = if *is_directory {
-                has_chunks(below.name()) && self.has_only(below, left_over)?
-            } else {
-                left_over(below)
-            };
-            if !goes {
-                return Ok(());
-            }
-        }
-        for (below, is_directory) in entries {
-            unless_absent(if is_directory {
-                self.remove_empty(&below, left_over)
-            } else {
-                self.erase(&below)
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Whether nothing but directories and objects that are `left_over` is below `key`.
-    fn has_only(&self, key: &Key, left_over: &dyn Fn(&Key) -> bool) -> Result<bool, StoreError> {
-        for (below, is_directory) in self.entries(key)? {
-            let is_one = if is_directory {
-                self.has_only(&below, left_over)?
-            } else {
-                left_over(&below)
-            };
-            if !is_one {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The keys in the directory of the prefix `key`, and whether they are of directories.
-    fn entries(&self, key: &Key) -> Result<Vec<(Key, bool)>, StoreError> {
-        let failed = |errno| failed(key, errno);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let opened = (self.root()?).open_unlinked(&key.to_prefix(), flags);
-        let opened = opened.map_err(failed)?;
-        let mut found = Vec::new();
-        for entry in Dir::read_from(&opened).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." {
-                continue;
-            }
-            let stat = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            found.push((key.to_prefix().key(name)?, is_directory));
-        }
-        Ok(found)
-    }
-
-    fn remove_empty(&self, key: &Key, left_over: &dyn Fn(&Key) -> bool) -> Result<(), StoreError> {
-        match self.remove_prefix(key) {
-            Err(error) if error.is_not_empty() => {}
-            removed => return removed,
-        }
-        for (below, is_directory) in self.entries(key)? {
-            if is_directory {
-                unless_absent(self.remove_empty(&below, left_over))?;
-            } else if left_over(&below) {
-                unless_absent(self.erase(&below))?;
-            } else {
-                return Err(failed(key, Errno::NOTEMPTY));
-            }
-        }
-        self.remove_prefix(key)
     }
 
     /// Renames an object or a prefix.
@@ -562,10 +409,8 @@ impl DirWriter {
         let rename = || {
             renameat_with(&parents.0, from.name(), &parents.1, to.name(), flags)?;
             let stat = statat(&parents.1, to.name(), AtFlags::SYMLINK_NOFOLLOW);
-            let is_directory =
-                |stat: FileStat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
             // Somebody else may have removed it, whatever it was.
-            Ok(stat.map_or(true, is_directory))
+            Ok(stat.map_or(true, |stat| is_directory(&stat)))
         };
         let renamed = self.unsynced.renamed((from, to), rename);
         renamed.map_err(|errno| failed(to, errno))?;
@@ -585,14 +430,6 @@ impl DirWriter {
         linked.map_err(|errno| failed(to, errno))?;
         self.unsynced.note_link(from, to);
         Ok(())
-    }
-
-    /// Whether a directory is at `key`.
-    pub fn is_directory(&self, key: &Key) -> bool {
-        let found = self
-            .parent(key)
-            .map(|parent| statat(&parent, key.name(), AtFlags::SYMLINK_NOFOLLOW));
-        matches!(found, Ok(Ok(stat)) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
     /// The attributes of the object at `key`, where no link is followed; `None` when nothing is there.
@@ -671,6 +508,10 @@ impl DirWriter {
         self.finish_journals();
         self.temporaries.finish(&self.root);
     }
+}
+
+fn is_directory(stat: &FileStat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
 /// Refuses to change a symbolic link.

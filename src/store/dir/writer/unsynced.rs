@@ -1,7 +1,8 @@
-//! What a loss of power may undo: names in directories, and bytes of files, that were changed and not synced since.
+//! Notes of what a loss of power may undo: names in directories and bytes of files that were changed, and that nobody
+//! has synced since.
 //!
-//! Whoever syncs a directory, or the whole store, wants what was closed before to survive, too. Most changes
-//! are not synced when they are made, so that they are noted here.
+//! A program that syncs a directory, or the whole store, wants the files to survive too that were closed before. Most
+//! changes are not synced when they are made, and each of them is noted here.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -44,13 +45,6 @@ struct Left {
     is_too_much: bool,
 }
 
-impl Notes {
-    fn next(&mut self) -> Stamp {
-        self.last += 1;
-        self.last
-    }
-}
-
 impl Unsynced {
     fn lock(&self) -> MutexGuard<'_, Notes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -58,18 +52,31 @@ impl Unsynced {
 
     /// Notes that the name `key` was made, removed, or given to another object.
     pub(super) fn note_name(&self, key: &Key) {
-        let notes = &mut *self.lock();
-        let stamp = notes.next();
-        let is_kept = put(&mut notes.directories, &key.parent(), stamp);
-        notes.left_out = notes.left_out.max((!is_kept).then_some(stamp));
+        self.note(&key.parent(), |notes| &mut notes.directories);
     }
 
     /// Notes that bytes of the object at `key` were changed.
     pub(super) fn note_bytes(&self, key: &Key) {
+        self.note(key, |notes| &mut notes.files);
+    }
+
+    /// Makes a note in one of the maps, or notes that it has no room for one more.
+    fn note<K: Hash + Eq + Clone>(
+        &self,
+        key: &K,
+        map: impl FnOnce(&mut Notes) -> &mut HashMap<K, Stamp>,
+    ) {
         let notes = &mut *self.lock();
-        let stamp = notes.next();
-        let is_kept = put(&mut notes.files, key, stamp);
-        notes.left_out = notes.left_out.max((!is_kept).then_some(stamp));
+        notes.last += 1;
+        let stamp = notes.last;
+        let map = map(notes);
+        if let Some(noted) = map.get_mut(key) {
+            *noted = stamp;
+        } else if map.len() < MOST_NOTES {
+            map.insert(key.clone(), stamp);
+        } else {
+            notes.left_out = Some(stamp);
+        }
     }
 
     /// Runs `rename`, which renames `from` to `to` and returns whether that is a directory. The notes have the new
@@ -128,19 +135,6 @@ impl Unsynced {
     fn synced_directory(&self, path: &Prefix, stamp: Option<Stamp>) {
         remove(&mut self.lock().directories, path, stamp);
     }
-}
-
-/// Puts a note into the map, unless it is full.
-fn put<K: Hash + Eq + Clone>(notes: &mut HashMap<K, Stamp>, key: &K, stamp: Stamp) -> bool {
-    if let Some(noted) = notes.get_mut(key) {
-        *noted = stamp;
-        return true;
-    }
-    let has_room = notes.len() < MOST_NOTES;
-    if has_room {
-        notes.insert(key.clone(), stamp);
-    }
-    has_room
 }
 
 /// Removes a note, unless it was made anew since it had this stamp.

@@ -1,0 +1,136 @@
+//! Directories: those of prefixes, which are made and removed.
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+
+use super::calls::{mkdirat, openat, unlinkat};
+use super::{DirWriter, NewFile, failed, fstat, give, is_directory, statat};
+use crate::store::{Key, Prefix, StoreError, unless_absent};
+
+/// Whether what is at a key is removed with the directory that it is in: a directory, or something else.
+type Goes<'g> = dyn Fn(&Key, bool) -> bool + 'g;
+
+impl DirWriter {
+    /// Makes the directories above `key` that are not there, like the nearest one that is.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn make_parents(&self, key: &Key) -> Result<(), StoreError> {
+        let missing: Vec<Prefix> = (key.parent().with_ancestors())
+            .take_while(|prefix| prefix.to_key().is_some_and(|key| !self.is_directory(&key)))
+            .collect();
+        for prefix in missing.into_iter().rev() {
+            let Some(key) = prefix.to_key() else { continue };
+            let stat = fstat(self.parent(&key)?).map_err(|errno| failed(&key, errno))?;
+            let new = NewFile {
+                mode: stat.st_mode & 0o7777,
+                uid: stat.st_uid,
+                gid: stat.st_gid,
+            };
+            match self.make_prefix(&key, new) {
+                Err(error) if error.is_taken() => {}
+                made => made?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the directory of the prefix `key`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with `EEXIST` when something is there.
+    pub fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), StoreError> {
+        let parent = self.parent(key)?;
+        let mode = Mode::from_raw_mode(new.mode & 0o7777);
+        mkdirat(&parent, key.name(), mode).map_err(|errno| failed(key, errno))?;
+        self.unsynced.note_name(key);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = openat(&parent, key.name(), flags, Mode::empty());
+        let directory = directory.map_err(|errno| failed(key, errno))?;
+        let stat = fstat(&directory).map_err(|errno| failed(key, errno))?;
+        // The bit that the directory has from the one above it stays.
+        let mode = new.mode | (stat.st_mode & Mode::SGID.as_raw_mode());
+        give(key, &parent, &directory, NewFile { mode, ..new })
+    }
+
+    /// Removes the empty directory of the prefix `key`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with `ENOTEMPTY` when names are in it.
+    pub fn remove_prefix(&self, key: &Key) -> Result<(), StoreError> {
+        let parent = self.parent(key)?;
+        unlinkat(&parent, key.name(), AtFlags::REMOVEDIR).map_err(|errno| failed(key, errno))?;
+        self.unsynced.note_name(key);
+        Ok(())
+    }
+
+    /// Removes the directory of the prefix `key`, with everything below it if all of that `goes`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with `ENOTEMPTY` when other names are there. Nothing was removed then, unless they were made
+    /// meanwhile.
+    pub fn remove_prefix_with(&self, key: &Key, goes: &Goes<'_>) -> Result<(), StoreError> {
+        match self.remove_prefix(key) {
+            Err(error) if error.is_not_empty() && self.has_only(key, goes)? => {}
+            removed => return removed,
+        }
+        self.empty(key, goes)?;
+        self.remove_prefix(key)
+    }
+
+    /// Whether everything below `key` `goes`.
+    fn has_only(&self, key: &Key, goes: &Goes<'_>) -> Result<bool, StoreError> {
+        self.all_entries(key, &mut |below, is_directory| {
+            let is_one = goes(below, is_directory);
+            Ok(is_one && (!is_directory || self.has_only(below, goes)?))
+        })
+    }
+
+    /// Removes everything below `key` that `goes`.
+    fn empty(&self, key: &Key, goes: &Goes<'_>) -> Result<(), StoreError> {
+        self.all_entries(key, &mut |below, is_directory| {
+            let removed = if is_directory {
+                let emptied = self.empty(below, goes);
+                emptied.and_then(|()| self.remove_prefix(below))
+            } else if goes(below, false) {
+                self.erase(below)
+            } else {
+                Ok(())
+            };
+            unless_absent(removed).map(|()| true)
+        })?;
+        Ok(())
+    }
+
+    /// Whether `is_one` is true of each key in the directory of the prefix `key`, given with whether it is that of a
+    /// directory. Those after one of which it is not true are not looked at.
+    fn all_entries(
+        &self,
+        key: &Key,
+        is_one: &mut dyn FnMut(&Key, bool) -> Result<bool, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let failed = |errno| failed(key, errno);
+        let (prefix, flags) = (key.to_prefix(), OFlags::RDONLY | OFlags::DIRECTORY);
+        let opened = self.root()?.open_unlinked(&prefix, flags);
+        let opened = opened.map_err(failed)?;
+        for entry in Dir::read_from(&opened).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            let stat = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+            if !is_one(&prefix.key(name)?, is_directory(&stat))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a directory is at `key`.
+    pub fn is_directory(&self, key: &Key) -> bool {
+        let found = self
+            .parent(key)
+            .map(|parent| statat(&parent, key.name(), AtFlags::SYMLINK_NOFOLLOW));
+        matches!(found, Ok(Ok(stat)) if is_directory(&stat))
+    }
+}
