@@ -17,6 +17,10 @@
 //! already holds a cache entry that it decodes from ([`Holding`]), when nobody else is at work, and
 //! when it has waited for `FAIR_WAIT`, because those that it waits for may be waiting for it.
 //!
+//! Callers that wait for a turn stand in a [`Line`], and so do those that wait until they may exceed the limit. The
+//! first of the line gets an error when it has been the first for too long. The others get none, however many are
+//! before them.
+//!
 //! A writer holds memory for its chunk or document while it loads other things, such as the index of a
 //! shard. A reader may have begun the same load, and waits at a lesser depth than the writer. Therefore
 //! loads never wait for the memory of writers: it is kept. Writers wait for each other instead, before
@@ -27,12 +31,16 @@
 //! oversize shard and decodes a chunk of it waits for other loads of chunks within shards, never
 //! for itself. Waits lead from a depth to greater depths only, so they cannot form a cycle.
 
+mod line;
+
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, wait_timeout};
+use line::{Line, Waiter};
+
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A cache that can give memory back to the budget.
 pub trait Evict: Send + Sync {
@@ -104,16 +112,15 @@ pub struct OutOfBudget {
     pub held_by: &'static str,
 }
 
-/// The longest wait for memory, unless [`Budget::with_patience`] sets another: well under the
-/// minute after which the kernel complains.
+/// The longest wait for memory of a caller that nobody is before, unless [`Budget::with_patience`] sets another.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The name of the line of those that wait for a turn. The others are named by the bit of a depth.
+const TURNS: u32 = 0;
 
 /// A reservation that has waited this long may exceed the limit, which breaks cycles of loads that
 /// wait for each other. It is half of the longest wait where that is shorter.
 const FAIR_WAIT: Duration = Duration::from_secs(2);
-
-/// How often a waiting caller tries again.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// The bytes that may be kept beyond half of the budget, so that a small budget has room for open
 /// files.
@@ -140,6 +147,9 @@ struct BudgetState {
     kept: u64,
     /// How many reservations have their turn.
     turns: usize,
+    /// The callers that wait for a turn ([`TURNS`]), and those that wait until they may exceed the limit, by the bit
+    /// of their depth.
+    lines: BTreeMap<u32, Line>,
     /// The remainder of `used`, by purpose.
     work: BTreeMap<&'static str, u64>,
 }
@@ -150,6 +160,10 @@ impl BudgetState {
         if let Some(work) = self.work.get_mut(purpose) {
             *work -= bytes;
         }
+    }
+
+    fn line(&mut self, name: u32) -> &mut Line {
+        self.lines.entry(name).or_default()
     }
 
     /// The purpose with the most bytes at work; `None` when nothing is at work.
@@ -166,7 +180,7 @@ impl Budget {
         Budget::with_patience(limit, PATIENCE)
     }
 
-    /// A budget of `limit` bytes, where no caller waits for longer than `patience`.
+    /// A budget of `limit` bytes, where no caller waits for longer than `patience` while nobody is before it.
     pub fn with_patience(limit: u64, patience: Duration) -> Arc<Budget> {
         Arc::new(Budget {
             limit,
@@ -220,57 +234,45 @@ impl Budget {
         bytes: u64,
         holding: Holding,
     ) -> Result<Reservation, OutOfBudget> {
-        let asked = Instant::now();
-        let mut waited = false;
+        if let Some(reservation) = self.try_reserve(bytes, holding) {
+            return Ok(reservation);
+        }
+        let mut waiter = Waiter::new(self, holding.bit());
+        let mut is_told = false;
         loop {
-            if let Some(reservation) = self.try_reserve(bytes, holding) {
-                return Ok(reservation);
-            }
             if self.evict(|from| from.evict_one()) {
+                if let Some(reservation) = self.try_reserve(bytes, holding) {
+                    return Ok(reservation);
+                }
                 continue;
             }
             let working = self.lock().working();
             let allowed = bytes > self.limit
                 || holding.depth > 0
                 || working.is_none()
-                || asked.elapsed() > FAIR_WAIT.min(self.patience / 2);
-            if allowed && let Some(reservation) = self.try_overdraw(bytes, holding) {
+                || waiter.is_in_line()
+                || waiter.waited() > FAIR_WAIT.min(self.patience / 2);
+            if allowed && let Some(reservation) = self.try_overdraw(bytes, holding, &mut waiter) {
                 return Ok(reservation);
             }
-            let error = OutOfBudget {
-                needed: bytes,
-                purpose: holding.purpose,
-                waited_seconds: self.patience.as_secs(),
-                held_by: working.unwrap_or("what is kept"),
-            };
-            if !waited {
+            let held_by = working.unwrap_or("what is kept");
+            if !is_told {
                 self.lock().waits += 1;
-                waited = true;
-                log::debug!(
-                    "{bytes} bytes for {} wait for {}",
-                    error.purpose,
-                    error.held_by
-                );
+                is_told = true;
+                log::debug!("{bytes} bytes for {} wait for {held_by}", holding.purpose);
             }
-            if !self.wait_until(asked + self.patience) {
-                return Err(error);
+            if !waiter.wait() {
+                return Err(OutOfBudget {
+                    needed: bytes,
+                    purpose: holding.purpose,
+                    waited_seconds: waiter.waited().as_secs(),
+                    held_by,
+                });
+            }
+            if let Some(reservation) = self.try_reserve(bytes, holding) {
+                return Ok(reservation);
             }
         }
-    }
-
-    /// Waits until memory may have been released; `false` when it is `end` already.
-    fn wait_until(&self, end: Instant) -> bool {
-        let state = self.lock();
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return false;
-        }
-        // A block that was evicted while a reader held it releases its memory when the reader
-        // drops it. The upper limit of the wait covers a release between the caller's last attempt and
-        // this lock.
-        let wait = left.min(LOOK);
-        drop(wait_timeout(&self.freed, &self.state, state, wait));
-        true
     }
 
     /// Reserves `bytes` that are kept from the start, for what stays in memory while a file is
@@ -347,28 +349,33 @@ impl Budget {
         bytes: u64,
         holding: Holding,
     ) -> Result<Reservation, OutOfBudget> {
-        let end = Instant::now() + self.patience;
+        let mut waiter = Waiter::new(self, TURNS);
         loop {
             let mut state = self.lock();
-            if state.turns == 0 || state.used.saturating_add(bytes) <= self.limit {
+            let is_next = waiter.is_next(&mut state);
+            let has_room = state.turns == 0 || state.used.saturating_add(bytes) <= self.limit;
+            if is_next && has_room {
+                waiter.leave(&mut state);
                 state.turns += 1;
                 let mut reservation = self.grant(&mut state, bytes, holding, 0);
                 drop(state);
+                // This wakes the next caller, too.
                 reservation.keep();
                 reservation.is_turn = true;
                 // The limit may be exceeded now: cached blocks make room for what is written.
                 while self.is_exceeded() && self.evict(|from| from.evict_one()) {}
                 return Ok(reservation);
             }
+            waiter.join(&mut state);
             drop(state);
-            if self.evict(|from| from.evict_one()) {
+            if is_next && self.evict(|from| from.evict_one()) {
                 continue;
             }
-            if !self.wait_until(end) {
+            if !waiter.wait() {
                 return Err(OutOfBudget {
                     needed: bytes,
                     purpose: holding.purpose,
-                    waited_seconds: self.patience.as_secs(),
+                    waited_seconds: waiter.waited().as_secs(),
                     held_by: "what others write",
                 });
             }
@@ -390,14 +397,22 @@ impl Budget {
         (used <= self.limit).then(|| self.grant(&mut state, bytes, holding, 0))
     }
 
-    /// Exceeds the limit, unless another reservation of this depth already does. Only for when
-    /// nothing is left to evict.
-    fn try_overdraw(self: &Arc<Self>, bytes: u64, holding: Holding) -> Option<Reservation> {
+    /// Exceeds the limit, unless another reservation of this depth already does, or another caller of the line is to
+    /// do so first. Only for when nothing is left to evict.
+    fn try_overdraw(
+        self: &Arc<Self>,
+        bytes: u64,
+        holding: Holding,
+        waiter: &mut Waiter,
+    ) -> Option<Reservation> {
         let mut state = self.lock();
-        (state.overdrawn & holding.bit() == 0).then(|| {
-            state.overdrawn |= holding.bit();
-            self.grant(&mut state, bytes, holding, holding.bit())
-        })
+        if state.overdrawn & holding.bit() != 0 || !waiter.is_next(&mut state) {
+            waiter.join(&mut state);
+            return None;
+        }
+        waiter.leave(&mut state);
+        state.overdrawn |= holding.bit();
+        Some(self.grant(&mut state, bytes, holding, holding.bit()))
     }
 
     fn grant(

@@ -292,6 +292,27 @@ impl Error {
         }
     }
 
+    /// Whether the store, or this program, could not save what was written, or would be.
+    pub(crate) fn is_failed_save(&self) -> bool {
+        const FAILURES: [i32; 8] = [
+            libc::EIO,
+            libc::ENOSPC,
+            libc::EDQUOT,
+            libc::EROFS,
+            libc::EFBIG,
+            libc::EMFILE,
+            libc::ENFILE,
+            libc::ETIMEDOUT,
+        ];
+        match self {
+            Error::Store(StoreError::Io { errno, .. }) => {
+                errno.is_some_and(|errno| FAILURES.contains(&errno))
+            }
+            Error::Memory(_) => true,
+            _ => false,
+        }
+    }
+
     /// Whether a file does not have the bytes that it must have, so that it is not saved as it is.
     pub(crate) fn is_unacceptable(&self) -> bool {
         let incomplete = Refusal::Incomplete;

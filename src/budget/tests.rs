@@ -1,5 +1,10 @@
 use super::*;
 use std::thread;
+use std::time::Instant;
+
+fn overdrawn(budget: &Arc<Budget>, holding: Holding) -> Option<Reservation> {
+    budget.try_overdraw(1, holding, &mut Waiter::new(budget, holding.bit()))
+}
 
 struct Shelf(Mutex<Vec<Reservation>>);
 
@@ -54,7 +59,7 @@ fn a_holder_of_an_oversize_source_does_not_wait_for_itself() {
     let deepest = Holding::SOURCE.and_one();
     let _chunk = budget.reserve(50, deepest).unwrap();
     assert_eq!(budget.waits(), 0);
-    assert!(budget.try_overdraw(1, deepest).is_none(), "one at a time");
+    assert!(overdrawn(&budget, deepest).is_none(), "one at a time");
 }
 
 #[test]
@@ -66,7 +71,7 @@ fn what_shrank_until_it_fits_lets_the_next_pass() {
     drop(shrunk);
     assert_eq!(budget.waits(), 0);
     assert!(
-        budget.try_overdraw(1, Holding::NOTHING).is_none(),
+        overdrawn(&budget, Holding::NOTHING).is_none(),
         "the end of the first is not that of the next"
     );
 }
@@ -240,4 +245,119 @@ fn a_turn_that_does_not_come_is_told() {
     let _first = budget.reserve_in_turn(200, Holding::NOTHING).unwrap();
     let error = budget.reserve_in_turn(1, Holding::NOTHING).unwrap_err();
     assert_eq!(error.held_by, "what others write");
+}
+
+fn n_waiting(budget: &Budget, holding: Holding) -> usize {
+    let mut state = budget.lock();
+    state.line(TURNS).len() + state.line(holding.bit()).len()
+}
+
+type Reserve = fn(&Arc<Budget>, u64) -> Result<Reservation, OutOfBudget>;
+
+const WAYS: [Reserve; 2] = [
+    |budget, bytes| budget.reserve(bytes, Holding::NOTHING),
+    |budget, bytes| budget.reserve_in_turn(bytes, Holding::NOTHING),
+];
+
+/// Reserves on another thread, and returns once that waits.
+fn wait_behind(
+    budget: &Arc<Budget>,
+    (reserve, bytes): (Reserve, u64),
+    done: impl FnOnce(bool) + Send + 'static,
+) -> thread::JoinHandle<()> {
+    let before = n_waiting(budget, Holding::NOTHING);
+    let thread = thread::spawn({
+        let budget = Arc::clone(budget);
+        move || {
+            let reserved = reserve(&budget, bytes);
+            done(reserved.is_ok());
+        }
+    });
+    while n_waiting(budget, Holding::NOTHING) == before {
+        thread::yield_now();
+    }
+    thread
+}
+
+#[test]
+fn nobody_is_overtaken_beyond_the_limit() {
+    for reserve in WAYS {
+        let budget = Budget::new(100);
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let first = reserve(&budget, 500).unwrap();
+        let threads = (0..6).map(|n| {
+            let order = Arc::clone(&order);
+            wait_behind(&budget, (reserve, 500), move |is_done| {
+                assert!(is_done);
+                order.lock().unwrap().push(n);
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        drop(first);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(n_waiting(&budget, Holding::NOTHING), 0);
+        assert_eq!(budget.used_and_peak(), (0, 500));
+    }
+}
+
+#[test]
+fn the_next_goes_on_when_the_first_gives_up() {
+    let budget = Budget::with_patience(100, Duration::from_millis(300));
+    let [_, reserve] = WAYS;
+    let _turn = reserve(&budget, 10).unwrap();
+    // The first needs more than there is, beside the other turn. The second needs little.
+    let first = wait_behind(&budget, (reserve, 500), |is_done| assert!(!is_done));
+    let second = wait_behind(&budget, (reserve, 1), |is_done| assert!(is_done));
+    for thread in [first, second] {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn a_panic_leaves_nobody_in_the_line() {
+    struct Breaks(std::sync::atomic::AtomicBool);
+    impl Evict for Breaks {
+        fn evict_one(&self) -> bool {
+            let breaks = self.0.swap(false, std::sync::atomic::Ordering::Relaxed);
+            assert!(!breaks, "the first call breaks");
+            false
+        }
+    }
+    for reserve in WAYS {
+        let budget = Budget::new(100);
+        let first = reserve(&budget, 500).unwrap();
+        let breaks = Arc::new(Breaks(true.into()));
+        let weak: Weak<dyn Evict> = Arc::downgrade(&(Arc::clone(&breaks) as Arc<dyn Evict>));
+        budget.evict_from(weak);
+        let broken = thread::spawn({
+            let budget = Arc::clone(&budget);
+            move || reserve(&budget, 500).map(drop)
+        });
+        assert!(broken.join().is_err());
+        assert_eq!(n_waiting(&budget, Holding::NOTHING), 0);
+        drop(first);
+        assert!(reserve(&budget, 500).is_ok());
+    }
+}
+
+#[test]
+fn those_who_write_do_not_wait_where_there_is_room() {
+    let budget = Budget::new(1 << 30);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    drop(budget.reserve_in_turn(1, Holding::NOTHING).unwrap());
+                }
+            });
+        }
+    });
+    assert_eq!(
+        budget.lock().line(TURNS).n_given(),
+        0,
+        "nobody stood in the line"
+    );
 }

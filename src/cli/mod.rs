@@ -43,6 +43,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use signal_hook::consts::SIGXFSZ;
+
 use sd_notify::NotifyState;
 
 use self::args::Args;
@@ -73,6 +75,9 @@ use crate::view::{OwnLog, View, ViewKind, ViewOptions};
 /// To be called once, first thing in a process: it may fork and close descriptors.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let command_line: Vec<_> = args.collect();
+    // A file of the store that would be longer than the limit of this process is an error of the write (EFBIG), and no
+    // end of the program. Without this, it is one.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let is_helper = mount_helper::is_meant(&command_line);
     let Err(error) = execute(&command_line, is_helper) else {
         return ExitCode::SUCCESS;

@@ -159,15 +159,36 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
 /// # Errors
 /// A text that says how much of what was written is not in the store, and why.
 fn save(mountpoint: &Path) -> Result<(), String> {
-    // It is dead, or another user's. What a program is writing anew, so that the mount is busy, is left to it.
-    let Ok(directory) = fs::File::open(mountpoint) else {
-        return Ok(());
+    let sync = match fs::File::open(mountpoint.join(".zarr-mount/sync")) {
+        Ok(sync) => sync,
+        // It is dead, or another user's. What a program is writing anew, so that the mount is busy, is left to it.
+        Err(error) if is_out_of_reach(&error) => return Ok(()),
+        // Nothing is written through it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            return Err(format!(
+                "it cannot be asked whether the store has all that was closed: {error}"
+            ));
+        }
     };
-    let synced = directory.sync_all();
+    let synced = sync.sync_all();
     synced.map_err(|error| {
         let text = fs::read(mountpoint.join(".zarr-mount/stats.json")).unwrap_or_default();
         format!("{}: {error}", not_saved(&text))
     })
+}
+
+/// Whether a mount has no daemon any more, or does not answer this user.
+fn is_out_of_reach(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    [
+        libc::ENOTCONN,
+        libc::ECONNABORTED,
+        libc::EACCES,
+        libc::EPERM,
+    ]
+    .map(Some)
+    .contains(&errno)
 }
 
 /// A text that says how many files and inner chunks are not in the store, from the counters of the mount.

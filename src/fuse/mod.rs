@@ -167,7 +167,7 @@ impl Core {
 
     /// As [`Core::errno`], for a change.
     fn errno_of_change(&self, error: &Error) -> Errno {
-        if error.is_refusal() {
+        if error.is_refusal() || error.is_failed_save() {
             self.view.note_refused(error);
         }
         self.errors.report_change(error, self.view.requests())

@@ -10,15 +10,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{major, minor};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::mount_table::{Device, MountEntry, MountTable};
@@ -213,9 +211,6 @@ fn is_session_end(error: &io::Error) -> bool {
 }
 
 fn listen_to_signals(events: Sender<SessionEvent>) -> io::Result<()> {
-    // A file of the store that would be longer than the limit of this process is an error of the write
-    // (EFBIG), and no end of the daemon.
-    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !hangup_is_ignored() {
         signals.add_signal(SIGHUP)?;

@@ -7,6 +7,8 @@
 //! Each inserted object gets a number of its own in [`Version::inode`], as if it had been
 //! renamed into place; prefixes carry the number of the last change anywhere in the store.
 
+mod writer;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +19,10 @@ use bytes::Bytes;
 use rustix::process::{getegid, geteuid};
 
 use super::{
-    Cursor, Dating, Detail, EntryKind, Key, ListEntry, Listing, Object, ObjectMeta, Prefix,
-    Profile, Stat, StatKind, Store, StoreError, Times, Version,
+    Cursor, Dating, Detail, EntryKind, Key, ListEntry, Listing, NewFile, Object, ObjectMeta,
+    Prefix, Profile, Stat, StatKind, Store, StoreError, Times, Version,
 };
+pub use writer::MemoryWriter;
 
 /// 2026-01-01T00:00:00Z: the time of objects that are inserted without one.
 const DEFAULT_TIME: Duration = Duration::from_secs(1_767_225_600);
@@ -28,6 +31,7 @@ const DEFAULT_TIME: Duration = Duration::from_secs(1_767_225_600);
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     contents: RwLock<MemoryContents>,
+    has_writer: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +47,7 @@ struct MemoryObject {
     bytes: Bytes,
     meta: ObjectMeta,
     /// Set by [`MemoryStore::overwrite`]: readers of this version get [`StoreError::Changed`].
-    overwritten: AtomicBool,
+    overwritten: Arc<AtomicBool>,
 }
 
 struct MemoryListing {
@@ -65,13 +69,15 @@ impl MemoryStore {
 
     /// As [`MemoryStore::insert`], last changed at `mtime`.
     pub fn insert_at(&self, key: Key, bytes: impl Into<Bytes>, mtime: SystemTime) {
-        self.write().put(key, bytes.into(), mtime);
+        self.write().put(key, bytes.into(), mtime, own(0o444));
     }
 
     /// Puts `bytes` at `key`; the objects that were opened there answer
     /// [`StoreError::Changed`] from now on, as after a write in place.
     pub fn overwrite(&self, key: Key, bytes: impl Into<Bytes>) {
-        let before = self.write().put(key, bytes.into(), default_time());
+        let mut contents = self.write();
+        let access = contents.meta_of(&key).map_or(own(0o444), access_of);
+        let before = contents.put(key, bytes.into(), default_time(), access);
         if let Some(before) = before {
             before.overwritten.store(true, Ordering::Release);
         }
@@ -79,10 +85,7 @@ impl MemoryStore {
 
     /// Removes the object at `key`; returns whether there was one.
     pub fn remove(&self, key: &Key) -> bool {
-        let mut contents = self.write();
-        let removed = contents.objects.remove(key.as_bytes()).is_some();
-        contents.changes += u64::from(removed);
-        removed
+        self.write().remove(key)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, MemoryContents> {
@@ -98,17 +101,52 @@ impl MemoryStore {
 }
 
 impl MemoryContents {
-    fn put(&mut self, key: Key, bytes: Bytes, mtime: SystemTime) -> Option<Arc<MemoryObject>> {
+    /// Puts an object, and returns the one before.
+    fn put(
+        &mut self,
+        key: Key,
+        bytes: Bytes,
+        mtime: SystemTime,
+        access: NewFile,
+    ) -> Option<Arc<MemoryObject>> {
         self.changes += 1;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let object = MemoryObject {
-            meta: self.meta(size, mtime, 0o444),
-            overwritten: AtomicBool::new(false),
+        self.place(MemoryObject {
+            meta: self.meta(size, mtime, access),
+            overwritten: Arc::default(),
             bytes,
             key,
-        };
+        })
+    }
+
+    fn place(&mut self, object: MemoryObject) -> Option<Arc<MemoryObject>> {
         let name = object.key.as_bytes().to_vec();
         self.objects.insert(name, Arc::new(object))
+    }
+
+    /// Removes the object at `key`; returns whether there was one.
+    fn remove(&mut self, key: &Key) -> bool {
+        let is_removed = self.objects.remove(key.as_bytes()).is_some();
+        self.changes += u64::from(is_removed);
+        is_removed
+    }
+
+    /// Gives the object at `from` the name `to`. It stays the same version.
+    fn rename(&mut self, from: &Key, to: Key) {
+        if let Some(object) = self.objects.remove(from.as_bytes()) {
+            self.changes += 1;
+            self.place(MemoryObject {
+                key: to,
+                bytes: object.bytes.clone(),
+                meta: object.meta,
+                overwritten: Arc::clone(&object.overwritten),
+            });
+        }
+    }
+
+    fn meta_of(&self, key: &Key) -> Option<ObjectMeta> {
+        let object = self.objects.get(key.as_bytes());
+        object.map(|object| object.meta)
     }
 
     /// The first object at or after `start`.
@@ -124,11 +162,11 @@ impl MemoryContents {
     }
 
     fn prefix_meta(&self) -> ObjectMeta {
-        self.meta(0, default_time(), 0o555)
+        self.meta(0, default_time(), own(0o555))
     }
 
     /// Attributes as of the last change.
-    fn meta(&self, size: u64, mtime: SystemTime, mode: u32) -> ObjectMeta {
+    fn meta(&self, size: u64, mtime: SystemTime, access: NewFile) -> ObjectMeta {
         ObjectMeta {
             version: Version {
                 size,
@@ -141,9 +179,9 @@ impl MemoryContents {
                 mtime,
                 ctime: mtime,
             },
-            mode,
-            uid: geteuid().as_raw(),
-            gid: getegid().as_raw(),
+            mode: access.mode,
+            uid: access.uid,
+            gid: access.gid,
             dating: Dating::FILE,
             changed_here: None,
             is_own: false,
@@ -262,6 +300,21 @@ impl Listing for MemoryListing {
 
     fn ask_for(&mut self, detail: Detail) {
         self.detail = detail;
+    }
+}
+
+/// The mode and the owner of an object.
+fn access_of(meta: ObjectMeta) -> NewFile {
+    let ObjectMeta { mode, uid, gid, .. } = meta;
+    NewFile { mode, uid, gid }
+}
+
+/// This mode, and the user and the group of this process.
+fn own(mode: u32) -> NewFile {
+    NewFile {
+        mode,
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
     }
 }
 

@@ -31,6 +31,7 @@ mod received;
 mod remote;
 #[cfg(any(test, debug_assertions))]
 pub mod testing;
+mod writer;
 mod zip;
 
 use std::fmt;
@@ -56,7 +57,7 @@ pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
 pub use location::{Location, OpenOptions, open_store, open_store_for, path_of_file_url};
-pub use memory::MemoryStore;
+pub use memory::{MemoryStore, MemoryWriter};
 pub use meta::{
     Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_GRAIN, SERVER_YOUTH, Times, Version,
 };
@@ -68,6 +69,7 @@ pub use remote::{
     DEFAULT_REQUESTS, HeaderOption, RemoteOptions, RemoteStatistics, RemoteStore, RemoteUrl,
     Service,
 };
+pub use writer::StoreWriter;
 pub use zip::ZipStore;
 
 use crate::escape::Escaped;

@@ -2,6 +2,8 @@
 //! indices, so that no attributes cost a read of chunk bytes (except those of variable-length
 //! chunks).
 
+use std::sync::Arc;
+
 use super::View;
 use super::fingerprint::hash;
 use super::options::ViewKind;
@@ -13,7 +15,7 @@ use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
 use super::writing::{ShownFile, Writing};
 use crate::error::Error;
 use crate::load::Block;
-use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat};
+use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, Version};
 
 impl View {
     /// The attributes of `vnode`; `None` when it no longer exists.
@@ -36,7 +38,11 @@ impl View {
                 Ok(Some(self.log.attributes(lines, &self.tree.root_meta())))
             }
             Vnode::Prefix { view, path } => {
-                let meta = self.tree.directory_meta(*view, path)?;
+                let meta = match self.tree.directory_meta(*view, path) {
+                    // Where the store is gone, the mount's own files tell so.
+                    Err(_) | Ok(None) if path.is_root() => Some(self.tree.root_meta()),
+                    found => found?,
+                };
                 Ok(meta.map(|meta| self.tree.directory(&meta)))
             }
             Vnode::Object { view, key } if let Some(writing) = self.tree.writing(*view) => {
@@ -60,24 +66,24 @@ impl View {
                 if let Some(meta) = shown.meta.filter(|_| shown.is_draft) {
                     return Ok(Some(self.tree.draft_file(&meta, &shown)));
                 }
-                Ok(document.map(|(meta, text)| {
-                    let attributes = self.tree.document(&meta, &text);
-                    let is_same = shown.meta.is_some_and(|now| now.version == meta.version);
-                    attributes.with_fingerprint(shown.fingerprint.filter(|_| is_same))
+                Ok(document.map(|found| {
+                    let version = Some(found.0.version);
+                    self.document_attributes(writing, &found, (&shown, version))
                 }))
             }
             Vnode::Written { view, path, name } if let Some(writing) = self.tree.writing(*view) => {
-                let document = self.document_of(vnode)?;
                 let key = path.key(name.as_str().as_bytes())?;
                 let now = || self.tree.documents_now(*view, path);
+                // The text is that of this version, if it has not changed afterwards.
                 let stored = now()?;
+                let document = self.document_of(vnode)?;
                 let shown = writing.shown_by(&key, stored, now)?;
                 if let Some(meta) = shown.meta.filter(|_| shown.is_draft) {
                     return Ok(Some(self.tree.draft_file(&meta, &shown)));
                 }
-                Ok(document.map(|(meta, text)| {
-                    let attributes = self.tree.document(&meta, &text);
-                    attributes.with_fingerprint(shown.fingerprint)
+                Ok(document.map(|found| {
+                    let version = stored.map(|stored| stored.version);
+                    self.document_attributes(writing, &found, (&shown, version))
                 }))
             }
             Vnode::Document { .. } | Vnode::Written { .. } => {
@@ -98,6 +104,21 @@ impl View {
                 self.tree.chunk(&array, &place.indices)
             }
         }
+    }
+
+    /// The attributes of a document that may be written, of which this text was found when it had `version`. It has the
+    /// fingerprint of its open file, or of the one that was closed last, if that shows this text.
+    fn document_attributes(
+        &self,
+        writing: &Writing,
+        (meta, text): &(ObjectMeta, Arc<Block>),
+        (shown, version): (&ShownFile, Option<Version>),
+    ) -> VnodeAttributes {
+        let is_same = shown.meta.map(|now| now.version) == version;
+        let own = shown
+            .fingerprint
+            .filter(|&own| is_same && writing.is_text_of((own, version), text.stamp()));
+        self.tree.document(meta, text).with_fingerprint(own)
     }
 
     /// Attributes and text of the `ERROR.txt` of the node at `path`; `None` when the node can be

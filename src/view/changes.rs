@@ -216,7 +216,7 @@ impl View {
                 let chunks = ending
                     .as_ref()
                     .map_or_else(|| Ok(Vec::new()), |ended| ended.array.paths())?;
-                let erase = |writer: &DirWriter| Ok(writer.erase(key)?);
+                let erase = |writer: &DirWriter| Ok(writer.unlink(key)?);
                 writing.erase_by((key, &chunks), false, erase)?;
                 self.tree.hierarchy.forget(&key.parent());
                 if let Some(ended) = ending {

@@ -15,15 +15,16 @@ use crate::store::{Access, Prefix, Readers};
 
 /// The most nodes and directories that are walked.
 const MOST_NODES: usize = 1000;
-/// The most bytes of all copies.
-const MOST_BYTES: usize = 16 << 20;
+/// The most bytes of all copies, and the share of the cache that they may have.
+const MOST_BYTES: u64 = 16 << 20;
+const SHARE_OF_CACHE: u64 = 4;
 
 /// A document and its key (v2) or path (v3), relative to the group.
 pub(super) type DocumentCopy = (String, Vec<u8>);
 
 impl Documents {
     /// Copies of the documents of all nodes below a group, as consolidated metadata of `target`;
-    /// `None` when there are too many. They are shown to `audience`: users who have the given
+    /// `None` when they are too many or too long. They are shown to `audience`: users who have the given
     /// access and are among the given readers. A node that fewer users may read, or that the store
     /// refuses, is left out, and the log names it.
     pub(super) fn copies(
@@ -34,16 +35,22 @@ impl Documents {
     ) -> Result<Option<Vec<DocumentCopy>>, Error> {
         let (view, group) = (group.view, &group.path);
         let deadline = self.tree.loader.deadline();
+        let most_bytes = MOST_BYTES.min(self.tree.loader.cache().budget().limit() / SHARE_OF_CACHE);
         let (mut copies, mut n_nodes, mut n_bytes) = (Vec::new(), 0, 0);
+        let give_up = || {
+            if !self.gave_up_walking.swap(true, Ordering::Relaxed) {
+                log::warn!(
+                    "{group}: too many nodes, too much metadata or too slow a store for consolidated metadata: none is shown"
+                );
+            }
+            Ok(None)
+        };
         let mut pending = vec![group.clone()];
         while let Some(path) = pending.pop() {
             n_nodes += 1;
             let late = deadline.check(|| group.to_string()).is_err();
-            if late || n_nodes > MOST_NODES || n_bytes > MOST_BYTES {
-                if !self.gave_up_walking.swap(true, Ordering::Relaxed) {
-                    log::warn!("{group}: too many nodes for consolidated metadata: none is shown");
-                }
-                return Ok(None);
+            if late || n_nodes > MOST_NODES {
+                return give_up();
             }
             // Logs that this node is left out.
             let leave_out = |reason: &FormatError| {
@@ -67,7 +74,10 @@ impl Documents {
                 Err(Error::Store(error)) if is_refused(&error) => leave_out(&refused(&error)),
                 Ok(None) => leave_out(&more_private()),
                 Ok(Some(mut found)) => {
-                    n_bytes += found.iter().map(|(_, text)| text.len()).sum::<usize>();
+                    n_bytes += found.iter().map(|(_, text)| text.len() as u64).sum::<u64>();
+                    if n_bytes > most_bytes {
+                        return give_up();
+                    }
                     copies.append(&mut found);
                 }
                 Err(Error::Metadata { key, error }) => {

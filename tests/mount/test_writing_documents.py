@@ -1,4 +1,5 @@
 """Metadata documents that are written through the chunks view: what is saved is a document that the view shows, and nothing else of the store changes."""
+import contextlib
 import errno
 import json
 import os
@@ -500,3 +501,29 @@ class TestConsolidated:
         held.close()
         saver.join(30)
         assert self.of_store(store, path)[name].attrs["unit"] == "mile"
+
+
+@pytest.mark.parametrize("how", ["it was saved", "it is open", "both"])
+def test_a_document_with_copies_of_others_is_never_longer_than_its_text(how, tmp_path, mount):
+    """The text changes with the directories below, and not with the stored document. It is made again, because the cache has no room for it."""
+    group = zarr.create_group(str(tmp_path / "store"), zarr_format=2)
+    group.create_array("a", shape=(8 << 20,), chunks=(1 << 20,), dtype="u1", compressor=None)[...] = 1
+    zarr.consolidate_metadata(str(tmp_path / "store"), zarr_format=2)
+    shown = mount(tmp_path / "store", "--rw", "--view", "chunks", "--as", "v3", "--cache-size", "1M")
+    path = shown.path / "zarr.json"
+    if how != "it is open":
+        path.write_text(json.dumps(document(path) | {"attributes": {"n": 1}}))
+    with contextlib.ExitStack() as files:
+        if how != "it was saved":
+            assert files.enter_context(path.open("rb", buffering=0)).read(4096)
+        (tmp_path / "store/new").mkdir()
+        (tmp_path / "store/new/.zgroup").write_text('{"zarr_format": 2}')
+        for chunk in range(8):
+            (shown.path / f"a/{chunk}").read_bytes()
+
+        def has_copy():
+            text = path.read_bytes()
+            assert text.rstrip().endswith(b"}")
+            return "new" in json.loads(text)["consolidated_metadata"]["metadata"]
+
+        until(has_copy, "a copy of what is new")

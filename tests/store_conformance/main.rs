@@ -5,6 +5,7 @@
 mod directory;
 mod replaced;
 mod requests;
+mod writers;
 mod zip;
 
 use std::collections::BTreeSet;

@@ -26,10 +26,23 @@ fn special_file(file_type: FileType) -> &'static str {
     }
 }
 
-/// The attributes in `stat` of a file in a directory of `generation`.
-pub(super) fn object_meta_in(generation: u32, stat: &FileStat) -> ObjectMeta {
+/// The directory that is asked for versions of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct VersionedBy {
+    /// How many directories were at the path of the store before this one.
+    pub(super) generation: u32,
+    /// Whether a file is the same as long as its inode number is, whatever its device and the time when it was made
+    /// are: on overlayfs, a file of a lower layer gets others when it is opened for writing, or renamed.
+    pub(super) copies_files: bool,
+}
+
+/// The attributes in `stat` of a file in this directory.
+pub(super) fn object_meta_in(directory: VersionedBy, stat: &FileStat) -> ObjectMeta {
     let mut meta = object_meta(stat);
-    meta.version.tag ^= u64::from(generation) << 32;
+    if directory.copies_files {
+        meta.version.tag = 0;
+    }
+    meta.version.tag ^= u64::from(directory.generation) << 32;
     meta
 }
 

@@ -231,7 +231,8 @@ impl FollowedRoot {
             return Ok(Arc::clone(&current));
         }
         let opened = Arc::new(opened);
-        self.generation.store(opened.generation, Ordering::Release);
+        let generation = opened.versioned_by.generation;
+        self.generation.store(generation, Ordering::Release);
         let replaced = std::mem::replace(&mut *current, Arc::clone(&opened));
         drop(current);
         drop(replaced);

@@ -184,6 +184,11 @@ fn open_in(root: &Root, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError
     if stat.kind == StatKind::Prefix {
         return Err(StoreError::not_an_object(key, "a prefix"));
     }
-    let object = DirObject::new(key.clone(), Arc::new(fd.into()), root.generation, stat.meta);
+    let object = DirObject::new(
+        key.clone(),
+        Arc::new(fd.into()),
+        root.versioned_by,
+        stat.meta,
+    );
     Ok(Some(Arc::new(object)))
 }

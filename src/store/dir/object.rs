@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::attributes::object_meta_in;
+use super::attributes::{VersionedBy, object_meta_in};
 use super::root::refusal;
 use super::stat::fstat;
 use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
@@ -17,19 +17,23 @@ use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 pub(super) struct DirObject {
     key: Key,
     file: Arc<File>,
-    /// The generation of the directory that it was opened in.
-    generation: u32,
+    /// The directory of the store that it was opened in.
+    directory: VersionedBy,
     meta: ObjectMeta,
 }
 
 impl DirObject {
-    /// `meta` are the attributes to report for `file`, which was opened in a directory of
-    /// `generation`.
-    pub(super) fn new(key: Key, file: Arc<File>, generation: u32, meta: ObjectMeta) -> DirObject {
+    /// `meta` are the attributes to report for `file`, which was opened in this directory of the store.
+    pub(super) fn new(
+        key: Key,
+        file: Arc<File>,
+        directory: VersionedBy,
+        meta: ObjectMeta,
+    ) -> DirObject {
         DirObject {
             key,
             file,
-            generation,
+            directory,
             meta,
         }
     }
@@ -79,7 +83,7 @@ impl Object for DirObject {
     /// Unlinking does not change the version, so that a replaced file stays readable.
     fn verify(&self) -> Result<(), StoreError> {
         let stat = fstat(&self.file).map_err(|errno| self.failed(&errno.into()))?;
-        if object_meta_in(self.generation, &stat).version == self.meta.version {
+        if object_meta_in(self.directory, &stat).version == self.meta.version {
             return Ok(());
         }
         Err(StoreError::changed(&self.key))

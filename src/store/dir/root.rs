@@ -13,10 +13,10 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstatfs, openat, openat2};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::attributes::object_meta_in;
+use super::attributes::{VersionedBy, object_meta_in};
 use super::own::OwnVersions;
 use super::rights::{Sharing, restrict_by_list, restrict_entry_by_list, through_links};
 use super::stat::{FileStat, fstat, statat};
@@ -25,6 +25,9 @@ use crate::store::{ObjectMeta, Prefix, StoreError};
 
 /// No Linux file system has longer names.
 const NAME_MAX_BYTES: usize = 255;
+
+/// The number of overlayfs in statfs(2). Source: `linux/magic.h`.
+const OVERLAYFS: i64 = 0x794c_7630;
 
 /// How often a resolution that raced with a rename(2) is tried again.
 const RACE_RETRIES: usize = 32;
@@ -38,8 +41,7 @@ pub(super) struct Root {
     pub(super) identity: DirectoryIdentity,
     symlinks: Symlinks,
     sharing: Sharing,
-    /// How many directories were at the path of the store before this one.
-    pub(super) generation: u32,
+    pub(super) versioned_by: VersionedBy,
     /// Whether the link count shows that the directory was deleted: on some file systems it is
     /// always 0.
     counts_links: bool,
@@ -95,7 +97,7 @@ impl Root {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let open = || openat2(CWD, path, flags, Mode::empty(), resolve);
-        let generation = self.generation.wrapping_add(1);
+        let generation = self.versioned_by.generation.wrapping_add(1);
         Root::new(
             retry_on_intr(open)?,
             (self.symlinks, self.sharing),
@@ -109,12 +111,16 @@ impl Root {
         generation: u32,
     ) -> Result<Root, Errno> {
         let stat = fstat(&fd)?;
+        let versioned_by = VersionedBy {
+            generation,
+            copies_files: fstatfs(&fd).is_ok_and(|found| found.f_type == OVERLAYFS),
+        };
         Ok(Root {
             fd,
             identity: DirectoryIdentity::of(&stat),
             symlinks,
             sharing,
-            generation,
+            versioned_by,
             counts_links: stat.st_nlink > 0,
             own: OwnVersions::default(),
         })
@@ -169,7 +175,7 @@ impl Root {
         stat: &FileStat,
         restrict: impl FnOnce(ObjectMeta) -> ObjectMeta,
     ) -> ObjectMeta {
-        let mut meta = object_meta_in(self.generation, stat);
+        let mut meta = object_meta_in(self.versioned_by, stat);
         self.own.mark(&mut meta);
         if self.is_shared() {
             restrict(meta)

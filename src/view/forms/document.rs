@@ -303,6 +303,10 @@ impl Form for DocumentForm {
         self.view.tree.options.writes.merges()
     }
 
+    fn is_document(&self) -> bool {
+        true
+    }
+
     fn merges_members(&self) -> bool {
         has_members(DocumentName::of(self.key.name()))
     }

@@ -491,6 +491,10 @@ impl Form for TranslatedForm {
         self.view.tree.options.writes.merges()
     }
 
+    fn is_document(&self) -> bool {
+        true
+    }
+
     fn merges_members(&self) -> bool {
         has_members(Some(self.name))
     }

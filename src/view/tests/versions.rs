@@ -551,6 +551,31 @@ fn too_many_nodes_are_not_consolidated() {
 }
 
 #[test]
+fn more_metadata_than_the_cache_has_room_for_is_not_consolidated() {
+    let (limit, half) = (1 << 20, "x".repeat(1 << 17));
+    let attributes = text(&json!({ "text": half }));
+    let group = br#"{"zarr_format": 3, "node_type": "group"}"#.to_vec();
+    let long = text(&json!({
+        "zarr_format": 3, "node_type": "group", "attributes": {"text": half},
+    }));
+    assert!(attributes.len() < limit / 4 && attributes.len() * 2 > limit / 4);
+    let options = ViewOptions {
+        shown_as: Some(Target::V2),
+        cache_budget_bytes: limit as u64,
+        ..ViewOptions::default()
+    };
+    let root = ("zarr.json", &group[..]);
+    let one = [root, ("a/zarr.json", &long[..])];
+    let fixture = Fixture::new(options.clone(), &one);
+    let copies = &fixture.json(".zmetadata")["metadata"];
+    assert_eq!(copies["a/.zattrs"]["text"], half);
+    let two = [root, one[1], ("b/zarr.json", &long[..])];
+    let fixture = Fixture::new(options, &two);
+    assert!(fixture.find(".zmetadata").unwrap().is_none());
+    assert_eq!(fixture.json("b/.zattrs")["text"], half);
+}
+
+#[test]
 fn what_is_listed_is_found_as_it_was_listed() {
     for (name, objects) in stores() {
         for view in [ViewKind::Keys, ViewKind::Chunks] {

@@ -227,7 +227,7 @@ impl FileState {
         let writer = &writing.writer;
         let committed = match encoded {
             Encoded::Unchanged => Attempt::Done(self.stored.clone()),
-            Encoded::Erased if objects::erase(writer, key, self.replaces())? => Attempt::Done(None),
+            Encoded::Erased if writer.erase_unsynced(key, self.replaces())? => Attempt::Done(None),
             Encoded::Erased => Attempt::Conflict,
             Encoded::Objects(changes) => self.change_objects(writing, key, &changes)?,
             Encoded::AsShown => {

@@ -118,6 +118,11 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
         false
     }
 
+    /// Whether the file is a document, whose text is made of other objects, too.
+    fn is_document(&self) -> bool {
+        false
+    }
+
     /// Whether the file is a document, of which members that were not changed may be taken from another version.
     fn merges_members(&self) -> bool {
         false

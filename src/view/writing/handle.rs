@@ -199,8 +199,15 @@ impl Writing {
             return Ok(None);
         };
         let meta = clean.stored.as_ref().map(|stored| stored.meta);
-        let own = self.own_fingerprint(key, meta.map(|meta| meta.version));
-        let fingerprint = own.unwrap_or(clean.attributes.fingerprint);
+        let version = meta.map(|meta| meta.version);
+        let shown = clean.attributes.fingerprint;
+        let own = self.own_fingerprint(key, version);
+        let is_text_of =
+            |fingerprint| !form.is_document() || self.is_text_of((fingerprint, version), shown);
+        let own = own.filter(|&own| is_text_of(own));
+        let fingerprint = own.unwrap_or(shown);
+        // From now on no other text is shown under it.
+        is_text_of(fingerprint);
         let is_own = own.is_some();
         let file = KeyFile::of_form((key, Arc::clone(form)), clean, fingerprint, is_own);
         Ok(Some((file, meta)))

@@ -213,6 +213,11 @@ impl KeyFile {
         if !state.is_current(now.as_ref()) {
             return Ok(None);
         }
+        if let Some(form) = state.form.clone().filter(|form| form.is_document())
+            && !self.shows_text_of(writing, &*form)?
+        {
+            return Ok(None);
+        }
         let has_wrong_pages = std::mem::take(&mut state.has_wrong_pages);
         let is_in_place = !state.is_replaced_whole();
         let (Some(stored), Some(now)) = (&mut state.stored, now) else {
@@ -224,6 +229,16 @@ impl KeyFile {
             writing.writer.make_writable(key, stored)?;
         }
         Ok(Some(is_same))
+    }
+
+    /// Whether the text that `form`, a document, shows now is the one that this file shows.
+    fn shows_text_of(&self, writing: &Writing, form: &dyn Form) -> Result<bool, Error> {
+        let opened = form.open()?;
+        Ok(opened.is_some_and(|opened| {
+            let version = opened.stored.map(|stored| stored.meta.version);
+            let stamp = opened.attributes.fingerprint;
+            writing.is_text_of((self.fingerprint, version), stamp)
+        }))
     }
 
     /// Whether the kernel may have pages that are not those of the object.

@@ -50,6 +50,7 @@ mod retry;
 mod saving;
 mod state;
 mod synced;
+mod texts;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -69,6 +70,7 @@ pub(super) use of_views::Writings;
 use retry::Retries;
 pub(super) use state::FileAttributes;
 pub(in crate::view) use synced::Syncer;
+use texts::Texts;
 
 use super::name_locks::{NameLock, NameLocks};
 use super::shown_node::looks_like_a_chunk;
@@ -125,6 +127,7 @@ pub(super) struct Writing {
     /// Files that are open still, and have made room for others at their keys.
     left: Mutex<Vec<(Key, Weak<KeyFile>)>>,
     own: Mutex<LruCache<Key, OwnVersion>>,
+    texts: Texts,
     names: NameLocks,
     commits: Commits,
     counters: Arc<WriteCounters>,
@@ -203,6 +206,7 @@ impl Writing {
             open: Mutex::default(),
             left: Mutex::default(),
             own: Mutex::new(LruCache::new(REMEMBERED)),
+            texts: Texts::default(),
             names: NameLocks::default(),
             commits: Commits::default(),
             counters,

@@ -13,7 +13,7 @@ impl Writing {
     /// Removes the file at `key`. Open handles keep their bytes.
     /// Where the file is shown without an object, too (`is_kept`), its object may be absent.
     pub(in crate::view) fn erase(&self, key: &Key, is_kept: bool) -> Result<(), Error> {
-        self.erase_by((key, &[]), is_kept, |writer| Ok(writer.erase(key)?))
+        self.erase_by((key, &[]), is_kept, |writer| Ok(writer.unlink(key)?))
     }
 
     /// As [`Writing::erase`], where `erase` removes what the store has of the file. Nothing is saved at the `other`
@@ -204,7 +204,7 @@ impl Writing {
             open.remove(from);
             open.insert(to.clone(), placed);
         } else if mode.is_some() {
-            self.writer.erase(from)?;
+            self.writer.unlink(from)?;
             self.detach(from, file);
             self.lock_own().pop(from);
         }

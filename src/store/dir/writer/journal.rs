@@ -138,6 +138,8 @@ pub struct Journal {
     file: Arc<File>,
     /// Where the next record begins.
     len: u64,
+    /// The journal in messages.
+    shown: String,
 }
 
 impl DirWriter {
@@ -156,6 +158,7 @@ impl DirWriter {
             name,
             file: Arc::new(made.map_err(own_failed)?.into()),
             len: 0,
+            shown: format!("the journal of {key}"),
         };
         let begun = journal.begin(key, document);
         if begun.is_err() {
@@ -220,7 +223,7 @@ impl Journal {
     /// Writes `bytes` where the journal ends. What was begun there is overwritten the next time.
     fn write(&self, bytes: &[u8]) -> Result<(), StoreError> {
         let written = write_all_at(&self.file, bytes, self.len);
-        written.map_err(|error| StoreError::io("the journal", &error))
+        written.map_err(|error| StoreError::io(&self.shown, &error))
     }
 
     /// Adds a part: its bytes, or `None` when it was erased. `before` is what the object has of it.
@@ -249,7 +252,7 @@ impl Journal {
         let part = bytes.unwrap_or_default();
         let written = self.write(&record).and_then(|()| {
             let written = write_all_at(&self.file, part, offset);
-            written.map_err(|error| StoreError::io("the journal", &error))
+            written.map_err(|error| StoreError::io(&self.shown, &error))
         });
         if let Err(error) = written {
             // Where this fails, the record is not finished, which its checksum or its hash tells.

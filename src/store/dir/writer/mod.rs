@@ -30,6 +30,7 @@ mod lock;
 mod prefixes;
 mod temporary;
 mod unsynced;
+mod verbs;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -190,7 +191,7 @@ impl DirWriter {
     /// The directory, if it is still the one that was locked.
     fn root(&self) -> Result<&Root, StoreError> {
         let now = self.followed.now()?;
-        if now.generation != self.root.generation || now.identity != self.root.identity {
+        if now.versioned_by != self.root.versioned_by || now.identity != self.root.identity {
             return Err(StoreError::problem(
                 "",
                 "the directory of the store was replaced by another one, which is not changed; \
@@ -341,14 +342,14 @@ impl DirWriter {
     }
 
     fn meta(&self, stat: &FileStat) -> ObjectMeta {
-        object_meta_in(self.root.generation, stat)
+        object_meta_in(self.root.versioned_by, stat)
     }
 
     /// Removes the object at `key`.
     ///
     /// # Errors
     /// [`StoreError::Io`] with `ENOENT` when nothing is there.
-    pub fn erase(&self, key: &Key) -> Result<(), StoreError> {
+    pub fn unlink(&self, key: &Key) -> Result<(), StoreError> {
         let parent = self.parent(key)?;
         refuse_link(&parent, key)?;
         let _lock = self.lock(&parent, key)?;
@@ -455,7 +456,7 @@ impl DirWriter {
     pub fn object_of(&self, key: &Key, file: &Arc<File>) -> Result<Arc<dyn Object>, StoreError> {
         let meta = self.meta_of(key, file)?;
         let (key, file) = (key.clone(), Arc::clone(file));
-        let object = DirObject::new(key, file, self.root.generation, meta);
+        let object = DirObject::new(key, file, self.root.versioned_by, meta);
         Ok(Arc::new(object))
     }
 

@@ -1,6 +1,6 @@
 //! Directories: those of prefixes, which are made and removed.
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use super::calls::{mkdirat, openat, unlinkat};
 use super::{DirWriter, NewFile, failed, fstat, give, is_directory, statat};
@@ -77,22 +77,23 @@ impl DirWriter {
         self.remove_prefix(key)
     }
 
-    /// Whether everything below `key` `goes`.
+    /// Whether everything below `key` `goes`. Links never do.
     fn has_only(&self, key: &Key, goes: &Goes<'_>) -> Result<bool, StoreError> {
-        self.all_entries(key, &mut |below, is_directory| {
-            let is_one = goes(below, is_directory);
+        self.all_entries(key, &mut |below, kind| {
+            let is_directory = kind == FileType::Directory;
+            let is_one = kind != FileType::Symlink && goes(below, is_directory);
             Ok(is_one && (!is_directory || self.has_only(below, goes)?))
         })
     }
 
     /// Removes everything below `key` that `goes`.
     fn empty(&self, key: &Key, goes: &Goes<'_>) -> Result<(), StoreError> {
-        self.all_entries(key, &mut |below, is_directory| {
-            let removed = if is_directory {
+        self.all_entries(key, &mut |below, kind| {
+            let removed = if kind == FileType::Directory {
                 let emptied = self.empty(below, goes);
                 emptied.and_then(|()| self.remove_prefix(below))
             } else if goes(below, false) {
-                self.erase(below)
+                self.unlink(below)
             } else {
                 Ok(())
             };
@@ -101,12 +102,12 @@ impl DirWriter {
         Ok(())
     }
 
-    /// Whether `is_one` is true of each key in the directory of the prefix `key`, given with whether it is that of a
-    /// directory. Those after one of which it is not true are not looked at.
+    /// Whether `is_one` is true of each key in the directory of the prefix `key`, given with the kind of its file. Those
+    /// after one of which it is not true are not looked at.
     fn all_entries(
         &self,
         key: &Key,
-        is_one: &mut dyn FnMut(&Key, bool) -> Result<bool, StoreError>,
+        is_one: &mut dyn FnMut(&Key, FileType) -> Result<bool, StoreError>,
     ) -> Result<bool, StoreError> {
         let failed = |errno| failed(key, errno);
         let (prefix, flags) = (key.to_prefix(), OFlags::RDONLY | OFlags::DIRECTORY);
@@ -119,7 +120,8 @@ impl DirWriter {
                 continue;
             }
             let stat = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-            if !is_one(&prefix.key(name)?, is_directory(&stat))? {
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            if !is_one(&prefix.key(name)?, kind)? {
                 return Ok(false);
             }
         }

@@ -242,7 +242,7 @@ fn links_are_not_changed_nor_what_lies_behind_them() {
         let key = key(name);
         let refusals = [
             f.writer.open_object(&key, true).map(drop),
-            f.writer.erase(&key),
+            f.writer.unlink(&key),
             f.writer.rename(&key, &self::key("b"), RenameMode::Replace),
             f.writer
                 .rename(&self::key("a/c/0"), &key, RenameMode::Replace),
@@ -366,9 +366,9 @@ fn names_are_made_moved_and_removed() {
         .unwrap_err();
     assert_eq!(errno(&kept), Some(libc::EEXIST));
     w.rename(&key("g"), &key("h"), RenameMode::Replace).unwrap();
-    w.erase(&key("h/t")).unwrap();
+    w.unlink(&key("h/t")).unwrap();
     assert_eq!(
-        errno(&w.erase(&key("h/t")).unwrap_err()),
+        errno(&w.unlink(&key("h/t")).unwrap_err()),
         Some(libc::ENOENT)
     );
     let new = NewAttributes {
@@ -386,6 +386,6 @@ fn names_are_made_moved_and_removed() {
         (0o600, -1, 5)
     );
     w.sync_names(&key("h/u").parent()).unwrap();
-    w.erase(&key("h/u")).unwrap();
+    w.unlink(&key("h/u")).unwrap();
     w.remove_prefix(&key("h")).unwrap();
 }

@@ -165,6 +165,7 @@ impl LeftJournal {
                 name,
                 file: Arc::new(file),
                 len,
+                shown: format!("the journal of {key}"),
             },
             key,
             document,

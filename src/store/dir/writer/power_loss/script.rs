@@ -59,7 +59,7 @@ impl Script {
         match self.chance.below(13) {
             0..=5 => self.commit(number, &key, begun),
             6 => {
-                if self.fixture.writer.erase(&key).is_ok() {
+                if self.fixture.writer.unlink(&key).is_ok() {
                     self.has(number, begun, None);
                 }
             }

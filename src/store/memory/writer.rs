@@ -1,0 +1,190 @@
+//! Changes of a store in memory.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use rustix::io::Errno;
+
+use super::{MemoryContents, MemoryStore, access_of};
+use crate::store::{
+    Key, NewFile, ObjectMeta, Prefix, RenameMode, Replaces, StoreError, StoreWriter, Version,
+};
+
+/// Changes a store in memory. Each verb is one change, so that nothing can be half done.
+#[derive(Debug)]
+pub struct MemoryWriter {
+    store: Arc<MemoryStore>,
+}
+
+impl MemoryStore {
+    /// Opens the store for changes.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] when it has a writer.
+    pub fn writer(self: &Arc<Self>) -> Result<MemoryWriter, StoreError> {
+        if self.has_writer.swap(true, Ordering::AcqRel) {
+            return Err(StoreError::Denied {
+                key: String::new(),
+                reason: "the store has another writer".to_owned(),
+            });
+        }
+        let store = Arc::clone(self);
+        Ok(MemoryWriter { store })
+    }
+}
+
+impl Drop for MemoryWriter {
+    fn drop(&mut self) {
+        self.store.has_writer.store(false, Ordering::Release);
+    }
+}
+
+impl StoreWriter for MemoryWriter {
+    fn put(
+        &self,
+        key: &Key,
+        bytes: &[u8],
+        replaces: Replaces,
+        new: NewFile,
+    ) -> Result<Option<Version>, StoreError> {
+        let bytes = Bytes::copy_from_slice(bytes);
+        let mut contents = self.store.write();
+        if contents.has_prefix(&key.to_prefix()) {
+            return Err(failed(key, Errno::ISDIR));
+        }
+        let old = contents.meta_of(key);
+        match replaces {
+            Replaces::Version(_) => {}
+            Replaces::Nothing | Replaces::Anything => contents.check_above(key)?,
+        }
+        if !is_expected(old, replaces) {
+            return Ok(None);
+        }
+        let access = old.map_or(new, access_of);
+        let now = SystemTime::now();
+        contents.put(key.clone(), bytes, now, access);
+        Ok(contents.meta_of(key).map(|meta| meta.version))
+    }
+
+    fn erase(&self, key: &Key, replaces: Replaces) -> Result<bool, StoreError> {
+        let mut contents = self.store.write();
+        if replaces != Replaces::Nothing {
+            contents.check_above(key)?;
+        }
+        if contents.has_prefix(&key.to_prefix()) {
+            return match replaces {
+                Replaces::Anything => Err(failed(key, Errno::ISDIR)),
+                Replaces::Nothing | Replaces::Version(_) => Ok(false),
+            };
+        }
+        let is_erased = is_expected(contents.meta_of(key), replaces);
+        if is_erased {
+            contents.remove(key);
+        }
+        Ok(is_erased)
+    }
+
+    fn erase_prefix(&self, key: &Key) -> Result<(), StoreError> {
+        let mut contents = self.store.write();
+        contents.check_above(key)?;
+        if contents.meta_of(key).is_some() {
+            return Err(failed(key, Errno::NOTDIR));
+        }
+        for below in contents.keys_below(&key.to_prefix()) {
+            contents.remove(&below);
+        }
+        Ok(())
+    }
+
+    fn rename(&self, from: &Key, to: &Key, mode: RenameMode) -> Result<(), StoreError> {
+        let mut contents = self.store.write();
+        let mut renamed = contents.keys_below(&from.to_prefix());
+        let is_object = contents.meta_of(from).is_some();
+        if is_object {
+            renamed.push(from.clone());
+        }
+        contents.check_rename((from, to), (is_object, !renamed.is_empty()), mode)?;
+        for key in renamed {
+            if let Some(new) = key.moved(from, to) {
+                contents.rename(&key, new);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl MemoryContents {
+    fn keys_below(&self, prefix: &Prefix) -> Vec<Key> {
+        let start = prefix.join(b"");
+        let from_there = self.objects.range(start..).map(|(_, object)| &object.key);
+        let below = from_there.take_while(|key| prefix.strip(key.as_bytes()).is_some());
+        below.cloned().collect()
+    }
+
+    /// Fails where an object is at a prefix of `key`.
+    fn check_above(&self, key: &Key) -> Result<(), StoreError> {
+        let parent = key.parent();
+        let mut above = parent.with_ancestors().filter_map(|above| above.to_key());
+        if above.any(|above| self.meta_of(&above).is_some()) {
+            return Err(failed(key, Errno::NOTDIR));
+        }
+        Ok(())
+    }
+
+    /// Fails where what is at `from`, an object, or a prefix, or nothing, cannot be renamed to `to`. The order is that
+    /// of Linux.
+    fn check_rename(
+        &self,
+        (from, to): (&Key, &Key),
+        (is_object, is_there): (bool, bool),
+        mode: RenameMode,
+    ) -> Result<(), StoreError> {
+        self.check_above(from)?;
+        if !self.has_prefix(&from.parent()) {
+            return Err(failed(from, Errno::NOENT));
+        }
+        let is_below = |key: &Key, above: &Key| above.to_prefix().strip(key.as_bytes()).is_some();
+        let is_prefix = is_there && !is_object;
+        if is_prefix && is_below(to, from) && !self.has_prefix(&to.parent()) {
+            return Err(failed(to, Errno::INVAL));
+        }
+        self.check_above(to)?;
+        let replaces_object = self.meta_of(to).is_some();
+        let replaces_prefix = self.has_prefix(&to.to_prefix());
+        let errno = if !is_there {
+            Errno::NOENT
+        } else if mode == RenameMode::Keep && (replaces_object || replaces_prefix) {
+            Errno::EXIST
+        } else if is_below(to, from) {
+            Errno::INVAL
+        } else if is_below(from, to) {
+            Errno::NOTEMPTY
+        } else if from == to {
+            return Ok(());
+        } else if is_object && replaces_prefix {
+            Errno::ISDIR
+        } else if replaces_prefix {
+            Errno::NOTEMPTY
+        } else if !is_object && replaces_object {
+            Errno::NOTDIR
+        } else {
+            return Ok(());
+        };
+        Err(failed(to, errno))
+    }
+}
+
+/// Whether what was found is what may be replaced.
+fn is_expected(found: Option<ObjectMeta>, replaces: Replaces) -> bool {
+    match replaces {
+        Replaces::Anything => true,
+        Replaces::Nothing => found.is_none(),
+        Replaces::Version(version) => found.is_some_and(|found| found.version == version),
+    }
+}
+
+fn failed(key: &Key, errno: Errno) -> StoreError {
+    StoreError::io(key, &errno.into())
+}
