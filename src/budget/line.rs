@@ -91,6 +91,11 @@ impl<'b> Waiter<'b> {
         }
     }
 
+    /// Whether the caller has waited for half of its patience while nobody was before it.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.left <= self.budget.patience / 2
+    }
+
     /// How long the caller has waited in all.
     pub(super) fn waited(&self) -> Duration {
         self.began.elapsed()

@@ -57,7 +57,7 @@ fn a_holder_of_an_oversize_source_does_not_wait_for_itself() {
     let _shard = budget.reserve(1000, Holding::NOTHING).unwrap();
     let _nested = budget.reserve(500, Holding::SOURCE).unwrap();
     let deepest = Holding::SOURCE.and_one();
-    let _chunk = budget.reserve(50, deepest).unwrap();
+    let _chunk = budget.reserve(MOST_AT_ONCE + 1, deepest).unwrap();
     assert_eq!(budget.waits(), 0);
     assert!(overdrawn(&budget, deepest).is_none(), "one at a time");
 }
@@ -360,4 +360,30 @@ fn those_who_write_do_not_wait_where_there_is_room() {
         0,
         "nobody stood in the line"
     );
+}
+
+/// The second waits for the first, which is released after it.
+#[test]
+fn a_cycle_of_holders_is_broken() {
+    let budget = Budget::with_patience(100, Duration::from_millis(400));
+    let full = budget.reserve(100, Holding::NOTHING).unwrap();
+    let first = budget.reserve(MOST_AT_ONCE + 1, Holding::SOURCE).unwrap();
+    let second = budget.reserve(MOST_AT_ONCE + 1, Holding::SOURCE).unwrap();
+    assert_eq!(budget.waits(), 1);
+    drop((full, first, second));
+    assert_eq!(budget.used_and_peak().0, 0);
+    let again = budget.reserve(MOST_AT_ONCE + 1, Holding::SOURCE).unwrap();
+    assert_eq!(budget.waits(), 1);
+    assert!(overdrawn(&budget, Holding::SOURCE).is_none());
+    drop(again);
+}
+
+#[test]
+fn a_holder_gets_a_few_bytes_at_once() {
+    let budget = Budget::new(100);
+    let _full = budget.reserve(100, Holding::NOTHING).unwrap();
+    let held = [(); 4].map(|()| budget.reserve(MOST_AT_ONCE, Holding::SOURCE).unwrap());
+    assert_eq!(budget.waits(), 0);
+    drop(held);
+    assert_eq!(budget.used_and_peak().0, 100);
 }
