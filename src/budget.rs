@@ -17,7 +17,7 @@
 //! already holds a cache entry that it decodes from ([`Holding`]), when nobody else is at work, and
 //! when it has waited for `FAIR_WAIT`, because those that it waits for may be waiting for it.
 //!
-//! Callers that wait for a turn stand in a [`Line`], and so do those that wait until they may exceed the limit. The
+//! Callers that wait for a turn stand in a line, and so do those that wait until they may exceed the limit. The
 //! first of the line gets an error when it has been the first for too long. The others get none, however many are
 //! before them.
 //!

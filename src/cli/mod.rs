@@ -43,8 +43,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::SIGXFSZ;
-
 use sd_notify::NotifyState;
 
 use self::args::Args;
@@ -58,7 +56,7 @@ use self::options::Unknown;
 use self::output::Output;
 use crate::escape::Text;
 use crate::fresh::Freshness;
-use crate::fuse::session::Session;
+use crate::fuse::session::{Session, outlive_long_files};
 use crate::fuse::{FsOptions, ZarrFs};
 use crate::recent_lines::RecentLines;
 #[cfg(debug_assertions)]
@@ -75,9 +73,7 @@ use crate::view::{OwnLog, View, ViewKind, ViewOptions};
 /// To be called once, first thing in a process: it may fork and close descriptors.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let command_line: Vec<_> = args.collect();
-    // A file of the store that would be longer than the limit of this process is an error of the write (EFBIG), and no
-    // end of the program. Without this, it is one.
-    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    outlive_long_files();
     let is_helper = mount_helper::is_meant(&command_line);
     let Err(error) = execute(&command_line, is_helper) else {
         return ExitCode::SUCCESS;

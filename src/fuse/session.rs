@@ -10,13 +10,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{major, minor};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::mount_table::{Device, MountEntry, MountTable};
@@ -208,6 +209,17 @@ pub fn is_dead(mountpoint: &Path) -> bool {
 /// as the release of a file of a detached mount, gets `ECONNABORTED` (`fuse_dev_do_read`).
 fn is_session_end(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
+}
+
+/// A file of the store that would be longer than the limit of this process is an error of the write (EFBIG) from now on,
+/// and no end of the program.
+pub fn outlive_long_files() {
+    let caught = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    if let Err(error) = caught {
+        log::warn!(
+            "a limit of file sizes (ulimit -f) ends this program where it is reached: {error}"
+        );
+    }
 }
 
 fn listen_to_signals(events: Sender<SessionEvent>) -> io::Result<()> {
