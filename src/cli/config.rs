@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub use super::passthrough::Passthrough;
 use super::version;
 use crate::escape::Text;
 use crate::fresh::Freshness;
+use crate::fuse::mount_table::{Device, MountEntry, MountTable};
 use crate::fuse::session::{MountAccess, SessionOptions};
 #[cfg(feature = "remote")]
 use crate::store::RemoteOptions;
@@ -346,6 +348,9 @@ fn writing(
     if !store.path().is_some_and(Path::is_dir) {
         return refused("only a directory can be written to");
     }
+    if store.path().is_some_and(is_shown_by_a_mount) {
+        return refused("STORE is in a mount of zarr-mount; give the store that this shows");
+    }
     if args.view == [ViewKind::Arrays] {
         return refused(
             "the arrays view is only read; add a view that is written: --view arrays,chunks",
@@ -362,6 +367,15 @@ fn writing(
         return Err(CliError::Usage(problem));
     }
     writer_options(args, store).map(Some)
+}
+
+/// Whether a mount of this program shows the directory. It takes no names of this program in a store.
+fn is_shown_by_a_mount(directory: &Path) -> bool {
+    let table = MountTable::read().unwrap_or_default();
+    fs::metadata(directory).is_ok_and(|found| {
+        let mut mounts = table.of_device(Device::of(found.dev()));
+        mounts.any(MountEntry::is_ours)
+    })
 }
 
 /// How a store is changed.

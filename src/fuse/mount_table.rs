@@ -18,6 +18,8 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{major, minor};
+
 /// The file system type of zarr-mount, as `mount`, `df -T` and `findmnt` print it.
 pub const FILE_SYSTEM_TYPE: &str = "fuse.zarr-mount";
 
@@ -104,6 +106,14 @@ impl MountEntry {
 }
 
 impl Device {
+    /// The device of this number, as stat(2) gives it.
+    pub fn of(number: u64) -> Device {
+        Device {
+            major: major(number),
+            minor: minor(number),
+        }
+    }
+
     fn parse(field: &[u8]) -> Option<Self> {
         let (major, minor) = std::str::from_utf8(field).ok()?.split_once(':')?;
         Some(Device {

@@ -15,7 +15,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{major, minor};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -304,11 +303,7 @@ fn await_first_reply(
 /// serves the mount.
 fn device_behind(mountpoint: &Path) -> io::Result<Device> {
     rustix::fs::statvfs(mountpoint)?;
-    let device = rustix::fs::stat(mountpoint)?.st_dev;
-    Ok(Device {
-        major: major(device),
-        minor: minor(device),
-    })
+    Ok(Device::of(rustix::fs::stat(mountpoint)?.st_dev))
 }
 
 fn log_failure(mountpoint: &Path, result: Result<(), UnmountError>) {

@@ -126,3 +126,16 @@ def test_a_limit_of_file_sizes_does_not_end_who_recovers(tmp_path, mount):
     assert done.returncode == 1 and "File too large" in done.stderr, done
     ok(BINARY, "--recover", store)
     assert zarr.open_array(str(store / "a"), mode="r")[N:2 * N].tobytes() == NEW
+
+
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_what_a_mount_shows_is_no_store_to_write_to(tmp_path, mount, view):
+    array(tmp_path / "store")
+    made = mount(tmp_path / "store", "--rw", "--view", view)
+    (tmp_path / "again").mkdir()
+    for shown in (made.path, made.path / "a"):
+        done = run(BINARY, "--rw", shown, tmp_path / "again")
+        assert done.returncode and "STORE is in a mount of zarr-mount" in done.stderr, done
+    ok(BINARY, made.path, tmp_path / "again")
+    assert (tmp_path / "again/a/c/0").read_bytes() == bytes([1]) * N
+    ok(BINARY, "--unmount", tmp_path / "again")
