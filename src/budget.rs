@@ -241,20 +241,17 @@ impl Budget {
         bytes: u64,
         holding: Holding,
     ) -> Result<Reservation, OutOfBudget> {
-        if let Some(reservation) = self.try_reserve(bytes, holding) {
-            return Ok(reservation);
-        }
-        if holding.depth > 0 && bytes <= MOST_AT_ONCE {
-            self.evict(|from| from.evict_one());
-            return Ok(self.grant(&mut self.lock(), bytes, holding, 0));
-        }
         let mut waiter = Waiter::new(self, holding.bit());
         let mut is_told = false;
         loop {
-            if self.evict(|from| from.evict_one()) {
-                if let Some(reservation) = self.try_reserve(bytes, holding) {
-                    return Ok(reservation);
-                }
+            if let Some(reservation) = self.try_reserve(bytes, holding) {
+                return Ok(reservation);
+            }
+            let is_evicted = self.evict(|from| from.evict_one());
+            if holding.depth > 0 && bytes <= MOST_AT_ONCE {
+                return Ok(self.grant(&mut self.lock(), bytes, holding, 0));
+            }
+            if is_evicted {
                 continue;
             }
             let working = self.lock().working();
@@ -279,9 +276,6 @@ impl Budget {
                     waited_seconds: waiter.waited().as_secs(),
                     held_by,
                 });
-            }
-            if let Some(reservation) = self.try_reserve(bytes, holding) {
-                return Ok(reservation);
             }
         }
     }

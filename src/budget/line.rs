@@ -81,7 +81,7 @@ impl<'b> Waiter<'b> {
             line.waiting.insert(line.last);
             self.number = Some(line.last);
         }
-        self.is_behind = line.waiting.first().copied() != self.number;
+        self.is_behind = !self.is_next(state);
     }
 
     /// Takes the caller out of the line. Others of the line have to be woken then.

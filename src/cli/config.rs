@@ -369,7 +369,8 @@ fn writing(
     writer_options(args, store).map(Some)
 }
 
-/// Whether a mount of this program shows the directory. It takes no names of this program in a store.
+/// Whether a mount of this program shows the directory. Such a mount hides the directory that a writer keeps its
+/// temporary files in, so that nothing can be replaced.
 fn is_shown_by_a_mount(directory: &Path) -> bool {
     let table = MountTable::read().unwrap_or_default();
     fs::metadata(directory).is_ok_and(|found| {

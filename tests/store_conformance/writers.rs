@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
-use tempfile::TempDir;
 use zarr_mount::store::{
     DirStore, DirWriter, Durability, Key, MemoryStore, MemoryWriter, NewFile, Object, RenameMode,
     Replaces, Store, StoreError, StoreWriter, Symlinks, Version, WriterOptions,
 };
 
-use crate::{Fixture, bytes, key};
+use crate::{Directory, Fixture, bytes, key};
 
 /// Some are prefixes of others.
 const KEYS: [&str; 7] = ["a", "a/b", "a/b/c", "a/d", "e", "e/f", "g"];
@@ -32,9 +31,9 @@ const NEW: NewFile = NewFile {
 enum Which {
     Nothing,
     Anything,
-    /// What is there, or has been there.
+    /// The version that was seen at the key last.
     Known,
-    /// What was there first.
+    /// The version that was seen at the key first.
     First,
 }
 
@@ -224,47 +223,41 @@ impl<F: Fixture, W: StoreWriter> Written<F, W> {
 /// A directory that other programs change, too. Each change of theirs has a time of its own, whatever the grain of the
 /// clock.
 struct SharedDirectory {
+    shared: Directory,
     n_changes: Cell<u64>,
-    folder: TempDir,
-    store: DirStore,
 }
 
 impl SharedDirectory {
-    fn path(&self) -> std::path::PathBuf {
-        self.folder.path().join("store")
+    fn path(&self) -> &Path {
+        self.shared.directory.path()
     }
 
-    fn date(&self, path: &Path) {
+    fn date(&self, name: &str) {
         self.n_changes.set(self.n_changes.get() + 1);
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(self.n_changes.get());
-        let file = fs::File::options().write(true).open(path).unwrap();
-        file.set_modified(time).unwrap();
+        let file = fs::File::options().write(true).open(self.path().join(name));
+        file.unwrap().set_modified(time).unwrap();
     }
 }
 
 impl Fixture for SharedDirectory {
     fn store(&self) -> &dyn Store {
-        &self.store
+        self.shared.store()
     }
 
     fn put(&self, name: &str, bytes: &[u8]) {
-        let path = self.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let temporary = self.folder.path().join("partial");
-        fs::write(&temporary, bytes).unwrap();
-        self.date(&temporary);
-        set_mode(&temporary, 0o444);
-        fs::rename(temporary, path).unwrap();
+        self.shared.put(name, bytes);
+        self.date(name);
+        set_mode(&self.path().join(name), 0o444);
     }
 
     fn overwrite(&self, name: &str, bytes: &[u8]) {
-        let path = self.path().join(name);
-        fs::write(&path, bytes).unwrap();
-        self.date(&path);
+        self.shared.overwrite(name, bytes);
+        self.date(name);
     }
 
     fn remove(&self, name: &str) {
-        fs::remove_file(self.path().join(name)).unwrap();
+        self.shared.remove(name);
     }
 }
 
@@ -285,27 +278,25 @@ fn prune(path: &Path) {
 }
 
 fn directory() -> Written<SharedDirectory, DirWriter> {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("store")).unwrap();
-    let store = DirStore::open(&folder.path().join("store"), Symlinks::Inside).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let store = DirStore::open(directory.path(), Symlinks::Inside).unwrap();
+    let fixture = SharedDirectory {
+        shared: Directory { directory, store },
+        n_changes: Cell::new(0),
+    };
     let open = |fixture: &SharedDirectory| {
         let options = WriterOptions {
             durability: Durability::Never,
             ..WriterOptions::default()
         };
-        let writer = fixture.store.writer(&options)?;
+        let writer = fixture.shared.store.writer(&options)?;
         Ok(writer.expect("a directory is written to"))
-    };
-    let fixture = SharedDirectory {
-        n_changes: Cell::new(0),
-        folder,
-        store,
     };
     Written {
         writer: Some(open(&fixture).unwrap()),
         fixture,
         open,
-        prune: |fixture| prune(&fixture.path()),
+        prune: |fixture| prune(fixture.path()),
         contents: |fixture| {
             let mut found = BTreeMap::new();
             let names = KEYS
@@ -330,15 +321,15 @@ impl Fixture for Arc<MemoryStore> {
     }
 
     fn put(&self, name: &str, bytes: &[u8]) {
-        self.insert(key(name), bytes.to_vec());
+        Fixture::put(&**self, name, bytes);
     }
 
     fn overwrite(&self, name: &str, bytes: &[u8]) {
-        MemoryStore::overwrite(self, key(name), bytes.to_vec());
+        Fixture::overwrite(&**self, name, bytes);
     }
 
     fn remove(&self, name: &str) {
-        assert!(MemoryStore::remove(self, &key(name)));
+        Fixture::remove(&**self, name);
     }
 }
 

@@ -37,7 +37,7 @@ struct Notes {
     last: Stamp,
 }
 
-/// What is to be synced.
+/// The files and directories that have to be synced.
 struct Left {
     files: Vec<Key>,
     directories: Vec<Prefix>,
@@ -109,7 +109,7 @@ impl Unsynced {
         }
     }
 
-    /// What is noted at and below `prefix`, by notes up to `last`. The directory `prefix` itself is left out.
+    /// The files and directories at and below `prefix` that have a note of up to `last`, without the directory `prefix` itself.
     fn left_below(&self, prefix: &Prefix, last: Stamp) -> Left {
         let is_below = |path: &[u8]| prefix.as_bytes() == path || prefix.strip(path).is_some();
         let notes = self.lock();
@@ -197,7 +197,7 @@ impl DirWriter {
     pub fn sync_below(&self, prefix: &Prefix) -> Result<(), StoreError> {
         const ROUNDS: usize = 8;
         let last = self.unsynced.lock().last;
-        // What is renamed meanwhile has another name in the next round.
+        // A file that is renamed meanwhile has its new name in the next round.
         for _ in 0..ROUNDS {
             let left = self.unsynced.left_below(prefix, last);
             if left.is_too_much {
