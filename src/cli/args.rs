@@ -230,9 +230,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "info")]
     pub(crate) sizes: bool,
 
-    /// With --info STORE PATH: where the element at these indices is stored, and its value
+    /// With --info STORE PATH: where the element at these indices is stored, and its value; -1 is
+    /// the last index
     #[arg(long, value_name = "I,J,K", requires = "info", conflicts_with = "sizes",
-          value_parser = indices)]
+          allow_hyphen_values = true, value_parser = indices)]
     pub(crate) at: Option<Indices>,
 
     /// With --info: print JSON
@@ -320,11 +321,11 @@ fn readahead(text: &str) -> Result<ReadaheadLimit, String> {
     Ok(ReadaheadLimit(Some(bytes)))
 }
 
-/// The value of `--at`: the indices of an element.
+/// The value of `--at`: the indices of an element. Negative ones count from the end of the axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Indices(pub(crate) Vec<u64>);
+pub(crate) struct Indices(pub(crate) Vec<i128>);
 
-/// `3,20,40`; empty for an array without dimensions.
+/// `3,20,40` or `-1,0,0`; empty for an array without dimensions.
 fn indices(text: &str) -> Result<Indices, String> {
     let text = text.trim_matches(|c: char| c == '[' || c == ']' || c == ' ');
     if text.is_empty() {

@@ -24,7 +24,7 @@ use crate::view::View;
 pub(super) fn describe_element(
     store: Arc<dyn Store>,
     path: &Prefix,
-    indices: &[u64],
+    indices: &[i128],
     config: &InfoConfig,
 ) -> Result<Text, CliError> {
     let options = ViewOptions {
@@ -41,14 +41,14 @@ pub(super) fn describe_element(
         )));
     };
     let shape = &node.metadata.shape;
-    let mut pairs = indices.iter().zip(shape);
-    if indices.len() != shape.len() || !pairs.all(|(index, length)| index < length) {
-        return Err(CliError::Failed(format!(
+    let indices = from_the_start(indices, shape).ok_or_else(|| {
+        CliError::Failed(format!(
             "--at {}: {path} has the shape ({})",
             list(indices, ","),
             list(shape, ", ")
-        )));
-    }
+        ))
+    })?;
+    let indices = indices.as_slice();
     // The view starts no thread here: the chunk is loaded by this one.
     let view = View::new(store, options).map_err(CliError::failed)?;
     let found = find(&node, view.loader(), indices).map_err(CliError::failed)?;
@@ -57,6 +57,22 @@ pub(super) fn describe_element(
     } else {
         found.as_text(path, indices)
     })
+}
+
+/// The indices in an array of this shape, where negative ones count from the end of their axis; `None`
+/// where no element has them.
+fn from_the_start(indices: &[i128], shape: &[u64]) -> Option<Vec<u64>> {
+    let from_the_start = |(&index, &length): (&i128, &u64)| {
+        let length = i128::from(length);
+        let index = if index < 0 {
+            index.checked_add(length)?
+        } else {
+            index
+        };
+        u64::try_from(index).ok().filter(|_| index < length)
+    };
+    let fits = indices.len() == shape.len();
+    fits.then(|| indices.iter().zip(shape).map(from_the_start).collect())?
 }
 
 /// Where an element is stored, and its value.
@@ -207,7 +223,7 @@ impl ElementLocation {
     }
 }
 
-fn list(numbers: &[u64], separator: &str) -> String {
-    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+fn list<N: ToString>(numbers: &[N], separator: &str) -> String {
+    let numbers: Vec<String> = numbers.iter().map(N::to_string).collect();
     numbers.join(separator)
 }

@@ -90,7 +90,7 @@ pub struct InfoConfig {
     /// The node to describe, as typed; `None` is the root.
     pub path: Option<OsString>,
     /// The indices of an element to locate, instead of describing nodes.
-    pub at: Option<Vec<u64>>,
+    pub at: Option<Vec<i128>>,
     /// The Zarr version that arrays are checked against.
     pub shown_as: Option<Target>,
     /// The file formats that arrays are checked against.

@@ -81,12 +81,20 @@ def test_elements_of_every_version():
 def test_what_is_no_element_is_an_error():
     for arguments, message in [
         (["--at", "8,0,0", "demo:", "air/temperature"], "has the shape (8, 48, 96)"),
+        (["--at", "-9,0,0", "demo:", "air/temperature"], "has the shape (8, 48, 96)"),
         (["--at", "0,0", "demo:", "air/temperature"], "has the shape (8, 48, 96)"),
         (["--at", "0", "demo:", "air"], "no array"),
         (["--at", "x", "demo:", "air/temperature"], "one index for each dimension"),
     ]:
         done = run(BINARY, "--info", *arguments)
         assert done.returncode != 0 and message in done.stderr, done.stderr
+
+
+def test_negative_indices_count_from_the_end():
+    last = ok(BINARY, "--info", "--json", "--at", "7,47,95", "demo:", "air/temperature")
+    assert ok(BINARY, "--info", "--json", "--at", "-1,-1,-1", "demo:", "air/temperature") == last
+    assert ok(BINARY, "--info", "--json", "--at=-8,-48,0", "demo:", "air/temperature") == ok(
+        BINARY, "--info", "--json", "--at", "0,0,0", "demo:", "air/temperature")
 
 
 def test_what_a_version_cannot_express_is_told():
