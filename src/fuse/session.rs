@@ -1,7 +1,7 @@
 //! A mount from its beginning to its end.
 //!
 //! [`Session::mount`] returns when the mount answers. [`Session::wait`] returns when the mount is
-//! gone: unmounted by someone else, or by this process after SIGINT, SIGTERM or SIGHUP. After a
+//! gone: unmounted by another program, or by this process after SIGINT, SIGTERM, SIGQUIT or SIGHUP. After a
 //! signal it is unmounted before its requests end, so that nobody finds a dead mountpoint; a mount
 //! in use gets some seconds, and is detached after that, or at a second signal.
 //!
@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::mount_table::{Device, MountEntry, MountTable};
@@ -210,19 +210,28 @@ fn is_session_end(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }
 
-/// A file of the store that would be longer than the limit of this process is an error of the write (EFBIG) from now on,
-/// and no end of the program.
+/// From now on, a file of the store that would be longer than the limit of this process is an error of
+/// the write (EFBIG), and does not end the program.
 pub fn outlive_long_files() {
-    let caught = signal_hook::flag::register(SIGXFSZ, Arc::default());
-    if let Err(error) = caught {
-        log::warn!(
-            "a limit of file sizes (ulimit -f) ends this program where it is reached: {error}"
-        );
+    outlive(SIGXFSZ, "a limit of file sizes (ulimit -f)");
+}
+
+/// Has `signal` do nothing. By default it would end the program, and leave a dead mount.
+fn outlive(signal: i32, cause: &str) {
+    if let Err(error) = signal_hook::flag::register(signal, Arc::default()) {
+        log::warn!("{cause} ends this program: {error}");
     }
 }
 
 fn listen_to_signals(events: Sender<SessionEvent>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    for (signal, name) in [
+        (SIGUSR1, "SIGUSR1"),
+        (SIGUSR2, "SIGUSR2"),
+        (SIGALRM, "SIGALRM"),
+    ] {
+        outlive(signal, name);
+    }
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGQUIT])?;
     if !hangup_is_ignored() {
         signals.add_signal(SIGHUP)?;
     }

@@ -38,11 +38,19 @@ def test_unmount_by_other_tools(mount, store, tool):
     made.wait_for_the_end()
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"])
 def test_signals_unmount(mount, store, name):
     made = mount(store)
     os.kill(made.pid, getattr(signal, name))
     made.wait_for_the_end()
+
+
+def test_signals_that_mean_nothing_here_leave_the_mount(mount, store):
+    made = mount(store)
+    for name in ["SIGUSR1", "SIGUSR2", "SIGALRM"]:
+        os.kill(made.pid, getattr(signal, name))
+    assert (made.path / "zarr.json").read_bytes()
+    made.unmount()
 
 
 def test_busy_says_so_and_leaves_it_mounted(mount, store):
