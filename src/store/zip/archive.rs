@@ -194,7 +194,10 @@ impl Archive {
         let name = entry
             .map(|entry| self.index.name(entry))
             .unwrap_or_default();
-        let local = header.name.map(names::to_key);
+        let local = header.name.map(|name| {
+            let slashed = self.index.separator().slashed(name);
+            names::to_key(&slashed).into_owned()
+        });
         // The remainder are the `~` that were appended to make the key unique.
         let rest = local.and_then(|local| name.strip_prefix(&*local));
         let same_name = rest.is_some_and(|rest| rest.iter().all(|&byte| byte == b'~'));

@@ -13,6 +13,7 @@ use rawzip::{
 
 use super::file::ZipFile;
 use super::index::{Index, IndexBuilder};
+use super::names::Separator;
 use crate::store::StoreError;
 
 /// The longest part of the directory of an object that is read at once.
@@ -51,14 +52,25 @@ impl Directory {
         let zip = locator
             .locate_in_reader(file, &mut buffer, size)
             .map_err(|(_, error)| refusal(shown, "", &error))?;
-        let mut builder = IndexBuilder::default();
         let mut count: u64 = 0;
-        let mut records = zip.entries(&mut buffer);
-        let unreadable = |error| refusal(shown, "central directory: ", &error);
-        while let Some(record) = records.next_entry().map_err(unreadable)? {
-            let pushed = builder.push(&record);
-            pushed.map_err(|problem| StoreError::damaged(shown, problem))?;
-            count += 1;
+        let mut collect = |separator| {
+            let mut builder = IndexBuilder::new(separator);
+            let mut records = zip.entries(&mut buffer);
+            let unreadable = |error| refusal(shown, "central directory: ", &error);
+            count = 0;
+            while let Some(record) = records.next_entry().map_err(unreadable)? {
+                let pushed = builder.push(&record);
+                pushed.map_err(|problem| StoreError::damaged(shown, problem))?;
+                count += 1;
+            }
+            Ok(builder)
+        };
+        let mut builder = collect(Separator::Slash)?;
+        if builder.has_only_backslashes() {
+            log::warn!(
+                "{shown}: its names have backslashes and no slash, and are read as if they had slashes"
+            );
+            builder = collect(Separator::Backslash)?;
         }
         // Files without zip64 count modulo 65536.
         let expected = zip.entries_hint();

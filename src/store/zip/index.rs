@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use rawzip::ZipFileHeaderRecord;
 
-use super::names;
+use super::names::{self, Separator};
 use super::time;
 
 /// Most entries of a zip file that is opened.
@@ -54,6 +54,7 @@ pub(super) struct IndexEntry {
 pub(super) struct Index {
     names: Vec<u8>,
     entries: Vec<IndexEntry>,
+    separator: Separator,
 }
 
 /// Collects entries in the order of the central directory.
@@ -62,9 +63,16 @@ pub(super) struct IndexBuilder {
     index: Index,
     /// Entries whose names were encoded.
     encoded: Vec<IndexEntry>,
+    has_slash: bool,
+    has_backslash: bool,
 }
 
 impl Index {
+    /// The byte that separates the segments of the names in the zip file.
+    pub(super) fn separator(&self) -> Separator {
+        self.separator
+    }
+
     /// The entry number `at` in the order of keys.
     pub(super) fn entry(&self, at: usize) -> Option<&IndexEntry> {
         self.entries.get(at)
@@ -137,12 +145,33 @@ impl Index {
 }
 
 impl IndexBuilder {
+    /// Collects entries whose names `separator` separates.
+    pub(super) fn new(separator: Separator) -> IndexBuilder {
+        let index = Index {
+            separator,
+            ..Index::default()
+        };
+        IndexBuilder {
+            index,
+            ..IndexBuilder::default()
+        }
+    }
+
+    /// Whether `\` seems to separate the segments of the names of all entries that were added.
+    pub(super) fn has_only_backslashes(&self) -> bool {
+        self.has_backslash && !self.has_slash
+    }
+
     /// Adds an entry of the central directory.
     ///
     /// # Errors
     /// There are more entries or longer names than a store may have.
     pub(super) fn push(&mut self, record: &ZipFileHeaderRecord<'_>) -> Result<(), String> {
-        let name = record.file_path().as_bytes();
+        let path = record.file_path();
+        let name = path.as_bytes();
+        self.has_slash |= name.contains(&b'/');
+        self.has_backslash |= name.contains(&b'\\');
+        let name = self.index.separator.slashed(name);
         // A directory: prefixes follow from the keys below them.
         if name.ends_with(b"/") {
             return Ok(());
@@ -150,7 +179,7 @@ impl IndexBuilder {
         if self.index.entries.len() + self.encoded.len() >= MAX_ENTRIES {
             return Err(format!("more than {MAX_ENTRIES} entries"));
         }
-        let key = names::to_key(name);
+        let key = names::to_key(&name);
         let (name_start, name_len) = self.index.store_name(&key)?;
         let entry = IndexEntry {
             size: record.uncompressed_size_hint(),

@@ -9,10 +9,34 @@
 //! /data/zarr.json    %2F/data/zarr.json
 //! a//50%             a/%2F/50%25
 //! ```
+//!
+//! Some programs of Windows write `\` between the segments, where the format wants `/`. Where no
+//! name of a zip file has a `/`, `\` separates them too, as for Info-ZIP's unzip ([`Separator`]).
 
 use std::borrow::Cow;
 
-/// `name` as the bytes of a key.
+/// The byte that separates the segments of all names of a zip file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Separator {
+    #[default]
+    Slash,
+    Backslash,
+}
+
+impl Separator {
+    /// `name` with `/` between its segments.
+    pub(super) fn slashed(self, name: &[u8]) -> Cow<'_, [u8]> {
+        match self {
+            Separator::Slash => Cow::Borrowed(name),
+            Separator::Backslash => {
+                let slash = |&byte: &u8| if byte == b'\\' { b'/' } else { byte };
+                Cow::Owned(name.iter().map(slash).collect())
+            }
+        }
+    }
+}
+
+/// `name`, with `/` between its segments, as the bytes of a key.
 pub(super) fn to_key(name: &[u8]) -> Cow<'_, [u8]> {
     let is_key = |segment: &[u8]| !matches!(segment, b"" | b"." | b"..") && !segment.contains(&0);
     if name.split(|&byte| byte == b'/').all(is_key) {
@@ -75,6 +99,20 @@ mod tests {
             let key = to_key(name.as_bytes());
             assert_eq!(key, expected.as_bytes(), "{name:?}");
             assert!(Key::parse(&key).is_ok(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn backslashes_become_slashes_where_they_separate() {
+        for (name, slashed) in [
+            ("zarr.json", "zarr.json"),
+            ("a\\c\\0", "a/c/0"),
+            ("a\\", "a/"),
+        ] {
+            let found = Separator::Backslash.slashed(name.as_bytes());
+            assert_eq!(&*found, slashed.as_bytes());
+            let found = Separator::Slash.slashed(name.as_bytes());
+            assert_eq!(&*found, name.as_bytes());
         }
     }
 }

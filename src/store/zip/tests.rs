@@ -145,6 +145,23 @@ fn the_last_of_one_name_counts() {
 }
 
 #[test]
+fn backslashes_separate_names_where_no_name_has_a_slash() {
+    assert_eq!(
+        numbered(&["zarr.json", "a\\", "a\\zarr.json", "..\\x", "a\\c\\0\\1"]),
+        expected(&[
+            ("zarr.json", 0),
+            ("a/zarr.json", 2),
+            ("%2E%2E/x", 3),
+            ("a/c/0/1", 4),
+        ])
+    );
+    assert_eq!(
+        numbered(&["a\\b", "a/c"]),
+        expected(&[("a\\b", 0), ("a/c", 1)])
+    );
+}
+
+#[test]
 fn hostile_names_stay_inside() {
     assert_eq!(
         numbered(&[
