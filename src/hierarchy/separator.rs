@@ -15,7 +15,10 @@ const MOST_NAMES: usize = 64;
 impl Hierarchy {
     /// Corrects the separator that is assumed for `array` at `prefix`. False when the store does
     /// not show it, because the array has no chunks yet.
-    pub(super) fn find_separator(
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn find_separator(
         &self,
         prefix: &Prefix,
         array: &mut ArrayMetadata,

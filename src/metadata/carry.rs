@@ -154,24 +154,6 @@ pub fn differences(one: &[u8], other: &[u8]) -> Result<Vec<String>, FormatError>
     Ok(names)
 }
 
-/// Whether the lengths of `shape` in an object are spelled as integers. What is no such list is not
-/// judged.
-pub fn has_whole_lengths(text: &[u8]) -> bool {
-    let lengths = || -> Result<bool, FormatError> {
-        let document = JsonDocument::parse(text)?;
-        let Some(shape) = document.root()?.get("shape") else {
-            return Ok(true);
-        };
-        let Json::Array(lengths) = Json::of(shape)? else {
-            return Ok(true);
-        };
-        Ok(lengths
-            .iter()
-            .all(|length| length.get().parse::<i128>().is_ok()))
-    };
-    lengths().unwrap_or(true)
-}
-
 /// The members of v3 that are extensions, or lists of them.
 const EXTENSIONS: [&str; 5] = [
     "chunk_grid",
@@ -183,7 +165,7 @@ const EXTENSIONS: [&str; 5] = [
 
 /// Whether two values of the member `name` are the same, however they are spelled: spaces, escapes and the order of
 /// members do not matter, but `1` and `1.0` are two values. An extension without a configuration may have an empty one.
-fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool, FormatError> {
+pub(super) fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool, FormatError> {
     let is_extension = EXTENSIONS.contains(&name);
     // A stack, because values may nest deeply.
     let mut left = vec![values];

@@ -16,7 +16,7 @@ mod bitround;
 mod blosc;
 mod bytes_to_bytes;
 mod lzma;
-mod members;
+pub(super) mod members;
 mod numcodecs;
 mod registered;
 mod sharding;

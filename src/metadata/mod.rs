@@ -31,6 +31,7 @@ pub mod pre_v1;
 pub mod render;
 mod spell;
 mod splice;
+pub mod strict;
 pub mod translate;
 mod unshard;
 pub mod v1;

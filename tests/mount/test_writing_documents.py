@@ -167,6 +167,54 @@ def test_what_is_no_document_is_refused(text, made, store):
     assert before == {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
 
 
+# Changes of documents that some readers refuse, or read other values by: whether the document is one of v3, the
+# change, and the member that the reason names.
+STRICT = {
+    "no order": (False, lambda d: d.pop("order"), "order"),
+    "no filters": (False, lambda d: d.pop("filters"), "filters"),
+    "no separator": (False, lambda d: d.pop("dimension_separator"), "dimension_separator"),
+    "compressor": (False, lambda d: d.update(compressor={"id": "zlib", "level": 1, "more": 1}), "compressor.more"),
+    "codec": (True, lambda d: d["codecs"][0]["configuration"].update(more=1), "codecs[0].configuration.more"),
+    "grid": (True, lambda d: d["chunk_grid"]["configuration"].update(more=1), "chunk_grid.configuration.more"),
+    "key encoding": (True, lambda d: d["chunk_key_encoding"]["configuration"].update(more=1), "chunk_key_encoding.configuration.more"),
+    "name alone": (True, lambda d: d.update(chunk_key_encoding="default"), "chunk_key_encoding"),
+}
+
+
+@pytest.mark.parametrize("args", [("--view", "chunks"), ("--view", "keys"), ("--view", "keys", "--as")], ids=" ".join)
+def test_what_strict_readers_refuse_is_refused(args, tmp_path, mount):
+    """A `.zarray` without its separator would read as fill value, because its chunks have other keys."""
+    with_as = args[-1] == "--as"
+    root = tmp_path / "strict"
+    # With --as, the group and its arrays are stored in the other version.
+    for version in (2, 3):
+        group = zarr.create_group(str(root / str(version)), zarr_format=5 - version if with_as else version)
+        keys = {"name": "v2", "separator": "/"}
+        array = group.create_array("t", shape=(8, 8), chunks=(4, 4), dtype="<i4", compressors=None, chunk_key_encoding=keys)
+        array[...] = DATA
+    for version, name in ((2, ".zarray"), (3, "zarr.json")):
+        m = mount(root, "--rw", "--missing", "hide", *args, *([f"v{version}"] if with_as else []))
+        place = m.path / str(version)
+        (place / "new").mkdir()
+        if not with_as:
+            # Its chunks are there before the document.
+            (place / "new/0").mkdir()
+            (place / "new/0/0").write_bytes(bytes(64))
+        before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        for change, (is_v3, make, member) in STRICT.items():
+            if is_v3 != (version == 3) or with_as and change == "no separator":
+                continue
+            text = document(place / "t" / name)
+            make(text)
+            for directory in ("t", "new"):
+                if change == "compressor" and (directory == "t" or "chunks" in args):
+                    continue
+                assert refused((place / directory / name).write_text, json.dumps(text)) == errno.EINVAL, (change, directory)
+                assert member in reasons(m).splitlines()[-1], (change, directory)
+        assert before == {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        m.unmount()
+
+
 class TestNewNodes:
     @pytest.mark.parametrize("version", [2, 3])
     def test_by_zarr_python(self, version, made, store):

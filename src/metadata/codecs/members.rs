@@ -152,8 +152,11 @@ pub(super) fn word<T: Copy>(
     configuration.read_some(name, |raw| json::word(raw, words))
 }
 
-/// Refuses members that are not in `known`, for codecs whose specification asks for that.
-pub(super) fn check_known(configuration: &Members<'_>, known: &[&str]) -> Result<(), FormatError> {
+/// Refuses members that are not in `known`.
+pub(in crate::metadata) fn check_known(
+    configuration: &Members<'_>,
+    known: &[&str],
+) -> Result<(), FormatError> {
     match configuration.iter().find(|(name, _)| !known.contains(name)) {
         Some((name, _)) => Err(FormatError::unsupported(name, "member", name)),
         None => Ok(()),

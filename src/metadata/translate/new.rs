@@ -3,7 +3,7 @@
 use super::super::draft::{self, Generation};
 use super::super::render::Shards;
 use super::super::write::{self, ChunkContent, StoredDocuments, Target};
-use super::super::{ArrayMetadata, DocumentName, NodeMetadata, carry, v3};
+use super::super::{ArrayMetadata, DocumentName, NodeMetadata, carry, strict, v3};
 use super::texts::{
     ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, has_names, is_empty,
     parse_array,
@@ -44,6 +44,7 @@ pub fn new_node(
         return group(attributes.as_deref(), to);
     }
     let metadata = parse_array(name, written)?;
+    strict::check_array(&metadata, written, None)?;
     let source = StoredDocuments {
         document: written,
         attributes,

@@ -2,7 +2,7 @@
 
 use super::super::document::{JsonDocument, quoted};
 use super::super::json::{self, Json};
-use super::super::{ArrayMetadata, DocumentName, NodeMetadata, carry, v2, v3};
+use super::super::{ArrayMetadata, DocumentName, NodeMetadata, carry, strict, v2, v3};
 use crate::error::FormatError;
 
 /// The attribute with the names of a v2 array's dimensions, by the convention of xarray.
@@ -90,10 +90,7 @@ pub(super) fn check_same_chunks(
     problem: &str,
 ) -> Result<ArrayMetadata, FormatError> {
     let (before, after) = (parse_array(name, shown)?, parse_array(name, written)?);
-    if !carry::has_whole_lengths(written) {
-        let problem = "it has numbers that are not spelled as integers";
-        return Err(FormatError::document("shape", problem));
-    }
+    strict::check_array(&after, written, Some(shown))?;
     if before.has_same_chunks(&after) {
         return Ok(after);
     }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::load::Cache;
-use crate::metadata::carry::{carried, differences, has_whole_lengths};
+use crate::metadata::carry::{carried, differences};
+use crate::metadata::strict;
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
 use crate::store::{Key, StoreError, StoredFile};
 use crate::view::current::until_current;
@@ -58,7 +59,7 @@ impl DocumentForm {
         let new = carried(stored, shown, written).map_err(|error| self.refused(error))?;
         let metadata = tree.hierarchy.parse_array(&array.node, &new);
         let metadata = metadata.map_err(|error| self.refused(error))?;
-        self.check_spelling(written)?;
+        self.check_strict(&metadata, written, Some(shown))?;
         if !array.node.metadata.has_same_chunks(&metadata) {
             let changed = self.differences(shown, written)?;
             let mut fixed = changed.iter().filter(|name| !may_change(name));
@@ -131,12 +132,38 @@ impl DocumentForm {
         Err(self.refused(reason))
     }
 
-    /// Refuses lengths that are spelled as floats, which other readers do not take.
-    fn check_spelling(&self, written: &[u8]) -> Result<(), Error> {
-        if has_whole_lengths(written) {
+    /// Refuses a document that a strict reader of its version does not take, or reads other keys by. `shown`
+    /// is what its writer has changed; `None` for a new document.
+    fn check_strict(
+        &self,
+        metadata: &ArrayMetadata,
+        written: &[u8],
+        shown: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        if DocumentName::of(self.key.name()).is_none() {
+            // Documents before v2 have no strict readers.
             return Ok(());
         }
-        Err(self.refused("\"shape\" has numbers that are not spelled as integers"))
+        let checked = strict::check_array(metadata, written, shown);
+        checked.map_err(|error| self.refused(error))?;
+        let name = "dimension_separator";
+        let is_dropped = || {
+            let changed = shown.map_or(Ok(vec![name.to_owned()]), |shown| {
+                differences(shown, written)
+            });
+            Ok::<_, Error>(
+                changed
+                    .map_err(|error| self.refused(error))?
+                    .iter()
+                    .any(|changed| changed == name),
+            )
+        };
+        if metadata.separator_is_assumed && metadata.chunk_keys.separator == b'/' && is_dropped()? {
+            let reason =
+                format!("{name:?} is missing, and the keys of chunks have the separator \"/\"");
+            return Err(self.refused(reason));
+        }
+        Ok(())
     }
 
     /// The new document `written`, as it is stored.
@@ -155,14 +182,17 @@ impl DocumentForm {
         match name {
             Some(DocumentName::ZarrJson) => match v3::parse(written).map_err(parsed)? {
                 NodeMetadata::Array(metadata) => {
-                    self.check_spelling(written)?;
+                    self.check_strict(&metadata, written, None)?;
                     self.check_shown(written, &metadata, written)
                 }
                 NodeMetadata::Group => Ok(()),
             },
             Some(DocumentName::ZArray) => {
-                let metadata = v2::parse_array(written).map_err(parsed)?;
-                self.check_spelling(written)?;
+                let mut metadata = v2::parse_array(written).map_err(parsed)?;
+                // Chunks may have been made before it.
+                let hierarchy = &self.view.tree.hierarchy;
+                hierarchy.find_separator(&self.key.parent(), &mut metadata)?;
+                self.check_strict(&metadata, written, None)?;
                 self.check_shown(written, &metadata, written)
             }
             Some(DocumentName::ZGroup) => v2::parse_group(written).map_err(parsed),

@@ -1,0 +1,387 @@
+//! Documents that every reader of their version opens.
+//!
+//! The parsers of this crate accept what many writers have written: members that are missing, members
+//! that nobody knows, old spellings. A document that is written through a mount must have none of these,
+//! because a strict reader, such as tensorstore, refuses them, and another one may read other values.
+//!
+//! What is in the document that the writer was shown, and is still there just so, is not judged.
+//!
+//! Sources: Zarr v2, section "Metadata"; Zarr v3 core, section "Array metadata"; numcodecs 0.16 and
+//! zarr-extensions for the members of configurations.
+
+use serde_json::value::RawValue;
+
+use super::carry::{differences, is_same};
+use super::codecs::{self, members::check_known};
+use super::document::JsonDocument;
+use super::json::{self, Extension, Json, Members};
+use super::{ArrayMetadata, ZarrFormat};
+use crate::dtype::Element;
+use crate::error::FormatError;
+
+/// The members that readers of v2 require. Those of v3 are required by its parser, too.
+const REQUIRED_V2: [&str; 8] = [
+    "zarr_format",
+    "shape",
+    "chunks",
+    "dtype",
+    "compressor",
+    "fill_value",
+    "order",
+    "filters",
+];
+
+/// Refuses `written`, the document of an array of v2 or v3 that was parsed into `metadata`, where a reader
+/// of its version may refuse it or read other values. `shown` is what its writer has changed; `None` for a
+/// new document.
+///
+/// # Errors
+/// One that names the member.
+pub fn check_array(
+    metadata: &ArrayMetadata,
+    written: &[u8],
+    shown: Option<&[u8]>,
+) -> Result<(), FormatError> {
+    let changed = shown.map(|shown| differences(shown, written)).transpose()?;
+    let is_judged = |name: &str| {
+        let changed = changed.as_ref();
+        changed.is_none_or(|changed| changed.iter().any(|member| member == name))
+    };
+    let document = JsonDocument::parse(written)?;
+    let root = document.root()?;
+    if metadata.zarr_format == ZarrFormat::V2 {
+        for name in REQUIRED_V2.into_iter().filter(|name| is_judged(name)) {
+            root.require(name)?;
+        }
+    }
+    for (name, value) in root.iter().filter(|(name, _)| is_judged(name)) {
+        let checked = match metadata.zarr_format {
+            ZarrFormat::V2 => check_member_v2(metadata, name, value),
+            _ => check_member_v3(metadata, name, value),
+        };
+        checked.map_err(|error| error.within(name))?;
+    }
+    Ok(())
+}
+
+fn check_member_v2(
+    metadata: &ArrayMetadata,
+    name: &str,
+    value: &RawValue,
+) -> Result<(), FormatError> {
+    match name {
+        "zarr_format" => check_whole(value),
+        "shape" | "chunks" => check_all_whole(value),
+        "order" if value.get() == "null" => Err(json::mismatch(value, "\"C\" or \"F\"")),
+        "dtype" => check_typestring(value),
+        "fill_value" => check_fill_value(metadata, value),
+        "compressor" => check_numcodecs(value),
+        "filters" if value.get() != "null" => json::list(value, "a list", check_numcodecs),
+        _ => Ok(()),
+    }
+}
+
+fn check_member_v3(
+    metadata: &ArrayMetadata,
+    name: &str,
+    value: &RawValue,
+) -> Result<(), FormatError> {
+    match name {
+        "zarr_format" => check_whole(value),
+        "shape" => check_all_whole(value),
+        "data_type" if value.get().starts_with('{') => check_extension(value, None),
+        "chunk_grid" => {
+            let known = match Extension::of(value, "a chunk grid")?.name.as_str() {
+                "regular" => Some(&["chunk_shape"][..]),
+                "rectilinear" => Some(&["kind", "chunk_shapes"][..]),
+                _ => None,
+            };
+            check_extension(value, known)
+        }
+        "chunk_key_encoding" => check_extension(value, Some(&["separator"])),
+        "fill_value" => check_fill_value(metadata, value),
+        "codecs" => check_codecs(metadata, value),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a number that is spelled as a float.
+fn check_whole(value: &RawValue) -> Result<(), FormatError> {
+    match value.get().parse::<i128>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(json::mismatch(
+            value,
+            "a number that is spelled as an integer",
+        )),
+    }
+}
+
+/// Refuses a list that has numbers which are spelled as floats.
+fn check_all_whole(value: &RawValue) -> Result<(), FormatError> {
+    json::list(value, "a list", check_whole)
+}
+
+/// Refuses the text of a number.
+fn check_fill_value(metadata: &ArrayMetadata, value: &RawValue) -> Result<(), FormatError> {
+    let element = metadata
+        .decoding
+        .as_ref()
+        .map(|known| &known.data_type.element);
+    let is_plain = matches!(element, Ok(Element::Integer(_) | Element::Bool));
+    if is_plain && value.get().starts_with('"') {
+        return Err(json::mismatch(value, "a value that is no string"));
+    }
+    Ok(())
+}
+
+/// Refuses a type of `NumPy` that names no byte order.
+fn check_typestring(value: &RawValue) -> Result<(), FormatError> {
+    // A stack, because types may nest.
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        match Json::of(value)? {
+            Json::Array(fields) => {
+                for field in fields {
+                    left.extend(json::array(field, "a field")?.get(1));
+                }
+            }
+            // tensorstore writes the names of types that NumPy lacks, which are words.
+            Json::String(name)
+                if name.starts_with('=')
+                    || name.as_bytes().get(1).is_some_and(u8::is_ascii_digit) =>
+            {
+                let expected = "a type that begins with its byte order: <, > or |";
+                return Err(json::mismatch(value, expected));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an extension that is a name alone, and members that readers do not know. Those of its
+/// configuration are `known`, or are not judged.
+fn check_extension(value: &RawValue, known: Option<&[&str]>) -> Result<(), FormatError> {
+    let members = json::object(value, "an object of name and configuration")?;
+    check_known(&members, &["name", "configuration"])?;
+    let configuration = Extension::of(value, "an extension")?.configuration;
+    known.map_or(Ok(()), |known| {
+        check_known(&configuration, known).map_err(|error| error.within("configuration"))
+    })
+}
+
+/// Refuses codecs that are not in the spelling of the final specification, or have unknown members.
+fn check_codecs(metadata: &ArrayMetadata, value: &RawValue) -> Result<(), FormatError> {
+    if let Ok(decoding) = &metadata.decoding
+        && !is_same("codecs", (value, codecs::parse(&decoding.pipeline)?))?
+    {
+        let expected = format!("the spelling of v3: {}", decoding.pipeline);
+        return Err(json::mismatch(value, &expected));
+    }
+    // A stack, because shards may nest.
+    let mut left = vec![value];
+    while let Some(list) = left.pop() {
+        for (i, codec) in json::array(list, "a list of codecs")?
+            .into_iter()
+            .enumerate()
+        {
+            let spec = Extension::of(codec, "a codec")?;
+            let known = known_members(&spec.name);
+            check_extension(codec, known).map_err(|error| error.within(&format!("[{i}]")))?;
+            if codecs::is_sharding(&spec) {
+                let inner = ["codecs", "index_codecs"];
+                left.extend(inner.iter().filter_map(|name| spec.configuration.get(name)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a filter or a compressor of v2 that has unknown members.
+fn check_numcodecs(value: &RawValue) -> Result<(), FormatError> {
+    if value.get() == "null" {
+        return Ok(());
+    }
+    let members = json::object(value, "an object with an id")?;
+    let id = members.read("id", |id| json::string(id, "a name"))?;
+    members_of_numcodecs(&id).map_or(Ok(()), |known| check_but_for_id(&members, known))
+}
+
+fn check_but_for_id(members: &Members<'_>, known: &[&str]) -> Result<(), FormatError> {
+    check_known(members, &[&["id"], known].concat())
+}
+
+/// The members of the configuration of the codec `name` of v3; `None` where they are not judged.
+fn known_members(name: &str) -> Option<&'static [&'static str]> {
+    Some(match name {
+        "bytes" => &["endian"],
+        "transpose" => &["order"],
+        "reshape" => &["shape"],
+        "bitround" => &["keepbits"],
+        "packbits" => &["padding_encoding", "first_bit", "last_bit"],
+        "sharding_indexed" => &["chunk_shape", "codecs", "index_codecs", "index_location"],
+        "vlen-utf8" | "vlen-bytes" | "crc32c" => &[],
+        "gzip" => &["level"],
+        "zstd" => &["level", "checksum"],
+        "blosc" => &["cname", "clevel", "shuffle", "typesize", "blocksize"],
+        _ => return members_of_numcodecs(name.strip_prefix("numcodecs.")?),
+    })
+}
+
+/// The parameters of the codec `id` of numcodecs; `None` where they are not judged.
+fn members_of_numcodecs(id: &str) -> Option<&'static [&'static str]> {
+    Some(match id {
+        "blosc" => &["cname", "clevel", "shuffle", "blocksize", "typesize"],
+        "zstd" => &["level", "checksum"],
+        "lz4" => &["acceleration"],
+        "zlib" | "gzip" | "bz2" => &["level"],
+        "lzma" => &["format", "check", "preset", "filters"],
+        "shuffle" => &["elementsize"],
+        "delta" => &["dtype", "astype"],
+        "fixedscaleoffset" => &["offset", "scale", "dtype", "astype"],
+        "quantize" => &["digits", "dtype", "astype"],
+        "bitround" => &["keepbits"],
+        "astype" => &["encode_dtype", "decode_dtype"],
+        "categorize" => &["labels", "dtype", "astype"],
+        "vlen-array" => &["dtype"],
+        "crc32" | "crc32c" | "adler32" => &["location"],
+        "jenkins_lookup3" => &["initval", "prefix"],
+        "packbits" | "base64" | "fletcher32" | "vlen-utf8" | "vlen-bytes" => &[],
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::{NodeMetadata, v2, v3};
+
+    const V2: &str = r#"{"zarr_format": 2, "shape": [8, 8], "chunks": [4, 4], "dtype": "<i4",
+        "compressor": {"id": "zstd", "level": 1}, "fill_value": 0, "order": "C", "filters": null, "mine": 1}"#;
+    const V3: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [8], "data_type": "int32",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "fill_value": 0,
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}]}"#;
+
+    fn check(text: &str, shown: Option<&str>) -> Result<(), String> {
+        let metadata = match v3::parse(text.as_bytes()) {
+            Ok(NodeMetadata::Array(metadata)) => *metadata,
+            _ => v2::parse_array(text.as_bytes()).unwrap(),
+        };
+        let checked = check_array(&metadata, text.as_bytes(), shown.map(str::as_bytes));
+        checked.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_strict_readers_do_not_take_is_refused_by_its_member() {
+        assert_eq!((check(V2, None), check(V3, None)), (Ok(()), Ok(())));
+        for (text, from, to, member) in [
+            (V2, r#""order": "C", "#, "", "order"),
+            (V2, r#""C""#, "null", "order"),
+            (V2, r#", "filters": null"#, "", "filters"),
+            (
+                V2,
+                r#""compressor": {"id": "zstd", "level": 1},"#,
+                "",
+                "compressor",
+            ),
+            (
+                V2,
+                r#""level": 1"#,
+                r#""level": 1, "more": 2"#,
+                "compressor.more",
+            ),
+            (
+                V2,
+                r#""filters": null"#,
+                r#""filters": [{"id": "delta", "dtype": "<i4", "x": 1}]"#,
+                "filters[0].x",
+            ),
+            (V2, "<i4", "i4", "dtype"),
+            (V2, "<i4", "=i4", "dtype"),
+            (V2, "[4, 4]", "[4.0, 4]", "chunks[0]"),
+            (
+                V2,
+                r#""zarr_format": 2"#,
+                r#""zarr_format": 2.0"#,
+                "zarr_format",
+            ),
+            (
+                V2,
+                r#""fill_value": 0"#,
+                r#""fill_value": "0""#,
+                "fill_value",
+            ),
+            (V3, "[8]", "[8.0]", "shape[0]"),
+            (
+                V3,
+                r#""chunk_shape": [4]"#,
+                r#""chunk_shape": [4], "more": 1"#,
+                "chunk_grid.configuration.more",
+            ),
+            (
+                V3,
+                r#""name": "regular""#,
+                r#""name": "regular", "more": 1"#,
+                "chunk_grid.more",
+            ),
+            (
+                V3,
+                r#""separator": "/""#,
+                r#""separator": "/", "more": 1"#,
+                "chunk_key_encoding.configuration.more",
+            ),
+            (
+                V3,
+                r#"{"name": "default", "configuration": {"separator": "/"}}"#,
+                r#""default""#,
+                "chunk_key_encoding",
+            ),
+            (
+                V3,
+                r#""level": 1"#,
+                r#""level": 1, "more": 2"#,
+                "codecs[1].configuration.more",
+            ),
+            (
+                V3,
+                r#"{"name": "gzip""#,
+                r#"{"must_understand": true, "name": "gzip""#,
+                "codecs",
+            ),
+            (V3, r#""name": "bytes""#, r#""name": "endian""#, "codecs"),
+            (
+                V3,
+                r#"{"name": "bytes", "configuration": {"endian": "little"}}, "#,
+                "",
+                "codecs",
+            ),
+        ] {
+            let changed = text.replacen(from, to, 1);
+            assert_ne!(changed, text, "{from}");
+            let error = check(&changed, None).unwrap_err();
+            assert!(error.starts_with(&format!("{member}: ")), "{from}: {error}");
+            // What was shown so is not judged, and a document that is changed to it is.
+            assert_eq!(check(&changed, Some(&changed)), Ok(()), "{from}");
+            assert_eq!(check(&changed, Some(text)), Err(error), "{from}");
+        }
+    }
+
+    #[test]
+    fn codecs_in_shards_are_judged() {
+        let shards = |inner: &str, index: &str| {
+            let from = r#"{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}"#;
+            V3.replace(from, &format!(r#"{{"name": "sharding_indexed", "configuration": {{"chunk_shape": [2],
+                "codecs": [{{"name": "bytes", "configuration": {{"endian": "little"{inner}}}}}],
+                "index_codecs": [{{"name": "bytes", "configuration": {{"endian": "little"{index}}}}}]}}}}"#))
+        };
+        assert_eq!(check(&shards("", ""), None), Ok(()));
+        for text in [shards(r#", "more": 1"#, ""), shards("", r#", "more": 1"#)] {
+            assert!(
+                check(&text, None)
+                    .unwrap_err()
+                    .contains("configuration.more")
+            );
+        }
+    }
+}
