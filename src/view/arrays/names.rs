@@ -105,6 +105,18 @@ impl Arrays {
         }
     }
 
+    /// The name of the files of the group at `path`: its own. A store in a directory of stores is called
+    /// without `.zarr` and `.zip`, as the root is.
+    pub(super) fn group_stem_of(&self, path: &Prefix) -> Vec<u8> {
+        let mut name = self.name_of(path);
+        for suffix in [&b".zip"[..], b".zarr"] {
+            if name.len() > suffix.len() && name.ends_with(suffix) {
+                name.truncate(name.len() - suffix.len());
+            }
+        }
+        name
+    }
+
     /// As [`Arrays::name_of`], as text for formats and messages.
     pub(super) fn text_name_of(&self, path: &Prefix) -> String {
         String::from_utf8_lossy(&self.name_of(path)).into_owned()
@@ -263,7 +275,14 @@ impl Arrays {
         extension: &str,
         vnode: Vnode,
     ) -> Result<(Vec<u8>, Vnode), Error> {
-        let base = [&self.name_of(path)[..], b".", extension.as_bytes()].concat();
+        let is_of_group =
+            matches!(&vnode, Vnode::Plain(name) if matches!(name.kind, PlainKind::Group(_)));
+        let stem = if is_of_group {
+            self.group_stem_of(path)
+        } else {
+            self.name_of(path)
+        };
+        let base = [&stem[..], b".", extension.as_bytes()].concat();
         let directory = directory_of(&vnode);
         let claims = self.claims(&directory, &base)?;
         let name = claims.into_iter().find(|(_, claimed)| *claimed == vnode);
@@ -321,7 +340,7 @@ impl Arrays {
         if let FileExtension::Format(format) = meaning
             && format.scope() == Scope::Group
         {
-            if stem == self.name_of(path) {
+            if stem == self.group_stem_of(path) {
                 claims.push(plain(path, PlainKind::Group(format)));
             }
             return Ok(());
