@@ -51,8 +51,11 @@ fn a_wrong_command_line_is_status_2() {
             &["demo:", "m", "--view", "array"],
             "a similar value exists: 'arrays'",
         ),
-        (&["demo:", "m", "--files", "npy"], "add --view arrays"),
-        (&["demo:", "m", "--sidecar", "no"], "add --view arrays"),
+        (
+            &["demo:", "m", "--files", "npy", "--view", "chunks"],
+            "add arrays to --view",
+        ),
+        (&["demo:", "m", "-o", "files=nc,npy"], r"-o 'files=nc\,npy'"),
         (
             &["mount", "demo:", "m"],
             "did you mean `zarr-mount demo: m`?",

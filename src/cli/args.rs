@@ -40,9 +40,9 @@ pub(crate) struct Args {
     pub(crate) target: Option<OsString>,
 
     /// What to show, one or several: keys (as stored, shards expanded), chunks (decoded), arrays
-    /// (each whole, as files of the formats of --files)
+    /// (each whole, as files of the formats of --files). An option of the arrays view alone, such as
+    /// --files, stands for --view arrays [default: keys]
     #[arg(long, value_name = "VIEW", value_delimiter = ',', action = ArgAction::Set, num_args = 1,
-          default_value = "keys",
           value_parser = one_of(&[("keys", ViewKind::Keys), ("chunks", ViewKind::Chunks),
                                   ("arrays", ViewKind::Arrays)]))]
     pub(crate) view: Vec<ViewKind>,

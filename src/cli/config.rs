@@ -136,7 +136,7 @@ impl CliTask {
     ///
     /// # Errors
     /// When an argument is missing or wrong, or STORE does not exist.
-    pub(crate) fn new(args: Args, options: MountOptions) -> Result<Self, CliError> {
+    pub(crate) fn new(mut args: Args, options: MountOptions) -> Result<Self, CliError> {
         if let Some(text) = about_itself(&args)? {
             return Ok(CliTask::Print(text));
         }
@@ -148,6 +148,14 @@ impl CliTask {
             let problem = format!("STORE{and_mountpoint} missing");
             return Err(CliError::Usage(problem));
         };
+        if args.view.is_empty() {
+            let is_of_arrays = option_of_arrays(&args).is_some();
+            args.view = vec![if is_of_arrays {
+                ViewKind::Arrays
+            } else {
+                ViewKind::Keys
+            }];
+        }
         let log = log_config(&args)?;
         let others_look = options.access == MountAccess::Everyone;
         let store = StoreArgument::resolve(store)?;
@@ -414,12 +422,8 @@ fn cache_budget_bytes(args: &Args) -> u64 {
     addresses::cache_bytes(args.cache_size.unwrap_or_else(default_cache_bytes))
 }
 
-/// The options of the arrays view.
-fn array_options(
-    args: &Args,
-    store: &StoreArgument,
-    others_look: bool,
-) -> Result<ArrayOptions, CliError> {
+/// The first option that only the arrays view has, if one was given.
+fn option_of_arrays(args: &Args) -> Option<&'static str> {
     let given = [
         ("--files", !args.files.is_empty()),
         ("--array", !args.array.is_empty()),
@@ -427,11 +431,21 @@ fn array_options(
         ("--unlimited", args.unlimited.is_some()),
         ("--strings", args.strings.is_some()),
     ];
-    if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given)
+    let found = given.into_iter().find(|(_, is_given)| *is_given);
+    found.map(|(option, _)| option)
+}
+
+/// The options of the arrays view.
+fn array_options(
+    args: &Args,
+    store: &StoreArgument,
+    others_look: bool,
+) -> Result<ArrayOptions, CliError> {
+    if let Some(option) = option_of_arrays(args)
         && !args.view.contains(&ViewKind::Arrays)
         && !args.info
     {
-        let problem = format!("{option} is for the arrays view: add --view arrays");
+        let problem = format!("{option} is for the arrays view: add arrays to --view");
         return Err(CliError::Usage(problem));
     }
     let asked = |format: FileFormat| args.files.contains(&format);

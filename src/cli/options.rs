@@ -98,8 +98,12 @@ impl MountOptions {
     pub(crate) fn parse(values: &[OsString], unknown: Unknown) -> Result<Self, CliError> {
         let mut options = MountOptions::default();
         for value in values {
-            for option in split(value) {
-                options.add(&option, unknown)?;
+            let words = split(value);
+            for (number, option) in words.iter().enumerate() {
+                let before = words.get(..number).unwrap_or_default();
+                options
+                    .add(option, unknown)
+                    .map_err(|error| comma_hint(before, option).map_or(error, CliError::Usage))?;
             }
         }
         Ok(options)
@@ -151,6 +155,19 @@ impl MountOptions {
             Some(_) => usage(format!("mount option `{name}` takes no value")),
         }
     }
+}
+
+/// What is wrong with the unknown `option`, where it may belong to the value of the option before it: in
+/// `files=nc,npy`, `npy` does.
+fn comma_hint(before: &[Vec<u8>], option: &[u8]) -> Option<String> {
+    let listed = before.last()?;
+    let (name, value) = listed.split_at(listed.iter().position(|byte| *byte == b'=')?);
+    by_mount_option(OsStr::from_bytes(name)).filter(|_| !option.contains(&b'='))?;
+    let [name, value, option] = [name, value, option].map(String::from_utf8_lossy);
+    Some(format!(
+        "unknown mount option `{option}`; a comma in a value is written `\\,`, in a shell: \
+         -o '{name}{value}\\,{option}'"
+    ))
 }
 
 /// Splits at commas, but not between double quotes, which are removed, as mount(8) has it. A

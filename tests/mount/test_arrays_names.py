@@ -34,6 +34,18 @@ def arrays(mount, store, *arguments):
     return mount(store, "--view", "arrays", *arguments)
 
 
+def test_files_mean_the_arrays_view_and_stores_of_a_directory_lose_their_suffix(mount, tmp_path):
+    add(zarr.open_group(str(tmp_path / "s" / "clim.zarr"), mode="w"), "t")
+    add(zarr.open_group(str(tmp_path / "s" / "plain"), mode="w"), "t")
+    made = mount(tmp_path / "s", "--files", "nc,h5", "--sidecar", "no")
+    assert names(made.path) == ["clim.zarr/clim.h5", "clim.zarr/clim.nc", "plain/plain.h5", "plain/plain.nc", "s.h5"]
+    assert not (made.path / "clim.zarr/clim.zarr.nc").exists()
+    made.unmount()
+    made = mount(tmp_path / "s", "--array", "t")
+    assert (made.path / "plain" / "t.npy").exists()
+    made.unmount()
+
+
 def names(root):
     return sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file())
 
