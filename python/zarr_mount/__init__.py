@@ -1,31 +1,41 @@
-"""Mounts Zarr stores for the length of a `with` block, by the program `zarr-mount` that is installed with this module.
+"""Mounts Zarr stores from Python, by the program `zarr-mount` that is installed with this module.
 
     import numpy as np
     import zarr_mount
 
-    with zarr_mount.mount("store.zarr", view="arrays", files=["npy"]) as path:
+    with zarr_mount.mount("store.zarr", files=["npy"]) as path:
         temperature = np.load(path / "temperature.npy")
+
+In a notebook, a mount lives from one cell to another:
+
+    store = zarr_mount.mount("store.zarr", files=["npy"])
+    np.load(store.path / "temperature.npy", mmap_mode="r")
+    store.unmount()
 """
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import shutil
 import subprocess
 import sysconfig
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
-__all__ = ["MountError", "mount", "program"]
+__all__ = ["Mount", "MountError", "info", "mount", "program"]
 
 AnyPath = Union[str, "os.PathLike[str]"]
 
+# The program takes one list, with commas, for these options. Other options are given once for each value.
+_LISTS = ("files", "view", "o")
+
 
 class MountError(OSError):
-    """What the program said when it could not mount, or not unmount."""
+    """The message of the program when it could not mount, unmount or describe a store."""
 
 
 def program() -> str:
@@ -37,40 +47,115 @@ def program() -> str:
     return found
 
 
-@contextmanager
-def mount(store: AnyPath, mountpoint: Optional[AnyPath] = None, *, args: Sequence[str] = (), **options: object) -> Iterator[Path]:
-    """Mounts `store`, which may also be a URL or `demo:`, yields the mountpoint, and unmounts when the block ends.
+def mount(store: AnyPath, mountpoint: Optional[AnyPath] = None, *, args: Sequence[str] = (), **options: object) -> Mount:
+    """Mounts `store`, which may also be a URL or `demo:`, and returns the `Mount`.
 
-    Without `mountpoint`, it is a temporary directory. Every other keyword is an option of the program: `rw=True` is `--rw`,
-    `cache_size="1G"` is `--cache-size 1G`, `files=["npy", "nc"]` is `--files npy,nc`, `as_="v2"` is `--as v2`, and
-    `o="allow_other"` is `-o allow_other`; False and None leave an option out. `args` are further words, as typed in a shell,
-    for options that are given several times.
+    Without `mountpoint`, a temporary directory is made for it. Every other keyword is an option of the program: `rw=True` is
+    `--rw`, `cache_size="1G"` is `--cache-size 1G`, `files=["npy", "nc"]` is `--files npy,nc`, `array=["air/*", "lat"]` is
+    `--array 'air/*' --array lat`, `as_="v2"` is `--as v2`, and `o="allow_other"` is `-o allow_other`; False and None leave an
+    option out. `args` are further words, as typed in a shell.
 
-    The block ends when all that was written is in the store. Files that are still open then, or mapped by
-    `np.load(..., mmap_mode="r")`, keep the mount: that is an error, and the mount stays.
-
-    Raises MountError, with the program's own message, where mounting or unmounting fails.
+    Raises MountError, with the program's own message, where mounting fails.
     """
-    if "foreground" in options or options.get("f"):
-        raise TypeError("this module needs the program in the background, so that it knows when the mount is ready")
-    temporary = tempfile.mkdtemp(prefix="zarr-mount-") if mountpoint is None else None
-    path = Path(temporary or os.fspath(mountpoint or "")).absolute()
-    try:
-        said = _run([*_words(options), *args, "--", os.fspath(store), str(path)])
+    return Mount(store, mountpoint, args=args, **options)
+
+
+def info(store: AnyPath, path: Optional[str] = None, **options: object) -> list[dict[str, Any]]:
+    """Describes the nodes of `store`, or the node at `path` in it, without mounting: what `zarr-mount --info --json` prints.
+
+    Keywords are options of the program, as for `mount`. Raises MountError where the store cannot be read.
+    """
+    words = [*_words(options), "--info", "--json", "--", os.fspath(store), *([path] if path else [])]
+    described = json.loads(_run(words).stdout)
+    return described if isinstance(described, list) else [described]
+
+
+class Mount:
+    """A mounted store, from its construction to `unmount()`, the end of its `with` block, or the end of Python.
+
+    `path` is the mountpoint. As a context manager it gives `path`. Arguments are those of `mount`.
+    """
+
+    def __init__(self, store: AnyPath, mountpoint: Optional[AnyPath] = None, *, args: Sequence[str] = (), **options: object) -> None:
+        if "foreground" in options or options.get("f"):
+            raise TypeError("this module needs the program in the background, so that it knows when the mount is ready")
+        self.store = os.fspath(store)
+        self._temporary = tempfile.mkdtemp(prefix="zarr-mount-") if mountpoint is None else None
+        self.path = Path(self._temporary or os.fspath(mountpoint or "")).absolute()
+        self._is_mounted = False
         try:
-            for line in said.splitlines():
-                warnings.warn(line, RuntimeWarning, stacklevel=3)
-            yield path
-        finally:
-            _run(["--unmount", str(path)])
-    finally:
-        # Never by force or recursively: where the unmount failed, the store is still in there.
-        if temporary and not os.path.ismount(temporary):
-            os.rmdir(temporary)
+            said = _run([*_words(options), *args, "--", self.store, str(self.path)]).stderr
+        except BaseException:
+            self._remove_temporary()
+            raise
+        self._is_mounted = True
+        atexit.register(self.unmount)
+        for line in said.splitlines():
+            warnings.warn(line, RuntimeWarning, stacklevel=3)
+
+    def unmount(self) -> None:
+        """Unmounts, and returns when all that was written is in the store. Does nothing when it is unmounted already.
+
+        Where files are still open, or mapped by `np.load(..., mmap_mode="r")`, the mount leaves its place in the tree at once,
+        those files stay readable, and the program ends when the last of them is closed; a RuntimeWarning says so.
+
+        Raises MountError, with the program's own message, where unmounting fails.
+        """
+        if not self._is_mounted:
+            return
+        try:
+            _run(["--unmount", str(self.path)])
+        except MountError as error:
+            if " is busy; " not in str(error) or not self._detach():
+                raise
+            self._ended()
+            warnings.warn(f"{self.path}: files are still open or mapped. The mount has left its place; zarr-mount serves these "
+                          "files, and ends when the last of them is closed.", RuntimeWarning, stacklevel=2)
+        else:
+            self._ended()
+
+    def info(self, path: Optional[str] = None, **options: object) -> list[dict[str, Any]]:
+        """Describes the nodes of the store, or the node at `path` in it, as `zarr_mount.info`."""
+        return info(self.store, path, **options)
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.unmount()
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        state = f"at {str(self.path)!r}" if self._is_mounted else "unmounted"
+        return f"<zarr_mount.Mount of {self.store!r}, {state}>"
+
+    def _detach(self) -> bool:
+        """Takes the mount out of the tree, though it is in use. Whether that was possible."""
+        for words in (["fusermount3", "-u", "-z", "--"], ["umount", "--lazy", "--"]):
+            try:
+                done = subprocess.run([*words, str(self.path)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, check=False)
+            except FileNotFoundError:
+                continue
+            if done.returncode == 0:
+                return True
+        return False
+
+    def _ended(self) -> None:
+        self._is_mounted = False
+        atexit.unregister(self.unmount)
+        self._remove_temporary()
+
+    def _remove_temporary(self) -> None:
+        # Never by force or recursively: where a mount is still there, the store is in it.
+        if self._temporary and not os.path.ismount(self._temporary):
+            os.rmdir(self._temporary)
 
 
 def _words(options: dict[str, object]) -> list[str]:
-    """Options as the program reads them. It alone knows which ones exist."""
+    """Options as the program reads them. The program alone knows which ones exist."""
     words = []
     for key, value in options.items():
         name = key.rstrip("_").replace("_", "-")
@@ -80,15 +165,17 @@ def _words(options: dict[str, object]) -> list[str]:
         if value is True:
             words.append(option)
             continue
-        text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-        words += [option, text] if len(name) == 1 else [f"{option}={text}"]
+        values = list(map(str, value)) if isinstance(value, (list, tuple)) else [str(value)]
+        for text in [",".join(values)] if name in _LISTS else values:
+            words += [option, text] if len(name) == 1 else [f"{option}={text}"]
     return words
 
 
-def _run(words: list[str]) -> str:
-    """Runs the program to its end, and returns what it said on standard error."""
-    done = subprocess.run([program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+def _run(words: list[str]) -> subprocess.CompletedProcess[str]:
+    """Runs the program to its end, with all that it printed."""
+    # The daemon keeps no pipe of this process open: it closes its standard streams when the mount is ready.
+    done = subprocess.run([program(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           encoding="utf-8", errors="replace", check=False)
     if done.returncode != 0:
         raise MountError(done.stderr.strip() or f"zarr-mount ended with status {done.returncode}")
-    return done.stderr
+    return done
