@@ -148,14 +148,7 @@ impl CliTask {
             let problem = format!("STORE{and_mountpoint} missing");
             return Err(CliError::Usage(problem));
         };
-        if args.view.is_empty() {
-            let is_of_arrays = option_of_arrays(&args).is_some();
-            args.view = vec![if is_of_arrays {
-                ViewKind::Arrays
-            } else {
-                ViewKind::Keys
-            }];
-        }
+        args.view = views(&args);
         let log = log_config(&args)?;
         let others_look = options.access == MountAccess::Everyone;
         let store = StoreArgument::resolve(store)?;
@@ -433,6 +426,15 @@ fn option_of_arrays(args: &Args) -> Option<&'static str> {
     ];
     let found = given.into_iter().find(|(_, is_given)| *is_given);
     found.map(|(option, _)| option)
+}
+
+/// The views that are asked for.
+fn views(args: &Args) -> Vec<ViewKind> {
+    match option_of_arrays(args) {
+        _ if !args.view.is_empty() => args.view.clone(),
+        Some(_) => vec![ViewKind::Arrays],
+        None => vec![ViewKind::Keys],
+    }
 }
 
 /// The options of the arrays view.
