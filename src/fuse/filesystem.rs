@@ -72,6 +72,9 @@ impl Filesystem for ZarrFs {
                 config.add_capabilities(truncates).is_ok(),
                 Ordering::Relaxed,
             );
+            // With it, the kernel leaves to the daemon to take set-user-ID bits away from what is written. Without it,
+            // the kernel would set the mode that it knows, and ask for an attribute before each write.
+            let _ = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2);
             let _ = config.set_max_write(MAX_WRITE_BYTES);
         }
         // Fails for 0 only. The kernel's readahead is at its maximum by default.

@@ -107,9 +107,8 @@ impl FileState {
         {
             break_link(writing, name, stored)?;
         }
-        writing.writer.make_writable(&key, stored)?;
         // What somebody else has changed meanwhile, the kernel may have pages of.
-        let version = writing.writer.meta_of(&key, &stored.file)?.version;
+        let version = writing.writer.begin_in_place(&key, stored)?;
         self.has_wrong_pages |= version != stored.meta.version;
         Ok(Some(Arc::clone(&stored.file)))
     }

@@ -341,6 +341,10 @@ impl FileState {
             let change = FileChange::SetLen(len);
             let changed = change.changed_bytes(now);
             self.change_range(writing, (changed, access), &change)?;
+        } else if self.draft.is_none() && !self.is_replaced_whole() {
+            // Its bytes stay the same, but the system takes bits of its mode away with this call, too.
+            self.target(writing)?;
+            self.note(writing)?;
         }
         if let Some(draft) = &mut self.draft {
             // Where the failed change was, nothing is left.

@@ -5,12 +5,22 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, chmod,
-    chownat, utimensat,
+    chownat, fchmod, utimensat,
 };
 use rustix::io::Errno;
 
 use super::{DirWriter, failed};
 use crate::store::{Prefix, StoreError};
+
+/// The mode bits that give a program the rights of the owner and of the group of its file.
+pub(super) const SET_ID: u32 = 0o6000;
+
+/// The mode bit for programs with the rights of the owner.
+const SET_USER_ID: u32 = 0o4000;
+
+/// Those for programs with the rights of the group. Without the right to execute, the first one means
+/// something else.
+const SET_GROUP_ID: u32 = 0o2010;
 
 /// Attributes to set; `None` for those that stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,6 +76,27 @@ impl DirWriter {
     }
 }
 
+/// The mode that a file with this one has after it was written: a program that somebody else may have written
+/// must not have the rights of the owner or of the group.
+pub(super) fn mode_after_write(mode: u32) -> u32 {
+    let ends_group = mode & SET_GROUP_ID == SET_GROUP_ID;
+    mode & 0o7777 & !if ends_group { SET_ID } else { SET_USER_ID }
+}
+
+/// Takes the bits of [`SET_ID`] away from a file with this mode that is about to be written, as the system does for
+/// who is not root. The daemon may be root's, and cannot know whether the program that writes is.
+pub(super) fn end_set_id(file: impl AsFd, mode: u32) -> Result<(), Errno> {
+    let after = mode_after_write(mode);
+    if after == mode & 0o7777 {
+        return Ok(());
+    }
+    match fchmod(file, Mode::from_raw_mode(after)) {
+        // The file is somebody else's, and the daemon not root's: the system does it with the write.
+        Err(Errno::PERM) => Ok(()),
+        done => done,
+    }
+}
+
 /// The path by which the system calls that take no descriptor reach an open file.
 pub(super) fn path_of(file: impl AsFd) -> String {
     format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
@@ -103,5 +134,25 @@ fn timespec(time: Option<NewTime>) -> Timespec {
     Timespec {
         tv_sec: seconds,
         tv_nsec: nanoseconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_written_gives_nobody_the_rights_of_its_owner() {
+        for (mode, after, why) in [
+            (0o100_644, 0o644, "as it was"),
+            (0o4755, 0o755, "the owner's"),
+            (0o2755, 0o755, "the group's"),
+            (0o6711, 0o711, "both"),
+            (0o2745, 0o2745, "the group cannot execute it"),
+            (0o6745, 0o2745, "the owner's alone"),
+            (0o1777, 0o1777, "the sticky bit gives nothing"),
+        ] {
+            assert_eq!(mode_after_write(mode), after, "{why}");
+        }
     }
 }

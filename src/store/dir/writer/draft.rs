@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::attributes::path_of;
+use super::attributes::{end_set_id, mode_after_write, path_of};
 use super::copy::copy_range;
 use super::temporary::TemporaryName;
 use super::{
@@ -149,7 +149,7 @@ impl DirWriter {
     }
 
     /// An empty draft that has the mode, the owner and the `user.*` attributes of the object `old`,
-    /// which it is to take the place of.
+    /// which it is to take the place of. The mode is the one after a write.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -164,7 +164,8 @@ impl DirWriter {
                 let _ = fchown(&draft.file, None, gid);
                 let _ = fchown(&draft.file, uid, None);
             }
-            fchmod(&draft.file, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
+            let mode = Mode::from_raw_mode(mode_after_write(stat.st_mode));
+            fchmod(&draft.file, mode)?;
             copy_user_attributes(&old.file, &draft.file)
         };
         copied().map_err(|errno| failed(key, errno))?;
@@ -275,14 +276,17 @@ impl DirWriter {
         Ok(Commit::Conflict)
     }
 
-    /// Gives `draft`, which has all its bytes, a time that no other file has, unless its writer has set the
+    /// Takes the bits away from `draft` with which a program has the rights of its owner, because nobody knows who
+    /// has written its bytes since they were set, and gives it, which has all its bytes, a time that no other file has, unless its writer has set the
     /// times. Returns the version of the object that it is about to be. Whoever finds that does not wait for it,
     /// because it is noted before the draft has its name.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     pub fn date(&self, key: &Key, draft: &mut Draft) -> Result<Version, StoreError> {
-        let now = self.meta_of(key, &draft.file)?.version;
+        let stat = fstat(&draft.file).map_err(|errno| failed(key, errno))?;
+        end_set_id(&draft.file, stat.st_mode).map_err(|errno| failed(key, errno))?;
+        let now = self.meta(&stat).version;
         if draft.has_times || draft.dated == Some(now) {
             return Ok(now);
         }

@@ -52,8 +52,8 @@ use super::object::DirObject;
 use super::root::Root;
 use super::stat::{FileStat, fstat, statat};
 use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version};
-use attributes::path_of;
 pub use attributes::{NewAttributes, NewTime};
+use attributes::{SET_ID, end_set_id, path_of};
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use calls::recorded;
 use calls::{fdatasync, linkat, openat, renameat_with, unlinkat};
@@ -254,6 +254,22 @@ impl DirWriter {
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(errno) => Err(failed(key, errno)),
         }
+    }
+
+    /// Prepares the file of an object for a write in place: opens it again, if it was opened for reading alone,
+    /// and takes the bits away with which a program has the rights of its owner. Returns its version.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub fn begin_in_place(
+        &self,
+        key: &dyn std::fmt::Display,
+        stored: &mut StoredFile,
+    ) -> Result<Version, StoreError> {
+        self.make_writable(key, stored)?;
+        let stat = fstat(&stored.file).map_err(|errno| failed(key, errno))?;
+        end_set_id(&stored.file, stat.st_mode).map_err(|errno| failed(key, errno))?;
+        Ok(self.meta(&stat).version)
     }
 
     /// Opens the file of an object again for writing, if it was opened for reading alone.
@@ -532,17 +548,17 @@ fn give(key: &Key, parent: impl AsFd, file: impl AsFd, new: NewFile) -> Result<(
     let directory = fstat(parent).map_err(|errno| failed(key, errno))?;
     let passes_group = directory.st_mode & Mode::SGID.as_raw_mode() != 0;
     let gid = if passes_group { stat.st_gid } else { new.gid };
+    let mut mode = new.mode & 0o7777;
     if (stat.st_uid, stat.st_gid) != (new.uid, gid) {
-        // Only root may do that. Without it, the file is the daemon's.
-        let _ = fchown(
-            &file,
-            Some(Uid::from_raw(new.uid)),
-            Some(Gid::from_raw(gid)),
-        );
+        let (uid, gid) = (Uid::from_raw(new.uid), Gid::from_raw(gid));
+        // Only root may do that. Without it, the file is the daemon's, whose rights no program of others gets.
+        if fchown(&file, Some(uid), Some(gid)).is_err() && !is_directory(&stat) {
+            mode &= !SET_ID;
+        }
     }
-    if stat.st_mode & 0o7777 != new.mode & 0o7777 {
-        let mode = Mode::from_raw_mode(new.mode & 0o7777);
-        fchmod(&file, mode).map_err(|errno| failed(key, errno))?;
+    // Files that are given away lose these bits.
+    if stat.st_mode & 0o7777 != mode || mode & SET_ID != 0 {
+        fchmod(&file, Mode::from_raw_mode(mode)).map_err(|errno| failed(key, errno))?;
     }
     Ok(())
 }

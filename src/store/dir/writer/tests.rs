@@ -8,6 +8,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::store::{DirStore, Store, Symlinks};
 
+mod rights;
+
 pub(super) const NEW: NewFile = NewFile {
     mode: 0o640,
     uid: 0,
