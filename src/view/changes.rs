@@ -151,6 +151,7 @@ impl View {
         let parent = self.vnode(parent)?;
         let writing = self.writing(&parent)?;
         let Place { vnode, key, kind } = self.place_of(&parent, name)?;
+        let new = self.tree.options.makeable(new);
         let opened = self.opened_handle(writing.create((&key, kind), new, thread)?)?;
         let id = self.tree.numbers.refer(&vnode);
         let attributes = opened.attributes;
@@ -171,7 +172,7 @@ impl View {
         let vnode = self.vnode(parent)?;
         let writing = self.writing(&vnode)?;
         let key = self.directory_place(&vnode, name)?;
-        writing.make_prefix(&key, new)?;
+        writing.make_prefix(&key, self.tree.options.makeable(new))?;
         self.tree.hierarchy.forget(&key.to_prefix());
         if let Vnode::Prefix { view, path } = &vnode {
             self.expect_group(*view, &path.key(name)?.to_prefix());
@@ -405,9 +406,11 @@ impl View {
         };
         if *new != NewAttributes::default() {
             let shown = self.attributes_of(&vnode)?;
+            let options = &self.tree.options;
+            let new = options.settable(new, &vnode, || shown.ok_or(Error::Stale))?;
             let fingerprint = shown.map_or(0, |shown| shown.fingerprint);
             let is_kept = matches!(vnode, Vnode::Chunk(_) | Vnode::ChunkDirectory(_));
-            writing.set_attributes(&path, new, (fingerprint, is_kept))?;
+            writing.set_attributes(&path, &new, (fingerprint, is_kept))?;
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ mod foreign_documents;
 mod forms;
 mod grid_listing;
 mod listing;
+mod mapped;
 mod moves;
 mod name_locks;
 mod name_stream;

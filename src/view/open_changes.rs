@@ -101,7 +101,10 @@ impl OpenFile {
             handle.set_len(size)?;
         }
         if change.attributes != NewAttributes::default() {
-            handle.set_attributes(&change.attributes)?;
+            let (tree, new) = (&self.view.tree, &change.attributes);
+            let shown = || Ok(tree.of_handle(handle.shown()?));
+            let new = tree.options.settable(new, &"a file", shown)?;
+            handle.set_attributes(&new)?;
         }
         Ok(())
     }

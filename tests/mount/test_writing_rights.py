@@ -85,6 +85,47 @@ def attempt(what, path, *args):
     return None
 
 
+# Mounts that show other owners and modes than the store has.
+
+def test_who_only_seems_to_own_a_store_gets_no_rights_of_its_owner(store, show):
+    made = show(store, "--uid", str(STRANGER)).path
+
+    def does(what, name, *args):
+        return as_user(GUEST, attempt, what, str(made / name), *args)
+    assert does("write", "notes", "#!/bin/sh\nid\n") is None
+    for name in ("notes", "t/c/0", "t/zarr.json"):
+        assert does("chmod", name, 0o7755) is None, name
+        assert (bits(store / name), owner(store / name)) == (0o755, (0, 0)), name
+        # Who copies attributes sets the owner that is shown. It stays what it is.
+        assert does("chown", name, STRANGER, -1) is None, name
+        for uid, gid in ((0, -1), (-1, STRANGER), (STRANGER, STRANGER)):
+            assert does("chown", name, uid, gid) == "EPERM", (name, uid, gid)
+        assert owner(store / name) == (0, 0), name
+    # What the user makes is its own, in the store too.
+    os.chown(store, 0, STRANGER)
+    os.chmod(store, 0o3777)
+    assert does("make", "program", 0o6755) is None
+    assert does("mkdir", "below", 0o1777) is None
+    assert (bits(store / "program"), owner(store / "program")) == (0o755, (STRANGER, STRANGER))
+    assert (bits(store / "below"), owner(store / "below")) == (0o2777, (STRANGER, STRANGER))
+    # The bits of a directory can be taken away, and stay where they are.
+    for asked, left in ((0o7775, 0o3775), (0o0775, 0o0775), (0o7775, 0o0775)):
+        assert does("chmod", ".", asked) is None and bits(store) == left, oct(asked)
+
+
+@pytest.mark.parametrize("option", [("--gid", str(STRANGER)), ("--umask", "020")])
+def test_a_program_of_a_user_does_not_get_the_group_of_the_store(option, store, show):
+    """The user owns the file, whose group is root's."""
+    os.chown(store / "notes", STRANGER, 0)
+    os.chmod(store, 0o2777)
+    made = show(store, *option).path
+    assert as_user(GUEST, attempt, "write", str(made / "notes"), "#!/bin/sh\nid\n") is None
+    assert as_user(GUEST, attempt, "chmod", str(made / "notes"), 0o6755) is None
+    assert (bits(store / "notes"), owner(store / "notes")) == (0o755, (STRANGER, 0))
+    assert as_user(GUEST, attempt, "make", str(made / "new"), 0o6755) is None
+    assert (bits(store / "new"), owner(store / "new")) == (0o755, (STRANGER, 0))
+
+
 # Set-user-ID and set-group-ID bits.
 
 @pytest.mark.parametrize("user", [GUEST, (0, [])], ids=["guest", "root"])
