@@ -148,7 +148,11 @@ fn recover(
             "{chunks} dropped, because somebody else has changed what the store has"
         ));
     }
-    if said.is_empty() && found.left == 0 && found.unusable == 0 {
+    if found.copied > 0 {
+        let documents = counted(found.copied, "change of metadata", "changes of metadata");
+        said.push(format!("{documents} brought into consolidated metadata"));
+    }
+    if said.is_empty() && found.left == 0 && found.unusable == 0 && found.stale == 0 {
         said.push("nothing was left to recover".to_owned());
     }
     let mut text = Text::new();
@@ -164,6 +168,10 @@ fn recover(
     if found.unusable > 0 {
         let journals = counted(found.unusable, "journal is", "journals are");
         failed.push(format!("{journals} not used and left alone"));
+    }
+    if found.stale > 0 {
+        let documents = counted(found.stale, "change of metadata", "changes of metadata");
+        failed.push(format!("{documents} not in consolidated metadata"));
     }
     if !failed.is_empty() {
         let failed = failed.join("; ");

@@ -47,9 +47,9 @@ pub use access::{Access, ReadRight, Readers};
 pub use cancel::CancelToken;
 pub use cursor::Cursor;
 pub use dir::{
-    Allocation, Commit, DirStore, DirWriter, Draft, Durability, FileChange, Journal, JournalRecord,
-    LeftJournal, NewAttributes, NewFile, NewTime, PartContent, PartHasher, RenameMode, Replaces,
-    Sharing, StoredFile, Symlinks, WriterOptions, copy_range,
+    Allocation, ChangeNote, Commit, DirStore, DirWriter, DocumentChange, Draft, Durability,
+    FileChange, Journal, JournalRecord, LeftJournal, NewAttributes, NewFile, NewTime, PartContent,
+    PartHasher, RenameMode, Replaces, Sharing, StoredFile, Symlinks, WriterOptions, copy_range,
 };
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use dir::{power_loss, recorded};

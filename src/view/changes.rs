@@ -217,6 +217,11 @@ impl View {
                 let chunks = ending
                     .as_ref()
                     .map_or_else(|| Ok(Vec::new()), |ended| ended.array.paths())?;
+                let note = if shows_store {
+                    None
+                } else {
+                    self.note_removal(key)?
+                };
                 let erase = |writer: &DirWriter| Ok(writer.unlink(key)?);
                 writing.erase_by((key, &chunks), false, erase)?;
                 self.tree.hierarchy.forget(&key.parent());
@@ -225,7 +230,7 @@ impl View {
                     self.tree.end(ended);
                 }
                 if !shows_store {
-                    self.update_copies(key);
+                    self.update_copies(std::slice::from_ref(key), note);
                 }
             }
             (Vnode::Written { view, path, name }, VnodeKind::File) => {

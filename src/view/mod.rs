@@ -240,15 +240,21 @@ impl View {
         })
     }
 
-    /// Puts what an earlier mount has written of inner chunks into their shards. To be called before the
-    /// view is used.
+    /// Puts what an earlier mount has written of inner chunks into their shards, and brings consolidated metadata up
+    /// to date that it has not. To be called before the view is used.
     ///
     /// # Errors
-    /// [`Error`] when the journals of the store cannot be listed.
+    /// [`Error`] when the journals or the notes of the store cannot be listed.
     pub fn recover(&self) -> Result<Recovered, Error> {
-        let writings = self.tree.writings.as_ref();
-        writings.map_or(Ok(Recovered::default()), |writings| {
-            writings.staging().recover()
+        let Some(writings) = &self.tree.writings else {
+            return Ok(Recovered::default());
+        };
+        let found = writings.staging().recover()?;
+        let (copied, stale) = self.recover_copies()?;
+        Ok(Recovered {
+            copied,
+            stale,
+            ..found
         })
     }
 

@@ -43,9 +43,9 @@ use root::{Root, refusal};
 use stat::fstat;
 pub use symlinks::Symlinks;
 pub use writer::{
-    Allocation, Commit, DirWriter, Draft, Durability, FileChange, Journal, JournalRecord,
-    LeftJournal, NewAttributes, NewFile, NewTime, PartContent, PartHasher, RenameMode, Replaces,
-    StoredFile, WriterOptions, copy_range,
+    Allocation, ChangeNote, Commit, DirWriter, DocumentChange, Draft, Durability, FileChange,
+    Journal, JournalRecord, LeftJournal, NewAttributes, NewFile, NewTime, PartContent, PartHasher,
+    RenameMode, Replaces, StoredFile, WriterOptions, copy_range,
 };
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use writer::{power_loss, recorded};

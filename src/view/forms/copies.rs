@@ -2,7 +2,6 @@
 //! what the document is now. Where the document has copies itself, they are made what the store has.
 
 use std::io::Read;
-use std::sync::Arc;
 
 use crate::budget::Holding;
 use crate::error::Error;
@@ -10,7 +9,7 @@ use crate::hierarchy::Node;
 use crate::metadata::carry::differences;
 use crate::metadata::consolidated::{with_copy, with_documents};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{Commit, EntryKind, Key, Prefix, Replaces, StoreError};
+use crate::store::{ChangeNote, Commit, EntryKind, Key, Prefix, Replaces, StoreError};
 use crate::view::View;
 use crate::view::tree::Tree;
 
@@ -21,19 +20,33 @@ const MARKS: [&[u8]; 2] = [
 ];
 
 /// The documents that may have copies of others.
-const HOLDERS: [DocumentName; 2] = [DocumentName::ZarrJson, DocumentName::ZMetadata];
+pub(super) const HOLDERS: [DocumentName; 2] = [DocumentName::ZarrJson, DocumentName::ZMetadata];
 
 impl View {
-    /// Brings the copies of the document at `key` up to date, and those that it has of others.
-    pub(in crate::view) fn update_copies(self: &Arc<Self>, key: &Key) {
-        let Some(name) = DocumentName::of(key.name()) else {
-            return;
-        };
-        if let Err(error) = self.renew_copies(key) {
-            log::warn!("{key}: the consolidated copies in it are as they were written: {error}");
+    /// Brings the copies of the documents at `keys` up to date, and those that they have of others. The `note` of
+    /// their change stays where that is not possible.
+    pub(in crate::view) fn update_copies(&self, keys: &[Key], note: Option<ChangeNote>) {
+        if !self.update_all_copies(keys)
+            && let Some(note) = note
+        {
+            note.keep();
         }
+    }
+
+    /// As [`View::update_copies`]. Returns whether all of them are up to date.
+    pub(super) fn update_all_copies(&self, keys: &[Key]) -> bool {
+        // All are tried.
+        let failed = keys.iter().filter(|key| !self.update_copies_of(key));
+        failed.count() == 0
+    }
+
+    fn update_copies_of(&self, key: &Key) -> bool {
+        let Some(name) = DocumentName::of(key.name()) else {
+            return true;
+        };
+        let mut is_updated = self.renew_copies(key);
         if name == DocumentName::ZMetadata {
-            return;
+            return is_updated;
         }
         let node = key.parent();
         // The copies of a group do not include its own `zarr.json`.
@@ -41,17 +54,32 @@ impl View {
         for group in node.with_ancestors().skip(is_own) {
             if let Err(error) = self.update_copies_in(&group, name, std::slice::from_ref(key)) {
                 log::warn!("{group}: the consolidated copy of {key} is as it was: {error}");
+                is_updated = false;
             }
         }
+        is_updated
     }
 
     /// Brings the copies of the documents below `from`, a directory that was renamed to `to`, up to date in the
-    /// groups above both.
-    pub(in crate::view) fn move_copies(&self, from: &Key, to: &Key) {
+    /// groups above both. The `note` of the rename stays where that is not possible.
+    pub(in crate::view) fn move_copies(&self, from: &Key, to: &Key, note: Option<ChangeNote>) {
+        if !self.move_all_copies(from, to)
+            && let Some(note) = note
+        {
+            note.keep();
+        }
+    }
+
+    /// As [`View::move_copies`]. Returns whether all of them are up to date.
+    pub(super) fn move_all_copies(&self, from: &Key, to: &Key) -> bool {
         let keys = match self.keys_before_and_after(from, to) {
             Ok(keys) => keys,
-            Err(error) => return log::warn!("{to}: consolidated metadata is as it was: {error}"),
+            Err(error) => {
+                log::warn!("{to}: consolidated metadata is as it was: {error}");
+                return false;
+            }
         };
+        let mut is_updated = true;
         let mut groups: Vec<_> = from.parent().with_ancestors().collect();
         groups.extend(to.parent().with_ancestors());
         groups.sort_unstable();
@@ -60,23 +88,29 @@ impl View {
             for name in HOLDERS {
                 if let Err(error) = self.update_copies_in(&group, name, &keys) {
                     log::warn!("{group}: consolidated metadata is as it was: {error}");
+                    is_updated = false;
                 }
             }
         }
+        is_updated
     }
 
     /// Makes the copies in the document at `key` what the store has. That is what was saved, unless one of the
-    /// documents was saved meanwhile, whose copy was then updated in the old text.
-    fn renew_copies(&self, key: &Key) -> Result<(), Error> {
+    /// documents was saved meanwhile, whose copy was then updated in the old text. Returns whether that was possible.
+    pub(super) fn renew_copies(&self, key: &Key) -> bool {
         if !DocumentName::of(key.name()).is_some_and(|name| HOLDERS.contains(&name)) {
-            return Ok(());
+            return true;
         }
-        self.edit_copies(key, |text| {
+        let renewed = self.edit_copies(key, |text| {
             let new = self.tree.with_stored_copies(key, &text)?;
             let changed = differences(&text, &new);
             let changed = changed.map_err(|error| Error::in_document(key, error))?;
             Ok((!changed.is_empty()).then_some(new))
-        })
+        });
+        if let Err(error) = &renewed {
+            log::warn!("{key}: the consolidated copies in it are as they were written: {error}");
+        }
+        renewed.is_ok()
     }
 
     /// The keys of the documents below `to`, and those that they had as long as this directory was `from`.
@@ -173,7 +207,7 @@ impl View {
 }
 
 /// Whether a document may have copies of others.
-fn has_mark(text: &[u8]) -> bool {
+pub(super) fn has_mark(text: &[u8]) -> bool {
     let is_marked = |mark: &&[u8]| text.windows(mark.len()).any(|part| part == *mark);
     MARKS.iter().any(is_marked)
 }

@@ -11,7 +11,7 @@ use crate::load::Cache;
 use crate::metadata::carry::{carried, differences};
 use crate::metadata::strict;
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
-use crate::store::{Key, StoreError, StoredFile};
+use crate::store::{ChangeNote, Key, StoreError, StoredFile};
 use crate::view::current::until_current;
 use crate::view::folder::NameRole;
 use crate::view::shown_node::{FileForm, ShownArray, check_can_show};
@@ -305,7 +305,11 @@ impl Form for DocumentForm {
         Ok(Encoded::Bytes(new))
     }
 
-    fn committed(&self, is_new: bool) {
+    fn note(&self, encoded: &Encoded) -> Result<Option<ChangeNote>, Error> {
+        self.view.note_commit(&self.key.parent(), encoded)
+    }
+
+    fn committed(&self, is_new: bool, note: Option<ChangeNote>) {
         let tree = &self.view.tree;
         tree.hierarchy.forget(&self.key.parent());
         // The document of a draft lies apart from its array.
@@ -316,7 +320,8 @@ impl Form for DocumentForm {
         if is_new {
             self.view.store_groups_above(self.kind, &self.key.parent());
         }
-        self.view.update_copies(&self.key);
+        self.view
+            .update_copies(std::slice::from_ref(&self.key), note);
         if let Ok(Some(shown)) = self.edited() {
             // It had no array, or group, to describe when it was made.
             let (view, key) = (self.kind, self.key.clone());

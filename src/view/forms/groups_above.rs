@@ -71,7 +71,9 @@ impl View {
         if self.has_nodes_but_of(resolved, format)? {
             return Ok(());
         }
-        let Encoded::Objects(changes) = form.encode(&text, None)? else {
+        let encoded = form.encode(&text, None)?;
+        let note = form.note(&encoded)?;
+        let Encoded::Objects(changes) = encoded else {
             return Ok(());
         };
         let file = form.new_file()?;
@@ -83,7 +85,7 @@ impl View {
         };
         // Where somebody else has made it meanwhile, there is one.
         change_objects(writer, &changes, new)?;
-        form.committed(true);
+        form.committed(true, note);
         Ok(())
     }
 

@@ -13,6 +13,7 @@ mod document;
 mod encoded;
 mod groups_above;
 mod made;
+mod noted;
 mod objects;
 mod removed;
 mod translated;

@@ -88,6 +88,7 @@ impl View {
         let chunks = ended
             .as_ref()
             .map_or_else(|| Ok(Vec::new()), |ended| ended.array.paths())?;
+        let note = self.note_change(path, &[])?;
         writing.erase_by((&key, &chunks), is_kept, |writer| {
             let new = |key: &Key, _: &[u8]| Err(StoreError::changed(key).into());
             if let Some(kept) = kept.filter(|kept| !writer.is_directory(kept)) {
@@ -102,9 +103,8 @@ impl View {
         if is_kept {
             tree.unshow(view, path, name);
         }
-        for change in &changes {
-            self.update_copies(&change.key);
-        }
+        let keys: Vec<_> = changes.into_iter().map(|change| change.key).collect();
+        self.update_copies(&keys, note);
         if let Some(ended) = ended {
             tree.hierarchy.forget(&ended.array.node.prefix);
             tree.end(ended);

@@ -13,7 +13,9 @@ use crate::metadata::carry::differences;
 use crate::metadata::translate::{self, NodeDocuments, ShownAs, StoredAs};
 use crate::metadata::write::{ChunkContent, StoredDocuments};
 use crate::metadata::{DocumentName, NodeMetadata, Target, ZarrFormat, v2, v3};
-use crate::store::{DirWriter, Key, NewFile, ObjectMeta, Prefix, Replaces, StoreError, StoredFile};
+use crate::store::{
+    ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Prefix, Replaces, StoreError, StoredFile,
+};
 use crate::view::current::until_current;
 use crate::view::folder::NameRole;
 use crate::view::node_path::{NodePath, format_of};
@@ -460,12 +462,16 @@ impl Form for TranslatedForm {
         })
     }
 
-    fn committed(&self, is_new: bool) {
+    fn note(&self, encoded: &Encoded) -> Result<Option<ChangeNote>, Error> {
+        self.view.note_commit(&self.path, encoded)
+    }
+
+    fn committed(&self, is_new: bool, note: Option<ChangeNote>) {
         self.view.tree.node_changed(&self.path);
         if is_new {
             self.view.store_groups_above(self.kind, &self.path);
         }
-        self.view.update_copies_of_node(self.kind, &self.path);
+        self.view.update_copies_of_node(self.kind, &self.path, note);
         let (Ok(key), Ok(folder)) = (self.key(), self.view.tree.folder(self.kind, &self.path))
         else {
             return;
@@ -546,11 +552,10 @@ impl View {
     }
 
     /// Brings the copies of the documents of a node up to date, which were written.
-    fn update_copies_of_node(self: &Arc<Self>, view: ViewKind, path: &Prefix) {
+    fn update_copies_of_node(&self, view: ViewKind, path: &Prefix, note: Option<ChangeNote>) {
         let objects = self.tree.resolve(view, path);
         let objects = objects.and_then(|resolved| Objects::of(&resolved));
-        for key in objects.iter().flat_map(Objects::keys) {
-            self.update_copies(key);
-        }
+        let keys: Vec<_> = objects.iter().flat_map(Objects::keys).cloned().collect();
+        self.update_copies(&keys, note);
     }
 }

@@ -28,6 +28,10 @@ pub struct Recovered {
     pub left: usize,
     /// Journals that cannot be used.
     pub unusable: usize,
+    /// Changes of documents whose copies in consolidated metadata are up to date now.
+    pub copied: usize,
+    /// Changes of documents whose copies cannot be brought up to date.
+    pub stale: usize,
 }
 
 /// The object that a journal has parts of.

@@ -17,7 +17,7 @@ use super::saving::{Saving, SavingGuard};
 use super::state::{FileState, Standing};
 use crate::error::Error;
 use crate::load::to_usize;
-use crate::store::{Commit, Key, NewFile, Refusal, Replaces, StoreError, StoredFile};
+use crate::store::{ChangeNote, Commit, Key, NewFile, Refusal, Replaces, StoreError, StoredFile};
 use crate::view::staging::{Change, InnerChunk};
 
 /// How often a commit is tried again when somebody else changes the object meanwhile.
@@ -147,7 +147,8 @@ impl FileState {
             return Ok(false);
         }
         for _ in 0..ATTEMPTS {
-            let attempt = match self.try_commit(writing, key) {
+            let mut note = None;
+            let attempt = match self.try_commit(writing, key, &mut note) {
                 // The object was changed while it was read.
                 Err(Error::Store(StoreError::Changed { .. })) => Attempt::Conflict,
                 attempt => attempt?,
@@ -173,7 +174,7 @@ impl FileState {
                 }
                 self.clean = None;
                 if let Some(form) = &self.form {
-                    form.committed(is_new);
+                    form.committed(is_new, note);
                     self.has_wrong_pages |= form.respells();
                 }
                 return Ok(true);
@@ -186,8 +187,13 @@ impl FileState {
         Ok(false)
     }
 
-    /// Commits the draft, once.
-    fn try_commit(&mut self, writing: &Writing, key: &Key) -> Result<Attempt, Error> {
+    /// Commits the draft, once. The change is noted before, in `note`, where its form asks for that.
+    fn try_commit(
+        &mut self,
+        writing: &Writing,
+        key: &Key,
+        note: &mut Option<ChangeNote>,
+    ) -> Result<Attempt, Error> {
         let Some(form) = self.form.clone() else {
             return self.commit_file(writing, key);
         };
@@ -225,6 +231,7 @@ impl FileState {
             return Ok(staged);
         }
         let writer = &writing.writer;
+        *note = form.note(&encoded)?;
         let committed = match encoded {
             Encoded::Unchanged => Attempt::Done(self.stored.clone()),
             Encoded::Erased if writer.erase_unsynced(key, self.replaces())? => Attempt::Done(None),

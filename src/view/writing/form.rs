@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::budget::{Holding, Reservation};
 use crate::error::Error;
 use crate::load::Cache;
-use crate::store::{DirWriter, Key, NewFile, ObjectMeta, Replaces, StoredFile};
+use crate::store::{ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Replaces, StoredFile};
 use crate::view::staging::InnerChunk;
 use crate::view::{OpenFile, VnodeAttributes};
 
@@ -145,9 +145,20 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
         false
     }
 
-    /// Called after the store has new bytes. What the file shows was not there before if it `is_new`.
-    fn committed(&self, is_new: bool) {
-        let _ = is_new;
+    /// Notes the change that is about to be made, where [`Form::committed`] has to follow though the daemon is
+    /// killed in between.
+    ///
+    /// # Errors
+    /// [`Error`] when the note cannot be made.
+    fn note(&self, encoded: &Encoded) -> Result<Option<ChangeNote>, Error> {
+        let _ = encoded;
+        Ok(None)
+    }
+
+    /// Called after the store has new bytes, with the note of that. What the file shows was not there before if it
+    /// `is_new`.
+    fn committed(&self, is_new: bool, note: Option<ChangeNote>) {
+        let _ = (is_new, note);
     }
 
     /// Whether the file shows other bytes after a commit than those that were written, which mean the
@@ -210,7 +221,7 @@ impl Encoded {
     }
 
     /// The new bytes of the object, where the file has the bytes `shown`; `None` where it gets none.
-    pub(super) fn bytes<'a>(&'a self, shown: &'a [u8]) -> Option<&'a [u8]> {
+    pub(in crate::view) fn bytes<'a>(&'a self, shown: &'a [u8]) -> Option<&'a [u8]> {
         match self {
             Encoded::AsShown => Some(shown),
             Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => Some(bytes),

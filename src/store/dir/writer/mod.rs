@@ -27,6 +27,7 @@ mod file_change;
 pub(super) mod journal;
 mod key_lock;
 mod lock;
+mod notes;
 mod prefixes;
 mod temporary;
 mod unsynced;
@@ -64,6 +65,7 @@ use journal::{HeldDirectory, StagingDirectory};
 pub use journal::{Journal, JournalRecord, LeftJournal, PartContent, PartHasher};
 use key_lock::KeyLock;
 use lock::WriterLock;
+pub use notes::{ChangeNote, DocumentChange};
 use temporary::Temporaries;
 use unsynced::Unsynced;
 

@@ -105,13 +105,17 @@ impl Temporaries {
     }
 
     pub(super) fn free_name(&self, root: &Root) -> Result<TemporaryName, StoreError> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let pid = u64::from(std::process::id());
-        let name = format!("{:016x}", pid << 40 ^ number);
         Ok(TemporaryName {
             directory: self.directory(root)?,
-            name: [name.as_bytes(), SUFFIX].concat(),
+            name: [self.free_digits().as_bytes(), SUFFIX].concat(),
         })
+    }
+
+    /// 16 hexadecimal digits that this process has not used for a name before.
+    pub(super) fn free_digits(&self) -> String {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let pid = u64::from(std::process::id());
+        format!("{:016x}", pid << 40 ^ number)
     }
 
     /// A new file with a temporary name.

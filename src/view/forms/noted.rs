@@ -1,0 +1,126 @@
+//! Notes of changes of documents that consolidated metadata has copies of. The copies are changed after the
+//! document, and a daemon that was killed in between leaves the note, by which the next one changes them.
+
+use super::copies::{HOLDERS, has_mark};
+use super::objects::read_object;
+use crate::error::Error;
+use crate::metadata::DocumentName;
+use crate::store::{ChangeNote, DocumentChange, Key, Prefix};
+use crate::view::View;
+use crate::view::writing::Encoded;
+
+impl View {
+    /// Notes that documents at `path` are about to be written or removed; `None` where no consolidated metadata
+    /// is concerned. `written` is what the documents have afterwards.
+    ///
+    /// # Errors
+    /// [`Error`] when the note cannot be made.
+    pub(in crate::view) fn note_change(
+        &self,
+        path: &Prefix,
+        written: &[&[u8]],
+    ) -> Result<Option<ChangeNote>, Error> {
+        if !written.iter().any(|text| has_mark(text)) && !self.has_copies_above(path)? {
+            return Ok(None);
+        }
+        let change = DocumentChange::At(path.clone());
+        Ok(Some(self.tree.writer()?.note_change(&change)?))
+    }
+
+    /// As [`View::note_change`], of the object at `key` that is removed, which may be no document.
+    pub(in crate::view) fn note_removal(&self, key: &Key) -> Result<Option<ChangeNote>, Error> {
+        if DocumentName::of(key.name()).is_none() {
+            return Ok(None);
+        }
+        self.note_change(&key.parent(), &[])
+    }
+
+    /// As [`View::note_change`], of the documents at `path` that get what is `encoded`.
+    pub(super) fn note_commit(
+        &self,
+        path: &Prefix,
+        encoded: &Encoded,
+    ) -> Result<Option<ChangeNote>, Error> {
+        match encoded {
+            Encoded::Unchanged => Ok(None),
+            Encoded::Objects(changes) => {
+                let written = changes.iter().filter_map(|change| change.bytes.as_deref());
+                self.note_change(path, &written.collect::<Vec<_>>())
+            }
+            other => self.note_change(path, &[other.bytes(b"").unwrap_or_default()]),
+        }
+    }
+
+    /// Notes that the directory `from` is about to be renamed to `to`; `None` where no consolidated metadata is
+    /// concerned.
+    ///
+    /// # Errors
+    /// [`Error`] when the note cannot be made.
+    pub(in crate::view) fn note_rename(
+        &self,
+        from: &Key,
+        to: &Key,
+    ) -> Result<Option<ChangeNote>, Error> {
+        if !self.has_copies_above(&from.parent())? && !self.has_copies_above(&to.parent())? {
+            return Ok(None);
+        }
+        let (from, to) = (from.clone(), to.clone());
+        let change = DocumentChange::Renamed { from, to };
+        Ok(Some(self.tree.writer()?.note_change(&change)?))
+    }
+
+    /// Whether the node at `path`, or a group above it, has copies of documents.
+    fn has_copies_above(&self, path: &Prefix) -> Result<bool, Error> {
+        let writer = self.tree.writer()?;
+        for group in path.with_ancestors() {
+            for holder in HOLDERS {
+                let text = read_object(writer, group.key(holder.as_str().as_bytes())?)?;
+                if text.bytes.is_some_and(|bytes| has_mark(&bytes)) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Brings copies up to date that an earlier daemon has not, because it was killed. Returns the number of
+    /// changes whose copies are up to date now, and of those where that was not possible.
+    pub(in crate::view) fn recover_copies(&self) -> Result<(usize, usize), Error> {
+        let (mut updated, mut left) = (0, 0);
+        for (note, change) in self.tree.writer()?.left_notes()? {
+            let is_updated = match &change {
+                DocumentChange::At(path) => self.recover_copies_of(path),
+                DocumentChange::Renamed { from, to } => self.recover_moved_copies(from, to),
+            };
+            if is_updated? {
+                updated += 1;
+            } else {
+                left += 1;
+                note.keep();
+            }
+        }
+        Ok((updated, left))
+    }
+
+    fn recover_copies_of(&self, path: &Prefix) -> Result<bool, Error> {
+        let keys = DocumentName::ALL.map(|name| path.key(name.as_str().as_bytes()));
+        let keys = keys.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(self.update_all_copies(&keys))
+    }
+
+    fn recover_moved_copies(&self, from: &Key, to: &Key) -> Result<bool, Error> {
+        let mut is_updated = self.move_all_copies(from, to);
+        // The directory may have had other names in between.
+        let above = from.parent();
+        for group in above.with_ancestors().chain(to.parent().with_ancestors()) {
+            for holder in HOLDERS {
+                is_updated &= self.renew_copies(&group.key(holder.as_str().as_bytes())?);
+            }
+        }
+        Ok(is_updated)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests;
