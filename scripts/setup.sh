@@ -44,10 +44,10 @@ install_packages() {
 # The compilers build C-Blosc, libzstd and (in C++) Snappy; fusermount3 mounts for plain users.
 need_system_packages() { need_packages c++:build-essential fusermount3:fuse3; }
 # GDAL and NetCDF-C read Zarr v2, as far as the distribution's versions can; strace shows the order of system calls. nginx, whose
-# program only root finds by its name alone, serves stores; openssl makes its certificates.
+# program only root finds by its name alone, serves stores; openssl makes its certificates. bindfs is a file system that can do less.
 need_test_packages() {
     PATH="$PATH:/usr/sbin" need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin strace:strace \
-        nginx:nginx-light openssl:openssl
+        nginx:nginx-light openssl:openssl bindfs:bindfs
 }
 # The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, R, ImageJ (Java, and a display
 # that nobody sees), compilers; an automounter, an NFS server and its client; fio, and an editor.

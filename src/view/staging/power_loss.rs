@@ -33,6 +33,8 @@ fn done(seed: u64, durability: Durability, lacking: Lacking) -> Done {
     let store = folder.path().join("store");
     fs::create_dir_all(store.join("a/c/0")).unwrap();
     fs::write(store.join("a/zarr.json"), DOCUMENT).unwrap();
+    // The writer tries what the file system lacks when it begins.
+    recorded::start(lacking);
     let mounted = Mounted::new(&store, durability);
     let mut chance = Chance(seed);
     let mut histories = [(); SLOTS].map(|()| History::of(None));
@@ -91,19 +93,12 @@ fn recovered(disk: &Disk, folder: &TempDir) -> Vec<Option<Vec<u8>>> {
     (0..SLOTS).map(|slot| mounted.bytes(slot)).collect()
 }
 
-fn lacking(seed: u64) -> Lacking {
-    Lacking {
-        nameless: seed % 4 == 1,
-        exchange: seed % 8 == 2,
-    }
-}
-
 #[test]
 fn each_call_may_be_the_last_of_the_daemon() {
     let mut n_calls = 0;
     for seed in 0..40 {
         let durability = [Durability::Atomic, Durability::Close][usize::from(seed % 2 == 0)];
-        let done = done(seed, durability, lacking(seed));
+        let done = done(seed, durability, Lacking::of(seed));
         for n in 0..=done.calls.len() {
             let calls = &done.calls[..n];
             let found = recovered(&done.before.after(calls), &done.folder);
@@ -131,7 +126,7 @@ fn lose_power_often(durability: Durability) {
         if n_losses >= wanted {
             break;
         }
-        let mut done = done(seed, durability, lacking(seed));
+        let mut done = done(seed, durability, Lacking::of(seed));
         for n in 0..=done.calls.len() {
             for _ in 0..LOSSES {
                 n_losses += 1;

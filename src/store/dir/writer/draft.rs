@@ -5,16 +5,17 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::attributes::{end_set_id, mode_after_write, path_of};
+use super::attributes::{end_set_id, mode_after_write};
 use super::copy::copy_range;
+use super::names::name_file;
+use super::replace::Replaced;
 use super::temporary::TemporaryName;
 use super::{
-    AtFlags, CWD, DirWriter, Durability, Errno, FileStat, Gid, Key, Mode, NewFile, OFlags, OwnedFd,
-    Prefix, StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give,
-    linkat, openat, statat,
+    DirWriter, Durability, Errno, FileStat, Gid, Key, Mode, NewFile, OFlags, OwnedFd, Prefix,
+    StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give, openat,
 };
 use rustix::fs::{
-    FileType, MemfdFlags, RenameFlags, XattrFlags, fgetxattr, flistxattr, fsetxattr, memfd_create,
+    FileType, MemfdFlags, XattrFlags, fgetxattr, flistxattr, fsetxattr, memfd_create,
 };
 
 /// The most bytes of the names of extended attributes, and of the value of one, that are copied: the
@@ -127,7 +128,11 @@ impl DirWriter {
     /// [`StoreError::Io`].
     pub fn begin_part(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
         match &self.staging {
-            Some(staging) => self.begin_in(staging.fd(), key, new),
+            Some(staging) => {
+                let draft = self.nameless_in(key, staging.fd())?;
+                give(key, staging.fd(), &*draft.file, new)?;
+                Ok(draft)
+            }
             None => self.begin_near(key, new),
         }
     }
@@ -190,16 +195,30 @@ impl DirWriter {
     }
 
     fn nameless(&self, key: &dyn std::fmt::Display, parent: &OwnedFd) -> Result<Draft, StoreError> {
+        if self.calls.nameless {
+            return self.nameless_in(key, parent);
+        }
+        self.named()
+    }
+
+    /// An empty draft in the directory `parent`, which may be on another file system than the store.
+    fn nameless_in(
+        &self,
+        key: &dyn std::fmt::Display,
+        parent: &OwnedFd,
+    ) -> Result<Draft, StoreError> {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         match openat(parent, ".", flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => Ok(Draft::new(fd.into(), None)),
             // File systems without such files.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-                let (name, fd) = self.temporaries.create(self.root()?)?;
-                Ok(Draft::new(fd.into(), Some(name)))
-            }
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => self.named(),
             Err(errno) => Err(failed(key, errno)),
         }
+    }
+
+    fn named(&self) -> Result<Draft, StoreError> {
+        let (name, fd) = self.temporaries.create(self.root()?)?;
+        Ok(Draft::new(fd.into(), Some(name)))
     }
 
     /// Makes `draft` the object at `key`, in the place of what `replaces` says. For [`Durability::Close`],
@@ -225,7 +244,7 @@ impl DirWriter {
         let _lock = self.lock(&parent, key)?;
         for _ in 0..ATTEMPTS {
             if !matches!(replaces, Replaces::Version(_)) {
-                match place_new(&parent, key, draft) {
+                match self.place_new(&parent, key, draft) {
                     Ok(()) => return self.done(key, draft),
                     Err(Errno::EXIST) if replaces == Replaces::Nothing => {
                         return Ok(Commit::Conflict);
@@ -241,37 +260,18 @@ impl DirWriter {
                 draft.was_named = true;
                 draft.name.insert(name)
             };
-            match name.exchange(&parent, key.name()) {
-                Ok(()) => {}
-                // The object is gone.
-                Err(Errno::NOENT) if matches!(replaces, Replaces::Version(_)) => {
-                    return Ok(Commit::Conflict);
-                }
-                Err(Errno::NOENT) => continue,
-                // File systems without this call: between the look and the rename, the object of
-                // somebody else may be replaced unseen.
-                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                    let there = statat(&parent, key.name(), AtFlags::SYMLINK_NOFOLLOW);
-                    if !self.is_expected(there, replaces) {
-                        return Ok(Commit::Conflict);
+            match self.replace((name, &draft.file), (&parent, key), replaces)? {
+                Replaced::Done => return self.done(key, draft),
+                Replaced::Gone if matches!(replaces, Replaces::Version(_)) => break,
+                Replaced::Gone => {}
+                Replaced::Other { is_draft_back } => {
+                    if !is_draft_back {
+                        // It has lost its place to yet another object, and cannot have a name again.
+                        draft.name = None;
                     }
-                    let placed = name.place(&parent, key.name(), RenameFlags::empty());
-                    placed.map_err(|errno| failed(key, errno))?;
-                    return self.done(key, draft);
+                    break;
                 }
-                Err(errno) => return Err(failed(key, errno)),
             }
-            if self.is_expected(name.stat(), replaces) {
-                return self.done(key, draft);
-            }
-            let put_back = put_back(name, &parent, key, &draft.file);
-            self.unsynced.note_name(key);
-            let is_draft_back = put_back?;
-            if !is_draft_back {
-                // The draft has lost its place to yet another object, and cannot have a name again.
-                draft.name = None;
-            }
-            return Ok(Commit::Conflict);
         }
         Ok(Commit::Conflict)
     }
@@ -302,8 +302,17 @@ impl DirWriter {
         Ok(dated)
     }
 
+    /// Gives the draft the name of an absent object.
+    fn place_new(&self, parent: &OwnedFd, key: &Key, draft: &Draft) -> Result<(), Errno> {
+        let place = (parent, key.name());
+        match &draft.name {
+            None => name_file(&*draft.file, place),
+            Some(name) => self.calls.move_to_free(name.path(), place, || Ok(())),
+        }
+    }
+
     /// Whether what was found is what a draft may take the place of.
-    fn is_expected(&self, found: Result<FileStat, Errno>, replaces: Replaces) -> bool {
+    pub(super) fn is_expected(&self, found: Result<FileStat, Errno>, replaces: Replaces) -> bool {
         match (found, replaces) {
             (Ok(stat), Replaces::Version(version)) => self.meta(&stat).version == version,
             (found, Replaces::Anything) => {
@@ -328,53 +337,6 @@ impl DirWriter {
         let meta = self.meta_of(key, &draft.file)?;
         let stored = self.stored_as(Arc::clone(&draft.file), meta, true);
         Ok(Commit::Done(stored))
-    }
-}
-
-/// Puts the object of somebody else, which has the name of a draft, back to its place at `key`, where
-/// the draft is. Whatever takes this place meanwhile is newer, and stays there. Returns whether the
-/// draft has its name again.
-fn put_back(
-    name: &TemporaryName,
-    parent: &OwnedFd,
-    key: &Key,
-    draft: &File,
-) -> Result<bool, StoreError> {
-    let identity = |stat: FileStat| (stat.st_dev, stat.st_ino);
-    let failed = |errno| failed(key, errno);
-    let own = identity(fstat(draft).map_err(failed)?);
-    // What was put to the key last, so that it is what has to come out.
-    let mut at_key = own;
-    for _ in 0..ATTEMPTS {
-        let put = identity(name.stat().map_err(failed)?);
-        match name.exchange(parent, key.name()) {
-            Ok(()) => {}
-            // It was removed there. The object of somebody else stays removed.
-            Err(Errno::NOENT) => return Ok(false),
-            Err(errno) => return Err(failed(errno)),
-        }
-        if identity(name.stat().map_err(failed)?) == at_key {
-            return Ok(at_key == own);
-        }
-        at_key = put;
-    }
-    Ok(false)
-}
-
-/// Gives the draft the name of an absent object.
-fn place_new(parent: &OwnedFd, key: &Key, draft: &Draft) -> Result<(), Errno> {
-    match &draft.name {
-        None => {
-            let path = path_of(&*draft.file);
-            linkat(
-                CWD,
-                path.as_str(),
-                parent,
-                key.name(),
-                AtFlags::SYMLINK_FOLLOW,
-            )
-        }
-        Some(name) => name.place(parent, key.name(), RenameFlags::NOREPLACE),
     }
 }
 

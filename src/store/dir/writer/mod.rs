@@ -12,6 +12,8 @@
 //!                 unlink(N.tmp)
 //! ```
 //!
+//! File systems that lack one of these calls get others in its place (`names`).
+//!
 //! So whoever opens the key finds the old bytes or the new ones, also after the daemon was killed.
 //! What a killed daemon leaves in `.zarr-mount` is removed when the store is opened for changes the
 //! next time.
@@ -27,9 +29,12 @@ mod file_change;
 pub(super) mod journal;
 mod key_lock;
 mod lock;
+mod names;
 mod notes;
 mod prefixes;
+mod replace;
 mod temporary;
+mod trial;
 mod unsynced;
 mod verbs;
 
@@ -41,7 +46,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, StatVfsMountFlags, Uid, fchmod, fchown,
+    AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, StatVfsMountFlags, Uid, fchmod, fchown,
     fstatvfs, open,
 };
 use rustix::io::{Errno, retry_on_intr};
@@ -57,7 +62,7 @@ pub use attributes::{NewAttributes, NewTime};
 use attributes::{SET_ID, end_set_id, path_of};
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use calls::recorded;
-use calls::{fdatasync, linkat, openat, renameat_with, unlinkat};
+use calls::{fdatasync, fsync, linkat, openat, unlinkat};
 pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
 pub use file_change::{Allocation, FileChange};
@@ -65,6 +70,7 @@ use journal::{HeldDirectory, StagingDirectory};
 pub use journal::{Journal, JournalRecord, LeftJournal, PartContent, PartHasher};
 use key_lock::KeyLock;
 use lock::WriterLock;
+use names::NameCalls;
 pub use notes::{ChangeNote, DocumentChange};
 use temporary::Temporaries;
 use unsynced::Unsynced;
@@ -138,6 +144,7 @@ pub struct DirWriter {
     root: Arc<Root>,
     _lock: WriterLock,
     temporaries: Temporaries,
+    calls: NameCalls,
     unsynced: Unsynced,
     durability: Durability,
     locks_keys: bool,
@@ -174,11 +181,17 @@ impl DirWriter {
         let staging = staging.transpose()?;
         let temporaries = Temporaries::default();
         let recovered = temporaries.remove_left(&root)?;
+        let calls = trial::name_calls(&temporaries, &root);
+        temporaries.finish(&root);
+        if let Some(warning) = calls.warning() {
+            log::warn!("{}: {warning}", followed.path().display());
+        }
         Ok(DirWriter {
             followed,
             root,
             _lock: lock,
             temporaries,
+            calls,
             unsynced: Unsynced::default(),
             durability: options.durability,
             locks_keys: options.locks_keys,
@@ -392,7 +405,8 @@ impl DirWriter {
         // It gets a temporary name first, because a name cannot be removed for the sake of what it
         // stands for.
         let name = self.temporaries.free_name(self.root()?)?;
-        match name.take(&parent, key.name()) {
+        let place = (&parent, key.name());
+        match names::rename(place, name.path(), RenameFlags::empty()) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(failed(key, errno)),
@@ -405,7 +419,7 @@ impl DirWriter {
             return Ok(true);
         }
         // What somebody else has put there goes back, unless yet another object is there now.
-        let placed = name.place(&parent, key.name(), RenameFlags::NOREPLACE);
+        let placed = self.calls.move_to_free(name.path(), place, || Ok(()));
         self.unsynced.note_name(key);
         match placed {
             Ok(()) | Err(Errno::EXIST) => Ok(false),
@@ -421,12 +435,17 @@ impl DirWriter {
         let parents = (self.parent(from)?, self.parent(to)?);
         refuse_link(&parents.0, from)?;
         refuse_link(&parents.1, to)?;
-        let flags = match mode {
-            RenameMode::Replace => RenameFlags::empty(),
-            RenameMode::Keep => RenameFlags::NOREPLACE,
+        let (old, new) = ((&parents.0, from.name()), (&parents.1, to.name()));
+        // A loss of power must not undo the new name and keep the end of the old one.
+        let linked = || match self.durability {
+            Durability::Never => Ok(()),
+            Durability::Atomic | Durability::Close => sync_names_in(&parents.1),
         };
         let rename = || {
-            renameat_with(&parents.0, from.name(), &parents.1, to.name(), flags)?;
+            match mode {
+                RenameMode::Replace => names::rename(old, new, RenameFlags::empty()),
+                RenameMode::Keep => self.calls.move_to_free(old, new, linked),
+            }?;
             let stat = statat(&parents.1, to.name(), AtFlags::SYMLINK_NOFOLLOW);
             // Somebody else may have removed it, whatever it was.
             Ok(stat.map_or(true, |stat| is_directory(&stat)))
@@ -531,6 +550,12 @@ impl DirWriter {
 
 fn is_directory(stat: &FileStat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+}
+
+/// Makes the names in a directory survive a loss of power.
+fn sync_names_in(directory: &OwnedFd) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    fsync(openat(directory, ".", flags, Mode::empty())?)
 }
 
 /// Refuses to change a symbolic link.

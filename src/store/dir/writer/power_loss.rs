@@ -37,6 +37,8 @@ struct Losses {
 
 /// The script of this seed after all its steps, what the disk had before, and the calls on record.
 fn done(seed: u64, durability: Durability, lacking: Lacking) -> (Script, Disk, Vec<Call>) {
+    // The writer tries what the file system lacks when it begins.
+    recorded::start(lacking);
     let mut script = Script::new(seed, durability);
     let before = Disk::of(&script.fixture.path);
     recorded::start(lacking);
@@ -100,13 +102,7 @@ fn each_call_of_a_script_may_be_the_last() {
     // The bytes of a draft are on record where they are synced.
     for durability in [Durability::Atomic, Durability::Close] {
         let n_calls: usize = (0..SCRIPTS)
-            .map(|seed| {
-                let lacking = Lacking {
-                    nameless: seed % 4 == 1,
-                    exchange: seed % 8 == 2,
-                };
-                kill_after_each_call(seed, (durability, lacking))
-            })
+            .map(|seed| kill_after_each_call(seed, (durability, Lacking::of(seed))))
             .sum();
         assert!(n_calls > 2000, "{n_calls}");
     }
@@ -122,11 +118,7 @@ fn lose_power_often(durability: Durability) -> Losses {
         if losses.n_losses >= wanted {
             break;
         }
-        let lacking = Lacking {
-            nameless: seed % 4 == 1,
-            exchange: seed % 8 == 2,
-        };
-        lose_power(seed, (durability, lacking), &mut losses);
+        lose_power(seed, (durability, Lacking::of(seed)), &mut losses);
     }
     losses
 }

@@ -4,12 +4,12 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::super::stat::{FileStat, fstat, statat};
-use super::attributes::path_of;
-use super::calls::{linkat, mkdirat, openat, renameat_with, unlinkat};
+use super::calls::{mkdirat, openat, unlinkat};
+use super::names::{NameIn, name_file};
 use super::{OWN_DIRECTORY, Root, failed};
 use crate::store::{Prefix, StoreError};
 use std::fs::File;
@@ -130,32 +130,15 @@ impl Temporaries {
     /// Gives `file`, which has no name, a temporary one.
     pub(super) fn link(&self, root: &Root, file: &File) -> Result<TemporaryName, StoreError> {
         let name = self.free_name(root)?;
-        let (path, flags) = (path_of(file), AtFlags::SYMLINK_FOLLOW);
-        linkat(CWD, path.as_str(), &name.directory, &name.name, flags).map_err(own_failed)?;
+        name_file(file, name.path()).map_err(own_failed)?;
         Ok(name)
     }
 }
 
 impl TemporaryName {
-    /// Moves the file with this name to `target` in `parent`.
-    pub(super) fn place(
-        &self,
-        parent: &OwnedFd,
-        target: &[u8],
-        flags: RenameFlags,
-    ) -> Result<(), Errno> {
-        renameat_with(&self.directory, &self.name, parent, target, flags)
-    }
-
-    /// Gives this name to the file `source` in `parent`.
-    pub(super) fn take(&self, parent: &OwnedFd, source: &[u8]) -> Result<(), Errno> {
-        let flags = RenameFlags::NOREPLACE;
-        renameat_with(parent, source, &self.directory, &self.name, flags)
-    }
-
-    /// Exchanges the file with this name and `target` in `parent`.
-    pub(super) fn exchange(&self, parent: &OwnedFd, target: &[u8]) -> Result<(), Errno> {
-        self.place(parent, target, RenameFlags::EXCHANGE)
+    /// The name in its directory.
+    pub(super) fn path(&self) -> NameIn<'_> {
+        (&self.directory, &self.name)
     }
 
     /// The attributes of the file with this name.

@@ -36,8 +36,21 @@ pub(crate) enum Call {
 pub(crate) struct Lacking {
     /// Files without a name.
     pub(crate) nameless: bool,
-    /// The exchange of two names.
-    pub(crate) exchange: bool,
+    /// The flags of renameat2(2).
+    pub(crate) flags: bool,
+    /// Second names of files.
+    pub(crate) links: bool,
+}
+
+impl Lacking {
+    /// Nothing for every other seed, and else what real file systems lack.
+    pub(crate) fn of(seed: u64) -> Lacking {
+        Lacking {
+            nameless: [1, 3, 5].contains(&(seed % 8)),
+            flags: [3, 5, 7].contains(&(seed % 8)),
+            links: seed % 8 == 5,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +60,17 @@ struct Recorder {
     seen: BTreeSet<u64>,
     /// The files that were seen. While they are open, no other file gets their inode numbers.
     held: Vec<OwnedFd>,
+    /// What another program does before the next name is changed by rename(2).
+    meanwhile: Option<Meanwhile>,
+}
+
+/// Something that happens between two calls.
+struct Meanwhile(Box<dyn FnOnce()>);
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meanwhile")
+    }
 }
 
 thread_local! {
@@ -60,6 +84,14 @@ pub(crate) fn start(lacking: Lacking) {
         ..Recorder::default()
     };
     RECORDER.set(Some(recorder));
+}
+
+/// Has another program do this just before the next rename(2) without flags of this thread, whose calls are recorded.
+pub(crate) fn before_rename(what: impl FnOnce() + 'static) {
+    RECORDER.with_borrow_mut(|recorder| {
+        let recorder = recorder.as_mut().expect("the calls are recorded");
+        recorder.meanwhile = Some(Meanwhile(Box::new(what)));
+    });
 }
 
 /// The number of calls that were recorded.
@@ -191,6 +223,9 @@ pub(in crate::store::dir::writer) fn linkat<P: Arg, Q: Arg, OldFd: AsFd, NewFd: 
     path: Q,
     flags: AtFlags,
 ) -> Result<()> {
+    if lacking().links {
+        return Err(Errno::OPNOTSUPP);
+    }
     let name = path.into_c_str()?;
     rustix::fs::linkat(old_directory, old_path, &directory, &*name, flags)?;
     if is_recording() {
@@ -206,7 +241,12 @@ pub(in crate::store::dir::writer) fn renameat_with<P: Arg, Q: Arg, OldFd: AsFd, 
     path: Q,
     flags: RenameFlags,
 ) -> Result<()> {
-    if flags.contains(RenameFlags::EXCHANGE) && lacking().exchange {
+    if flags.is_empty() {
+        let meanwhile = RECORDER.with_borrow_mut(|recorder| recorder.as_mut()?.meanwhile.take());
+        if let Some(Meanwhile(what)) = meanwhile {
+            what();
+        }
+    } else if lacking().flags {
         return Err(Errno::INVAL);
     }
     let (old_name, name) = (old_path.into_c_str()?, path.into_c_str()?);

@@ -1,0 +1,124 @@
+//! Drafts take the places of objects.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::names::{NameIn, link, rename};
+use super::temporary::TemporaryName;
+use super::{DirWriter, FileStat, Key, Replaces, StoreError, failed, fstat, statat};
+
+/// How often names are exchanged again that other programs change meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// What became of a draft that was to take the place of an object.
+pub(super) enum Replaced {
+    /// It is the object. What it has replaced has its temporary name, or none.
+    Done,
+    /// Nothing is at the key.
+    Gone,
+    /// Something else was at the key than what the draft was to take the place of, and is there again.
+    Other {
+        /// Whether the draft has its temporary name again. It cannot have another one.
+        is_draft_back: bool,
+    },
+}
+
+impl DirWriter {
+    /// Puts `draft`, which has the temporary name `name`, in the place of the object `key` in `parent`, if that is
+    /// what `replaces` says.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub(super) fn replace(
+        &self,
+        (name, draft): (&TemporaryName, &File),
+        (parent, key): (&OwnedFd, &Key),
+        replaces: Replaces,
+    ) -> Result<Replaced, StoreError> {
+        if !self.calls.exchange {
+            return self.rename_over(name, (parent, key), replaces);
+        }
+        match rename(name.path(), (parent, key.name()), RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Replaced::Gone),
+            Err(errno) => return Err(failed(key, errno)),
+        }
+        if self.is_expected(name.stat(), replaces) {
+            return Ok(Replaced::Done);
+        }
+        let put_back = put_back(name, (parent, key), draft);
+        self.unsynced.note_name(key);
+        let is_draft_back = put_back?;
+        Ok(Replaced::Other { is_draft_back })
+    }
+
+    /// As [`DirWriter::replace`], where the file system cannot exchange names. A second name of the old object tells
+    /// whether it was written to meanwhile.
+    fn rename_over(
+        &self,
+        name: &TemporaryName,
+        (parent, key): (&OwnedFd, &Key),
+        replaces: Replaces,
+    ) -> Result<Replaced, StoreError> {
+        let at: NameIn<'_> = (parent, key.name());
+        let failed = |errno| failed(key, errno);
+        let old = self.temporaries.free_name(self.root()?)?;
+        // Links to the files of other users may not be allowed, and none to a directory are.
+        let is_linked = self.calls.link && link(at, old.path()).is_ok();
+        let look = || {
+            if is_linked {
+                old.stat()
+            } else {
+                statat(at.0, at.1, AtFlags::SYMLINK_NOFOLLOW)
+            }
+        };
+        match look() {
+            Err(Errno::NOENT) => return Ok(Replaced::Gone),
+            found if self.is_expected(found, replaces) => {}
+            _ => {
+                let is_draft_back = true;
+                return Ok(Replaced::Other { is_draft_back });
+            }
+        }
+        rename(name.path(), at, RenameFlags::empty()).map_err(failed)?;
+        if is_linked && !self.is_expected(look(), replaces) {
+            rename(old.path(), at, RenameFlags::empty()).map_err(failed)?;
+            self.unsynced.note_name(key);
+            let is_draft_back = false;
+            return Ok(Replaced::Other { is_draft_back });
+        }
+        Ok(Replaced::Done)
+    }
+}
+
+/// Puts the object of somebody else, which has the name of a draft, back to its place at `key`, where
+/// the draft is. Whatever takes this place meanwhile is newer, and stays there. Returns whether the
+/// draft has its name again.
+fn put_back(
+    name: &TemporaryName,
+    (parent, key): (&OwnedFd, &Key),
+    draft: &File,
+) -> Result<bool, StoreError> {
+    let identity = |stat: FileStat| (stat.st_dev, stat.st_ino);
+    let failed = |errno| failed(key, errno);
+    let own = identity(fstat(draft).map_err(failed)?);
+    // What was put to the key last, so that it is what has to come out.
+    let mut at_key = own;
+    for _ in 0..ATTEMPTS {
+        let put = identity(name.stat().map_err(failed)?);
+        match rename(name.path(), (parent, key.name()), RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            // It was removed there. The object of somebody else stays removed.
+            Err(Errno::NOENT) => return Ok(false),
+            Err(errno) => return Err(failed(errno)),
+        }
+        if identity(name.stat().map_err(failed)?) == at_key {
+            return Ok(at_key == own);
+        }
+        at_key = put;
+    }
+    Ok(false)
+}
