@@ -6,8 +6,8 @@ use crate::buffers::Buffer;
 use crate::codec::PartsPlace;
 use crate::error::FormatError;
 use crate::grid::rank_of;
-use crate::hierarchy::ArrayNode;
-use crate::metadata::ChunkKeyEncoding;
+use crate::hierarchy::{ArrayIdentity, ArrayNode};
+use crate::metadata::{ArrayMetadata, ChunkKeyEncoding};
 use crate::store::{Key, Prefix, StoreError, Version};
 
 use super::cache::ENTRY_OVERHEAD_BYTES;
@@ -29,12 +29,33 @@ impl ChunkedArray {
     /// # Errors
     /// [`FormatError`] when the array cannot be decoded.
     pub fn new(node: &ArrayNode, shards: Shards) -> Result<ChunkedArray, FormatError> {
-        let layout = ChunkLayout::new(&node.metadata, shards)?;
+        ChunkedArray::with_identity((&node.prefix, node.identity), &node.metadata, shards)
+    }
+
+    /// The chunks of the array at `prefix` that the store has no document of yet.
+    ///
+    /// # Errors
+    /// As [`ChunkedArray::new`].
+    pub fn of(
+        prefix: &Prefix,
+        metadata: &ArrayMetadata,
+        shards: Shards,
+    ) -> Result<ChunkedArray, FormatError> {
+        let identity = ArrayIdentity::of(prefix, metadata).array;
+        ChunkedArray::with_identity((prefix, identity), metadata, shards)
+    }
+
+    fn with_identity(
+        (prefix, identity): (&Prefix, u64),
+        metadata: &ArrayMetadata,
+        shards: Shards,
+    ) -> Result<ChunkedArray, FormatError> {
+        let layout = ChunkLayout::new(metadata, shards)?;
         Ok(ChunkedArray {
-            prefix: node.prefix.clone(),
-            chunk_keys: node.metadata.chunk_keys,
+            prefix: prefix.clone(),
+            chunk_keys: metadata.chunk_keys,
             identity: ReaderIdentity {
-                array: node.identity,
+                array: identity,
                 shards,
                 decoded_len: layout.decoded_len(),
             },

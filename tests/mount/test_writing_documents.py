@@ -9,6 +9,7 @@ import time
 import zlib
 from pathlib import Path
 
+import numcodecs
 import numpy as np
 import pytest
 import tensorstore
@@ -575,3 +576,47 @@ def test_a_document_with_copies_of_others_is_never_longer_than_its_text(how, tmp
             return "new" in json.loads(text)["consolidated_metadata"]["metadata"]
 
         until(has_copy, "a copy of what is new")
+
+
+@pytest.mark.parametrize(
+    "data_type,args",
+    [
+        ("i8", ("--check",)),
+        ("i8", ("--check", "--shards", "keep")),
+        ("i8", ("--check", "--as", "v2")),
+        ("bool", ("--view", "chunks")),
+        ("i8", ("--view", "chunks", "--as", "v2")),
+    ],
+)
+def test_chunks_that_are_made_before_their_document_are_looked_at_with_it(args, data_type, store, mount, tmp_path):
+    """tar(1) and cp -r make directories before the files beside them."""
+    version = 2 if "--as" in args else 3
+    codec = None if "chunks" in args else zarr.codecs.ZstdCodec() if version == 3 else numcodecs.Zstd()
+    keys = {"name": "v2", "separator": "/"}
+    source = zarr.create_array(str(tmp_path / "source"), shape=(8,), chunks=(4,), dtype=data_type, compressors=codec, chunk_key_encoding=keys, zarr_format=version)
+    source[...] = 1
+    name = "zarr.json" if version == 3 else ".zarray"
+    good = {chunk: (tmp_path / "source" / chunk).read_bytes() for chunk in ("0", "1")}
+    text = (tmp_path / "source" / name).read_bytes()
+    m = mount(store, "--rw", "--missing", "hide", *args)
+    place = m.path / "new"
+    place.mkdir()
+    bad = [b"\2" * len(good["0"])] if data_type == "bool" and "chunks" in args else []
+    for wrong in [*bad, b"short", b"x" * (len(good["0"]) + 1)]:
+        (place / "0").write_bytes(good["0"])
+        (place / "1").write_bytes(wrong)
+        assert refused((place / name).write_bytes, text) == errno.EINVAL, wrong
+        assert "new/1, which was made before the document" in reasons(m).splitlines()[-1]
+    (place / "1").write_bytes(b"short")
+    fd = os.open(place / "1", os.O_WRONLY | os.O_TRUNC)
+    try:
+        os.write(fd, good["1"])
+        assert refused((place / name).write_bytes, text) == errno.EINVAL
+        # Where all files are as they are stored, each of them is decoded when it is closed.
+        expected = "made before the document, is no chunk" if "keep" in args else "new/1 is written still"
+        assert expected in reasons(m).splitlines()[-1]
+    finally:
+        os.close(fd)
+    (place / name).write_bytes(text)
+    m.unmount()
+    np.testing.assert_array_equal(zarr.open_array(str(store / "new"), mode="r")[...], source[...])

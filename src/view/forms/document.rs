@@ -20,6 +20,7 @@ use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form};
 use crate::view::{OpenedVnode, Shards, View, ViewKind};
 
+use super::earlier_chunks::NewArray;
 use super::objects::{MAX_DOCUMENT_BYTES, read_document};
 
 /// The document at `key`.
@@ -166,6 +167,16 @@ impl DocumentForm {
         Ok(())
     }
 
+    /// Refuses the document of a new array where files that were made before it are no chunks.
+    fn check_earlier_chunks(&self, metadata: &ArrayMetadata) -> Result<(), Error> {
+        let new = NewArray {
+            key: &self.key,
+            prefix: &self.key.parent(),
+            metadata,
+        };
+        self.view.check_earlier_chunks(self.kind, &new)
+    }
+
     /// The new document `written`, as it is stored.
     ///
     /// # Errors
@@ -183,7 +194,8 @@ impl DocumentForm {
             Some(DocumentName::ZarrJson) => match v3::parse(written).map_err(parsed)? {
                 NodeMetadata::Array(metadata) => {
                     self.check_strict(&metadata, written, None)?;
-                    self.check_shown(written, &metadata, written)
+                    self.check_shown(written, &metadata, written)?;
+                    self.check_earlier_chunks(&metadata)
                 }
                 NodeMetadata::Group => Ok(()),
             },
@@ -193,7 +205,8 @@ impl DocumentForm {
                 let hierarchy = &self.view.tree.hierarchy;
                 hierarchy.find_separator(&self.key.parent(), &mut metadata)?;
                 self.check_strict(&metadata, written, None)?;
-                self.check_shown(written, &metadata, written)
+                self.check_shown(written, &metadata, written)?;
+                self.check_earlier_chunks(&metadata)
             }
             Some(DocumentName::ZGroup) => v2::parse_group(written).map_err(parsed),
             // Any object, which `difference` has checked that it is.

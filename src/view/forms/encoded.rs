@@ -6,15 +6,18 @@ use std::sync::Arc;
 use crate::error::{Error, FormatError};
 use crate::hierarchy::Node;
 use crate::load::{Cache, ChunkedArray, Shards};
+use crate::metadata::{DocumentName, NodeMetadata, v2, v3};
 use crate::store::{Key, NewFile, StoredFile};
 use crate::view::current::until_current;
-use crate::view::shown_node::looks_like_a_chunk;
+use crate::view::shown_node::{looks_like_a_chunk, makes_an_array};
 use crate::view::staging::InnerChunk;
 use crate::view::vnode::ChunkPlace;
 use crate::view::writing::{CleanFile, Encoded, Form, is_document};
 use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::chunk::{inner_at, moved_place, open_chunk, open_inner, read_encoded};
+use super::document::room_for;
+use super::earlier_chunks::NewArray;
 
 /// The object at `key`, which is a chunk.
 #[derive(Debug)]
@@ -28,9 +31,14 @@ pub(super) struct EncodedForm {
     pub(super) inner: Option<InnerChunk>,
 }
 
-/// Whether the object at `key` is decoded before it is saved, if that is asked for.
+/// Whether the object at `key` is decoded before it is saved, if that is asked for. The document of a new array
+/// is looked at, because chunks may have been made before it.
 pub(super) fn is_checked(key: &Key) -> bool {
-    looks_like_a_chunk(key.name()) && !is_document(key)
+    is_array_document(key) || looks_like_a_chunk(key.name()) && !is_document(key)
+}
+
+fn is_array_document(key: &Key) -> bool {
+    makes_an_array(key.name())
 }
 
 impl EncodedForm {
@@ -60,6 +68,33 @@ impl EncodedForm {
                 .map_err(|error| Error::in_document(&node.document.key, error));
         }
         Ok(None)
+    }
+
+    /// Refuses the document `written` of a new array where chunks that were made before it cannot be decoded. Any
+    /// other bytes are the writer's business.
+    fn check_new_document(&self, written: &[u8]) -> Result<(), Error> {
+        let parsed = match DocumentName::of(self.key.name()) {
+            Some(DocumentName::ZArray) => v2::parse_array(written),
+            _ => match v3::parse(written) {
+                Ok(NodeMetadata::Array(metadata)) => Ok(*metadata),
+                Ok(NodeMetadata::Group) => return Ok(()),
+                Err(error) => Err(error),
+            },
+        };
+        let Ok(mut metadata) = parsed else {
+            return Ok(());
+        };
+        let prefix = &self.key.parent();
+        self.view
+            .tree
+            .hierarchy
+            .find_separator(prefix, &mut metadata)?;
+        let new = NewArray {
+            key: &self.key,
+            prefix,
+            metadata: &metadata,
+        };
+        self.view.check_earlier_chunks(ViewKind::Keys, &new)
     }
 
     fn open_once(&self) -> Result<Option<CleanFile>, Error> {
@@ -120,6 +155,9 @@ impl Form for EncodedForm {
     }
 
     fn room(&self, len: u64) -> Result<u64, Error> {
+        if is_array_document(&self.key) {
+            return Ok(room_for(len));
+        }
         if !self.is_checked() {
             return Ok(len);
         }
@@ -145,7 +183,13 @@ impl Form for EncodedForm {
         self.inner.is_none()
     }
 
-    fn encode(&self, shown: &[u8], _: Option<&StoredFile>) -> Result<Encoded, Error> {
+    fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error> {
+        if is_array_document(&self.key) {
+            if stored.is_none() {
+                self.check_new_document(shown)?;
+            }
+            return Ok(Encoded::AsShown);
+        }
         let refused = |error| Error::unacceptable(&self.key, error);
         if self.place.is_some() {
             if shown.is_empty() {

@@ -26,6 +26,7 @@ use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::consolidation::{Wish, consolidate};
 use super::document::{DocumentForm, has_members, room_for};
+use super::earlier_chunks::NewArray;
 use super::objects::{MAX_DOCUMENT_BYTES, Objects, Text, changed, read_object};
 
 /// The document `name` of the node at `path`, in the version that is shown.
@@ -272,11 +273,11 @@ impl TranslatedForm {
                 _ => ChunkContent::Encoded(tree.options.shards),
             },
         };
-        self.check_can_show(written)
-            .map_err(|error| self.refused(error))?;
+        let text = written;
         let written = (self.name, written);
         let new = translate::new_node(written, attributes.as_deref(), shown_as, to);
         let new = new.map_err(|error| self.refused(error))?;
+        self.check_new(text)?;
         let of_name = |name: DocumentName| self.path.key(name.as_str().as_bytes());
         let own = match (resolved.draft(), to, new.is_array) {
             (Some(draft), _, true) => draft.array_document()?,
@@ -299,17 +300,27 @@ impl TranslatedForm {
         Ok(changes)
     }
 
-    /// Refuses the document of an array that the view could not show.
-    fn check_can_show(&self, written: &[u8]) -> Result<(), FormatError> {
+    /// Refuses the document of a new array that the view could not show, or whose chunks were made before it and are
+    /// none.
+    fn check_new(&self, written: &[u8]) -> Result<(), Error> {
         let metadata = match self.name {
-            DocumentName::ZArray => v2::parse_array(written)?,
-            DocumentName::ZarrJson => match v3::parse(written)? {
-                NodeMetadata::Array(metadata) => *metadata,
-                NodeMetadata::Group => return Ok(()),
+            DocumentName::ZArray => v2::parse_array(written),
+            DocumentName::ZarrJson => match v3::parse(written) {
+                Ok(NodeMetadata::Array(metadata)) => Ok(*metadata),
+                Ok(NodeMetadata::Group) => return Ok(()),
+                Err(error) => Err(error),
             },
             _ => return Ok(()),
         };
+        let metadata = metadata.map_err(|error| self.refused(error))?;
         check_can_show(&metadata, (self.kind, None), &self.view.tree.options)
+            .map_err(|error| self.refused(error))?;
+        let new = NewArray {
+            key: &self.key()?,
+            prefix: &self.path,
+            metadata: &metadata,
+        };
+        self.view.check_earlier_chunks(self.kind, &new)
     }
 
     /// The own document of the group that becomes an array, and its attributes.

@@ -329,6 +329,14 @@ impl Writing {
         below.iter().any(|(_, file)| file.is_new())
     }
 
+    /// The first key of a file below `prefix` that is named as a chunk, has no form, and is written.
+    pub(super) fn first_plain_draft_below(&self, prefix: &Prefix) -> Option<Key> {
+        let below = |key: &Key| is_below(key, prefix) && looks_like_a_chunk(key.name());
+        let written = self.open_where(below).into_iter();
+        let mut plain = written.filter(|(_, file)| file.has_draft() && !file.has_form());
+        plain.next().map(|(key, _)| key)
+    }
+
     /// The open files whose keys are `wanted`. Their own locks are taken after that of the table is
     /// given back, because a file is locked while it is committed.
     fn open_where(&self, wanted: impl Fn(&Key) -> bool) -> Vec<(Key, Arc<KeyFile>)> {
