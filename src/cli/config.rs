@@ -251,6 +251,12 @@ impl StoreArgument {
         }
     }
 
+    /// Whether this is a URL of a web server, not all of which can list names.
+    pub(super) fn is_web(&self) -> bool {
+        let name = self.as_os_str().as_bytes();
+        self.path().is_none() && (name.starts_with(b"http://") || name.starts_with(b"https://"))
+    }
+
     /// Whether this is a URL of a server.
     fn is_remote(&self) -> bool {
         let name = self.as_os_str().as_bytes();

@@ -1,11 +1,12 @@
 //! Moving to the background.
 //!
-//! The process forks while it has one thread. The child becomes the daemon; the parent waits at
-//! a pipe for one of three things and ends with it:
+//! The process forks while it has one thread. The child becomes the daemon; the parent reads a
+//! pipe. Each message is a byte, a text and a NUL:
 //!
 //! ```text
-//! 0, then texts      the mount answers: status 0; each text is a warning for our standard error
-//! 1, then a line     it failed: the line goes to our standard error, status 1
+//! w, a line          a warning, which the parent prints at once; more messages follow
+//! r                  the mount answers: status 0
+//! f, a line          it failed: the parent prints the line, status 1
 //! end of file        the daemon died without a message: status 1
 //! ```
 //!
@@ -19,7 +20,8 @@
 #![expect(unsafe_code, reason = "fork(2) and close_range(2) have no safe form")]
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, WaitStatus};
@@ -41,10 +43,10 @@ pub(crate) struct StartupResult {
 }
 
 /// The daemon's end of the pipe, which gets the outcome of mounting.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct StartupReport {
-    /// `None` in the foreground, where nobody waits.
-    pipe: Option<File>,
+    /// `None` in the foreground, where nobody waits, and once the outcome was sent.
+    pipe: Arc<Mutex<Option<File>>>,
 }
 
 /// Forks. Must be called before anything is opened and before any thread exists.
@@ -67,9 +69,7 @@ pub(crate) fn fork() -> io::Result<Forked> {
         None => {
             drop(reader);
             leave_files(&null)?;
-            Ok(Forked::Daemon(StartupReport {
-                pipe: Some(File::from(writer)),
-            }))
+            Ok(Forked::Daemon(StartupReport::to_parent(File::from(writer))))
         }
     }
 }
@@ -137,25 +137,26 @@ pub(crate) fn raise_descriptor_limit() {
 }
 
 impl StartupResult {
-    /// Waits until the mount answers, and returns its warnings.
+    /// Waits until the mount answers, and hands each warning to `warn` when it comes.
     ///
     /// # Errors
     /// The message of the daemon, or how it died.
-    pub(crate) fn wait(mut self) -> Result<Vec<String>, String> {
-        let mut message = Vec::new();
-        let read = self.pipe.read_to_end(&mut message);
-        match (read, message.split_first()) {
-            (Ok(_), Some((0, warnings))) => {
-                let warnings = String::from_utf8_lossy(warnings);
-                let each = warnings.split(SEPARATOR).filter(|text| !text.is_empty());
-                Ok(each.map(str::to_owned).collect())
+    pub(crate) fn wait(&self, mut warn: impl FnMut(String)) -> Result<(), String> {
+        let mut pipe = BufReader::new(&self.pipe);
+        loop {
+            let mut message = Vec::new();
+            let read = pipe.read_until(END, &mut message);
+            let text = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
+            match (read, &message[..]) {
+                (Ok(_), [b'w', line @ .., END]) => warn(text(line)),
+                (Ok(_), [b'r', END]) => return Ok(()),
+                (Ok(_), [b'f', line @ .., END]) => {
+                    // So that the daemon has ended too when this process ends.
+                    self.end_of_daemon();
+                    return Err(text(line));
+                }
+                _ => return Err(self.cause_of_death()),
             }
-            (Ok(_), Some((_, line))) => {
-                // So that the daemon has ended too when this process ends.
-                self.end_of_daemon();
-                Err(String::from_utf8_lossy(line).into_owned())
-            }
-            _ => Err(self.cause_of_death()),
         }
     }
 
@@ -176,7 +177,21 @@ impl StartupResult {
 impl StartupReport {
     /// For the foreground: nobody waits.
     pub(crate) fn to_nobody() -> Self {
-        StartupReport { pipe: None }
+        StartupReport {
+            pipe: Arc::default(),
+        }
+    }
+
+    fn to_parent(pipe: File) -> Self {
+        StartupReport {
+            pipe: Arc::new(Mutex::new(Some(pipe))),
+        }
+    }
+
+    /// Has the parent print a warning of one line, unless the outcome was sent.
+    pub(crate) fn warn(&self, line: &str) {
+        // If the parent is gone, the outcome cannot be sent either, and that is noticed.
+        self.send(b'w', line, false).ok();
     }
 
     /// Leaves the session of the parent, and reports that the mount answers, with warnings of one
@@ -185,34 +200,43 @@ impl StartupReport {
     ///
     /// # Errors
     /// When the parent is gone: interrupted, it is not to leave a mount behind.
-    pub(crate) fn ready(self, warnings: &[String]) -> io::Result<()> {
-        if self.pipe.is_some() {
+    pub(crate) fn ready(&self, warnings: &[String]) -> io::Result<()> {
+        if self.lock().is_some() {
             rustix::process::setsid()?;
         }
-        self.send(&success(warnings))
+        for line in warnings {
+            self.warn(line);
+        }
+        self.send(b'r', "", true)
     }
 
     /// Reports what went wrong.
-    pub(crate) fn failed(self, line: &str) {
+    pub(crate) fn failed(&self, line: &str) {
         // If the parent is gone, the message is lost.
-        self.send(&[&[1], line.as_bytes()].concat()).ok();
+        self.send(b'f', line, true).ok();
     }
 
-    fn send(self, message: &[u8]) -> io::Result<()> {
-        match self.pipe {
-            Some(mut pipe) => pipe.write_all(message),
-            None => Ok(()),
+    fn send(&self, kind: u8, line: &str, is_outcome: bool) -> io::Result<()> {
+        let mut pipe = self.lock();
+        let Some(open) = pipe.as_mut() else {
+            return Ok(());
+        };
+        // Lines may have any other character in them, since paths do.
+        let line = line.replace('\0', " ");
+        let sent = open.write_all(&[&[kind], line.as_bytes(), &[END]].concat());
+        if is_outcome {
+            *pipe = None;
         }
+        sent
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<File>> {
+        self.pipe.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The character between two warnings. They may have any other in them, since paths do.
-const SEPARATOR: &str = "\0";
-
-/// The report that the mount answers, with warnings.
-fn success(warnings: &[String]) -> Vec<u8> {
-    [&[0], warnings.join(SEPARATOR).as_bytes()].concat()
-}
+/// The end of a message.
+const END: u8 = 0;
 
 #[cfg(test)]
 mod tests {
@@ -220,26 +244,31 @@ mod tests {
 
     fn told(tell: impl FnOnce(StartupReport)) -> Result<Vec<String>, String> {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
-        tell(StartupReport {
-            pipe: Some(File::from(writer)),
-        });
+        tell(StartupReport::to_parent(File::from(writer)));
         let verdict = StartupResult {
             pipe: File::from(reader),
             daemon: Pid::INIT, // nobody's child here
         };
-        verdict.wait()
+        let mut warnings = Vec::new();
+        verdict.wait(|line| warnings.push(line)).map(|()| warnings)
     }
 
     #[test]
     fn the_three_outcomes() {
-        assert_eq!(
-            told(|report| report.send(&success(&[])).unwrap()),
-            Ok(Vec::new())
-        );
-        let warnings = ["one".to_owned(), "two\nlines".to_owned()];
-        let found = told(|report| report.send(&success(&warnings)).unwrap());
-        assert_eq!(found.unwrap(), warnings);
-        assert_eq!(told(|report| report.failed("no")), Err("no".to_owned()));
+        let ready = |report: StartupReport| report.send(b'r', "", true).unwrap();
+        assert_eq!(told(ready), Ok(Vec::new()));
+        let found = told(|report| {
+            report.warn("one");
+            report.warn("two\nlines");
+            ready(report.clone());
+            report.warn("too late");
+        });
+        assert_eq!(found.unwrap(), ["one", "two\nlines"]);
+        let failed = told(|report| {
+            report.warn("before");
+            report.failed("no");
+        });
+        assert_eq!(failed, Err("no".to_owned()));
         let silent = told(drop).unwrap_err();
         assert!(silent.contains("ended before"), "{silent}");
     }

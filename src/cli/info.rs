@@ -76,7 +76,7 @@ pub(super) fn report(
     report.progress.clear();
     out.print(&report.table.take())?;
     if let Some(view) = &report.arrays {
-        super::print_warnings(super::useless_patterns(view));
+        super::print_warnings(super::useless_options(view));
     }
     if config.json {
         out.print(&Text::new().json(Value::Array(report.found)))?;

@@ -14,8 +14,10 @@ use env_logger::{Builder, Target};
 use log::LevelFilter;
 
 use super::config::LogConfig;
+use super::daemon::StartupReport;
 use super::syslog::Syslog;
 use crate::escape::Escaped;
+use crate::notice::TOLD;
 use crate::recent_lines::RecentLines;
 
 /// Where standard error of this process leads.
@@ -27,7 +29,8 @@ pub(crate) enum StandardError {
     Null,
 }
 
-/// Starts the log, whose last lines go to `recent` too. Must be called once in a process, before its
+/// Starts the log, whose last lines go to `recent` too. Until the mount answers, `report` has those
+/// lines printed that the user is to see ([`notice`](crate::notice)). Must be called once in a process, before its
 /// first thread.
 ///
 /// # Errors
@@ -36,6 +39,7 @@ pub(crate) fn start(
     config: &LogConfig,
     stderr: StandardError,
     recent: Arc<RecentLines>,
+    report: StartupReport,
 ) -> io::Result<()> {
     let mut syslog = None;
     let target = match (&config.file, stderr) {
@@ -54,6 +58,9 @@ pub(crate) fn start(
         let text = Escaped(record.args()).to_string();
         let line = format!("[{} {level:<5} {module}] {text}", out.timestamp_millis());
         recent.push(&line);
+        if module == TOLD {
+            report.warn(&text);
+        }
         if let Some(syslog) = &syslog {
             syslog.send(level, &text);
         }

@@ -62,7 +62,8 @@ use crate::recent_lines::RecentLines;
 #[cfg(debug_assertions)]
 use crate::store::testing::inject;
 use crate::store::{
-    DirWriter, Location, NestedZips, OpenOptions, Prefix, Store, WriterOptions, open_store_for,
+    Cursor, Detail, DirWriter, Location, NestedZips, OpenOptions, Prefix, Store, WriterOptions,
+    open_store_for,
 };
 use crate::view::{OwnLog, View, ViewKind, ViewOptions};
 
@@ -122,7 +123,12 @@ fn recover(
     writing: &WriterOptions,
     log: &LogConfig,
 ) -> Result<(), CliError> {
-    start_log(log, StandardError::Terminal, Arc::default())?;
+    start_log(
+        log,
+        StandardError::Terminal,
+        Arc::default(),
+        StartupReport::to_nobody(),
+    )?;
     let opened = open(store, &OpenOptions::default(), NestedZipFiles::Closed)?;
     let writer = open_writer(&*opened, writing)?;
     let shown = store.as_os_str().display();
@@ -184,7 +190,12 @@ fn recover(
 
 /// `--info`.
 fn print_info(config: &InfoConfig) -> Result<(), CliError> {
-    start_log(&config.log, StandardError::Terminal, Arc::default())?;
+    start_log(
+        &config.log,
+        StandardError::Terminal,
+        Arc::default(),
+        StartupReport::to_nobody(),
+    )?;
     let store = open(&config.store, &config.open, NestedZipFiles::Opened)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
@@ -204,7 +215,8 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     match printed {
         Ok(true) => Ok(()),
         Ok(false) => Err(CliError::Failed(format!(
-            "{start}: no Zarr node here or below; is this the directory that holds the hierarchy?{}",
+            "{}: no Zarr node here or below; is this the directory that holds the hierarchy?{}",
+            shown_node(&config.store, &start),
             if start.is_root() {
                 appearance::hint(&*store)
             } else {
@@ -214,6 +226,16 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
         // The reader closed the pipe, as in `zarr-mount --info … | head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(CliError::failed(error)),
+    }
+}
+
+/// The node at `path` of STORE, for a message.
+fn shown_node(store: &StoreArgument, path: &Prefix) -> String {
+    let store = store.as_os_str().display();
+    if path.is_root() {
+        store.to_string()
+    } else {
+        format!("{path} in {store}")
     }
 }
 
@@ -265,7 +287,12 @@ fn check(config: &MountConfig) -> Result<(), CliError> {
     daemon::check_descriptor_limit().map_err(CliError::Failed)?;
     addresses::check().map_err(CliError::Failed)?;
     let recent = Arc::default();
-    start_log(&config.log, StandardError::Terminal, Arc::clone(&recent))?;
+    start_log(
+        &config.log,
+        StandardError::Terminal,
+        Arc::clone(&recent),
+        StartupReport::to_nobody(),
+    )?;
     let (_, warnings) = build(config, recent)?;
     print_warnings(warnings);
     Mountpoint::check(config)
@@ -279,15 +306,14 @@ fn mount(config: &MountConfig) -> Result<(), CliError> {
     } else {
         match daemon::fork().map_err(CliError::failed)? {
             Forked::Parent(verdict) => {
-                let warnings = verdict.wait().map_err(CliError::Failed)?;
-                print_warnings(warnings);
-                return Ok(());
+                let outcome = verdict.wait(|warning| print_warnings([warning]));
+                return outcome.map_err(CliError::Failed);
             }
             Forked::Daemon(report) => (report, StandardError::Null),
         }
     };
     allocator::limit_heaps();
-    match start(config, stderr) {
+    match start(config, stderr, report.clone()) {
         Ok(Started {
             session,
             mountpoint,
@@ -337,8 +363,9 @@ fn start_log(
     log: &LogConfig,
     stderr: StandardError,
     recent: Arc<RecentLines>,
+    report: StartupReport,
 ) -> Result<(), CliError> {
-    logging::start(log, stderr, recent).map_err(|error| {
+    logging::start(log, stderr, recent, report).map_err(|error| {
         let path = log.file.as_deref().unwrap_or("standard error".as_ref());
         CliError::Failed(format!("log file {}: {error}", path.display()))
     })
@@ -360,9 +387,13 @@ struct Started {
 }
 
 /// Does everything up to a mount that answers.
-fn start(config: &MountConfig, stderr: StandardError) -> Result<Started, CliError> {
+fn start(
+    config: &MountConfig,
+    stderr: StandardError,
+    report: StartupReport,
+) -> Result<Started, CliError> {
     let recent = Arc::default();
-    start_log(&config.log, stderr, Arc::clone(&recent))?;
+    start_log(&config.log, stderr, Arc::clone(&recent), report)?;
     daemon::raise_descriptor_limit();
     let (filesystem, warnings) = build(config, recent)?;
     let (notifier, view) = (filesystem.notifier(), filesystem.view());
@@ -398,7 +429,7 @@ fn build(
         None => View::new(Arc::clone(&store), config.view.clone()),
     };
     let view = view.map_err(CliError::failed)?;
-    view.recover().map_err(CliError::failed)?;
+    let recovered = view.recover().map_err(CliError::failed)?;
     let view = view.with_log(OwnLog {
         lines: recent,
         uid: rustix::process::geteuid().as_raw(),
@@ -417,6 +448,21 @@ fn build(
         )));
     }
     let mut warnings = Vec::new();
+    if recovered.packed > 0 {
+        let chunks = counted(recovered.packed, "chunk", "chunks");
+        warnings.push(format!(
+            "STORE {shown}: {chunks} saved that an earlier mount had left in its journal"
+        ));
+    }
+    if config.store.is_web()
+        && !view.knows_names_of_root().map_err(CliError::failed)?
+        && let Err(error) = store.list(&Prefix::root(), Cursor::START, Detail::Names)
+    {
+        warnings.push(format!(
+            "STORE {shown}: {error}; a listing has only names that documents mention, and others open by \
+             name"
+        ));
+    }
     if config.writing.is_none()
         && let Ok(n) = store.n_waiting()
         && n > 0
@@ -440,7 +486,7 @@ fn build(
             appearance::hint(&*store)
         ));
     }
-    warnings.extend(useless_patterns(&view));
+    warnings.extend(useless_options(&view));
     for warning in &warnings {
         // In the foreground, the log is where the warnings are printed.
         if !config.foreground {
@@ -474,14 +520,19 @@ fn open_writer(store: &dyn Store, options: &WriterOptions) -> Result<DirWriter, 
     })
 }
 
-/// How long is looked for arrays that `--array` selects.
+/// How long is looked for arrays that `--array` selects, or that have the dimension of `--unlimited`.
 const SEARCH_TIME: Duration = Duration::from_secs(2);
 
-/// A line for each pattern of `--array` that surely selects no array.
-fn useless_patterns(view: &View) -> impl Iterator<Item = String> {
-    let patterns = view.patterns_without_array(Instant::now() + SEARCH_TIME);
-    let line = |pattern| format!("--array {pattern}: it selects no array of STORE");
-    patterns.into_iter().map(line)
+/// A line for each pattern of `--array`, and for `--unlimited`, that surely names nothing.
+fn useless_options(view: &View) -> impl Iterator<Item = String> {
+    let deadline = Instant::now() + SEARCH_TIME;
+    let patterns = view.patterns_without_array(deadline).into_iter();
+    let patterns =
+        patterns.map(|pattern| format!("--array {pattern}: it selects no array of STORE"));
+    let unlimited = view.unlimited_without_array(deadline).into_iter();
+    let unlimited =
+        unlimited.map(|name| format!("--unlimited {name}: no array of STORE has this dimension"));
+    patterns.chain(unlimited)
 }
 
 /// How long the kernel may cache what never changes.

@@ -355,6 +355,24 @@ impl View {
         self.arrays.patterns_without_array(deadline)
     }
 
+    /// The dimension of [`ArrayOptions::unlimited`], if surely no array has it. Looks at a bounded part
+    /// of the store, and until `deadline`.
+    pub fn unlimited_without_array(&self, deadline: Instant) -> Option<String> {
+        self.arrays.unlimited_without_array(deadline)
+    }
+
+    /// Whether the names in the root are known without a listing of the store: it is an array, or its
+    /// consolidated metadata name what is below it.
+    ///
+    /// # Errors
+    /// [`Error`] when the store cannot be read.
+    pub fn knows_names_of_root(&self) -> Result<bool, Error> {
+        let root = Prefix::root();
+        let hierarchy = &self.tree.hierarchy;
+        Ok(matches!(hierarchy.node(&root)?, Node::Array(_))
+            || hierarchy.has_copied_child(&root, b"zarr.json")?.is_some())
+    }
+
     /// The vnode called `name` in `parent`, with a reference that the caller gives back with
     /// [`View::forget`]. `None` when there is no such name.
     ///

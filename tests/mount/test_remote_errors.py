@@ -28,6 +28,10 @@ def refused(tmp_path, url, *args, env=None):
         assert done.returncode != 0, f"it was mounted: {done.stderr}"
         assert not mounting.mount_entry(point) and not mounting.daemons(point)
         lines = [line for line in done.stderr.splitlines() if line.strip()]
+        # While a request is repeated or waited for, the user is told so, once.
+        waiting = [line for line in lines if re.search(r"warning: .*(it is repeated|it is waited for)", line)]
+        assert len(waiting) == len(set(waiting)) <= 2 and lines[:len(waiting)] == waiting, done.stderr
+        lines = lines[len(waiting):]
         assert len(lines) == 1, done.stderr
         assert url in lines[0], f"the line does not name the URL: {lines[0]}"
         return lines[0]

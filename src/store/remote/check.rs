@@ -5,11 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
 use futures_util::join;
+use tokio::time::timeout;
 
 use super::RemoteStore;
 use super::documents::ROOT_DOCUMENTS;
@@ -17,7 +18,11 @@ use super::failure::Failure;
 use super::shared::Shared;
 use super::single::SingleObject;
 use super::url::Service;
+use crate::notice::TOLD;
 use crate::store::{Key, Prefix, StoreError};
+
+/// After this time without an answer, the user is told.
+const SILENCE: Duration = Duration::from_millis(2500);
 
 /// Documents of the root that are longer than this are read when they are needed.
 const MOST_BYTES: u64 = 1 << 20;
@@ -47,7 +52,8 @@ impl RemoteStore {
         let asked = itself
             .as_ref()
             .map(|(store, key)| (Arc::clone(&store.shared), key.clone()));
-        let (below, single) = self.shared.runtime.wait_for(async move {
+        let url = self.url.clone();
+        let ask = async move {
             let documents = ROOT_DOCUMENTS.iter().map(|name| shared.read_early(name));
             let below = pin!(async {
                 let (found, nothing) = join!(join_all(documents), shared.ask_for_nothing());
@@ -68,6 +74,14 @@ impl RemoteStore {
                 Either::Left((below, single)) => (below, single.await),
                 Either::Right((single, below)) => (below.await, single),
             }
+        };
+        let (below, single) = self.shared.runtime.wait_for(async move {
+            let mut ask = pin!(ask);
+            if let Ok(answers) = timeout(SILENCE, &mut ask).await {
+                return answers;
+            }
+            log::warn!(target: TOLD, "{url}: the server has not answered yet; it is waited for until --timeout");
+            ask.await
         })?;
         let (has_documents, failed, nothing) = below;
         let is_store = has_documents && nothing.is_err();
@@ -133,10 +147,13 @@ impl RemoteStore {
                 | Failure::NotPartial
                 | Failure::UnreadableName
                 | Failure::BeyondEnd,
-            ) => match first.failed.filter(|_| !first.has_documents) {
-                Some(failure) => Err(self.refusal(failure)),
-                None => Ok(()),
-            },
+            ) => {
+                if let Some(failure) = first.failed.filter(|_| !first.has_documents) {
+                    return Err(self.refusal(failure));
+                }
+                self.shared.client.says_no_parts();
+                Ok(())
+            }
             Err(failure) => Err(self.refusal(failure)),
         }
     }
@@ -198,7 +215,12 @@ impl Shared {
             return Ok(false);
         };
         let begun = Instant::now();
-        match self.client.get_whole(&key, MOST_BYTES).await {
+        let read = if self.client.lists_pages() {
+            self.client.get_whole(&key, MOST_BYTES).await
+        } else {
+            self.client.get_whole_as_part(&key, MOST_BYTES).await
+        };
+        match read {
             Ok((found, whole)) => {
                 self.remembered.put(&key, begun, Some(found.clone()));
                 if let Some(body) = whole {

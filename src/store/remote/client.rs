@@ -22,10 +22,15 @@ use super::failure::{Failure, Transient};
 use super::flow::Flow;
 use super::statistics::RemoteStatistics;
 use super::tag::Pinned;
+use crate::notice::TOLD;
 use crate::store::{Key, Prefix};
 
 /// The wait before the second attempt, which doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
+
+/// How long a server is tried that never answered, where no connection can be made: a wrong name or
+/// port is told soon.
+const UNREACHABLE: Duration = Duration::from_secs(2);
 
 /// The longest wait before an attempt.
 const MOST_WAIT: Duration = Duration::from_secs(5);
@@ -54,11 +59,16 @@ pub(super) struct RemoteClient {
     pub(super) statistics: Arc<RemoteStatistics>,
     /// How long a request and its repetitions may take.
     deadline: Duration,
-    /// Whether the server was seen to send whole objects for ranges.
+    /// Whether the server was seen to send whole objects for ranges, and that was said.
     sends_whole: AtomicBool,
+    /// Whether it sent a whole document for a range.
+    lacks_parts: AtomicBool,
     /// Whole objects that are read for a range of them are no longer than this.
     most_whole_bytes: u64,
-    is_patient: AtomicBool,
+    /// Whether it was said that requests are repeated.
+    is_patient: Arc<AtomicBool>,
+    /// Whether a connection to the server could be made.
+    is_reached: Arc<AtomicBool>,
     /// Whether a page had names that the client library cannot read.
     leaves_out_names: AtomicBool,
     said_left_out: AtomicBool,
@@ -117,8 +127,10 @@ impl RemoteClient {
             statistics: Arc::default(),
             deadline: parts.deadline,
             sends_whole: AtomicBool::new(false),
+            lacks_parts: AtomicBool::new(false),
             most_whole_bytes: parts.most_whole_bytes,
-            is_patient: AtomicBool::new(false),
+            is_patient: Arc::default(),
+            is_reached: Arc::default(),
             leaves_out_names: AtomicBool::new(false),
             said_left_out: AtomicBool::new(false),
             access: parts.access,
@@ -137,8 +149,10 @@ impl RemoteClient {
             statistics: Arc::clone(&self.statistics),
             deadline: self.deadline,
             sends_whole: AtomicBool::new(false),
+            lacks_parts: AtomicBool::new(false),
             most_whole_bytes: self.most_whole_bytes,
-            is_patient: AtomicBool::new(false),
+            is_patient: Arc::clone(&self.is_patient),
+            is_reached: Arc::clone(&self.is_reached),
             leaves_out_names: AtomicBool::new(false),
             said_left_out: AtomicBool::new(false),
             access: self.access.clone(),
@@ -320,15 +334,51 @@ impl RemoteClient {
             .await;
         match read {
             Err(Failure::NotPartial) if pinned.meta.size() <= self.most_whole_bytes => {
-                if !self.sends_whole.swap(true, Ordering::Relaxed) {
-                    log::warn!(
-                        "the server sends whole objects where a part is asked for; they are read \
-                         whole, which is slow for shards"
-                    );
-                }
+                self.note_no_parts();
                 self.cut_from_whole(&path, pinned, range).await
             }
             read => read,
+        }
+    }
+
+    /// As [`RemoteClient::get_whole`], of a web server: it is asked for a part, so that a server that
+    /// cannot send parts is noticed ([`RemoteClient::says_no_parts`]).
+    pub(super) async fn get_whole_as_part(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+    ) -> Result<(Pinned, Option<Body>), Failure> {
+        match self.get_first(key, GetRange::Bounded(0..most_bytes)).await {
+            Ok((found, _, body)) => {
+                let is_whole = found.meta.size() <= most_bytes;
+                Ok((found, is_whole.then_some(body)))
+            }
+            Err(Failure::NotPartial) => {
+                let found = self.get_whole(key, most_bytes).await?;
+                self.lacks_parts.store(true, Ordering::Relaxed);
+                Ok(found)
+            }
+            // An empty object has no part.
+            Err(Failure::BeyondEnd | Failure::Unusable(_)) => self.get_whole(key, most_bytes).await,
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Says that the server sends no parts of objects, if that was noticed.
+    pub(super) fn says_no_parts(&self) {
+        if self.lacks_parts.load(Ordering::Relaxed) {
+            self.note_no_parts();
+        }
+    }
+
+    /// Says once that the server sends no parts of objects.
+    fn note_no_parts(&self) {
+        if !self.sends_whole.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                target: TOLD,
+                "the server sends whole objects where a part is asked for; they are read whole, \
+                 which is slow for shards"
+            );
         }
     }
 
@@ -569,6 +619,7 @@ impl RemoteClient {
             let left = self.deadline.saturating_sub(begun.elapsed());
             let failure = match timeout(left, attempt(exchange)).await {
                 Ok(Ok(found)) => {
+                    self.is_reached.store(true, Ordering::Relaxed);
                     self.flow.succeeded();
                     if let Some(refusals) = refusals {
                         refusals.accept(credentials);
@@ -579,6 +630,11 @@ impl RemoteClient {
                 Err(_) => Failure::transient("the server does not answer"),
             };
             drop(in_flight);
+            let is_unreachable =
+                matches!(&failure, Failure::Transient(transient) if transient.is_unreachable);
+            if !is_unreachable {
+                self.is_reached.store(true, Ordering::Relaxed);
+            }
             let wait = match &failure {
                 Failure::Transient(transient) => self.wait_before_next(transient, number),
                 // The credentials may have expired just now.
@@ -594,7 +650,13 @@ impl RemoteClient {
                     return Err(failure);
                 }
             };
-            if begun.elapsed() + wait >= self.deadline {
+            let is_reached = self.is_reached.load(Ordering::Relaxed);
+            let deadline = if is_unreachable && !is_reached {
+                self.deadline.min(UNREACHABLE)
+            } else {
+                self.deadline
+            };
+            if begun.elapsed() + wait >= deadline {
                 self.count_failure(&failure);
                 return Err(failure);
             }
@@ -620,6 +682,7 @@ impl RemoteClient {
         }
         if number >= 1 && !self.is_patient.swap(true, Ordering::Relaxed) {
             log::warn!(
+                target: TOLD,
                 "a request to the server failed twice: {}; it is repeated (this is said once)",
                 transient.problem
             );

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -66,6 +67,8 @@ struct Connection {
     direct: Client,
     /// The hosts of proxies, in lower case.
     proxies: Arc<[String]>,
+    /// Whether a web server has answered a request for names.
+    has_listed: AtomicBool,
     options: ConnectionOptions,
 }
 
@@ -106,6 +109,7 @@ impl Connector {
             foreign: foreign.build().map_err(failed)?,
             direct: builder().no_proxy().build().map_err(failed)?,
             proxies,
+            has_listed: AtomicBool::new(false),
             options,
         })))
     }
@@ -142,6 +146,20 @@ fn certificates(options: &ConnectionOptions) -> Result<Vec<Certificate>, StoreEr
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connector")
+    }
+}
+
+impl Connection {
+    /// Many web servers answer 404 to a method that they do not know, and the client library takes a
+    /// 404 for a directory without names. It only means that of a server that has listed names before.
+    fn check_listing(&self, answer: &mut HttpResponse) {
+        match answer.status() {
+            StatusCode::MULTI_STATUS => self.has_listed.store(true, Ordering::Relaxed),
+            StatusCode::NOT_FOUND if !self.has_listed.load(Ordering::Relaxed) => {
+                *answer.status_mut() = StatusCode::NOT_IMPLEMENTED;
+            }
+            _ => {}
+        }
     }
 }
 
@@ -184,6 +202,9 @@ impl HttpService for SharedConnection {
         for hop in 0.. {
             let mut answer = client.call(request.clone()).await?;
             let Some(exchange) = &exchange else {
+                if is_listing {
+                    connection.check_listing(&mut answer);
+                }
                 return Ok(answer);
             };
             exchange.answered(answer.status(), answer.headers());

@@ -53,6 +53,8 @@ pub(super) struct Transient {
     pub(super) problem: String,
     /// Whether the server asks for fewer requests.
     pub(super) is_throttle: bool,
+    /// Whether no connection could be made.
+    pub(super) is_unreachable: bool,
     /// How long the server asks to wait.
     pub(super) wait: Option<Duration>,
 }
@@ -63,6 +65,7 @@ impl Failure {
         Failure::Transient(Transient {
             problem: problem.into(),
             is_throttle: false,
+            is_unreachable: false,
             wait: None,
         })
     }
@@ -99,6 +102,10 @@ impl Failure {
     }
 
     fn without_answer(error: &object_store::Error, text: &str) -> Failure {
+        if text.contains("InvalidContentType") {
+            let problem = "TLS: the server does not speak it; is it http:// in place of https://?";
+            return Failure::Unusable(problem.to_owned());
+        }
         if text.contains("certificate") || text.contains("HandshakeFailure") {
             let reason = innermost(error);
             return Failure::Unusable(format!(
@@ -112,8 +119,15 @@ impl Failure {
             ));
         }
         let kind = source_of::<HttpError>(error).map(HttpError::kind);
+        if kind == Some(HttpErrorKind::Connect) {
+            return Failure::Transient(Transient {
+                problem: format!("cannot connect: {}", innermost(error)),
+                is_throttle: false,
+                is_unreachable: true,
+                wait: None,
+            });
+        }
         Failure::transient(match kind {
-            Some(HttpErrorKind::Connect) => format!("cannot connect: {}", innermost(error)),
             Some(HttpErrorKind::Timeout) => "the server does not answer".to_owned(),
             _ => format!("the connection failed: {}", innermost(error)),
         })
@@ -186,6 +200,7 @@ impl Failure {
             return Failure::Transient(Transient {
                 problem: format!("the server answered {status}"),
                 is_throttle,
+                is_unreachable: false,
                 wait: facts.retry_after,
             });
         }

@@ -14,6 +14,7 @@ use rawzip::{
 use super::file::ZipFile;
 use super::index::{Index, IndexBuilder};
 use super::names::Separator;
+use crate::notice::TOLD;
 use crate::store::StoreError;
 
 /// The longest part of the directory of an object that is read at once.
@@ -68,6 +69,7 @@ impl Directory {
         let mut builder = collect(Separator::Slash)?;
         if builder.has_only_backslashes() {
             log::warn!(
+                target: TOLD,
                 "{shown}: its names have backslashes and no slash, and are read as if they had slashes"
             );
             builder = collect(Separator::Backslash)?;

@@ -1,4 +1,4 @@
-//! Which patterns of `--array` select an array.
+//! Whether the options `--array` and `--unlimited` name something that the store has.
 
 use std::time::Instant;
 
@@ -6,7 +6,6 @@ use glob::Pattern;
 
 use super::super::options::ViewKind;
 use super::Arrays;
-use crate::error::Error;
 use crate::hierarchy::Node;
 use crate::store::Prefix;
 
@@ -15,49 +14,88 @@ const MOST_NODES: usize = 1000;
 /// What is special in a pattern.
 const WILD: [char; 4] = ['*', '?', '[', ']'];
 
+/// How a walk over the nodes of the store ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walk {
+    /// All nodes were looked at, or the visitor had seen enough.
+    Complete,
+    /// Nodes are left: they are too many, time is up, or one cannot be read.
+    Partial,
+}
+
 impl Arrays {
     /// The patterns of `--array` that surely select no array. Up to a number of nodes, and until
     /// `deadline`, the nodes of the store are looked at; in a larger store only the paths that a
     /// pattern spells out.
     pub(in crate::view) fn patterns_without_array(&self, deadline: Instant) -> Vec<Pattern> {
         let mut left = self.tree.options.arrays.only.clone();
+        if left.is_empty() {
+            return left;
+        }
+        let walk = self.look_at_nodes(deadline, |path, node| {
+            if let Node::Array(_) | Node::Broken(_) = node {
+                left.retain(|pattern| !self.selects(pattern, path));
+            }
+            left.is_empty()
+        });
+        match walk {
+            Walk::Complete => left,
+            Walk::Partial => self.without_spelled_out(left),
+        }
+    }
+
+    /// The dimension of `--unlimited`, if surely no array has it. As
+    /// [`Arrays::patterns_without_array`], the look is bounded.
+    pub(in crate::view) fn unlimited_without_array(&self, deadline: Instant) -> Option<String> {
+        let name = self.tree.options.arrays.unlimited.clone()?;
+        let mut is_found = false;
+        let walk = self.look_at_nodes(deadline, |path, node| {
+            is_found |= match node {
+                // An array that cannot be read may have it.
+                Node::Array(_) => self.array_facts(path).ok().flatten().is_none_or(|facts| {
+                    let mut names = facts.dimension_names.iter().flatten();
+                    names.any(|found| *found == name)
+                }),
+                Node::Broken(_) => true,
+                Node::Group(_) | Node::Implicit => false,
+            };
+            is_found
+        });
+        (walk == Walk::Complete && !is_found).then_some(name)
+    }
+
+    /// Shows nodes to `visit` until it returns `true`, all were seen, a number was seen, or it is
+    /// `deadline`.
+    fn look_at_nodes(
+        &self,
+        deadline: Instant,
+        mut visit: impl FnMut(&Prefix, &Node) -> bool,
+    ) -> Walk {
         let mut pending = vec![Prefix::root()];
         let mut n_seen = 0;
         while let Some(path) = pending.pop() {
-            if left.is_empty() {
-                return left;
-            }
-            // What cannot be read may hold what a pattern selects.
-            let children = match self.look_at(&path, &mut left, MOST_NODES - n_seen) {
-                Ok(children) if Instant::now() < deadline => children,
-                Ok(_) | Err(_) => return self.without_spelled_out(left),
+            let Ok(folder) = self.tree.folder(ViewKind::Arrays, &path) else {
+                return Walk::Partial;
             };
-            n_seen += children.len();
-            if n_seen >= MOST_NODES {
-                return self.without_spelled_out(left);
+            if visit(&path, &folder.resolved.node) {
+                return Walk::Complete;
             }
-            pending.extend(children);
+            if Instant::now() >= deadline {
+                return Walk::Partial;
+            }
+            if !folder.has_children() {
+                continue;
+            }
+            let Ok(nodes) = self.tree.nodes_in(&folder, MOST_NODES - n_seen) else {
+                return Walk::Partial;
+            };
+            n_seen += nodes.len();
+            if n_seen >= MOST_NODES {
+                return Walk::Partial;
+            }
+            pending.extend(nodes.into_iter().map(|(_, path)| path));
         }
-        left
-    }
-
-    /// The nodes in the group at `path`. If `path` is an array, the patterns that select it are
-    /// removed from `left`.
-    fn look_at(
-        &self,
-        path: &Prefix,
-        left: &mut Vec<Pattern>,
-        most: usize,
-    ) -> Result<Vec<Prefix>, Error> {
-        let folder = self.tree.folder(ViewKind::Arrays, path)?;
-        if let Node::Array(_) | Node::Broken(_) = folder.resolved.node {
-            left.retain(|pattern| !self.selects(pattern, path));
-        }
-        if !folder.has_children() {
-            return Ok(Vec::new());
-        }
-        let nodes = self.tree.nodes_in(&folder, most)?;
-        Ok(nodes.into_iter().map(|(_, path)| path).collect())
+        Walk::Complete
     }
 
     /// Those of `patterns` that are the path of something that is no array.

@@ -1,0 +1,111 @@
+"""Nobody waits without a word, and nothing is empty without a word: what the command prints while it mounts."""
+import http.server
+import os
+import re
+import socket
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+import zarr
+
+import mounting
+from mounting import BINARY, run
+
+
+class Files(http.server.SimpleHTTPRequestHandler):
+    """A web server as many are: no ranges, and 404 for a method that it does not know."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def list_directory(self, path):
+        self.send_error(404)
+
+    def do_PROPFIND(self):
+        self.send_error(404)
+
+
+@pytest.fixture
+def web(tmp_path):
+    """A store with an array `t`, and the URL of a server that has it."""
+    group = zarr.open_group(str(tmp_path / "web" / "s.zarr"), mode="w")
+    group.create_array("t", shape=(8,), chunks=(4,), dtype="i4", dimension_names=["x"])[...] = np.arange(8)
+    handler = lambda *args: Files(*args, directory=str(tmp_path / "web"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/s.zarr"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def point(tmp_path):
+    yield tmp_path / "m"
+    mounting.force_away(tmp_path / "m")
+
+
+def test_a_server_that_neither_lists_nor_sends_parts(mount, web):
+    made = mount(web, "--view", "chunks")
+    assert re.search("warning: .*its names cannot be listed", made.said), made.said
+    assert "sends whole objects" in made.said, made.said
+    assert np.frombuffer((made.path / "t/c/1").read_bytes(), "<i4").tolist() == [4, 5, 6, 7]
+    made.unmount()
+
+
+def test_a_wrong_port_is_told_before_the_timeout(point):
+    """The test would end by its own limit if --timeout were waited for."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        done = run(BINARY, "--timeout", "86400", f"http://127.0.0.1:{probe.getsockname()[1]}/z", point)
+    assert done.returncode == 1 and "cannot connect" in done.stderr and "it is repeated" in done.stderr, done.stderr
+
+
+def test_tls_with_a_plain_server(web, point):
+    done = run(BINARY, "--timeout", "86400", web.replace("http:", "https:"), point)
+    assert done.returncode == 1 and "is it http://" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_info_of_nothing_names_the_url(web):
+    done = run(BINARY, "--info", web + ".gone")
+    assert done.returncode == 1 and web + ".gone" in done.stderr, done.stderr
+    done = run(BINARY, "--info", web, "no/node")
+    assert done.returncode == 1 and web in done.stderr and "no/node" in done.stderr, done.stderr
+
+
+def test_a_dimension_that_no_array_has(mount):
+    made = mount("demo:", "--unlimited", "tiem")
+    assert "--unlimited tiem: no array of STORE has this dimension" in made.said, made.said
+    made.unmount()
+    made = mount("demo:", "--unlimited", "time")
+    assert not made.said
+    made.unmount()
+
+
+def test_a_zip_file_with_backslashes(mount, tmp_path, web):
+    root = tmp_path / "web" / "s.zarr"
+    with zipfile.ZipFile(tmp_path / "s.zip", "w") as packed:
+        for path in root.rglob("*"):
+            if path.is_file():
+                info = zipfile.ZipInfo("x")
+                info.filename = str(path.relative_to(root)).replace("/", "\\")
+                packed.writestr(info, path.read_bytes())
+    made = mount(tmp_path / "s.zip", "--view", "chunks")
+    assert "backslashes" in made.said, made.said
+    assert os.listdir(made.path / "t" / "c") == ["0", "1"]
+    assert (made.path / "t/c/0").stat().st_size == 16
+    made.unmount()
+
+
+def test_chunks_that_an_earlier_mount_left(mount, tmp_path):
+    group = zarr.open_group(str(tmp_path / "s"), mode="w")
+    group.create_array("t", shape=(8,), chunks=(2,), shards=(8,), dtype="i4")[...] = 1
+    made = mount(tmp_path / "s", "--rw", "--view", "chunks")
+    (made.path / "t/c/2").write_bytes(np.full(2, 7, "<i4").tobytes())
+    made.kill()
+    again = mount(tmp_path / "s", "--rw", "--view", "chunks")
+    assert "1 chunk saved that an earlier mount had left in its journal" in again.said, again.said
+    again.unmount()
+    assert zarr.open_group(str(tmp_path / "s"), mode="r")["t"][:].tolist() == [1, 1, 1, 1, 7, 7, 1, 1]
