@@ -141,6 +141,11 @@ impl Observations {
         Ok(ask(&subjects)?.iter().eq(found))
     }
 
+    /// All that was looked at.
+    pub fn subjects(&self) -> impl Iterator<Item = &Subject> {
+        self.found.keys()
+    }
+
     /// The prefixes of all subjects, and of the directories that they are in.
     pub fn prefixes(&self) -> HashSet<Prefix> {
         self.found.keys().map(Subject::prefix).collect()

@@ -26,7 +26,7 @@ const MAX_COMMON_BYTES: u64 = 4 << 20;
 const LONG_BYTES: u64 = 1 << 20;
 
 /// The names of the documents that make a prefix a node, in the order in which they decide.
-const NAMES: [&[u8]; 7] = [
+pub(super) const NAMES: [&[u8]; 7] = [
     b"zarr.json",
     b".zarray",
     b".zgroup",

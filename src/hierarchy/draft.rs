@@ -15,32 +15,43 @@ use super::node::Node;
 use crate::error::Error;
 use crate::metadata::ZarrFormat;
 use crate::metadata::draft::{self, DraftLayout};
-use crate::store::{Cursor, Detail, EntryKind, Prefix, StatKind};
+use crate::store::{Cursor, Detail, EntryKind, Prefix, StatKind, StoreError};
 
 /// The number of names below `meta` that are examined to find the layout.
 const MOST_NAMES: usize = 1024;
+
+/// The prefixes at which the root of a draft's hierarchy would be that has `prefix` below its `meta` or
+/// its `data`, from the outermost.
+pub(super) fn possible_roots(
+    prefix: &Prefix,
+) -> impl Iterator<Item = Result<Prefix, StoreError>> + '_ {
+    let bytes = prefix.as_bytes();
+    let mut end = 0;
+    let segments = bytes.split(|&byte| byte == b'/');
+    segments.filter_map(move |segment| {
+        let start = end;
+        end += segment.len() + 1;
+        let is_of_root = matches!(segment, b"meta" | b"data");
+        is_of_root.then(|| Prefix::parse(bytes.get(..start).unwrap_or_default()))
+    })
+}
 
 impl Hierarchy {
     /// The draft's hierarchy that has `prefix` below the `meta` or the `data` of its root; `None`
     /// when there is none.
     pub(super) fn draft_root_of(&self, prefix: &Prefix) -> Result<Option<Arc<DraftRoot>>, Error> {
-        let bytes = prefix.as_bytes();
-        let mut start = 0;
-        for segment in bytes.split(|&byte| byte == b'/') {
-            if matches!(segment, b"meta" | b"data") {
-                // The prefixes above are in no draft's hierarchy: the loop would have returned at
-                // an outer root.
-                let root = Prefix::parse(bytes.get(..start).unwrap_or_default())?;
-                if let Node::Group(group) = self.plain_node(&root)?
-                    && let Some(layout) = group.draft
-                {
-                    return Ok(Some(Arc::new(DraftRoot {
-                        prefix: root,
-                        layout,
-                    })));
-                }
+        // The prefixes above one are in no draft's hierarchy: the loop would have returned at an outer
+        // root.
+        for root in possible_roots(prefix) {
+            let root = root?;
+            if let Node::Group(group) = self.plain_node(&root)?
+                && let Some(layout) = group.draft
+            {
+                return Ok(Some(Arc::new(DraftRoot {
+                    prefix: root,
+                    layout,
+                })));
             }
-            start += segment.len() + 1;
         }
         Ok(None)
     }

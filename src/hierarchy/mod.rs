@@ -28,6 +28,7 @@ mod document;
 mod draft;
 mod draft_node;
 mod identity;
+mod look_again;
 mod node;
 mod node_cache;
 mod read;
@@ -154,18 +155,22 @@ impl Hierarchy {
     /// # Errors
     /// As [`Hierarchy::node`].
     pub fn described_by(&self, key: &Key) -> Result<Option<Prefix>, Error> {
-        let parent = key.parent();
-        let prefix = match self.draft_root_of(&parent)? {
-            Some(root) => root.prefix_described_by(key)?,
-            None => document::is_array_document(key.name()).then_some(parent),
-        };
-        let Some(prefix) = prefix else {
+        let Some(prefix) = self.described_at(key)? else {
             return Ok(None);
         };
         Ok(match self.node(&prefix)? {
             Node::Array(array) if array.document.key == *key => Some(prefix),
             Node::Broken(broken) if broken.document.key == *key => Some(prefix),
             _ => None,
+        })
+    }
+
+    /// The prefix of the array that a document at `key` would describe; `None` when none would.
+    fn described_at(&self, key: &Key) -> Result<Option<Prefix>, Error> {
+        let parent = key.parent();
+        Ok(match self.draft_root_of(&parent)? {
+            Some(root) => root.prefix_described_by(key)?,
+            None => document::is_array_document(key.name()).then_some(parent),
         })
     }
 

@@ -166,6 +166,10 @@ impl Store for GatedStore {
         self.store.ask_again();
     }
 
+    fn ask_again_for(&self, keys: &[Key]) {
+        self.store.ask_again_for(keys);
+    }
+
     fn begin_open(&self) {
         self.store.begin_open();
     }

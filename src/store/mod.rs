@@ -144,6 +144,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Forgets what the store remembers of objects.
     fn ask_again(&self) {}
 
+    /// As [`Store::ask_again`], of the objects at `keys` alone, which may be absent.
+    fn ask_again_for(&self, _keys: &[Key]) {}
+
     /// Tells that a file is about to be opened, which must not be looked for in a place that another
     /// store has taken since requests last found it there.
     fn begin_open(&self) {}

@@ -348,6 +348,10 @@ impl Store for NestedZips {
         self.within.ask_again();
     }
 
+    fn ask_again_for(&self, keys: &[Key]) {
+        self.within.ask_again_for(keys);
+    }
+
     fn begin_open(&self) {
         self.within.begin_open();
     }

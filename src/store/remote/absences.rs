@@ -99,7 +99,7 @@ impl Absences {
         watched.misses = watched.misses.saturating_add(u32::from(!is_told));
     }
 
-    /// Notes that an object is at `key`, which may be newer than the listing.
+    /// Notes that an object is at `key`, or may be, which may be newer than the listing.
     pub(super) fn remove(&self, key: &Key) {
         let mut by_prefix = self.lock();
         if let Some(watched) = by_prefix.peek_mut(&key.parent())

@@ -362,6 +362,12 @@ impl Store for RemoteStore {
         self.shared.remembered.trust().renew();
     }
 
+    fn ask_again_for(&self, keys: &[Key]) {
+        for key in keys {
+            self.shared.remembered.doubt(key);
+        }
+    }
+
     fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
         let known = self.shared.remembered.get(key)?;
         Some(known.0.map(|found| found.meta))

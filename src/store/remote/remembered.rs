@@ -128,6 +128,13 @@ impl Remembered {
         lock(&self.documents).forget(key);
     }
 
+    /// Forgets whether something is at `key`, of which the server is asked again. The bytes of a
+    /// document are kept, in case that it has not changed.
+    pub(super) fn doubt(&self, key: &Key) {
+        lock(&self.keys).pop(key);
+        self.absences.remove(key);
+    }
+
     /// Keeps the bytes of a document.
     pub(super) fn keep_document(&self, key: &Key, found: Pinned, bytes: Bytes) {
         lock(&self.documents).put(key, found, bytes);

@@ -192,6 +192,10 @@ impl<L: Layer> Store for Layered<L> {
         self.within.ask_again();
     }
 
+    fn ask_again_for(&self, keys: &[Key]) {
+        self.within.ask_again_for(keys);
+    }
+
     fn begin_open(&self) {
         self.within.begin_open();
     }

@@ -1,0 +1,67 @@
+//! Looks at nodes again that are trusted still.
+//!
+//! A cached node is trusted for the time to live. That is too long for a caller who has found something that
+//! fits no node, because a program may have made the node since: an object at `a/c/0/0`, where the
+//! cache says that nothing is at `a`.
+
+use super::Hierarchy;
+use super::detect::NAMES;
+use super::draft::possible_roots;
+use crate::error::Error;
+use crate::fresh::{LastCheck, Subject};
+use crate::store::{Key, Prefix};
+
+impl Hierarchy {
+    /// Makes sure that the next look at the node of `prefix` finds the node of now, or of a later time.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when a document cannot be examined.
+    pub fn look_again(&self, prefix: &Prefix) -> Result<(), Error> {
+        if self.freshness.is_immutable() {
+            return Ok(());
+        }
+        for root in possible_roots(prefix) {
+            self.look_again_at(&root?)?;
+        }
+        self.look_again_at(prefix)
+    }
+
+    /// As [`Hierarchy::look_again`], of the array that a document at `key` describes, or would.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::node`].
+    pub fn look_again_by(&self, key: &Key) -> Result<(), Error> {
+        self.look_again(&key.parent())?;
+        match self.described_at(key)? {
+            Some(prefix) => self.look_again(&prefix),
+            None => Ok(()),
+        }
+    }
+
+    fn look_again_at(&self, prefix: &Prefix) -> Result<(), Error> {
+        let known = self.lock().get(prefix);
+        let subjects = known.iter().flat_map(|known| known.observations.subjects());
+        let mut keys: Vec<Key> = subjects
+            .filter_map(|subject| match subject {
+                Subject::Object(key) => Some(key.clone()),
+                Subject::Directory(_) | Subject::Passage(_) => None,
+            })
+            .collect();
+        if known.is_none() {
+            keys = (NAMES.iter().map(|name| prefix.key(name))).collect::<Result<_, _>>()?;
+        }
+        self.store.ask_again_for(&keys);
+        if let Some(known) = known {
+            let begun = LastCheck::now();
+            let observations = &known.observations;
+            let ask = |subjects: &[&Subject]| self.observe(subjects);
+            if observations.are_settled() && observations.are_unchanged(ask)? {
+                known.checked.set(&begun);
+                return Ok(());
+            }
+        }
+        // A load that has begun before this does not come into the cache any more.
+        self.lock().forget(prefix);
+        Ok(())
+    }
+}
