@@ -123,6 +123,9 @@
 //! * A handle pins one [`store::Object`], so that a shard index and its chunks come from one
 //!   version. A version that is younger than the grain of the clock is not trusted before it is
 //!   older than that.
+//! * Whether an object is a plain file or a part of an array is not taken from what is remembered:
+//!   the documents above it that decide this are looked at after it was found, and again before it is
+//!   written (`view::meaning`).
 //! * A whole array has too many objects to pin. Its handles share a snapshot (`view::arrays`),
 //!   which remembers the versions of the objects that were read, and detects when the same state of
 //!   the array can no longer be read.

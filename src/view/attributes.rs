@@ -45,14 +45,16 @@ impl View {
                 };
                 Ok(meta.map(|meta| self.tree.directory(&meta)))
             }
-            Vnode::Object { view, key } if let Some(writing) = self.tree.writing(*view) => {
-                self.tree.written_attributes(writing, key)
+            Vnode::Object { view, key } => {
+                let attributes = if let Some(writing) = self.tree.writing(*view) {
+                    self.tree.written_attributes(writing, key)?
+                } else {
+                    let meta = self.tree.sources_of(*view).stat(key)?;
+                    meta.map(|meta| self.tree.object(&meta))
+                };
+                self.tree.check_plain(*view, key)?;
+                Ok(attributes)
             }
-            Vnode::Object { view, key } => Ok(self
-                .tree
-                .sources_of(*view)
-                .stat(key)?
-                .map(|m| self.tree.object(&m))),
             Vnode::Unsupported { key, .. } => {
                 let Some(meta) = self.tree.loader.sources().stat(key)? else {
                     return Ok(None);

@@ -8,7 +8,7 @@ use super::file::FileContent;
 use super::forms::{FormedFile, Place};
 use super::names::ChunkName;
 use super::options::ViewKind;
-use super::renames::close_again;
+use super::renames::{checked, close_again};
 use super::segment::Segment;
 use super::shown_node::ShownArray;
 use super::tree::Tree;
@@ -112,7 +112,8 @@ impl View {
             let Some(file) = self.form_of(&vnode)? else {
                 return Err(refused(&vnode, Refusal::Fixed));
             };
-            self.open_written((writing, &file), access, thread)
+            let opened = self.open_written((writing, &file), access, thread)?;
+            checked(opened, self.tree.check_meaning(&vnode))
         };
         self.between_renames(open, close_again)
     }
@@ -206,6 +207,7 @@ impl View {
             }
             found => found?,
         };
+        self.tree.check_meaning(&vnode)?;
         match (&vnode, kind) {
             (Vnode::Object { view, key } | Vnode::Document { view, key }, VnodeKind::File) => {
                 let shows_store = self.tree.shows_store(*view);
@@ -395,7 +397,8 @@ impl View {
                     let access = HandleAccess::Writes;
                     let handle = writing.open((&key, form.as_ref()), access, 0)?;
                     let handle = handle.ok_or(Error::Stale)?;
-                    let changed = handle.cut(size);
+                    let checked = self.tree.check_meaning(&vnode);
+                    let changed = checked.and_then(|()| handle.cut(size));
                     handle.close();
                     changed?;
                 }

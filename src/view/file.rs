@@ -11,6 +11,7 @@ use super::View;
 use super::arrays::{PlainContent, PlainOpen};
 use super::chunk_file::ChunkFile;
 use super::read_buffer::ReadBuffer;
+use super::renames::checked;
 use super::shown_node::{FileForm, ShownArray};
 use super::vnode::{Vnode, VnodeAttributes};
 use super::writing::{HandleAccess, KeyHandle};
@@ -78,6 +79,15 @@ impl View {
         self: &Arc<Self>,
         vnode: &Vnode,
     ) -> Result<Option<OpenedVnode>, Error> {
+        let opened = self.open_any(vnode)?;
+        if let Vnode::Object { view, key } = vnode {
+            checked(opened, self.tree.check_plain(*view, key))
+        } else {
+            Ok(opened)
+        }
+    }
+
+    fn open_any(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<OpenedVnode>, Error> {
         match vnode {
             Vnode::Object { .. }
             | Vnode::Document { .. }

@@ -156,6 +156,15 @@ impl View {
             }
             NameRole::AsStored => self.tree.find_stored(view, &folder.resolved.path, name)?,
         };
+        if !matches!(folder.shown, ShownNode::Array(_)) {
+            let key = folder.resolved.path.key(name)?;
+            match &stored {
+                Some((Vnode::Object { .. }, _)) => self.tree.check_plain(view, &key)?,
+                None => self.tree.check_absent(view, &key)?,
+                // What is below a directory is judged when it is found.
+                Some(_) => {}
+            }
+        }
         Ok(match (&folder.shown, stored) {
             (ShownNode::Array(_), None) => None,
             (_, None) if folder.resolved.draft().is_none() => {

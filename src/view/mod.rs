@@ -33,7 +33,9 @@ mod foreign_documents;
 mod forms;
 mod grid_listing;
 mod listing;
+mod looks;
 mod mapped;
+mod meaning;
 mod moves;
 mod name_locks;
 mod name_stream;
@@ -63,7 +65,7 @@ mod vnode;
 mod writing;
 mod xattr;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use glob::Pattern;
@@ -98,6 +100,7 @@ use crate::store::{
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
 use documents::Documents;
+use meaning::MeaningsInView;
 use renames::close_again;
 use tree::Tree;
 use vnode::Vnode;
@@ -219,8 +222,13 @@ impl View {
         let refused = Arc::new(RecentLines::new(MOST_REFUSED));
         let writings = writer.map(|writer| Writings::new(writer, &loader, &hierarchy, &refused));
         let tree = Tree::new(options, hierarchy, loader, root).with_stored_keys(stored_keys);
-        let tree = tree.with_writings(writings);
-        let tree = Arc::new(tree);
+        let tree = tree.with_writings(|tree| {
+            let meanings = |view| MeaningsInView {
+                tree: Weak::clone(tree),
+                view,
+            };
+            writings.map(|writings| writings.with_meanings(meanings))
+        });
         let documents = Arc::new(Documents::new(Arc::clone(&tree)));
         let arrays = Arrays::new(Arc::clone(&tree), Arc::clone(&documents));
         let arrays = Arc::new(arrays);

@@ -63,6 +63,7 @@ impl View {
             ));
         }
         let vnode = self.present(&parent, name)?;
+        self.tree.check_meaning(&vnode)?;
         match &vnode {
             Vnode::Prefix { view, path } => {
                 let from = path
@@ -192,6 +193,7 @@ impl View {
         let Vnode::Object { view, key } = &vnode else {
             return Err(refused(&vnode, Refusal::Fixed));
         };
+        self.tree.check_plain(*view, key)?;
         let is_formed = self.is_formed(&vnode)?;
         let new_parent = self.vnode(parent)?;
         if new_parent.view() != Some(*view) {

@@ -179,6 +179,20 @@ pub(super) fn close_again(opened: Option<OpenedVnode>) {
     }
 }
 
+/// What was `opened`, which is closed again where the check that followed has failed.
+pub(super) fn checked(
+    opened: Option<OpenedVnode>,
+    check: Result<(), Error>,
+) -> Result<Option<OpenedVnode>, Error> {
+    match check {
+        Ok(()) => Ok(opened),
+        Err(error) => {
+            close_again(opened);
+            Err(error)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -117,7 +117,9 @@ impl StoredNames {
             _ if is_prefix && folder.resolved.draft().is_some() => return Ok(None),
             _ => {
                 let ShownNode::Array(array) = &folder.shown else {
-                    return self.plain(view, entry).map(Some);
+                    let (name, vnode, attributes) = self.plain(view, entry)?;
+                    let attributes = attributes.filter(|_| view.tree.is_listed_rightly(&vnode));
+                    return Ok(Some((name, vnode, attributes)));
                 };
                 let name = array.shown.in_array(&entry.name);
                 return self.in_array(view, array, name, entry);

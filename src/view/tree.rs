@@ -2,11 +2,12 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lru::LruCache;
 
 use super::fingerprint::hash;
+use super::looks::Looks;
 use super::numbers::VnodeNumbers;
 use super::options::{Shards, ViewKind, ViewOptions};
 use super::renames::Renames;
@@ -45,6 +46,8 @@ pub(super) struct Tree {
     /// Directories of which programs may expect that they are groups in the store.
     expected_groups: Mutex<LruCache<(ViewKind, Prefix), ()>>,
     pub(super) renames: Renames,
+    /// When a store that is not local was asked for the documents above files.
+    pub(super) looks: Looks,
     said: Mutex<LruCache<u64, ()>>,
 }
 
@@ -80,6 +83,7 @@ impl Tree {
             unshown: Mutex::new(LruCache::new(MOST_ENDED)),
             expected_groups: Mutex::new(LruCache::new(MOST_ENDED)),
             renames: Renames::default(),
+            looks: Looks::default(),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
         }
     }
@@ -93,10 +97,15 @@ impl Tree {
         }
     }
 
-    /// This tree, which may be written to.
-    #[must_use]
-    pub(super) fn with_writings(self, writings: Option<Writings>) -> Tree {
-        Tree { writings, ..self }
+    /// This tree, which may be written to. What is written may ask the tree.
+    pub(super) fn with_writings(
+        self,
+        writings: impl FnOnce(&Weak<Tree>) -> Option<Writings>,
+    ) -> Arc<Tree> {
+        Arc::new_cyclic(|tree| Tree {
+            writings: writings(tree),
+            ..self
+        })
     }
 
     /// Whether the mount is written to.

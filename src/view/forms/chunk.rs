@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::load::{Cache, ChunkLayout, Slice, to_usize};
 use crate::store::{DirWriter, Key, NewFile, Object, Prefix, StoreError, StoredFile};
 use crate::view::current::until_current;
+use crate::view::meaning::still;
 use crate::view::shown_node::ShownArray;
 use crate::view::staging::InnerChunk;
 use crate::view::vnode::ChunkPlace;
@@ -34,16 +35,7 @@ impl ChunkForm {
 
     /// The array as its document says now.
     fn array(&self) -> Result<Arc<ShownArray>, Error> {
-        let tree = &self.view.tree;
-        until_current(|| {
-            let array = tree.array_of(&self.place)?;
-            if !array.has_ended.load(Ordering::Relaxed) {
-                let node = &array.node;
-                let now = tree.loader.sources().stat(&node.document.key)?;
-                tree.check_version(node, &array.path, now.map(|meta| meta.version))?;
-            }
-            Ok(array)
-        })
+        until_current(|| self.view.tree.array_now(&self.place))
     }
 
     /// Fails where the array cannot have the chunk any more.
@@ -100,6 +92,10 @@ impl Form for ChunkForm {
             Some(inner) => open_inner(&self.view, &self.place, inner),
             None => open_chunk(&self.view, &self.place, &self.key),
         })
+    }
+
+    fn is_current(&self) -> Result<bool, Error> {
+        still(self.view.tree.array_now(&self.place).map(drop))
     }
 
     fn inner(&self) -> Option<&InnerChunk> {

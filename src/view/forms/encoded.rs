@@ -9,6 +9,7 @@ use crate::load::{Cache, ChunkedArray, Shards};
 use crate::metadata::{DocumentName, NodeMetadata, v2, v3};
 use crate::store::{Key, NewFile, StoredFile};
 use crate::view::current::until_current;
+use crate::view::meaning::still;
 use crate::view::shown_node::{looks_like_a_chunk, makes_an_array};
 use crate::view::staging::InnerChunk;
 use crate::view::vnode::ChunkPlace;
@@ -134,6 +135,11 @@ impl Form for EncodedForm {
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {
         until_current(|| self.open_once())
+    }
+
+    fn is_current(&self) -> Result<bool, Error> {
+        let place = self.place.as_ref();
+        still(place.map_or(Ok(()), |place| self.view.tree.array_now(place).map(drop)))
     }
 
     fn inner(&self) -> Option<&InnerChunk> {

@@ -290,6 +290,7 @@ impl View {
                         ..stored(*view, key)
                     });
                 }
+                self.tree.check_directory(*view, &key)?;
                 let Folder { resolved, shown } = self.tree.folder(*view, path)?;
                 if let Some(form) = self.translated_form(&resolved, name) {
                     return Ok(translated_place(key, form));
@@ -320,7 +321,7 @@ impl View {
                 }
             }
             Vnode::ChunkDirectory(place) => {
-                let array = self.tree.array_of(place)?;
+                let array = self.tree.array_now(place)?;
                 let found = array.shown.in_directory(&place.indices, name);
                 let key = array.stored_prefix(&place.indices)?.key(name)?;
                 (place.view, key, array, found)
@@ -384,6 +385,7 @@ impl View {
         match parent {
             Vnode::Prefix { view, path } if self.tree.shows_store(*view) => Ok(path.key(name)?),
             Vnode::Prefix { view, path } => {
+                self.tree.check_directory(*view, &path.key(name)?)?;
                 let Folder { resolved, shown } = self.tree.folder(*view, path)?;
                 match (shown, resolved.draft()) {
                     // The directory of a node's children makes it one.
@@ -394,7 +396,7 @@ impl View {
                 }
             }
             Vnode::ChunkDirectory(place) => {
-                let array = self.tree.array_of(place)?;
+                let array = self.tree.array_now(place)?;
                 of_array(&array, array.shown.in_directory(&place.indices, name))
             }
             _ => refused(),

@@ -99,6 +99,14 @@ impl FileState {
             return Ok(None);
         }
         let key = self.shown_key();
+        if let Some(name) = &self.key
+            && !writing.is_current(name, None)?
+        {
+            log::warn!(
+                "{name}: another program has made it a part of an array, and it is not written"
+            );
+            return Err(StoreError::changed(name).into());
+        }
         let Some(stored) = &mut self.stored else {
             return Err(StoreError::refused(key, Refusal::Gone).into());
         };

@@ -53,19 +53,26 @@ impl FileState {
             return Err(failure.error.clone());
         }
         draft.last_commit = LastCommit::Told;
+        if !writing.is_current(&key, self.form.as_deref())? {
+            let reason = "another program has changed which array the key is part of";
+            return Err(self.lose(writing, &key, reason));
+        }
         let _saving = self.begin_saving(writing, false)?;
         if self.commits(writing, (&key, true), FileState::goes_on_after_conflict)? {
             return self.sync_closed(writing);
         }
-        log::warn!(
-            "{key}: somebody else has changed it since it was read, and what was written through \
-             the mount is dropped"
-        );
+        let reason = "somebody else has changed it since it was read";
+        Err(self.lose(writing, &key, reason))
+    }
+
+    /// Drops what was written to the file, which has no name from now on. Returns the error for its writers.
+    fn lose(&mut self, writing: &Writing, key: &Key, reason: &str) -> Error {
+        log::warn!("{key}: {reason}, and what was written through the mount is dropped");
         writing.counters.lost.add(1);
         self.draft = None;
         self.key = None;
         self.standing = Standing::Lost;
-        Err(StoreError::changed(&key).into())
+        StoreError::changed(key).into()
     }
 
     /// Shows the file as it is now, until what is returned is dropped.
@@ -98,6 +105,9 @@ impl FileState {
     /// follows.
     pub(super) fn place(&mut self, writing: &Writing, key: &Key) -> Result<bool, Error> {
         self.check_not_lost()?;
+        if !writing.is_current(key, self.form.as_deref())? {
+            return Err(StoreError::changed(key).into());
+        }
         // A document of several objects may be absent where the objects are there.
         let has_objects = match &self.form {
             Some(form) => form.objects()?.is_some(),

@@ -73,6 +73,14 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// [`Error`] when it cannot be found out.
     fn room(&self, len: u64) -> Result<u64, Error>;
 
+    /// Whether the documents of now say of the key what they said when the file was opened.
+    ///
+    /// # Errors
+    /// [`Error`] when they cannot be examined.
+    fn is_current(&self) -> Result<bool, Error> {
+        Ok(true)
+    }
+
     /// Reserves [`Form::room`], which no caller may hold twice.
     ///
     /// # Errors
@@ -174,6 +182,16 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
 
     /// This form after a directory above its object was renamed, so that the object is at `key`.
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>>;
+}
+
+/// What keys are in a view now.
+pub(in crate::view) trait Meanings: Debug + Send + Sync {
+    /// Whether the view shows the object at `key` as it is stored, because no node has it as a chunk or as a
+    /// document.
+    ///
+    /// # Errors
+    /// [`Error`] when the documents above it cannot be examined.
+    fn is_plain(&self, key: &Key) -> Result<bool, Error>;
 }
 
 /// A file as the store has it, to which nothing was written.

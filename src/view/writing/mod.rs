@@ -56,12 +56,12 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use lru::LruCache;
 
 use draft::LastCommit;
-pub(super) use form::{CleanFile, Encoded, Form, ObjectChange};
+pub(super) use form::{CleanFile, Encoded, Form, Meanings, ObjectChange};
 pub use handle::HandleAccess;
 pub(super) use handle::{HandleId, KeyHandle, NewKind, ReadBytes};
 pub(super) use key_file::KeyFile;
@@ -135,6 +135,8 @@ pub(super) struct Writing {
     refused: Arc<RecentLines>,
     /// Where inner chunks of shards go.
     staging: Arc<Staging>,
+    /// Tells before each commit whether a key is still what it was taken for.
+    meanings: OnceLock<Box<dyn Meanings>>,
     hasher: RandomState,
     made: AtomicU64,
     /// Whether the mount ends, so that nothing new is written.
@@ -203,6 +205,7 @@ impl Writing {
             writer,
             staging,
             refused,
+            meanings: OnceLock::new(),
             open: Mutex::default(),
             left: Mutex::default(),
             own: Mutex::new(LruCache::new(REMEMBERED)),
@@ -214,6 +217,16 @@ impl Writing {
             made: AtomicU64::new(1),
             has_ended: AtomicBool::new(false),
             retries: Retries::default(),
+        }
+    }
+
+    /// Whether the documents of now say of the file at `key`, with this form, what they said when it was
+    /// opened.
+    fn is_current(&self, key: &Key, form: Option<&dyn Form>) -> Result<bool, Error> {
+        match (form, self.meanings.get()) {
+            (Some(form), _) => form.is_current(),
+            (None, Some(meanings)) => meanings.is_plain(key),
+            (None, None) => Ok(true),
         }
     }
 

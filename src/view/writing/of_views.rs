@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ended::Unsaved;
-use super::{Syncer, Writing};
+use super::{Meanings, Syncer, Writing};
 use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
@@ -56,6 +56,21 @@ impl Writings {
             counters,
             staging,
         }
+    }
+
+    /// These, where `meanings` tells what keys are in a view.
+    #[must_use]
+    pub(in crate::view) fn with_meanings<M: Meanings + 'static>(
+        self,
+        meanings: impl Fn(ViewKind) -> M,
+    ) -> Writings {
+        for (view, writing) in [
+            (ViewKind::Keys, &self.keys),
+            (ViewKind::Chunks, &self.chunks),
+        ] {
+            writing.meanings.get_or_init(|| Box::new(meanings(view)));
+        }
+        self
     }
 
     /// Where inner chunks of shards go.

@@ -1,0 +1,271 @@
+//! Whether a key is still what it was taken for.
+//!
+//! What a key is depends on the documents above it: `a/c/0/0` is a file like any other as long as `a` has no
+//! document, and a chunk, or a shard of several, once it has one. Nodes are remembered for a while
+//! (`--ttl`), also that there is none, so a program that makes the array `a` meanwhile would have its
+//! shard shown, or written, as a plain file. So an object that is about to be shown as it is stored, or a name
+//! that is absent, is not judged by what is remembered: the documents above it that could make it a chunk are
+//! looked at after it was found, and before it is written once more. Most names cannot be part of a chunk key,
+//! and need no look.
+//!
+//! A store that is not local is asked once for each such file within the time to live, and not at
+//! all where the file is below an array that is known.
+
+use std::sync::{Arc, Weak};
+
+use super::folder::{Folder, NameRole};
+use super::names::ChunkName;
+use super::options::{Shards, ViewKind};
+use super::shown_node::{FileForm, ShownArray, ShownNode, looks_like_a_chunk, makes_an_array};
+use super::tree::Tree;
+use super::vnode::{ChunkPlace, Vnode};
+use super::writing::{Meanings, is_document, may_be_old_document};
+use crate::error::Error;
+use crate::fresh::LastCheck;
+use crate::hierarchy::Node;
+use crate::metadata::DocumentName;
+use crate::store::{Key, Prefix, StoreError};
+
+/// The most prefixes above a key that are looked at: an array has no more dimensions, and the names of its
+/// chunks have one segment more at most.
+const MOST_LEVELS: usize = 66;
+
+/// Whether `name` could be a chunk key, or a segment of one, of an array of any version.
+pub(super) fn may_be_part_of_chunk_key(name: &[u8]) -> bool {
+    let unsuffixed = name.strip_suffix(b".blosc").unwrap_or(name);
+    looks_like_a_chunk(unsuffixed) || name == b"__zdata__"
+}
+
+/// The prefixes of arrays that could have `key` among their chunks, from the outermost.
+fn possible_arrays(key: &Key) -> Vec<Prefix> {
+    let mut found = Vec::new();
+    let mut key = Some(key.clone());
+    while let Some(part) = key.filter(|key| may_be_part_of_chunk_key(key.name())) {
+        let prefix = part.parent();
+        key = prefix.to_key();
+        found.push(prefix);
+        if found.len() == MOST_LEVELS {
+            break;
+        }
+    }
+    found.reverse();
+    found
+}
+
+/// Whether the object at `key` may describe an array.
+fn may_describe_array(key: &Key) -> bool {
+    let name = key.name();
+    makes_an_array(name)
+        || may_be_old_document(key)
+        || is_document(key) && DocumentName::of(name).is_none()
+}
+
+impl Tree {
+    /// Whether documents decide how `view` shows an object, which else has its own bytes.
+    fn depends_on_documents(&self, view: ViewKind) -> bool {
+        !self.options.freshness.is_immutable()
+            && match view {
+                ViewKind::Chunks => true,
+                ViewKind::Keys => {
+                    self.options.shards == Shards::Expand || self.options.shown_as.is_some()
+                }
+                ViewKind::Arrays => false,
+            }
+    }
+
+    /// Whether `vnode`, which a listing has found, is shown as it is stored, so that its attributes are those of
+    /// its object. A store that is not local is not asked.
+    pub(super) fn is_listed_rightly(&self, vnode: &Vnode) -> bool {
+        let Vnode::Object { view, key } = vnode else {
+            return true;
+        };
+        !self.loader.is_local()
+            || !may_be_part_of_chunk_key(key.name())
+            || self.check_plain(*view, key).is_ok()
+    }
+
+    /// Checks that `view` shows the object at `key`, which was found just now, as it is stored: that no
+    /// node has it as a chunk or as a document.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when one has, and errors of looking for it.
+    pub(super) fn check_plain(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
+        if !self.depends_on_documents(view) {
+            return Ok(());
+        }
+        let is_document = may_describe_array(key);
+        let prefixes = if is_document {
+            vec![key.parent()]
+        } else {
+            possible_arrays(key)
+        };
+        let (is_local, freshness) = (self.loader.is_local(), self.options.freshness);
+        let was_looked_at = || !is_local && self.looks.are_trusted(freshness, view, key);
+        if prefixes.is_empty() || was_looked_at() {
+            return Ok(());
+        }
+        let begun = LastCheck::now();
+        if is_document && is_local {
+            self.hierarchy.look_again_by(key)?;
+        }
+        if !self.is_plain_below(view, key, &prefixes)? {
+            return Err(Error::Stale);
+        }
+        if !is_local {
+            self.looks.note(view, key, begun);
+        }
+        Ok(())
+    }
+
+    /// As [`Tree::check_plain`], of a name that was not found: no array has it as the name of a chunk.
+    ///
+    /// # Errors
+    /// As [`Tree::check_plain`].
+    pub(super) fn check_absent(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
+        if may_be_part_of_chunk_key(key.name()) {
+            return self.check_plain(view, key);
+        }
+        Ok(())
+    }
+
+    /// Checks that the directory of `key` is none of an array's chunks, and that what is remembered of
+    /// the node that it may be is of now.
+    ///
+    /// # Errors
+    /// As [`Tree::check_plain`].
+    pub(super) fn check_directory(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
+        if !self.depends_on_documents(view) {
+            return Ok(());
+        }
+        let parent = key.parent();
+        self.hierarchy.look_again(&parent)?;
+        let mut above = possible_arrays(key);
+        above.retain(|prefix| *prefix != parent);
+        if !self.is_plain_below(view, key, &above)? {
+            return Err(Error::Stale);
+        }
+        Ok(())
+    }
+
+    /// The array that has the chunk, or the directory of chunks, at `place`, by its document of now.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when it is another one.
+    pub(super) fn array_now(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
+        let array = self.array_of(place)?;
+        self.hierarchy.look_again(&array.node.prefix)?;
+        self.array_of(place)
+    }
+
+    /// Checks that the file `vnode`, which was just opened for writing or is removed, is what it was when its
+    /// name was looked up.
+    ///
+    /// # Errors
+    /// As [`Tree::check_plain`] and [`Tree::array_now`].
+    pub(super) fn check_meaning(&self, vnode: &Vnode) -> Result<(), Error> {
+        match vnode {
+            Vnode::Object { view, key } => self.check_plain(*view, key),
+            Vnode::Chunk(place) | Vnode::ChunkDirectory(place) => self.array_now(place).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether no node at one of `prefixes`, which are above `key`, shows the object in another way.
+    fn is_plain_below(
+        &self,
+        view: ViewKind,
+        key: &Key,
+        prefixes: &[Prefix],
+    ) -> Result<bool, Error> {
+        for prefix in prefixes {
+            let is_known = !self.loader.is_local()
+                && matches!(
+                    self.hierarchy.node(prefix)?,
+                    Node::Array(_) | Node::Broken(_)
+                );
+            if !is_known {
+                self.hierarchy.look_again(prefix)?;
+            }
+            let folder = self.folder(view, prefix)?;
+            let below = prefix.strip(key.as_bytes()).unwrap_or_default();
+            let name = below.split(|&byte| byte == b'/').next();
+            if !self.is_shown_as_stored(&folder, name.unwrap_or_default())? {
+                return Ok(false);
+            }
+            if matches!(folder.resolved.node, Node::Array(_)) {
+                // No node is below an array.
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_shown_as_stored(&self, folder: &Folder, name: &[u8]) -> Result<bool, Error> {
+        if let ShownNode::Array(array) = &folder.shown
+            && array.form != FileForm::Stored
+            && array.shown.in_array(name) != ChunkName::Other
+        {
+            return Ok(false);
+        }
+        Ok(self.role_of(folder, name)? == NameRole::AsStored)
+    }
+}
+
+/// What keys are in one view.
+#[derive(Debug)]
+pub(super) struct MeaningsInView {
+    pub(super) tree: Weak<Tree>,
+    pub(super) view: ViewKind,
+}
+
+impl Meanings for MeaningsInView {
+    fn is_plain(&self, key: &Key) -> Result<bool, Error> {
+        // Without the tree, the mount has ended, and nothing is written any more.
+        let tree = self.tree.upgrade().ok_or(Error::Stale)?;
+        still(tree.check_plain(self.view, key))
+    }
+}
+
+/// Whether what was checked is what it was.
+///
+/// # Errors
+/// Those of the check that are about something else.
+pub(super) fn still(checked: Result<(), Error>) -> Result<bool, Error> {
+    match checked {
+        Ok(()) => Ok(true),
+        Err(Error::Stale | Error::Store(StoreError::Changed { .. })) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_possible_as_far_up_as_names_could_be_parts_of_chunk_keys() {
+        for (key, expected) in [
+            ("t/c/0/0", &["t", "t/c", "t/c/0"][..]),
+            ("t/c.0.0", &["t"]),
+            ("t/0.0", &["t"]),
+            ("0/0", &["/", "0"]),
+            ("t/c0/1", &["t", "t/c0"]),
+            ("t/__zdata__/0.0.blosc", &["t", "t/__zdata__"]),
+            ("t/c/0/notes.txt", &[]),
+            ("t/zarr.json", &[]),
+            ("t/0.0.1f2e.partial", &[]),
+            ("t/c/0/0.__lock", &[]),
+        ] {
+            let found = possible_arrays(&Key::parse(key.as_bytes()).unwrap());
+            let found: Vec<_> = found.iter().map(Prefix::to_text).collect();
+            assert_eq!(found, expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_any_length_is_looked_at_up_to_a_limit() {
+        let key = vec!["0"; 1000].join("/");
+        let found = possible_arrays(&Key::parse(key.as_bytes()).unwrap());
+        assert_eq!(found.len(), MOST_LEVELS);
+    }
+}
