@@ -44,18 +44,19 @@ install_packages() {
 # The compilers build C-Blosc, libzstd and (in C++) Snappy; fusermount3 mounts for plain users.
 need_system_packages() { need_packages c++:build-essential fusermount3:fuse3; }
 # GDAL and NetCDF-C read Zarr v2, as far as the distribution's versions can; strace shows the order of system calls. nginx, whose
-# program only root finds by its name alone, serves stores; openssl makes its certificates. bindfs is a file system that can do less.
+# program only root finds by its name alone, serves stores; openssl makes its certificates. bindfs is a file system that can do
+# less, and disks of ext4 are made.
 need_test_packages() {
     PATH="$PATH:/usr/sbin" need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin strace:strace \
-        nginx:nginx-light openssl:openssl bindfs:bindfs
+        nginx:nginx-light openssl:openssl bindfs:bindfs mkfs.ext4:e2fsprogs
 }
 # The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, R, ImageJ (Java, and a display
 # that nobody sees), compilers; an automounter, an NFS server and its client; fio, and an editor.
 need_heavy_packages() {
     need_packages ncks:nco cdo:cdo h5dump:hdf5-tools nifti_tool:nifti-bin teem-unu:teem-apps octave-cli:octave \
         cc:build-essential gfortran:gfortran imagej:imagej java:default-jre xvfb-run:xvfb xauth:xauth Rscript:r-base-core \
-        automount:autofs ganesha.nfsd:nfs-ganesha-vfs nfs-cat:libnfs-utils fio:fio vim:vim
-    need_libraries octave-netcdf r-cran-ncdf4 r-bioc-rhdf5 r-cran-jsonlite
+        automount:autofs ganesha.nfsd:nfs-ganesha-vfs nfs-cat:libnfs-utils fio:fio vim:vim sshfs:sshfs
+    need_libraries openssh-sftp-server octave-netcdf r-cran-ncdf4 r-bioc-rhdf5 r-cran-jsonlite
 }
 # Two more servers of objects: a web server, and Azure's, which is a program of Node.
 need_heavy_servers() {

@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
 
@@ -26,9 +26,6 @@ const MOST_KEPT_FAR: usize = 4096;
 
 /// The fraction of all descriptors of the process that may be kept, where the process may have few.
 const KEPT_PART: u64 = 4;
-
-/// The longest wait for an object that keeps changing.
-const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Opens stored objects and keeps some of them open.
 #[derive(Debug)]
@@ -205,7 +202,7 @@ impl Sources {
         let Some(mut found) = self.stat(key)? else {
             return Ok(None);
         };
-        let patience = Instant::now() + SETTLE_PATIENCE;
+        let patience = Instant::now() + found.dating.patience();
         while let Some(wait) = self.freshness.settles_in(&found) {
             thread::sleep(wait);
             match self.stat(key)? {
@@ -253,17 +250,18 @@ impl Sources {
         &self,
         mut open: impl FnMut() -> Result<Option<Arc<dyn Object>>, StoreError>,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        let patience = Instant::now() + SETTLE_PATIENCE;
+        let begun = Instant::now();
         loop {
             let Some(object) = self.with_descriptors(&mut open)? else {
                 return Ok(None);
             };
             if let Some(wait) = self.freshness.settles_in(object.meta()) {
+                let patience = object.meta().dating.patience();
                 thread::sleep(wait);
                 // A file that was replaced meanwhile still has its bytes; one that was written to
                 // has not.
                 match object.verify() {
-                    Err(StoreError::Changed { .. }) if Instant::now() < patience => continue,
+                    Err(StoreError::Changed { .. }) if begun.elapsed() < patience => continue,
                     checked => checked?,
                 }
             }
@@ -449,6 +447,7 @@ fn most_kept_open(limit: Option<u64>, most: usize) -> NonZeroUsize {
 mod tests {
     use super::*;
     use crate::store::{Cursor, Detail, DirStore, Listing, MemoryStore, Profile, Symlinks};
+    use std::time::Duration;
 
     /// A store whose objects take one descriptor each, where only two descriptors exist.
     #[derive(Debug)]

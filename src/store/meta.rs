@@ -17,6 +17,13 @@ use super::{Key, StoreError};
 /// have the grain of the kernel's tick (10 ms at HZ=100); the rest lets one `write` finish.
 pub const GRAIN: Duration = Duration::from_millis(20);
 
+/// As [`GRAIN`], where the times of files have whole seconds, or only even ones: on ext3, on ext4 with small
+/// inodes, on FAT, over SFTP.
+const COARSE_GRAIN: Duration = Duration::from_millis(2020);
+
+/// How long a version is waited for, at least, that keeps changing.
+const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
+
 /// What a store reports of an object or prefix without reading it.
 #[derive(Debug, Clone, Copy, Eq)]
 pub struct ObjectMeta {
@@ -71,6 +78,30 @@ pub const SERVER_YOUTH: Duration = Duration::from_secs(2);
 impl Dating {
     /// That of files, whose times have the grain of the kernel's clock.
     pub const FILE: Dating = Dating::Times(GRAIN);
+
+    /// That of files whose times have whole seconds.
+    pub const COARSE: Dating = Dating::Times(COARSE_GRAIN);
+
+    /// That of a file whose attributes were changed last at `ctime`, which no program can set. A clock with
+    /// nanoseconds, or with ticks of milliseconds, has a whole second hardly ever, and then the file is waited for
+    /// without need.
+    pub fn of_file(ctime: SystemTime) -> Dating {
+        let since = ctime.duration_since(SystemTime::UNIX_EPOCH);
+        let is_whole = since.is_ok_and(|since| since.subsec_nanos() == 0);
+        if is_whole {
+            Dating::COARSE
+        } else {
+            Dating::FILE
+        }
+    }
+
+    /// How long an object is waited for that keeps changing.
+    pub fn patience(self) -> Duration {
+        match self {
+            Dating::Times(grain) => SETTLE_PATIENCE.max(3 * grain),
+            Dating::Tag | Dating::Old | Dating::Young | Dating::Nothing => SETTLE_PATIENCE,
+        }
+    }
 
     /// How long before a moment an object may be dated that changed after it.
     pub fn grain(self) -> Duration {
@@ -129,12 +160,17 @@ impl ObjectMeta {
     }
 
     /// How long to wait until the version can be trusted; `None` when it can be now. A time
-    /// in the future was set by hand, and such a version is trusted at once. `ctime` counts too,
-    /// because `mtime` can be set back after a change.
+    /// in the future was set by hand, and such a version is trusted at once, unless another clock may be that
+    /// little ahead. `ctime` counts too, because `mtime` can be set back after a change.
     pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
         if self.is_own {
             return None;
         }
+        self.ages_in(now)
+    }
+
+    /// As [`ObjectMeta::settles_in`], whoever has made the version.
+    pub fn ages_in(&self, now: SystemTime) -> Option<Duration> {
         let grain = match self.dating {
             Dating::Times(grain) => grain,
             Dating::Tag | Dating::Old => return None,
@@ -142,10 +178,9 @@ impl ObjectMeta {
             Dating::Young => return Some(SERVER_YOUTH),
             Dating::Nothing => return Some(Duration::MAX),
         };
-        let age = now
-            .duration_since(self.version.mtime.max(self.changed()))
-            .ok()?;
-        grain.checked_sub(age).filter(|wait| !wait.is_zero())
+        let settled = (self.version.mtime.max(self.changed())).checked_add(grain)?;
+        let wait = settled.duration_since(now).ok()?;
+        (!wait.is_zero() && wait <= 2 * grain).then_some(wait)
     }
 }
 
@@ -194,5 +229,52 @@ impl Version {
     pub fn fingerprint(&self) -> u64 {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         KEYS.hash_one(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{MemoryStore, Store};
+
+    #[test]
+    fn a_version_settles_when_it_is_older_than_the_grain_of_its_times() {
+        let key = Key::parse(b"a").unwrap();
+        let store = MemoryStore::new();
+        store.insert(key.clone(), "");
+        let mut meta = store.stat(&key).unwrap().unwrap().meta;
+        let second = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let ms = Duration::from_millis;
+        for (after, now, expected, why) in [
+            (ms(1), ms(1), Some(ms(20)), "just now"),
+            (ms(1), ms(20), Some(ms(1)), "soon"),
+            (ms(1), ms(21), None, "older"),
+            (
+                ms(5),
+                ms(1),
+                Some(ms(24)),
+                "by a clock that is a little ahead",
+            ),
+            (ms(900), ms(1), None, "set by hand"),
+            (ms(0), ms(999), Some(ms(1021)), "of the same second"),
+            (ms(0), ms(1999), Some(ms(21)), "of the same two seconds"),
+            (ms(0), ms(2020), None, "of an earlier second"),
+            (
+                ms(2000),
+                ms(1500),
+                Some(ms(2520)),
+                "by a coarse clock that is ahead",
+            ),
+            (ms(9000), ms(1), None, "a coarse time that was set by hand"),
+        ] {
+            meta.times.ctime = second + after;
+            meta.version.mtime = second;
+            meta.dating = Dating::of_file(meta.times.ctime);
+            assert_eq!(meta.settles_in(second + now), expected, "{why}");
+        }
+        meta.is_own = true;
+        meta.times.ctime = second;
+        assert_eq!(meta.settles_in(second), None);
+        assert_eq!(meta.ages_in(second + ms(20)), Some(ms(2000)));
     }
 }

@@ -52,7 +52,7 @@ pub use dir::{
     PartHasher, RenameMode, Replaces, Sharing, StoredFile, Symlinks, WriterOptions, copy_range,
 };
 #[cfg(all(test, not(feature = "model")))]
-pub(crate) use dir::{power_loss, recorded};
+pub(crate) use dir::{coarse, power_loss, recorded};
 pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};

@@ -1,6 +1,7 @@
 """Stores on file systems that can do less than those of local disks."""
 import ctypes
 import errno
+import functools
 import os
 import random
 import signal
@@ -16,11 +17,16 @@ FILL, CHUNK, SHARD, N = -1, 8, 32, 64
 RENAME_NOREPLACE = 1
 
 
-@pytest.fixture(params=["bindfs"])
+@pytest.fixture
 def disk(request, tmp_path):
     """A directory on such a file system."""
     with file_systems.KINDS[request.param](tmp_path) as path:
         yield path
+
+
+on = functools.partial(pytest.mark.parametrize, "disk", indirect=True)
+COARSE = pytest.param("coarse", marks=pytest.mark.root)
+SSHFS = pytest.param("sshfs", marks=pytest.mark.heavy)
 
 
 def make(path):
@@ -65,6 +71,7 @@ def check(store, values):
         assert (found == value).all(), (name, i, value, found)
 
 
+@on(argvalues=["bindfs", COARSE, SSHFS])
 def test_all_that_is_written_is_saved(disk, tmp_path, mount):
     store = make(disk / "store")
     values = {(name, i): 0 for name in ("plain", "sharded") for i in range(N // CHUNK)}
@@ -91,6 +98,7 @@ def test_all_that_is_written_is_saved(disk, tmp_path, mount):
     check(store, values)
 
 
+@on(argvalues=["bindfs", SSHFS])
 def test_names_are_kept_that_are_taken(disk, mount):
     store = make(disk / "store")
     made = mount(store, "--rw", "--shards", "keep")
@@ -110,4 +118,18 @@ def test_names_are_kept_that_are_taken(disk, mount):
     assert names(store) == ["moved", "sharded", "two", "zarr.json"]
     assert not (store / "sharded/c/0").exists() and (store / "moved/c/9").exists()
     made.unmount()
-    assert "cannot exchange two names" in made.log_text()
+    assert "what another program renames" in made.log_text()
+
+
+@pytest.mark.long
+@on(argvalues=[COARSE])
+def test_what_is_saved_within_one_second_is_seen_by_other_mounts(disk, mount):
+    store = make(disk / "store")
+    made, other = mount(store, "--rw", "--view", "chunks"), mount(store, "--view", "chunks")
+    chunk = "sharded/c/1"
+    for number in range(1, 10):
+        # Each time the shard has another content and the same length.
+        for again in range(5):
+            put(made.path / chunk, 10 * number + again)
+        found = np.frombuffer((other.path / chunk).read_bytes(), "i8")
+        assert found.tolist() == [10 * number + 4] * CHUNK

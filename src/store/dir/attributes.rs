@@ -63,7 +63,7 @@ pub(in crate::store) fn object_meta(stat: &FileStat) -> ObjectMeta {
         mode: stat.st_mode & 0o7777,
         uid: stat.st_uid,
         gid: stat.st_gid,
-        dating: Dating::FILE,
+        dating: Dating::of_file(stat.ctime),
         changed_here: None,
         is_own: false,
     }

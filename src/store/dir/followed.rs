@@ -231,7 +231,7 @@ impl FollowedRoot {
             return Ok(Arc::clone(&current));
         }
         let opened = Arc::new(opened);
-        let generation = opened.versioned_by.generation;
+        let generation = opened.versions.by.generation;
         self.generation.store(generation, Ordering::Release);
         let replaced = std::mem::replace(&mut *current, Arc::clone(&opened));
         drop(current);

@@ -40,6 +40,8 @@ use listing::{DirListing, offset_of};
 use object::DirObject;
 pub use rights::Sharing;
 use root::{Root, refusal};
+#[cfg(all(test, not(feature = "model")))]
+pub(crate) use stat::coarse;
 use stat::fstat;
 pub use symlinks::Symlinks;
 pub use writer::{
@@ -187,7 +189,7 @@ fn open_in(root: &Root, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError
     let object = DirObject::new(
         key.clone(),
         Arc::new(fd.into()),
-        root.versioned_by,
+        root.versions.clone(),
         stat.meta,
     );
     Ok(Some(Arc::new(object)))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::attributes::{VersionedBy, object_meta_in};
+use super::own::FileVersions;
 use super::root::refusal;
 use super::stat::fstat;
 use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
@@ -17,8 +17,8 @@ use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 pub(super) struct DirObject {
     key: Key,
     file: Arc<File>,
-    /// The directory of the store that it was opened in.
-    directory: VersionedBy,
+    /// Those of the directory of the store that it was opened in.
+    versions: FileVersions,
     meta: ObjectMeta,
 }
 
@@ -27,13 +27,13 @@ impl DirObject {
     pub(super) fn new(
         key: Key,
         file: Arc<File>,
-        directory: VersionedBy,
+        versions: FileVersions,
         meta: ObjectMeta,
     ) -> DirObject {
         DirObject {
             key,
             file,
-            directory,
+            versions,
             meta,
         }
     }
@@ -83,7 +83,7 @@ impl Object for DirObject {
     /// Unlinking does not change the version, so that a replaced file stays readable.
     fn verify(&self) -> Result<(), StoreError> {
         let stat = fstat(&self.file).map_err(|errno| self.failed(&errno.into()))?;
-        if object_meta_in(self.directory, &stat).version == self.meta.version {
+        if self.versions.meta(&stat).version == self.meta.version {
             return Ok(());
         }
         Err(StoreError::changed(&self.key))

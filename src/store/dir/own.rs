@@ -7,19 +7,30 @@
 //! at once. Another program could change these bytes unseen only if it opened the new object within the same tick
 //! and wrote to it in place, without another length. Since Linux 6.13 it cannot, because a file whose times were
 //! asked for gets finer times with the next write.
+//!
+//! Where file times have whole seconds only, no such time can be given, and two commits of one second may have the
+//! same size, time and inode number, which the file system gives to the next file once it is free. There each commit
+//! has a number ([`OwnVersions::number`]), which is a part of the version of this file wherever it is found: no two files
+//! that are there at once have one inode number.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use lru::LruCache;
 
+use super::attributes::{VersionedBy, object_meta_in};
+use super::stat::FileStat;
 use crate::store::{ObjectMeta, Version};
 
 /// How many are remembered. A version is older than the grain of the clock long before as many others were
 /// made.
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
+
+/// How many numbers are remembered. A version without its number is another one, as if somebody else had written the
+/// object again.
+const MOST_NUMBERED: usize = 1 << 16;
 
 /// The most nanoseconds that are added to a time, which are less than a tick.
 const MOST_NANOSECONDS: u32 = 999_983;
@@ -31,6 +42,10 @@ pub(super) struct OwnVersions {
     /// Whether there are any, so that a store that is only read takes no lock.
     are_any: AtomicBool,
     n_times: AtomicU32,
+    /// The numbers of those that cannot have their own times, which are the only ones of these attributes.
+    numbered: Mutex<LruCache<Version, u64>>,
+    are_numbered: AtomicBool,
+    last_number: AtomicU64,
 }
 
 impl Default for OwnVersions {
@@ -39,6 +54,10 @@ impl Default for OwnVersions {
             made: Mutex::new(LruCache::new(MOST)),
             are_any: AtomicBool::new(false),
             n_times: AtomicU32::new(0),
+            // Its memory is taken when there are numbers.
+            numbered: Mutex::new(LruCache::unbounded()),
+            are_numbered: AtomicBool::new(false),
+            last_number: AtomicU64::new(0),
         }
     }
 }
@@ -57,6 +76,28 @@ impl OwnVersions {
         self.are_any.store(true, Ordering::Release);
     }
 
+    /// Gives the file that has the attributes `found` a number. Returns its version, which no other file had.
+    pub(super) fn number(&self, found: Version) -> Version {
+        let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut known = self.lock_numbered();
+        known.put(found, number);
+        if known.len() > MOST_NUMBERED {
+            known.pop_lru();
+        }
+        drop(known);
+        self.are_numbered.store(true, Ordering::Release);
+        numbered(found, number)
+    }
+
+    /// The version of a file that has the attributes `found`.
+    fn version(&self, found: Version) -> Version {
+        if !self.are_numbered.load(Ordering::Acquire) {
+            return found;
+        }
+        let number = self.lock_numbered().get(&found).copied();
+        number.map_or(found, |number| numbered(found, number))
+    }
+
     /// Says in `meta` whether the version is one of these, where that matters.
     pub(super) fn mark(&self, meta: &mut ObjectMeta) {
         if self.are_any.load(Ordering::Acquire) && meta.settles_in(SystemTime::now()).is_some() {
@@ -66,6 +107,49 @@ impl OwnVersions {
 
     fn lock(&self) -> MutexGuard<'_, LruCache<Version, ()>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_numbered(&self) -> MutexGuard<'_, LruCache<Version, u64>> {
+        self.numbered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The version `found` of the file with this number.
+fn numbered(found: Version, number: u64) -> Version {
+    // Odd, so that no two numbers give the same.
+    const ODD: u64 = 0xd6e8_feb8_6659_fd93;
+    Version {
+        tag: found.tag ^ number.wrapping_mul(ODD),
+        ..found
+    }
+}
+
+/// What the versions of the files in a directory are made of.
+#[derive(Debug, Clone)]
+pub(super) struct FileVersions {
+    pub(super) by: VersionedBy,
+    pub(super) own: Arc<OwnVersions>,
+}
+
+impl FileVersions {
+    /// The attributes in `stat` of a file in this directory.
+    pub(super) fn meta(&self, stat: &FileStat) -> ObjectMeta {
+        let mut meta = object_meta_in(self.by, stat);
+        meta.version = self.own.version(meta.version);
+        meta
+    }
+
+    /// As these, of a file of which nothing is known yet. Whoever reads it finds nothing in a cache.
+    pub(super) fn anew(&self) -> FileVersions {
+        static NEXT: AtomicU32 = AtomicU32::new(u32::MAX);
+        FileVersions {
+            by: VersionedBy {
+                // The directories at the path of the store are counted from below.
+                generation: NEXT.fetch_sub(1, Ordering::Relaxed),
+                ..self.by
+            },
+            own: Arc::clone(&self.own),
+        }
     }
 }
 
@@ -91,6 +175,40 @@ mod tests {
         assert_eq!(look(), first);
         file.set_len(5).unwrap();
         assert!(look().settles_in(SystemTime::now()).is_some());
+    }
+
+    #[test]
+    fn files_of_the_same_attributes_are_told_apart_by_numbers() {
+        let versions = FileVersions {
+            by: VersionedBy {
+                generation: 0,
+                copies_files: false,
+            },
+            own: Arc::default(),
+        };
+        let file = tempfile::tempfile().unwrap();
+        let stat = crate::store::dir::stat::fstat(&file).unwrap();
+        let found = versions.meta(&stat).version;
+        let (first, second) = (versions.own.number(found), versions.own.number(found));
+        assert!(found != first && first != second);
+        assert_eq!(
+            versions.meta(&stat).version,
+            second,
+            "the later file is there"
+        );
+        let (one, other) = (versions.anew(), versions.anew());
+        let anew = [&one, &other].map(|versions| versions.meta(&stat).version);
+        assert!(anew[0] != anew[1] && !anew.contains(&second));
+        assert_eq!(one.meta(&stat).version, anew[0]);
+        // Somebody else has written to it.
+        file.set_len(1).unwrap();
+        let stat = crate::store::dir::stat::fstat(&file).unwrap();
+        let unknown = object_meta_in(versions.by, &stat).version;
+        assert_eq!(versions.meta(&stat).version, unknown);
+        for n in 0..MOST_NUMBERED as u64 {
+            versions.own.number(Version { inode: n, ..found });
+        }
+        assert_eq!(versions.own.lock_numbered().len(), MOST_NUMBERED);
     }
 
     #[test]

@@ -12,12 +12,13 @@
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstatfs, openat, openat2};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::attributes::{VersionedBy, object_meta_in};
-use super::own::OwnVersions;
+use super::attributes::VersionedBy;
+use super::own::{FileVersions, OwnVersions};
 use super::rights::{Sharing, restrict_by_list, restrict_entry_by_list, through_links};
 use super::stat::{FileStat, fstat, statat};
 use super::symlinks::Symlinks;
@@ -41,12 +42,11 @@ pub(super) struct Root {
     pub(super) identity: DirectoryIdentity,
     symlinks: Symlinks,
     sharing: Sharing,
-    pub(super) versioned_by: VersionedBy,
+    /// What the versions of its files are made of, some of which this process has made.
+    pub(super) versions: FileVersions,
     /// Whether the link count shows that the directory was deleted: on some file systems it is
     /// always 0.
     counts_links: bool,
-    /// The versions of its objects that this process has made.
-    pub(super) own: OwnVersions,
 }
 
 /// Device and inode number: the same for two paths of one directory.
@@ -97,7 +97,7 @@ impl Root {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let open = || openat2(CWD, path, flags, Mode::empty(), resolve);
-        let generation = self.versioned_by.generation.wrapping_add(1);
+        let generation = self.versions.by.generation.wrapping_add(1);
         Root::new(
             retry_on_intr(open)?,
             (self.symlinks, self.sharing),
@@ -111,7 +111,7 @@ impl Root {
         generation: u32,
     ) -> Result<Root, Errno> {
         let stat = fstat(&fd)?;
-        let versioned_by = VersionedBy {
+        let by = VersionedBy {
             generation,
             copies_files: fstatfs(&fd).is_ok_and(|found| found.f_type == OVERLAYFS),
         };
@@ -120,9 +120,11 @@ impl Root {
             identity: DirectoryIdentity::of(&stat),
             symlinks,
             sharing,
-            versioned_by,
+            versions: FileVersions {
+                by,
+                own: Arc::new(OwnVersions::default()),
+            },
             counts_links: stat.st_nlink > 0,
-            own: OwnVersions::default(),
         })
     }
 
@@ -175,8 +177,8 @@ impl Root {
         stat: &FileStat,
         restrict: impl FnOnce(ObjectMeta) -> ObjectMeta,
     ) -> ObjectMeta {
-        let mut meta = object_meta_in(self.versioned_by, stat);
-        self.own.mark(&mut meta);
+        let mut meta = self.versions.meta(stat);
+        self.versions.own.mark(&mut meta);
         if self.is_shared() {
             restrict(meta)
         } else {

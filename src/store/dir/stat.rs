@@ -44,7 +44,7 @@ pub(in crate::store) fn statat(
     let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let found = statx(directory, name, flags, mask)?;
     let has_btime = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-    Ok(FileStat {
+    let stat = FileStat {
         st_mode: found.stx_mode.into(),
         st_nlink: found.stx_nlink,
         st_uid: found.stx_uid,
@@ -57,7 +57,10 @@ pub(in crate::store) fn statat(
         mtime: time(found.stx_mtime),
         ctime: time(found.stx_ctime),
         btime: has_btime.then(|| time(found.stx_btime)),
-    })
+    };
+    #[cfg(test)]
+    let stat = coarse::shown(stat);
+    Ok(stat)
 }
 
 /// Seconds may be negative (before 1970), nanoseconds count forward from them.
@@ -76,6 +79,38 @@ fn moment(seconds: i64, nanoseconds: u32) -> SystemTime {
     whole
         .and_then(|whole| whole.checked_add(Duration::from_nanos(nanoseconds.into())))
         .unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Times of whole seconds, of which there is no other one while a test runs, and none at which files were made.
+#[cfg(test)]
+pub(crate) mod coarse {
+    use std::cell::Cell;
+
+    use super::{Duration, FileStat, SystemTime};
+
+    thread_local! {
+        static IS_SHOWN: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Shows them in this thread from now on.
+    pub(crate) fn show() {
+        IS_SHOWN.set(true);
+    }
+
+    pub(super) fn shown(stat: FileStat) -> FileStat {
+        if !IS_SHOWN.get() {
+            return stat;
+        }
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = Duration::from_secs(since.unwrap_or_default().as_secs());
+        FileStat {
+            mtime: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
+            // However slow the test is, this is young.
+            ctime: SystemTime::UNIX_EPOCH + now,
+            btime: None,
+            ..stat
+        }
+    }
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ mod together;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use super::{
     Access, Capacity, Cursor, Detail, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
@@ -68,9 +68,6 @@ use file::{ZipFile, ZipPath, read_error};
 use index::Index;
 use listing::ZipListing;
 use object::ZipObject;
-
-/// A file that keeps changing is not waited for longer than this.
-const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// A zip file as a store.
 #[derive(Debug)]
@@ -249,7 +246,7 @@ impl ZipStore {
         drop(current);
         // Concurrent callers wait here, and use the archive that the first one reads.
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let patience = Instant::now() + SETTLE_PATIENCE;
+        let patience = Instant::now() + found.dating.patience();
         loop {
             let file = self.open_settled(patience)?;
             let (version, access) = (file.meta.version, file.meta.access());

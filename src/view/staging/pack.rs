@@ -77,15 +77,17 @@ impl Staging {
         for _ in 0..ATTEMPTS {
             let stored = self.writer.open_object(&shard.key, false)?;
             let object = match &stored {
-                Some(stored) => Some(self.writer.object_of(&shard.key, &stored.file)?),
+                Some(stored) => Some(self.writer.object_to_copy(&shard.key, stored)?),
                 None => None,
             };
-            let version = object.as_ref().map(|object| object.meta().version);
-            let is_known = shard.lock().base == Base::Version(version);
+            let old = stored.as_ref().map(|stored| stored.meta);
+            // One whose version may not tell what was written to it has another one to be read by.
+            let read = object.as_ref().map(|object| object.meta().version);
+            let version = old.map(|old| old.version);
+            let is_known = read == version && shard.lock().base == Base::Version(version);
             if !is_known {
                 self.drop_changed(shard, &mut parts, object.as_ref())?;
             }
-            let old = object.as_ref().map(|object| *object.meta());
             if parts.is_empty() {
                 self.forget(shard, &parts, (old, old));
                 return Ok(());
@@ -205,22 +207,20 @@ impl Staging {
             Some(stored) => self.writer.begin_like(key, stored)?,
             None => self.writer.begin_near(key, access)?,
         };
-        let (old, first) = (object.as_ref(), &shard.slots.first);
+        let (from, first) = (object.as_ref(), &shard.slots.first);
         let packed = self
             .loader
-            .pack(&shard.array, old, first, &changed, draft.file());
+            .pack(&shard.array, from, first, &changed, draft.file());
         let n = match packed {
             // The shard was written to while it was read.
             Err(Error::Store(StoreError::Changed { .. })) => return Ok(Change::Conflict),
             packed => packed?,
         };
-        let replaces = object.as_ref().map_or(Replaces::Nothing, |object| {
-            Replaces::Version(object.meta().version)
-        });
+        let old = stored.as_ref().map(|stored| &stored.meta);
+        let replaces = old.map_or(Replaces::Nothing, |old| Replaces::Version(old.version));
         if n > 0 {
             self.writer.make_parents(key)?;
             let version = self.writer.date(key, &mut draft)?;
-            let old = object.as_ref().map(|object| object.meta());
             self.lock_packed()
                 .advance(key, (old, version), parts_of(parts));
             let new = match self.writer.commit(key, &mut draft, replaces) {

@@ -148,12 +148,13 @@ impl Staging {
         journals: Vec<LeftJournal>,
     ) -> Result<Recovered, Error> {
         let ShardPlace { node, array, .. } = place;
-        let object = match self.writer.open_object(key, false)? {
-            Some(stored) => Some(self.writer.object_of(key, &stored.file)?),
+        let stored = self.writer.open_object(key, false)?;
+        let object = match &stored {
+            Some(stored) => Some(self.writer.object_to_copy(key, stored)?),
             None => None,
         };
-        let meta = match &object {
-            Some(object) => *object.meta(),
+        let meta = match &stored {
+            Some(stored) => stored.meta,
             None => node.document.meta,
         };
         let access = NewFile {
@@ -165,7 +166,7 @@ impl Staging {
             uid: meta.uid,
             gid: meta.gid,
         };
-        let version = object.as_ref().map(|object| object.meta().version);
+        let version = stored.map(|stored| stored.meta.version);
         let what = (key.clone(), node, array);
         let shard = Arc::new(StagedShard::new(what, slots, version, access));
         // What each slot may have, if nobody else has changed it.

@@ -10,6 +10,7 @@ use crate::fresh::Freshness;
 use crate::grid::Dims;
 use crate::hierarchy::{ArrayNode, Node};
 use crate::load::{ChunkedArray, Shards};
+use crate::store::coarse;
 use crate::store::{DirStore, Durability, PartContent, Replaces, Store, Symlinks, WriterOptions};
 use crate::view::{View, ViewOptions};
 
@@ -176,4 +177,30 @@ fn who_syncs_an_inner_chunk_waits_for_those_who_write_others() {
         [Some(vec![7]), Some(vec![7])]
     );
     assert_eq!(mounted.staging().n_parts(), 0);
+}
+
+#[test]
+fn a_shard_is_read_again_where_its_times_do_not_tell_that_it_was_written() {
+    coarse::show();
+    let shard_of = |slots: [usize; 4], first: u8| {
+        let folder = store();
+        let mounted = Mounted::new(folder.path(), Durability::Never);
+        for (slot, value) in slots.into_iter().zip(first..) {
+            put(&mounted.inner(slot), value);
+        }
+        mounted.staging().settle(mounted.inner(0).shard()).unwrap();
+        (folder, mounted)
+    };
+    let (folder, mounted) = shard_of([0, 1, 2, 3], 1);
+    let (other, _) = shard_of([0, 5, 6, 7], 1);
+    put(&mounted.inner(0), 9);
+    // Somebody else writes in place, without another length.
+    let path = |folder: &tempfile::TempDir| folder.path().join("a/c/0/0");
+    let theirs = fs::read(path(&other)).unwrap();
+    assert_eq!(theirs.len(), fs::read(path(&folder)).unwrap().len());
+    fs::write(path(&folder), theirs).unwrap();
+    mounted.staging().settle(mounted.inner(0).shard()).unwrap();
+    let found: Vec<_> = (0..8).map(|slot| mounted.bytes(slot)).collect();
+    let expected = [9, 0, 0, 0, 0, 2, 3, 4].map(|value| (value > 0).then(|| vec![value]));
+    assert_eq!(found, expected);
 }

@@ -5,14 +5,16 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use super::super::attributes::object_meta_in;
 use super::attributes::{end_set_id, mode_after_write};
 use super::copy::copy_range;
 use super::names::name_file;
 use super::replace::Replaced;
 use super::temporary::TemporaryName;
 use super::{
-    DirWriter, Durability, Errno, FileStat, Gid, Key, Mode, NewFile, OFlags, OwnedFd, Prefix,
-    StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give, openat,
+    Dating, DirWriter, Durability, Errno, FileStat, Gid, Key, Mode, NewFile, OFlags, OwnedFd,
+    Prefix, StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give,
+    openat,
 };
 use rustix::fs::{
     FileType, MemfdFlags, XattrFlags, fgetxattr, flistxattr, fsetxattr, memfd_create,
@@ -286,19 +288,29 @@ impl DirWriter {
     pub fn date(&self, key: &Key, draft: &mut Draft) -> Result<Version, StoreError> {
         let stat = fstat(&draft.file).map_err(|errno| failed(key, errno))?;
         end_set_id(&draft.file, stat.st_mode).map_err(|errno| failed(key, errno))?;
-        let now = self.meta(&stat).version;
-        if draft.has_times || draft.dated == Some(now) {
-            return Ok(now);
+        let now = self.meta(&stat);
+        if draft.dated == Some(now.version) {
+            return Ok(now.version);
         }
-        let own = &self.root.own;
-        let mtime = own.own_time(now.mtime);
-        let set = (draft.file).set_times(FileTimes::new().set_modified(mtime));
-        let dated = self.meta_of(key, &draft.file)?.version;
+        let is_coarse = now.dating == Dating::COARSE;
+        if draft.has_times && !is_coarse {
+            return Ok(now.version);
+        }
+        let own = &self.root.versions.own;
+        let mtime = own.own_time(stat.mtime);
+        let times = FileTimes::new().set_modified(mtime);
+        let is_set = !draft.has_times && draft.file.set_times(times).is_ok();
+        let stat = fstat(&draft.file).map_err(|errno| failed(key, errno))?;
+        let found = object_meta_in(self.root.versions.by, &stat).version;
         // Some file systems keep whole seconds only, or no times that are set.
-        if set.is_ok() && dated.mtime == mtime {
-            own.add(dated);
-            draft.dated = Some(dated);
-        }
+        let has_own_time = is_set && found.mtime == mtime;
+        let dated = if has_own_time {
+            found
+        } else {
+            own.number(found)
+        };
+        own.add(dated);
+        draft.dated = Some(dated);
         Ok(dated)
     }
 

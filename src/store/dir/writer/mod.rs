@@ -44,6 +44,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, StatVfsMountFlags, Uid, fchmod, fchown,
@@ -52,12 +53,12 @@ use rustix::fs::{
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 
-use super::attributes::object_meta_in;
 use super::followed::FollowedRoot;
 use super::object::DirObject;
+use super::own::FileVersions;
 use super::root::Root;
 use super::stat::{FileStat, fstat, statat};
-use crate::store::{Key, Object, ObjectMeta, Prefix, StoreError, Version};
+use crate::store::{Dating, Key, Object, ObjectMeta, Prefix, StoreError, Version};
 pub use attributes::{NewAttributes, NewTime};
 use attributes::{SET_ID, end_set_id, path_of};
 #[cfg(all(test, not(feature = "model")))]
@@ -206,7 +207,7 @@ impl DirWriter {
     /// The directory, if it is still the one that was locked.
     fn root(&self) -> Result<&Root, StoreError> {
         let now = self.followed.now()?;
-        if now.versioned_by != self.root.versioned_by || now.identity != self.root.identity {
+        if now.versions.by != self.root.versions.by || now.identity != self.root.identity {
             return Err(StoreError::problem(
                 "",
                 "the directory of the store was replaced by another one, which is not changed; \
@@ -349,7 +350,7 @@ impl DirWriter {
 
     /// A file with the attributes `meta`, in which it is noted whether this process has made the version.
     fn stored_as(&self, file: Arc<File>, mut meta: ObjectMeta, is_writable: bool) -> StoredFile {
-        self.root.own.mark(&mut meta);
+        self.root.versions.own.mark(&mut meta);
         StoredFile {
             file,
             meta,
@@ -373,7 +374,7 @@ impl DirWriter {
     }
 
     fn meta(&self, stat: &FileStat) -> ObjectMeta {
-        object_meta_in(self.root.versioned_by, stat)
+        self.root.versions.meta(stat)
     }
 
     /// Removes the object at `key`.
@@ -491,10 +492,29 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn object_of(&self, key: &Key, file: &Arc<File>) -> Result<Arc<dyn Object>, StoreError> {
-        let meta = self.meta_of(key, file)?;
-        let (key, file) = (key.clone(), Arc::clone(file));
-        let object = DirObject::new(key, file, self.root.versioned_by, meta);
-        Ok(Arc::new(object))
+        object_as(key, file, self.root.versions.clone())
+    }
+
+    /// As [`DirWriter::object_of`], of a file that was opened as `stored`, to make another object of it. Where the
+    /// times of files do not tell that another program has just written to it, no earlier look at it is trusted, and
+    /// the object has a version of its own.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn object_to_copy(
+        &self,
+        key: &Key,
+        stored: &StoredFile,
+    ) -> Result<Arc<dyn Object>, StoreError> {
+        let is_doubtful = stored.meta.dating == Dating::COARSE
+            && stored.meta.ages_in(SystemTime::now()).is_some();
+        let versions = &self.root.versions;
+        let versions = if is_doubtful {
+            versions.anew()
+        } else {
+            versions.clone()
+        };
+        object_as(key, &stored.file, versions)
     }
 
     /// Notes that bytes of the object at `key` were written in place, so that [`DirWriter::sync_below`] makes them
@@ -546,6 +566,18 @@ impl DirWriter {
         self.finish_journals();
         self.temporaries.finish(&self.root);
     }
+}
+
+/// The file of an object at `key` as it is now, whose version is made of `versions`.
+fn object_as(
+    key: &Key,
+    file: &Arc<File>,
+    versions: FileVersions,
+) -> Result<Arc<dyn Object>, StoreError> {
+    let stat = fstat(file).map_err(|errno| failed(key, errno))?;
+    let meta = versions.meta(&stat);
+    let object = DirObject::new(key.clone(), Arc::clone(file), versions, meta);
+    Ok(Arc::new(object))
 }
 
 fn is_directory(stat: &FileStat) -> bool {
