@@ -201,12 +201,17 @@ fn not_saved(statistics: &[u8]) -> String {
     };
     let of = |n, one, more| (n > 0).then(|| counted(n, one, more));
     let files = of(n("drafts"), "file is not saved", "files are not saved");
+    let deleted = of(
+        n("deleted"),
+        "inner chunk is lost, because its journal was deleted",
+        "inner chunks are lost, because their journals were deleted",
+    );
     let chunks = of(
-        n("staged"),
+        n("staged").saturating_sub(n("deleted")),
         "inner chunk is in the journal only, for the next mount with --rw, or zarr-mount --recover",
         "inner chunks are in the journal only, for the next mount with --rw, or zarr-mount --recover",
     );
-    let found: Vec<String> = files.into_iter().chain(chunks).collect();
+    let found: Vec<String> = files.into_iter().chain(deleted).chain(chunks).collect();
     if found.is_empty() {
         return "it cannot be synced".to_owned();
     }
@@ -319,6 +324,11 @@ mod tests {
         assert_eq!(not_saved(files.as_bytes()), "1 file is not saved");
         let both = not_saved(br#"{"writes": {"drafts": 2, "staged": 3}}"#);
         assert!(both.starts_with("2 files are not saved, and 3 inner chunks are in the journal"));
+        let deleted = not_saved(br#"{"writes": {"staged": 3, "deleted": 3}}"#);
+        assert_eq!(
+            deleted,
+            "3 inner chunks are lost, because their journals were deleted"
+        );
         assert_eq!(not_saved(b""), "it cannot be synced");
     }
 }

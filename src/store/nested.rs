@@ -364,6 +364,10 @@ impl Store for NestedZips {
         self.within.statistics()
     }
 
+    fn n_waiting(&self) -> Result<usize, StoreError> {
+        self.within.n_waiting()
+    }
+
     fn capacity(&self) -> Option<Capacity> {
         self.within.capacity()
     }

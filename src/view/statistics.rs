@@ -30,6 +30,7 @@ impl View {
                 "scratch": scratch,
                 "unsaved": writings.map_or(0, Writings::n_unsaved),
                 "staged": writings.map_or(0, |writings| writings.staging().n_parts()),
+                "deleted": writings.map_or(0, |writings| writings.staging().n_deleted()),
                 "saved": n(&counters.saved),
                 "erased": n(&counters.erased),
                 "packed": n(&counters.packed),

@@ -66,7 +66,10 @@ impl StoredNames {
         detail: Detail,
     ) -> Result<Option<SegmentItem>, Error> {
         match &self.filter {
-            _ if entry.name == CONTROL => Ok(None),
+            _ if entry.name == CONTROL => {
+                view.tree.note_left(&self.names.prefix);
+                Ok(None)
+            }
             NameFilter::All => self.plain(view, entry).map(Some),
             NameFilter::Folder(folder) => self.in_folder(view, folder, entry, detail),
             NameFilter::Children(folder) => {

@@ -330,6 +330,20 @@ impl Tree {
         }
     }
 
+    /// Notes that an earlier writer has left something in `prefix`, which is below the root of the store: it wrote
+    /// what is there as a store of its own.
+    pub(in crate::view) fn note_left(&self, prefix: &Prefix) {
+        if prefix.is_root() || !self.is_writable() {
+            return;
+        }
+        self.warn_once(&(prefix, "left"), || {
+            format!(
+                "{prefix}: a mount of this directory alone has left what waits in its .zarr-mount; zarr-mount \
+                 --recover of this directory saves it"
+            )
+        });
+    }
+
     /// As [`Tree::warn_once`], for what a file does not hold: whoever asks for the outcomes of all
     /// files says so without the log.
     pub(in crate::view) fn warn_of_omission<T: std::hash::Hash>(

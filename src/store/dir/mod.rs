@@ -148,7 +148,7 @@ impl Store for DirStore {
 
     fn n_waiting(&self) -> Result<usize, StoreError> {
         let root = self.root.now()?;
-        writer::journal::count_left(&root)
+        writer::journal::count_left(&root, self.root.path())
     }
 
     fn capacity(&self) -> Option<Capacity> {

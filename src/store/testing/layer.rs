@@ -208,6 +208,10 @@ impl<L: Layer> Store for Layered<L> {
         self.within.statistics()
     }
 
+    fn n_waiting(&self) -> Result<usize, StoreError> {
+        self.within.n_waiting()
+    }
+
     fn capacity(&self) -> Option<Capacity> {
         self.within.capacity()
     }

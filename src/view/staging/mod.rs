@@ -160,7 +160,14 @@ impl Staging {
         self.packer.end();
         let _ = self.settle_below(&Prefix::root());
         let left = self.shards_where(|_| true);
-        let n: usize = left.iter().map(|shard| shard.n_parts()).sum();
+        let deleted: usize = left.iter().map(|shard| shard.n_deleted()).sum();
+        let all: usize = left.iter().map(|shard| shard.n_parts()).sum();
+        let n = all.saturating_sub(deleted);
+        if deleted > 0 {
+            log::error!(
+                "{deleted} inner chunks are lost: the journal that they were in was deleted, as with the store"
+            );
+        }
         if n > 0 {
             log::error!(
                 "{n} inner chunks could not be written to their shards. They are in the journal of \
@@ -178,6 +185,12 @@ impl Staging {
     pub(in crate::view) fn n_parts(&self) -> usize {
         let shards = self.shards_where(|_| true);
         shards.iter().map(|shard| shard.n_parts()).sum()
+    }
+
+    /// How many of them are in journals that were deleted, as with the store.
+    pub(in crate::view) fn n_deleted(&self) -> usize {
+        let shards = self.shards_where(|_| true);
+        shards.iter().map(|shard| shard.n_deleted()).sum()
     }
 
     /// Notes that the parts with these numbers were dropped.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
@@ -163,6 +164,14 @@ impl StagedShard {
 
     pub(super) fn n_parts(&self) -> usize {
         self.lock().parts.len()
+    }
+
+    /// How many parts are in journals that were deleted.
+    pub(super) fn n_deleted(&self) -> usize {
+        let state = self.lock();
+        let is_deleted =
+            |part: &&StagedPart| part.file.metadata().is_ok_and(|meta| meta.nlink() == 0);
+        state.parts.values().filter(is_deleted).count()
     }
 
     /// Whether something is staged that is not the removal of an inner chunk.

@@ -204,3 +204,35 @@ fn a_shard_is_read_again_where_its_times_do_not_tell_that_it_was_written() {
     let expected = [9, 0, 0, 0, 0, 2, 3, 4].map(|value| (value > 0).then(|| vec![value]));
     assert_eq!(found, expected);
 }
+
+#[test]
+fn what_a_writer_of_the_directory_above_has_left_is_packed_in_the_store() {
+    let folder = store();
+    let outer = Mounted::new(folder.path(), Durability::Never);
+    put(&outer.inner(1), 7);
+    drop(outer);
+    let path = folder.path().join("a");
+    let inner: Arc<dyn Store> = Arc::new(DirStore::open(&path, Symlinks::Inside).unwrap());
+    let writer = inner.writer(&WriterOptions::default()).unwrap().unwrap();
+    let view = View::writable(inner, ViewOptions::default(), writer).unwrap();
+    let expected = Recovered {
+        packed: 1,
+        ..Recovered::default()
+    };
+    assert_eq!(view.recover().unwrap(), expected);
+    assert_eq!(view.recover().unwrap(), Recovered::default());
+    drop(view);
+    let outer = Mounted::new(folder.path(), Durability::Never);
+    assert_eq!(outer.bytes(1), Some(vec![7]));
+}
+
+#[test]
+fn inner_chunks_of_a_journal_that_was_deleted_are_told_from_others() {
+    let folder = store();
+    let mounted = Mounted::new(folder.path(), Durability::Never);
+    put(&mounted.inner(1), 7);
+    let staging = mounted.staging();
+    assert_eq!((staging.n_parts(), staging.n_deleted()), (1, 0));
+    fs::remove_dir_all(folder.path().join(".zarr-mount")).unwrap();
+    assert_eq!((staging.n_parts(), staging.n_deleted()), (1, 1));
+}

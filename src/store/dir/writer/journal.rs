@@ -30,8 +30,7 @@ use super::DirWriter;
 use super::calls::{fdatasync, openat, unlinkat, write_all_at};
 use super::temporary::own_failed;
 use crate::store::{Key, Object, ObjectMeta, StoreError};
-use directory::JournalDirectory;
-pub(super) use directory::{HeldDirectory, StagingDirectory};
+pub(super) use directory::{HeldDirectory, JournalDirectory, StagingDirectory};
 pub use left::LeftJournal;
 pub(in crate::store::dir) use left::count_left;
 

@@ -4,14 +4,13 @@
 //! puts there in between would be lost, so that it locks the file `KEY.__lock` meanwhile, which is the
 //! one that it renames. Source: its file driver, as the system calls of version 0.1.86 show.
 
-#![expect(unsafe_code, reason = "no safe interface has locks of open files")]
-
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat, unlinkat};
 
+use super::open_lock::{self, LockKind, LockedBytes};
 use super::{Errno, Key, StoreError, failed};
 
 /// The end of the name of the file that is locked.
@@ -62,24 +61,12 @@ impl Drop for KeyLock<'_> {
 }
 
 /// Locks the file with this name; `None` when somebody else holds it.
-#[expect(clippy::cast_possible_truncation, reason = "the constants are 0 and 1")]
 fn try_lock(parent: &OwnedFd, name: &[u8]) -> Result<Option<OwnedFd>, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(parent, name, flags, Mode::from_raw_mode(0o666))?;
-    let whole = libc::flock {
-        l_type: libc::F_WRLCK as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: 0,
-        l_len: 0,
-        l_pid: 0,
-    };
-    // SAFETY: the descriptor is open, and the call reads the structure alone.
-    let locked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) };
-    if locked == -1 {
-        return match Errno::from_io_error(&std::io::Error::last_os_error()) {
-            Some(Errno::AGAIN | Errno::ACCESS | Errno::INTR) | None => Ok(None),
-            Some(errno) => Err(errno),
-        };
+    let whole = LockedBytes { start: 0, len: 0 };
+    if !open_lock::try_lock(&file, whole, LockKind::Exclusive)? {
+        return Ok(None);
     }
     // Its last holder may have renamed it.
     let own = fstat(&file)?;

@@ -1,8 +1,19 @@
 //! One writer of a store at a time.
 //!
-//! The writer holds an exclusive flock(2) on the directory of the store, and a shared one on each
-//! directory above it that is part of the same hierarchy, so that writers of a store and of a node in
-//! it find each other too.
+//! The writer holds an exclusive flock(2) on the directory of the store. So that writers of a directory and of a
+//! store in it find each other too, it also locks a byte of its own directory, and another one of each directory
+//! above it that it may open, up to the root of the file tree:
+//!
+//! ```text
+//! writer of /data/a.zarr    /data/a.zarr: flock, byte OWN     /data, /: byte BELOW
+//! writer of /data           /data: flock, byte OWN            /: byte BELOW
+//!                           is byte BELOW of /data locked, or byte OWN of a directory above?
+//! ```
+//!
+//! A directory is known by its inode, whatever mounts it is reached by. The locks of bytes are shared ones of an open
+//! file, so that writers of several stores in one directory do not keep each other out, and no other program is
+//! concerned: an flock(2) on a directory such as /tmp would be. Each writer locks before it looks, so that of two
+//! that begin at once at least one finds the other.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -14,11 +25,21 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat};
 use rustix::io::Errno;
 
 use super::super::root::Root;
+use super::open_lock::{LockKind, LockedBytes, is_locked_by_others, try_lock};
 use super::{Prefix, failed};
 use crate::store::StoreError;
 
-/// A directory with one of these names is a node of a hierarchy.
-const DOCUMENTS: [&str; 4] = ["zarr.json", ".zgroup", ".zarray", ".zattrs"];
+/// Locked in the directory of a store that has a writer.
+const OWN: LockedBytes = LockedBytes {
+    start: 0x7a61_7272_0000,
+    len: 1,
+};
+
+/// Locked in each directory above it.
+const BELOW: LockedBytes = LockedBytes {
+    start: OWN.start + 1,
+    len: 1,
+};
 
 /// How long a lock is waited for, and how often it is tried: a process that was killed gives its locks
 /// back when the last of its threads has ended, a moment after it seems to be gone.
@@ -34,43 +55,79 @@ pub(super) struct WriterLock {
 impl WriterLock {
     /// Locks the directory `root`, which is at `path`.
     pub(super) fn take(root: &Root, path: &Path) -> Result<WriterLock, StoreError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own = root.open_unlinked(&Prefix::root(), flags);
         let own = own.map_err(|errno| failed(&path.display(), errno))?;
-        let mut held = vec![lock(own, path, FlockOperation::NonBlockingLockExclusive)?];
-        let above = path.ancestors().skip(1);
-        for directory in above.take_while(|directory| is_node(directory)) {
-            let opened = openat(CWD, directory, flags | OFlags::CLOEXEC, Mode::empty());
-            let opened = opened.map_err(|errno| failed(&directory.display(), errno))?;
-            held.push(lock(
-                opened,
-                directory,
-                FlockOperation::NonBlockingLockShared,
-            )?);
+        lock(&own, path)?;
+        mark(&own, OWN, path);
+        let mut above = Vec::new();
+        for directory in path.ancestors().skip(1) {
+            // One that must not be read has no lock.
+            if let Ok(opened) = openat(CWD, directory, flags, Mode::empty()) {
+                mark(&opened, BELOW, directory);
+                above.push((opened, directory));
+            }
         }
-        Ok(WriterLock { _held: held })
+        check_alone(
+            &own,
+            BELOW,
+            path,
+            "has opened a directory in it for writing",
+        )?;
+        for (opened, directory) in &above {
+            check_alone(opened, OWN, directory, "has opened it for writing")?;
+        }
+        let held = above.into_iter().map(|(opened, _)| opened).chain([own]);
+        Ok(WriterLock {
+            _held: held.collect(),
+        })
     }
 }
 
-fn is_node(directory: &Path) -> bool {
-    DOCUMENTS.iter().any(|name| directory.join(name).is_file())
-}
-
-fn lock(directory: OwnedFd, path: &Path, how: FlockOperation) -> Result<OwnedFd, StoreError> {
+/// Takes the flock(2) of the directory of a store.
+fn lock(directory: &OwnedFd, path: &Path) -> Result<(), StoreError> {
     let begun = Instant::now();
     loop {
-        match flock(&directory, how) {
-            Ok(()) => return Ok(directory),
+        match flock(directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
             Err(Errno::WOULDBLOCK) if begun.elapsed() < PATIENCE => thread::sleep(STEP),
             Err(Errno::WOULDBLOCK) => {
                 return Err(StoreError::Denied {
                     key: path.display().to_string(),
-                    reason: format!("{} has opened it for writing", holder(&directory)),
+                    reason: format!("{} has opened it for writing", holder(directory)),
                 });
             }
             Err(errno) => return Err(failed(&path.display(), errno)),
         }
     }
+}
+
+/// Locks `byte` of a directory, for those who look for it.
+fn mark(directory: &OwnedFd, byte: LockedBytes, path: &Path) {
+    if let Err(errno) = try_lock(directory, byte, LockKind::Shared) {
+        log::debug!("{}: it has no locks of bytes: {errno}", path.display());
+    }
+}
+
+/// Fails if somebody else has locked `byte` of a directory.
+fn check_alone(
+    directory: &OwnedFd,
+    byte: LockedBytes,
+    path: &Path,
+    what: &str,
+) -> Result<(), StoreError> {
+    let begun = Instant::now();
+    // Where there are no such locks, nobody has one.
+    while is_locked_by_others(directory, byte).unwrap_or(false) {
+        if begun.elapsed() >= PATIENCE {
+            return Err(StoreError::Denied {
+                key: path.display().to_string(),
+                reason: format!("{} {what}", marker(directory, byte)),
+            });
+        }
+        thread::sleep(STEP);
+    }
+    Ok(())
 }
 
 /// The process that has locked a directory, by /proc/locks, in words.
@@ -87,9 +144,36 @@ fn holder(directory: &OwnedFd) -> String {
                     .is_some_and(|id| id.rsplit(':').next() == Some(&*inode))
         };
         let line = locks.lines().find(of_directory)?;
-        let pid = line.split_ascii_whitespace().nth(4)?;
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        Some(format!("process {pid} ({})", name.trim_end()))
+        process(line.split_ascii_whitespace().nth(4)?.parse().ok()?)
     };
     found().unwrap_or_else(|| "another process".to_owned())
+}
+
+/// The process that has locked `byte` of a directory, in words. /proc/locks names none for locks of open files,
+/// but each process has those of its own files.
+fn marker(directory: &OwnedFd, byte: LockedBytes) -> String {
+    let found = || {
+        let inode = fstat(directory).ok()?.st_ino;
+        // lock: 1: OFDLCK ADVISORY  READ -1 fe:00:246951 1000 1000
+        let end = format!(":{inode} {0} {0}", byte.start);
+        let has_lock = |file: fs::DirEntry| {
+            let text = fs::read_to_string(file.path()).unwrap_or_default();
+            text.lines()
+                .any(|line| line.starts_with("lock:") && line.ends_with(&end))
+        };
+        let processes = fs::read_dir("/proc").ok()?.flatten();
+        let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let mut holders = pids.filter(|pid| {
+            let files = fs::read_dir(format!("/proc/{pid}/fdinfo"));
+            files.is_ok_and(|mut files| files.any(|file| file.is_ok_and(has_lock)))
+        });
+        process(holders.next()?)
+    };
+    found().unwrap_or_else(|| "another process".to_owned())
+}
+
+/// A process, in words.
+fn process(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    (pid > 0).then(|| format!("process {pid} ({})", name.trim_end()))
 }

@@ -31,6 +31,7 @@ mod key_lock;
 mod lock;
 mod names;
 mod notes;
+mod open_lock;
 mod prefixes;
 mod replace;
 mod temporary;
@@ -67,7 +68,7 @@ use calls::{fdatasync, fsync, linkat, openat, unlinkat};
 pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
 pub use file_change::{Allocation, FileChange};
-use journal::{HeldDirectory, StagingDirectory};
+use journal::{HeldDirectory, JournalDirectory, StagingDirectory};
 pub use journal::{Journal, JournalRecord, LeftJournal, PartContent, PartHasher};
 use key_lock::KeyLock;
 use lock::WriterLock;
@@ -151,6 +152,8 @@ pub struct DirWriter {
     locks_keys: bool,
     recovered: usize,
     journals: HeldDirectory,
+    /// Directories of journals in the directories above, which earlier daemons have left.
+    above: Mutex<Vec<Arc<JournalDirectory>>>,
     /// Where new journals are instead.
     staging: Option<StagingDirectory>,
     /// The number of the last journal.
@@ -198,6 +201,7 @@ impl DirWriter {
             locks_keys: options.locks_keys,
             recovered,
             journals: HeldDirectory::default(),
+            above: Mutex::default(),
             staging,
             last_journal: AtomicU64::new(0),
             waiting: Mutex::default(),

@@ -345,8 +345,8 @@ fn a_directory_is_not_replaced() {
 #[test]
 fn one_writer_at_a_time_of_a_hierarchy() {
     let f = fixture(Durability::Never);
-    fs::write(f.path.join("zarr.json"), "{}").unwrap();
-    for path in [f.path.clone(), f.path.join("a")] {
+    let above = f.path.parent().unwrap().to_path_buf();
+    for path in [f.path.clone(), f.path.join("a"), f.path.join("a/c"), above] {
         let error = writer(&path, Durability::Never).unwrap_err().to_string();
         let own = format!("process {}", std::process::id());
         assert!(
@@ -358,7 +358,12 @@ fn one_writer_at_a_time_of_a_hierarchy() {
     drop(f.writer);
     let held = writer(&inner, Durability::Never).unwrap();
     assert!(writer(&f.path, Durability::Never).is_err());
+    // Stores beside each other have a writer each.
+    fs::create_dir(f.path.join("b")).unwrap();
+    let beside = writer(&f.path.join("b"), Durability::Never).unwrap();
     drop(held);
+    assert!(writer(&f.path, Durability::Never).is_err());
+    drop(beside);
     writer(&f.path, Durability::Never).unwrap();
 }
 

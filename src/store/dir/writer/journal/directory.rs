@@ -1,6 +1,7 @@
 //! The directories of journals: the one of a store, and where `--staging` has them instead.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +16,7 @@ use super::super::attributes::path_of;
 use super::super::calls::{fsync, mkdirat, openat, unlinkat};
 use super::super::temporary::{check_owner, open_directory, own_failed};
 use super::super::{DirWriter, OWN_DIRECTORY, Root, failed};
-use crate::store::{Prefix, StoreError};
+use crate::store::{Prefix, Sharing, StoreError, Symlinks};
 
 /// The directory of journals, in that of this program.
 pub(super) const DIRECTORY: &[u8] = b"journal";
@@ -169,17 +170,25 @@ impl DirWriter {
         })
     }
 
-    /// The directories that may have journals of earlier daemons.
-    pub(super) fn left_directories(&self) -> Result<Vec<Arc<JournalDirectory>>, StoreError> {
+    /// The directories that may have journals of earlier daemons, with the prefix that the keys of this store have
+    /// in them.
+    pub(super) fn left_directories(
+        &self,
+    ) -> Result<Vec<(Arc<JournalDirectory>, Prefix)>, StoreError> {
         let mut found = Vec::new();
         if let Some(fd) = journals_in(self.root()?)? {
-            found.push(self.journals.get_or_hold(fd));
+            found.push((self.journals.get_or_hold(fd), Prefix::root()));
         }
         if let Some(staging) = &self.staging
             && let Some(fd) = staging.open_journals()?
         {
-            found.push(staging.journals.get_or_hold(fd));
+            found.push((staging.journals.get_or_hold(fd), Prefix::root()));
         }
+        let above = journals_above(self.followed.path());
+        let mut held = self.above.lock().unwrap_or_else(PoisonError::into_inner);
+        held.clear();
+        held.extend(above.iter().map(|(directory, _)| Arc::clone(directory)));
+        found.extend(above);
         Ok(found)
     }
 
@@ -201,6 +210,11 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn sync_removed_journals(&self) -> Result<(), StoreError> {
+        let above = self.above.lock().unwrap_or_else(PoisonError::into_inner);
+        for directory in &*above {
+            directory.sync_removed()?;
+        }
+        drop(above);
         let staging = self.staging.as_ref().map(|staging| &staging.journals);
         for held in [Some(&self.journals), staging].into_iter().flatten() {
             if let Some(directory) = held.get() {
@@ -227,6 +241,19 @@ impl DirWriter {
 pub(super) fn journals_in(root: &Root) -> Result<Option<OwnedFd>, StoreError> {
     let own = open_directory(root)?;
     own.map_or(Ok(None), |own| open_own(&own, DIRECTORY))
+}
+
+/// The directories of journals in the directories above the store at `path`, of which mounts were killed, with the
+/// prefix that the keys of the store have there. Those that this user must not use are left out.
+pub(super) fn journals_above(path: &Path) -> Vec<(Arc<JournalDirectory>, Prefix)> {
+    let above = path.ancestors().skip(1).filter_map(|directory| {
+        let root = Root::open(directory, Symlinks::Inside, Sharing::default()).ok()?;
+        let prefix = path.strip_prefix(directory).ok()?;
+        let prefix = Prefix::parse(prefix.as_os_str().as_bytes()).ok()?;
+        let journals = journals_in(&root).ok()??;
+        Some((JournalDirectory::new(journals), prefix))
+    });
+    above.collect()
 }
 
 /// Opens the directory `name` of journals, which must be this user's; `None` when there is none.

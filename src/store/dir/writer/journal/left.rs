@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::super::super::stat::fstat;
@@ -13,9 +14,9 @@ use twox_hash::XxHash3_128;
 use super::super::calls::{openat, unlinkat};
 use super::super::temporary::own_failed;
 use super::super::{DirWriter, Root};
-use super::directory::{JournalDirectory, journals_in};
+use super::directory::{JournalDirectory, journals_above, journals_in};
 use super::{HEAD_BYTES, Journal, JournalRecord, MAGIC, PartContent, RECORD_BYTES, SUFFIX};
-use crate::store::{Key, StoreError};
+use crate::store::{Key, Prefix, StoreError};
 
 /// The longest document of an array that is accepted, in bytes.
 const MOST_DOCUMENT_BYTES: u32 = 64 << 20;
@@ -49,8 +50,8 @@ impl DirWriter {
     /// [`StoreError`].
     pub fn left_journals(&self) -> Result<(Vec<LeftJournal>, usize), StoreError> {
         let (mut found, mut unusable) = (Vec::new(), 0);
-        for directory in self.left_directories()? {
-            let (here, unusable_here) = left_in(&directory, OFlags::RDWR)?;
+        for (directory, prefix) in self.left_directories()? {
+            let (here, unusable_here) = left_in(&directory, &prefix, OFlags::RDWR)?;
             found.extend(here);
             unusable += unusable_here;
         }
@@ -60,12 +61,14 @@ impl DirWriter {
     }
 }
 
-/// How many parts of objects are in journals that earlier daemons have left in the store at `root`.
-pub(in crate::store::dir) fn count_left(root: &Root) -> Result<usize, StoreError> {
-    let Some(opened) = journals_in(root)? else {
-        return Ok(0);
-    };
-    let (left, _) = left_in(&JournalDirectory::new(opened), OFlags::RDONLY)?;
+/// How many parts of objects are in journals that earlier daemons have left of the store at `root`, which is at
+/// `path`.
+pub(in crate::store::dir) fn count_left(root: &Root, path: &Path) -> Result<usize, StoreError> {
+    let own = journals_in(root)?.map(|opened| (JournalDirectory::new(opened), Prefix::root()));
+    let mut left = Vec::new();
+    for (directory, prefix) in own.into_iter().chain(journals_above(path)) {
+        left.extend(left_in(&directory, &prefix, OFlags::RDONLY)?.0);
+    }
     let parts = left.iter().flat_map(|journal| {
         let records = journal.records.iter();
         records.map(|record| (&journal.key, record.slot))
@@ -73,16 +76,24 @@ pub(in crate::store::dir) fn count_left(root: &Root) -> Result<usize, StoreError
     Ok(parts.collect::<BTreeSet<_>>().len())
 }
 
+/// The journals in `directory` of keys below `prefix`, with the keys that these have in the store there.
 fn left_in(
     directory: &Arc<JournalDirectory>,
+    prefix: &Prefix,
     access: OFlags,
 ) -> Result<(Vec<LeftJournal>, usize), StoreError> {
     let (mut found, mut unusable) = (Vec::new(), 0);
     for name in names_in(&directory.fd)? {
         let shown = String::from_utf8_lossy(&name).into_owned();
         match LeftJournal::read(directory, name, access) {
-            Ok(Some(journal)) => found.push(journal),
+            Ok(Some(journal)) => {
+                let key = prefix.strip(journal.key.as_bytes());
+                let key = key.and_then(|key| Key::parse(key).ok());
+                found.extend(key.map(|key| LeftJournal { key, ..journal }));
+            }
             Ok(None) => {}
+            // It may be of another store.
+            Err(_) if !prefix.is_root() => {}
             Err(error) => {
                 log::error!("the journal {shown} is not used: {error}");
                 unusable += 1;

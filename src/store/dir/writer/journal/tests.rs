@@ -6,7 +6,7 @@ use rustix::fs::FileType;
 
 use super::*;
 use crate::store::dir::writer::tests::{Fixture, fixture, key, writer_with};
-use crate::store::{Durability, WriterOptions};
+use crate::store::{DirStore, Durability, Store, Symlinks, WriterOptions};
 
 const DOCUMENT: &[u8] = br#"{"zarr_format": 3}"#;
 
@@ -120,10 +120,43 @@ fn a_journal_that_is_mostly_empty_space_is_not_read() {
     file.set_len(1 << 40).unwrap();
     let (left, unusable) = fixture.writer.left_journals().unwrap();
     assert!(left.is_empty() && unusable == 1 && path.exists());
-    assert_eq!(count_left(fixture.writer.root().unwrap()).unwrap(), 0);
+    assert_eq!(
+        count_left(fixture.writer.root().unwrap(), &fixture.path).unwrap(),
+        0
+    );
     file.set_len(fs::metadata(&path).unwrap().len().min(1 << 20))
         .unwrap();
     assert_eq!(fixture.left().len(), 1);
+}
+
+#[test]
+fn a_journal_of_a_directory_of_stores_is_found_by_the_writer_of_the_store() {
+    let Fixture {
+        _folder,
+        path,
+        writer,
+    } = fixture(Durability::Atomic);
+    let mut journal = writer.begin_journal(&key("a/c/0"), DOCUMENT).unwrap();
+    let nothing = PartContent::Nothing;
+    journal.append(3, Some(b"one"), nothing).unwrap();
+    drop((journal, writer));
+    fs::create_dir(path.join("b")).unwrap();
+    let options = WriterOptions::default();
+    let beside = writer_with(&path.join("b"), &options).unwrap();
+    assert!(beside.left_journals().unwrap().0.is_empty());
+    let inner = writer_with(&path.join("a"), &options).unwrap();
+    let count = |path: PathBuf| DirStore::open(&path, Symlinks::Inside).unwrap().n_waiting();
+    assert_eq!(count(path.join("a")).unwrap(), 1);
+    assert_eq!(count(path.join("b")).unwrap(), 0);
+    let (left, _) = inner.left_journals().unwrap();
+    let [left] = &left[..] else {
+        panic!("{left:?}");
+    };
+    assert_eq!(left.key, key("c/0"));
+    assert_eq!(bytes(left, left.records[0]), b"one");
+    left.journal.remove();
+    inner.sync_removed_journals().unwrap();
+    assert_eq!(count(path.clone()).unwrap(), 0);
 }
 
 #[test]
@@ -133,7 +166,10 @@ fn a_journal_without_bytes_was_only_begun() {
     let path = fixture.only();
     for (bytes, is_removed) in [(&[][..], true), (&[0; 300], true), (b"zmjx", false)] {
         fs::write(&path, bytes).unwrap();
-        assert_eq!(count_left(fixture.writer.root().unwrap()).unwrap(), 0);
+        assert_eq!(
+            count_left(fixture.writer.root().unwrap(), &fixture.path).unwrap(),
+            0
+        );
         assert!(path.exists());
         assert!(fixture.left().is_empty());
         assert_eq!(path.exists(), !is_removed, "{bytes:?}");
