@@ -7,9 +7,8 @@ pub(super) const ALIGNMENT: u64 = 4096;
 
 /// Size of the header in bytes.
 const HEADER: u64 = 16;
-/// Sizes of a directory with 11 entries, and of the first one, which has 12.
-const DIRECTORY: u64 = 8 + 11 * 20 + 8;
-const FIRST: u64 = DIRECTORY + 20;
+/// Size of an entry in bytes.
+const ENTRY: u64 = 20;
 
 /// The directories of a file, one for each plane; the description of the first directory follows
 /// after the last one.
@@ -46,19 +45,28 @@ impl Directories {
         directories
     }
 
+    /// Size of a directory in bytes; the first one has an entry more.
+    fn directory_bytes(&self) -> u64 {
+        8 + self.sample.n_entries() * ENTRY + 8
+    }
+
+    fn first_bytes(&self) -> u64 {
+        self.directory_bytes() + ENTRY
+    }
+
     /// Offset of directory `index`.
-    fn place(index: u64) -> u64 {
+    fn place(&self, index: u64) -> u64 {
         match index {
             0 => HEADER,
-            _ => HEADER + FIRST + (index - 1) * DIRECTORY,
+            _ => HEADER + self.first_bytes() + (index - 1) * self.directory_bytes(),
         }
     }
 
     /// The last directory that begins at or before `offset`; the first if there is none.
     fn index_at(&self, offset: u64) -> u64 {
-        let index = match offset.checked_sub(HEADER + FIRST) {
+        let index = match offset.checked_sub(HEADER + self.first_bytes()) {
             None => 0,
-            Some(behind) => 1 + behind / DIRECTORY,
+            Some(behind) => 1 + behind / self.directory_bytes(),
         };
         index.min(self.n_planes - 1)
     }
@@ -80,7 +88,7 @@ impl Directories {
             bytes.extend(entry.big());
         }
         let next = match index + 1 {
-            next if next < self.n_planes => Directories::place(next),
+            next if next < self.n_planes => self.place(next),
             _ => 0,
         };
         bytes.extend(next.to_le_bytes());
@@ -89,7 +97,7 @@ impl Directories {
 
     /// Length of the header and all directories in bytes.
     pub(super) fn len(&self) -> u64 {
-        HEADER + FIRST + (self.n_planes - 1) * DIRECTORY
+        HEADER + self.first_bytes() + (self.n_planes - 1) * self.directory_bytes()
     }
 
     /// Fills `out` with the bytes at `offset`; the range must not exceed [`Directories::len`].
@@ -99,8 +107,8 @@ impl Directories {
         copy(&header, 0, offset, out);
         let end = offset.saturating_add(out.len() as u64);
         let mut index = self.index_at(offset);
-        while index < self.n_planes && Directories::place(index) < end {
-            let place = Directories::place(index);
+        while index < self.n_planes && self.place(index) < end {
+            let place = self.place(index);
             copy(&self.directory(index), place, offset, out);
             index += 1;
         }

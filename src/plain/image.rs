@@ -1,7 +1,8 @@
 //! Interprets arrays as images with the axes time, channel, z, y and x.
 //!
-//! The last two axes are y and x of the planes, whatever their names are. The role of an axis in
-//! front of them comes from its kind; axes without a kind take the roles that are left, as in the
+//! The last two axes are y and x of the planes, whatever their names are. Where the last axis is one of
+//! 3 or 4 channels, y and x are the two before it, and a pixel has that many samples
+//! ([`samples_of`]). The role of an axis in front of y and x comes from its kind; axes without a kind take the roles that are left, as in the
 //! table. If the kinds make no image (the last axis is a channel axis, or two axes are times), all
 //! of them are ignored.
 //!
@@ -17,6 +18,7 @@ use super::FileFormat;
 use super::array::Array;
 use super::axes::{Axis, AxisKind};
 use super::layout::AxisOrder;
+use super::number::Scalar;
 use crate::error::FormatError;
 use crate::grid::product;
 
@@ -35,6 +37,8 @@ pub(super) enum ImageAxis {
 #[derive(Debug)]
 pub(super) struct Image<'a> {
     array: &'a Array,
+    /// The samples of a pixel: 1, 3 or 4.
+    samples: u16,
     /// The axes in front of the planes that are kept, slowest first, with their roles.
     outer: Vec<(usize, ImageAxis)>,
 }
@@ -54,7 +58,9 @@ impl<'a> Image<'a> {
         if array.shape.contains(&0) {
             return refused("an axis of length 0".to_owned());
         }
-        let mut outer: Vec<usize> = (0..array.rank() - 2).collect();
+        let samples = samples_of(array);
+        let last = array.rank() - usize::from(samples > 1);
+        let mut outer: Vec<usize> = (0..last - 2).collect();
         while outer.len() > 3 {
             let is_one = |&axis: &usize| array.shape.get(axis) == Some(&1);
             let is_unknown = |axis: &usize| array.kind(*axis) == AxisKind::Other;
@@ -66,21 +72,30 @@ impl<'a> Image<'a> {
                 None => return refused(format!("{} dimensions longer than 1", array.rank())),
             };
         }
-        let known = known_roles(array, &outer).unwrap_or_else(|| vec![None; outer.len()]);
+        let known = known_roles(array, last, &outer).unwrap_or_else(|| vec![None; outer.len()]);
         let roles = all_roles(&known);
         Ok(Image {
             array,
+            samples,
             outer: outer.into_iter().zip(roles).collect(),
         })
     }
 
+    /// The samples of a pixel: 1, or the 3 or 4 channels of the last axis.
+    pub(super) fn samples(&self) -> u16 {
+        self.samples
+    }
+
+    /// The axes y and x of the array.
+    fn plane_indices(&self) -> [usize; 2] {
+        let last = self.array.rank() - usize::from(self.samples > 1);
+        [last - 2, last - 1]
+    }
+
     /// The lengths of y and x.
     pub(super) fn plane(&self) -> [u64; 2] {
-        let at = |from_end: usize| {
-            let axis = self.array.rank() - from_end;
-            self.array.shape.get(axis).copied().unwrap_or(1)
-        };
-        [at(2), at(1)]
+        let length = |axis| self.array.shape.get(axis).copied().unwrap_or(1);
+        self.plane_indices().map(length)
     }
 
     /// The length of the axis with this role; 1 if there is none.
@@ -102,7 +117,7 @@ impl<'a> Image<'a> {
 
     /// The axes y and x.
     pub(super) fn plane_axes(&self) -> [Option<&'a Axis>; 2] {
-        [2, 1].map(|from_end| self.array.axes.get(self.array.rank() - from_end))
+        self.plane_indices().map(|axis| self.array.axes.get(axis))
     }
 
     /// The roles of the axes in front of the planes, slowest first.
@@ -113,11 +128,11 @@ impl<'a> Image<'a> {
     /// The order of the array's axes in a file that has the planes by time, then slice, then channel.
     /// Axes that are left out (of length 1) come first.
     pub(super) fn order_tzc(&self) -> AxisOrder {
-        let rank = self.array.rank();
+        let [y, _] = self.plane_indices();
         let roles = [ImageAxis::T, ImageAxis::Z, ImageAxis::C];
         let kept: Vec<usize> = roles.iter().filter_map(|role| self.index(*role)).collect();
-        let left_out = (0..rank - 2).filter(|axis| !kept.contains(axis));
-        let planes = [rank - 2, rank - 1];
+        let left_out = (0..y).filter(|axis| !kept.contains(axis));
+        let planes = y..self.array.rank();
         left_out.chain(kept.iter().copied()).chain(planes).collect()
     }
 
@@ -127,11 +142,47 @@ impl<'a> Image<'a> {
     }
 }
 
-/// The roles of the axes `outer` according to their kinds; `None` if the kinds make no image.
-fn known_roles(array: &Array, outer: &[usize]) -> Option<Vec<Option<ImageAxis>>> {
-    let rank = array.rank();
+/// The names of a dimension of channels, in lower case.
+const CHANNELS: [&str; 9] = [
+    "c", "channel", "channels", "rgb", "rgba", "band", "bands", "sample", "samples",
+];
+
+/// The samples of a pixel: 3 or 4 where the last axis is so long, is an axis of channels by its kind
+/// (OME) or by its name, comes after two axes that may be y and x, and has numbers that viewers take
+/// for colours (uint8, uint16, float32); else 1.
+fn samples_of(array: &Array) -> u16 {
+    let number = Scalar::of(&array.data_type);
+    let is_colour = matches!(
+        number,
+        Some(Scalar::UInt8 | Scalar::UInt16 | Scalar::Float32)
+    );
+    let Some(last) = array
+        .rank()
+        .checked_sub(1)
+        .filter(|&last| last >= 2 && is_colour)
+    else {
+        return 1;
+    };
+    let name = array.dimension_names.get(last).and_then(Option::as_deref);
+    let is_named = || name.is_some_and(|name| CHANNELS.contains(&&*name.to_lowercase()));
+    let may_be_plane = |axis| matches!(array.kind(axis), AxisKind::Space | AxisKind::Other);
+    let is_channels = match array.kind(last) {
+        AxisKind::Channel => true,
+        AxisKind::Other => is_named(),
+        AxisKind::Space | AxisKind::Time => false,
+    };
+    match array.shape.get(last) {
+        Some(3) if is_channels && (last - 2..last).all(may_be_plane) => 3,
+        Some(4) if is_channels && (last - 2..last).all(may_be_plane) => 4,
+        _ => 1,
+    }
+}
+
+/// The roles of the axes `outer` according to their kinds; `None` if the kinds make no image. Axis
+/// `last` is the first one after x.
+fn known_roles(array: &Array, last: usize, outer: &[usize]) -> Option<Vec<Option<ImageAxis>>> {
     let in_plane = [AxisKind::Space, AxisKind::Other];
-    if !(rank - 2..rank).all(|axis| in_plane.contains(&array.kind(axis))) {
+    if !(last - 2..last).all(|axis| in_plane.contains(&array.kind(axis))) {
         return None;
     }
     let roles = outer.iter().map(|&axis| match array.kind(axis) {
@@ -186,11 +237,14 @@ mod tests {
     #[test]
     fn kinds_count_where_they_make_an_image() {
         use ImageAxis::{C, T, Z};
-        let cases: [(&[u64], &str, &[ImageAxis]); 13] = [
+        let cases: [(&[u64], &str, &[ImageAxis]); 16] = [
             (&[2, 3], "??", &[]),
             (&[2, 3, 4], "???", &[Z]),
             (&[2, 3, 4], "css", &[C]),
-            (&[2, 3, 4], "ssc", &[Z]), // channels last: no image of several channels
+            (&[2, 3, 4], "ssc", &[]),  // four samples a pixel
+            (&[2, 3, 5], "ssc", &[Z]), // channels last, but too many for a pixel
+            (&[7, 2, 3, 3], "tssc", &[T]),
+            (&[2, 3, 3], "stc", &[Z]), // no plane before the channels
             (&[2, 3, 4, 5], "????", &[T, Z]),
             (&[2, 3, 4, 5], "csss", &[C, Z]),
             (&[2, 3, 4, 5], "c?ss", &[C, Z]),
@@ -203,6 +257,27 @@ mod tests {
         ];
         for (shape, kinds, expected) in cases {
             assert_eq!(image_roles(shape, kinds), expected, "{shape:?} {kinds}");
+        }
+    }
+
+    #[test]
+    fn a_pixel_has_the_channels_of_the_last_axis() {
+        let cases = [
+            (r#""|u1""#, [4, 5, 3], "c", 3),
+            (r#""<u2""#, [4, 5, 4], "RGBA", 4),
+            (r#""<f4""#, [4, 5, 3], "band", 3),
+            (r#""<f8""#, [4, 5, 3], "c", 1),
+            (r#""<i2""#, [4, 5, 3], "c", 1),
+            (r#""|u1""#, [4, 5, 2], "c", 1),
+            (r#""|u1""#, [4, 5, 3], "x", 1),
+        ];
+        for (typestr, shape, name, expected) in cases {
+            let mut array = array("a", typestr, &shape);
+            array.dimension_names[2] = Some(name.to_owned());
+            let image = Image::of(&array, FileFormat::Tif).unwrap();
+            assert_eq!(image.samples(), expected, "{typestr} {shape:?} {name}");
+            let plane = if expected == 1 { [5, shape[2]] } else { [4, 5] };
+            assert_eq!(image.plane(), plane);
         }
     }
 

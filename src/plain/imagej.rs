@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! 0        "II", 42, offset 8
-//! 8        13 entries, or 15 with a resolution; next directory 0
+//! 8        13 entries, 2 more with a resolution, 1 or 2 more for 3 or 4 samples a pixel; next directory 0
 //! .        description, NUL
-//! up(8)    the two resolutions
+//! up(8)    the two resolutions; bits and formats of several samples
 //! up(4096) planes: t slowest, then z, then c
 //! ```
 //!
@@ -27,6 +27,8 @@ use calibration::Calibration;
 const MOST: u64 = i32::MAX as u64;
 /// The alignment of the first plane.
 const ALIGNMENT: u64 = 4096;
+/// Room for a short number of each of four samples.
+const SAMPLES_BYTES: u64 = 8;
 
 /// Lays out `array` as a file.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
@@ -39,7 +41,12 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let (number, sample) = Scalar::spelled(array, FileFormat::Tif, sample)?;
     let image = Image::of(array, FileFormat::Tif)?;
     let plane = image.plane();
-    let plane_bytes = product(&plane).and_then(|n| n.checked_mul(array.data_type.item_size));
+    let sample = Sample {
+        per_pixel: image.samples(),
+        ..sample
+    };
+    let pixel_bytes = u64::from(sample.per_pixel).checked_mul(array.data_type.item_size);
+    let plane_bytes = product(&plane).and_then(|n| n.checked_mul(pixel_bytes?));
     let (Some(plane_bytes), Some(n_planes)) = (plane_bytes, image.n_planes()) else {
         let found = format!("{:?}", array.shape);
         return Err(FormatError::too_large(
@@ -78,7 +85,9 @@ fn description(image: &Image<'_>, n_planes: u64, calibration: &Calibration) -> S
             }
         }
         lines.push("hyperstack=true".to_owned());
-        lines.push("mode=grayscale".to_owned());
+        if image.samples() == 1 {
+            lines.push("mode=grayscale".to_owned());
+        }
     }
     lines.extend(calibration.lines());
     lines.push("loop=false".to_owned());
@@ -93,13 +102,18 @@ fn header(
     description: &str,
     resolution: Option<[(u32, u32); 2]>,
 ) -> Option<Vec<u8>> {
-    let n: u64 = if resolution.is_some() { 15 } else { 13 };
+    // With the description and the unit of the resolution.
+    let n = sample.n_entries() + 2 + if resolution.is_some() { 2 } else { 0 };
     let description_at = 8 + 2 + 12 * n + 4;
     let description_len = description.len() as u64 + 1;
     let resolution_at = (description_at + description_len).next_multiple_of(8);
-    let end = match resolution {
-        Some(_) => resolution_at + 16,
-        None => description_at + description_len,
+    let samples_at = resolution_at + if resolution.is_some() { 16 } else { 0 };
+    let end = if sample.per_pixel > 1 {
+        samples_at + 2 * SAMPLES_BYTES
+    } else if resolution.is_some() {
+        samples_at
+    } else {
+        description_at + description_len
     };
     let strip = (end.next_multiple_of(ALIGNMENT), plane_bytes);
     let description_field = Some((description_len, description_at));
@@ -112,6 +126,14 @@ fn header(
     // The unit of the resolution stands in the description.
     entries.push(IfdEntry::one(tag::RESOLUTION_UNIT, FieldType::Short, 1));
     entries.sort_by_key(|entry| entry.tag);
+    // Numbers for more than two samples have no room in their entry.
+    let mut samples = Vec::new();
+    for entry in entries.iter_mut().filter(|entry| entry.count > 2) {
+        if let FieldType::Short = entry.kind {
+            let at = samples_at + SAMPLES_BYTES * samples.len() as u64;
+            samples.push(std::mem::replace(&mut entry.value, at).to_le_bytes());
+        }
+    }
 
     let mut bytes = b"II\x2a\0\x08\0\0\0".to_vec();
     bytes.extend(u16::try_from(entries.len()).ok()?.to_le_bytes());
@@ -127,6 +149,10 @@ fn header(
             bytes.extend(numerator.to_le_bytes());
             bytes.extend(denominator.to_le_bytes());
         }
+    }
+    if !samples.is_empty() {
+        bytes.resize(usize::try_from(samples_at).ok()?, 0);
+        bytes.extend(samples.concat());
     }
     Some(bytes)
 }

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! 0            "II", 43, 8, 0, offset 16
-//! 16           directory 0: 12 entries, 256 bytes
-//! 272 + 236*i  directory i + 1: 11 entries
+//! 16           directory 0: 12 entries, 256 bytes; 1 or 2 entries more for 3 or 4 samples a pixel
+//! 272 + 236*i  directory i + 1: 11 entries; likewise
 //! .            OME-XML, NUL
 //! P: up(4096)  planes in C order, each of them one strip
 //! ```
 //!
-//! For n planes the directories take 236 n bytes, so they are computed when they are read.
+//! For n planes the directories take 236 n bytes or more, so they are computed when they are read.
 //! `DimensionOrder` tells the order of the planes, so that no array has to be transposed.
 //! <https://docs.openmicroscopy.org/ome-model/6.3.1/ome-tiff/specification.html>
 
@@ -17,7 +17,7 @@ mod xml;
 use super::bigtiff::{ALIGNMENT, Directories};
 use super::image::Image;
 use super::number::Scalar;
-use super::tiff;
+use super::tiff::{self, Sample};
 use super::{Array, Elements, FileFormat, Layout};
 use crate::error::FormatError;
 
@@ -41,6 +41,10 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     let elements = Elements::all(array, number.transform())?;
     let mut xml = xml::document(array, &image, pixel_type).into_bytes();
     xml.push(0);
+    let sample = Sample {
+        per_pixel: image.samples(),
+        ..sample
+    };
     let directories = Directories::new(plane_shape, n_planes, elements.len, sample, xml.len());
     let mut builder = Layout::builder();
     builder.computed(directories);

@@ -25,7 +25,9 @@ pub(super) mod tag {
     pub(in crate::plain) const STRIP_BYTE_COUNTS: u16 = 279;
     pub(in crate::plain) const X_RESOLUTION: u16 = 282;
     pub(in crate::plain) const Y_RESOLUTION: u16 = 283;
+    pub(in crate::plain) const PLANAR_CONFIGURATION: u16 = 284;
     pub(in crate::plain) const RESOLUTION_UNIT: u16 = 296;
+    pub(in crate::plain) const EXTRA_SAMPLES: u16 = 338;
     pub(in crate::plain) const SAMPLE_FORMAT: u16 = 339;
 }
 
@@ -68,6 +70,18 @@ impl IfdEntry {
         }
     }
 
+    /// An entry with the same short number for each of at most four samples. All of them are in
+    /// `value`, whatever has room there.
+    fn of_samples(tag: u16, value: u16, samples: u16) -> IfdEntry {
+        let repeated = (0..samples.min(4)).fold(0, |all, n| all | u64::from(value) << (16 * n));
+        IfdEntry {
+            tag,
+            kind: FieldType::Short,
+            count: samples.into(),
+            value: repeated,
+        }
+    }
+
     /// The entry in a `BigTIFF`.
     pub(super) fn big(self) -> [u8; 20] {
         let mut bytes = [0; 20];
@@ -106,9 +120,9 @@ pub(super) fn entries(
         long(tag::NEW_SUBFILE_TYPE, 0),
         long(tag::IMAGE_WIDTH, width),
         long(tag::IMAGE_LENGTH, height),
-        short(tag::BITS_PER_SAMPLE, sample.bits),
+        IfdEntry::of_samples(tag::BITS_PER_SAMPLE, sample.bits, sample.per_pixel),
         short(tag::COMPRESSION, 1),
-        short(tag::PHOTOMETRIC, 1),
+        short(tag::PHOTOMETRIC, sample.photometric()),
     ];
     entries.extend(description.map(|(count, value)| IfdEntry {
         tag: tag::IMAGE_DESCRIPTION,
@@ -118,11 +132,21 @@ pub(super) fn entries(
     }));
     entries.extend([
         IfdEntry::one(tag::STRIP_OFFSETS, wide, strip.0),
-        short(tag::SAMPLES_PER_PIXEL, 1),
+        short(tag::SAMPLES_PER_PIXEL, sample.per_pixel),
         long(tag::ROWS_PER_STRIP, height),
         IfdEntry::one(tag::STRIP_BYTE_COUNTS, wide, strip.1),
-        short(tag::SAMPLE_FORMAT, sample.format),
     ]);
+    if sample.per_pixel > 1 {
+        // The samples of a pixel follow each other.
+        entries.push(short(tag::PLANAR_CONFIGURATION, 1));
+    }
+    if sample.per_pixel == 4 {
+        /// Opacity that is not multiplied into the colours.
+        const OPACITY: u16 = 2;
+        entries.push(short(tag::EXTRA_SAMPLES, OPACITY));
+    }
+    let format = IfdEntry::of_samples(tag::SAMPLE_FORMAT, sample.format, sample.per_pixel);
+    entries.push(format);
     entries
 }
 
@@ -133,6 +157,24 @@ pub(super) struct Sample {
     pub(super) bits: u16,
     /// `SampleFormat`: 1 unsigned, 2 signed, 3 floating point, 6 complex.
     pub(super) format: u16,
+    /// `SamplesPerPixel`: 1, 3 or 4.
+    pub(super) per_pixel: u16,
+}
+
+impl Sample {
+    /// `PhotometricInterpretation`: RGB, or black is zero.
+    fn photometric(self) -> u16 {
+        if self.per_pixel > 1 { 2 } else { 1 }
+    }
+
+    /// The number of [`entries`] of a plane, without a description.
+    pub(super) fn n_entries(self) -> u64 {
+        match self.per_pixel {
+            1 => 11,
+            3 => 12,
+            _ => 13,
+        }
+    }
 }
 
 /// The sample type of elements of `data_type`. Truth values are numbers of 8 bits.
@@ -145,7 +187,11 @@ pub(super) fn sample(data_type: &DataType) -> Option<Sample> {
         Scalar::Time => return None,
     };
     let bits = u16::try_from(8 * data_type.item_size).ok()?;
-    Some(Sample { bits, format })
+    Some(Sample {
+        bits,
+        format,
+        per_pixel: 1,
+    })
 }
 
 #[cfg(test)]
@@ -179,7 +225,11 @@ mod tests {
         ];
         for (typestr, expected) in cases {
             let array = array("a", &format!("\"{typestr}\""), &[1]);
-            let expected = expected.map(|(bits, format)| Sample { bits, format });
+            let expected = expected.map(|(bits, format)| Sample {
+                bits,
+                format,
+                per_pixel: 1,
+            });
             assert_eq!(sample(&array.data_type), expected, "{typestr}");
         }
     }

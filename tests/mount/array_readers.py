@@ -62,6 +62,17 @@ def tifffile(path):
         return series.asarray(), said
 
 
+def pillow(path):
+    from PIL import Image
+
+    with Image.open(path) as image:
+        frames = []
+        for number in range(image.n_frames):
+            image.seek(number)
+            frames.append(np.asarray(image))
+        return np.stack(frames), {"mode": image.mode}
+
+
 def tifffile_mapped(path):
     import tifffile as library
 

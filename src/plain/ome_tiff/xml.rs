@@ -58,11 +58,14 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
     let [size_y, size_x] = image.plane();
     let [size_z, size_c, size_t] =
         [ImageAxis::Z, ImageAxis::C, ImageAxis::T].map(|role| image.len(role));
+    let samples = image.samples();
     let mut xml = format!(
         "<Pixels ID=\"Pixels:0\" DimensionOrder=\"{}\" Type=\"{pixel_type}\" BigEndian=\"false\" \
-         SizeX=\"{size_x}\" SizeY=\"{size_y}\" SizeZ=\"{size_z}\" SizeC=\"{size_c}\" \
+         SizeX=\"{size_x}\" SizeY=\"{size_y}\" SizeZ=\"{size_z}\" SizeC=\"{}\" \
          SizeT=\"{size_t}\"",
-        dimension_order(image)
+        dimension_order(image),
+        // The samples of a pixel count as channels.
+        size_c.saturating_mul(samples.into())
     );
     let [y, x] = image.plane_axes();
     let space = [("X", x), ("Y", y), ("Z", image.axis(ImageAxis::Z))];
@@ -87,7 +90,7 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
         for channel in 0..size_c {
             let _ = writeln!(
                 xml,
-                "<Channel ID=\"Channel:0:{channel}\" SamplesPerPixel=\"1\"/>"
+                "<Channel ID=\"Channel:0:{channel}\" SamplesPerPixel=\"{samples}\"/>"
             );
         }
     }
