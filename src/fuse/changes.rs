@@ -331,9 +331,10 @@ pub(super) fn caller(request: &Request) -> Caller {
 }
 
 /// The mode and the owner of what a caller makes.
-pub(super) fn new_file(request: &Request, mode: u32) -> NewFile {
+pub(super) fn new_file(request: &Request, mode: u32, umask: u32) -> NewFile {
     NewFile {
         mode: mode & 0o7777,
+        umask: umask & 0o777,
         uid: request.uid(),
         gid: request.gid(),
     }

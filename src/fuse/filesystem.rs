@@ -75,6 +75,8 @@ impl Filesystem for ZarrFs {
             // With it, the kernel leaves to the daemon to take set-user-ID bits away from what is written. Without it,
             // the kernel would set the mode that it knows, and ask for an attribute before each write.
             let _ = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2);
+            // Whether the umask counts is known where the directory is looked at.
+            let _ = config.add_capabilities(InitFlags::FUSE_DONT_MASK);
             let _ = config.set_max_write(MAX_WRITE_BYTES);
         }
         // Fails for 0 only. The kernel's readahead is at its maximum by default.
@@ -264,11 +266,11 @@ impl Filesystem for ZarrFs {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let (name, new) = (name.to_owned(), new_file(req, mode));
+        let (name, new) = (name.to_owned(), new_file(req, mode, umask));
         let thread = req.pid();
         self.change("create", move |core| {
             core.create_file((parent.0, &name), new, (flags, thread), reply);
@@ -281,14 +283,14 @@ impl Filesystem for ZarrFs {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         _rdev: u32,
         reply: ReplyEntry,
     ) {
         if mode & libc::S_IFMT != libc::S_IFREG {
             return reply.error(Errno::EPERM);
         }
-        let (name, new) = (name.to_owned(), new_file(req, mode));
+        let (name, new) = (name.to_owned(), new_file(req, mode, umask));
         self.change("mknod", move |core| {
             reply_entry(core.make_file(parent.0, &name, new), reply);
         });
@@ -300,10 +302,10 @@ impl Filesystem for ZarrFs {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         reply: ReplyEntry,
     ) {
-        let (name, new) = (name.to_owned(), new_file(req, mode));
+        let (name, new) = (name.to_owned(), new_file(req, mode, umask));
         self.change("mkdir", move |core| {
             reply_entry(core.make_directory(parent.0, &name, new), reply);
         });

@@ -305,14 +305,14 @@ impl Listing for MemoryListing {
 
 /// The mode and the owner of an object.
 fn access_of(meta: ObjectMeta) -> NewFile {
-    let ObjectMeta { mode, uid, gid, .. } = meta;
-    NewFile { mode, uid, gid }
+    NewFile::like(&meta)
 }
 
 /// This mode, and the user and the group of this process.
 fn own(mode: u32) -> NewFile {
     NewFile {
         mode,
+        umask: 0,
         uid: geteuid().as_raw(),
         gid: getegid().as_raw(),
     }

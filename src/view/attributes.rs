@@ -365,7 +365,7 @@ impl Tree {
         };
         let document = &array.node.document;
         let mut meta = document.meta;
-        if let Some(NewFile { mode, uid, gid }) = shard {
+        if let Some(NewFile { mode, uid, gid, .. }) = shard {
             meta = ObjectMeta {
                 mode,
                 uid,

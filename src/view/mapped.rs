@@ -121,6 +121,7 @@ mod tests {
             let (uid, gid) = (7, 8);
             let asked = NewFile {
                 mode: 0o6755,
+                umask: 0,
                 uid,
                 gid,
             };

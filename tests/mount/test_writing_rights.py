@@ -3,6 +3,7 @@ import errno
 import os
 import shutil
 import stat
+import struct
 import tempfile
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 import zarr
 
+import mounting
 from rights_stores import GROUP, MEMBER, STRANGER
-from rights_users import as_user
+from rights_users import as_user, read_error
 
 pytestmark = pytest.mark.root
 
@@ -180,3 +182,173 @@ def test_bits_that_are_set_before_the_last_write_are_gone(store, show):
     # What was set after the last write stays.
     os.chmod(made / "notes", 0o4755)
     assert bits(store / "notes") == 0o4755
+
+
+# Access control lists.
+
+ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
+NOBODY = 65534
+ALL_VIEWS = [("keys", "keep"), ("keys", "expand"), ("chunks", "expand")]
+
+
+def acl(owner, others, mask):
+    """Grants the user STRANGER to read, and nothing to the group. Without the list, the mode says that the group may what the mask says."""
+    entries = [(1, owner, -1), (2, 4, STRANGER), (4, 0, -1), (16, mask, -1), (32, others, -1)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, given, number & 0xffffffff) for tag, given, number in entries)
+
+
+def set_list(path, name, value):
+    try:
+        os.setxattr(path, name, value)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        pytest.skip(f"{path}: the file system keeps no access lists")
+
+
+def lists(path):
+    return {name: os.getxattr(path, name) for name in os.listxattr(path) if name in (ACCESS, DEFAULT)}
+
+
+@pytest.mark.parametrize("view, shards", ALL_VIEWS)
+def test_a_list_stays_when_its_file_is_replaced(view, shards, store, show):
+    names = ["t/c/0", "s/c/0", "t/zarr.json"]
+    inner = "s/c/0" if shards == "keep" else "s/c/1"
+    for name in names:
+        os.chown(store / name, 0, GROUP)
+        set_list(store / name, ACCESS, acl(6, 0, 4))
+    made = show(store, "--view", view, "--shards", shards)
+    document = (made.path / "t/zarr.json").read_text().replace('"attributes": {}', '"attributes": {"q": 1}')
+    written = [("t/c/0", os.urandom(64)), (inner, os.urandom((store / "s/c/0").stat().st_size if shards == "keep" else 64)),
+               ("t/zarr.json", document.encode())]
+    for name, data in written:
+        fd = os.open(made.path / name, os.O_WRONLY | os.O_TRUNC)
+        try:
+            os.write(fd, data)
+            # While it is written, when it is closed and once it is saved.
+            assert as_user(USER, read_error, str(made.path / name)) == "EACCES", name
+        finally:
+            os.close(fd)
+        assert as_user(USER, read_error, str(made.path / name)) == "EACCES", name
+    made.sync()
+    for name in names:
+        assert (bits(store / name), owner(store / name), lists(store / name)) == (0o640, (0, GROUP), {ACCESS: acl(6, 0, 4)}), name
+        assert as_user(USER, read_error, str(store / name)) == "EACCES", name
+        assert as_user(GUEST, read_error, str(store / name)) is None, name
+    for name, _ in written:
+        assert as_user(USER, read_error, str(made.path / name)) == "EACCES", name
+    assert '"q": 1' in (store / "t/zarr.json").read_text()
+
+
+def test_a_new_file_has_the_list_that_its_directory_gives(store, show, request):
+    request.addfinalizer(lambda before=os.umask(0o022): os.umask(before))
+    for directory in ("t", "t/c", "s/c"):
+        set_list(store / directory, DEFAULT, acl(7, 0, 6))
+    expected = {}
+    for folder in ("t", "t/c"):
+        (store / folder / "local").write_bytes(b"x")
+        expected[folder] = (bits(store / folder / "local"), lists(store / folder / "local"))
+    assert expected["t"] == (0o660, {ACCESS: acl(6, 0, 6)}), "the umask counts nothing"
+    for name in ("t/c/0", "s/c/0", "s/c/1"):
+        os.unlink(store / name)
+    made = show(store, "--view", "chunks", "--missing", "hide")
+    fd = os.open(made.path / "s/c/0", os.O_CREAT | os.O_WRONLY, 0o666)
+    try:
+        os.write(fd, os.urandom(64))
+        assert as_user(USER, read_error, str(made.path / "s/c/0")) == "EACCES"
+    finally:
+        os.close(fd)
+    assert as_user(USER, read_error, str(made.path / "s/c/0")) == "EACCES", "in the journal"
+    (made.path / "t/c/0").write_bytes(os.urandom(64))
+    (made.path / "t/notes").write_bytes(b"x")
+    made.sync()
+    made.unmount()
+    for name in ("t/c/0", "s/c/0"):
+        assert (bits(store / name), lists(store / name)) == expected["t"], name
+    # Files beside chunks are in the store where this is shown as it is.
+    made = show(store, "--view", "keys", "--shards", "keep").path
+    (made / "t/notes").write_bytes(b"x")
+    (made / "t/c/0").unlink()
+    (made / "t/c/0").write_bytes(b"x" * 64)
+    (made / "t/below").mkdir(mode=0o777)
+    for name in ("t/notes", "t/c/0"):
+        assert (bits(store / name), lists(store / name)) == expected["t"], name
+    os.mkdir(store / "t/local-below", 0o777)
+    assert lists(store / "t/below") == lists(store / "t/local-below") and bits(store / "t/below") == bits(store / "t/local-below")
+    # Where there is no list, the umask counts.
+    (made / "notes2").write_bytes(b"x")
+    assert (bits(store / "notes2"), lists(store / "notes2")) == (0o644, {})
+
+
+def test_the_sticky_bit_of_a_directory_with_a_list_keeps_others_from_removing(store, show):
+    os.chmod(store / "t/c", 0o1777)
+    set_list(store / "t/c", ACCESS, acl(7, 7, 7))
+    os.chmod(store / "t/c/0", 0o666)
+    made = show(store, "--view", "keys", "--shards", "keep").path
+    assert bits(made / "t/c") & stat.S_ISVTX
+    assert as_user(GUEST, attempt, "unlink", str(made / "t/c/0")) in ("EPERM", "EACCES")
+
+
+# A daemon that is not root.
+
+@pytest.fixture
+def show_as_nobody(folder):
+    """show(store, *args): a mount by a user who is in the group GROUP, for that user alone."""
+    os.chown(folder, NOBODY, NOBODY)
+    command, points = folder / "zarr-mount", []
+    shutil.copy(mounting.BINARY, command)
+    prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={GROUP}"]
+
+    def show(store, *args):
+        points.append(folder / f"own{len(points)}")
+        return mounting.Mount(store, points[-1], "--rw", *args, log=folder / "log", prefix=prefix, binary=command)
+    yield show
+    for point in points:
+        mounting.force_away(point)
+        mounting.until(lambda: not mounting.daemons(point), "the daemon's end")
+
+
+def give_to(user, group, root, directory, file):
+    for base, _, names in os.walk(root):
+        os.chown(base, user, group)
+        os.chmod(base, directory)
+        for name in names:
+            os.chown(Path(base, name), user, group)
+            os.chmod(Path(base, name), file)
+
+
+def as_nobody(*args):
+    return as_user((NOBODY, [GROUP]), *args)
+
+
+def save(mount_point):
+    with open(Path(mount_point, ".zarr-mount/sync")) as everything:
+        os.fsync(everything)
+
+
+@pytest.mark.parametrize("view, shards", ALL_VIEWS)
+def test_a_daemon_that_may_not_give_files_away_says_so_once(view, shards, store, show_as_nobody):
+    give_to(MEMBER, GROUP, store, 0o2775, 0o664)
+    made = show_as_nobody(store, "--view", view, "--shards", shards)
+    names = ["t/c/0", "t/c/1", "s/c/0"]
+    for name in names:
+        text = "y" * (64 if shards == "expand" or name.startswith("t") else (store / name).stat().st_size)
+        assert as_nobody(attempt, "overwrite", str(made.path / name), 0, text) is None, name
+    as_nobody(save, str(made.path))
+    for name in names:
+        assert owner(store / name) == (NOBODY, GROUP) and bits(store / name) == 0o664, name
+    said = [line for line in made.log_text().splitlines() if "only root may give files away" in line]
+    assert len(said) == 1 and f"user {MEMBER}" in said[0], made.log_text()
+
+
+def test_a_group_that_the_daemon_may_not_give_is_none_that_gets_more(store, show_as_nobody):
+    give_to(NOBODY, NOBODY, store, 0o755, 0o644)
+    os.chown(store / "t/c/0", NOBODY, MEMBER)
+    os.chmod(store / "t/c/0", 0o664)
+    set_list(store / "t/c/1", ACCESS, acl(6, 0, 6))
+    os.chown(store / "t/c/1", NOBODY, MEMBER)
+    made = show_as_nobody(store, "--view", "keys", "--shards", "keep")
+    for name in ("t/c/0", "t/c/1"):
+        assert as_nobody(attempt, "overwrite", str(made.path / name), 0, "y" * 64) is None, name
+    assert (bits(store / "t/c/0"), owner(store / "t/c/0")) == (0o644, (NOBODY, NOBODY))
+    assert (lists(store / "t/c/1"), owner(store / "t/c/1")) == ({ACCESS: acl(6, 0, 6)}, (NOBODY, NOBODY))

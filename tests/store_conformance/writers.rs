@@ -22,6 +22,7 @@ const KEYS: [&str; 7] = ["a", "a/b", "a/b/c", "a/d", "e", "e/f", "g"];
 
 const NEW: NewFile = NewFile {
     mode: 0o640,
+    umask: 0,
     uid: 0,
     gid: 0,
 };

@@ -24,6 +24,7 @@ pub(crate) fn errno(error: &Error) -> i32 {
 /// The attributes of files that are made.
 pub(crate) const NEW: NewFile = NewFile {
     mode: 0o644,
+    umask: 0,
     uid: 0,
     gid: 0,
 };

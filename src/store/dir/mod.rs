@@ -11,6 +11,7 @@
 //! objects that were opened before; reads of a file changed in place return
 //! [`StoreError::Changed`].
 
+mod access_list;
 pub(super) mod attributes;
 mod followed;
 mod listing;

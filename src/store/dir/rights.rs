@@ -23,6 +23,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::getxattr;
 use rustix::io::Errno;
 
+use super::access_list::{ACCESS, USUAL_BYTES, granted_to_all};
 use crate::store::{Access, ObjectMeta, Prefix, ReadRight, Readers};
 
 /// The users whom the reported modes are for.
@@ -35,11 +36,6 @@ pub enum Sharing {
     Others,
 }
 
-/// The extended attribute that holds the list.
-const LIST: &str = "system.posix_acl_access";
-/// Size of a buffer for a list of about a hundred entries. With a longer list, only the owner's
-/// bits are reported.
-const LIST_BYTES: usize = 1024;
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
 
@@ -60,55 +56,21 @@ pub(in crate::store) fn restrict_entry_by_list(
     ObjectMeta { mode, ..meta }
 }
 
-/// The bits of `mode` that the access control list of the file at `path` leaves.
+/// The bits of `mode` that the access control list of the file at `path` leaves. Of a list that is longer than most,
+/// only the owner's are left. The sticky bit and the like are none of a list.
 fn mode_under_list<P: rustix::path::Arg>(mode: u32, path: impl FnOnce() -> P) -> u32 {
     // The mask of a list is the group's bits: without any, no entry of the list grants anything.
-    if mode | 0o700 == 0o700 {
+    if mode | 0o7700 == 0o7700 {
         return mode;
     }
-    let mut list = [0; LIST_BYTES];
-    let others = match getxattr(path(), LIST, &mut list) {
+    let mut list = [0; USUAL_BYTES];
+    let others = match getxattr(path(), ACCESS, &mut list) {
         Err(Errno::NODATA | Errno::NOTSUP) => return mode,
         Ok(len) => list.get(..len).and_then(granted_to_all).unwrap_or(0),
         // What is unknown is not granted.
         Err(_) => 0,
     };
-    mode & (0o700 | others)
-}
-
-/// The bits that a list grants to everybody: to others, and to each user and group that it names.
-/// `None` when the bytes are no list.
-///
-/// ```text
-/// 02 00 00 00                 version
-/// 01 00 06 00 ff ff ff ff     tag, bits, number: the owner
-/// 02 00 04 00 39 30 00 00     the user 12345
-/// ```
-fn granted_to_all(list: &[u8]) -> Option<u32> {
-    const NAMED_USER: u16 = 0x02;
-    const OWNING_GROUP: u16 = 0x04;
-    const NAMED_GROUP: u16 = 0x08;
-    const MASK: u16 = 0x10;
-    const OTHERS: u16 = 0x20;
-    let (version, entries) = list.split_first_chunk::<4>()?;
-    if u32::from_le_bytes(*version) != 2 {
-        return None;
-    }
-    let (entries, rest) = entries.as_chunks::<8>();
-    if !rest.is_empty() {
-        return None;
-    }
-    let (mut masked, mut mask, mut others) = (7, 7, 0);
-    for &[t0, t1, b0, b1, ..] in entries {
-        let bits = u16::from_le_bytes([b0, b1]);
-        match u16::from_le_bytes([t0, t1]) {
-            NAMED_USER | OWNING_GROUP | NAMED_GROUP => masked &= bits,
-            MASK => mask = bits,
-            OTHERS => others = bits,
-            _ => {}
-        }
-    }
-    Some(u32::from(masked & mask & others))
+    mode & (0o7700 | others)
 }
 
 /// `meta` of the target of `path`, which contains symbolic links, below the directory `root`: with
@@ -197,57 +159,6 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-
-    fn list(entries: &[(u16, u16)]) -> Vec<u8> {
-        let mut list = vec![2, 0, 0, 0];
-        for (tag, bits) in entries {
-            list.extend(tag.to_le_bytes());
-            list.extend(bits.to_le_bytes());
-            list.extend(12345_u32.to_le_bytes());
-        }
-        list
-    }
-
-    #[test]
-    fn others_have_what_everybody_has_whom_a_list_names() {
-        for (entries, granted, why) in [
-            (
-                &[(1, 6), (4, 4), (0x20, 4)][..],
-                4,
-                "no entry but those of the mode",
-            ),
-            (
-                &[(1, 6), (2, 4), (4, 4), (0x10, 4), (0x20, 4)],
-                4,
-                "a user who may read",
-            ),
-            (
-                &[(1, 6), (2, 0), (4, 4), (0x10, 4), (0x20, 4)],
-                0,
-                "a user who may not",
-            ),
-            (
-                &[(1, 6), (4, 4), (8, 0), (0x10, 4), (0x20, 4)],
-                0,
-                "a group that may not",
-            ),
-            (
-                &[(1, 7), (2, 7), (4, 7), (0x10, 5), (0x20, 7)],
-                5,
-                "the mask",
-            ),
-            (
-                &[(1, 6), (2, 4), (4, 0), (0x10, 4), (0x20, 0)],
-                0,
-                "others may not",
-            ),
-        ] {
-            assert_eq!(granted_to_all(&list(entries)), Some(granted), "{why}");
-        }
-        assert_eq!(granted_to_all(&[1, 0, 0, 0]), None, "another version");
-        assert_eq!(granted_to_all(&[2, 0, 0, 0, 1]), None, "cut off");
-        assert_eq!(granted_to_all(&[]), None);
-    }
 
     #[test]
     fn a_link_leads_through_the_directories_of_its_target_and_of_further_links() {

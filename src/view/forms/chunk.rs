@@ -182,12 +182,9 @@ impl Form for ChunkForm {
         if let Some(inner) = &self.inner {
             return inner.new_file();
         }
-        let meta = self.array()?.node.document.meta;
-        Ok(NewFile {
-            mode: meta.mode & 0o666,
-            uid: meta.uid,
-            gid: meta.gid,
-        })
+        let (writer, array) = (self.view.tree.writer()?, self.array()?);
+        let document = &array.node.document;
+        Ok(writer.new_like(&document.key, &document.meta)?)
     }
 
     fn merges(&self) -> bool {

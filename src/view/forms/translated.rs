@@ -461,16 +461,13 @@ impl Form for TranslatedForm {
 
     fn new_file(&self) -> Result<NewFile, Error> {
         let resolved = self.resolved()?;
-        let meta = match resolved.document() {
-            Some(document) => Some(document.meta),
-            None => self.view.tree.directory_meta(self.kind, &self.path)?,
-        };
-        let meta = meta.ok_or(Error::Stale)?;
-        Ok(NewFile {
-            mode: meta.mode & 0o666,
-            uid: meta.uid,
-            gid: meta.gid,
-        })
+        if let Some(document) = resolved.document() {
+            return Ok(self.writer()?.new_like(&document.key, &document.meta)?);
+        }
+        let meta = self.view.tree.directory_meta(self.kind, &self.path)?;
+        let new = NewFile::like(&meta.ok_or(Error::Stale)?);
+        let mode = new.mode & 0o666;
+        Ok(NewFile { mode, ..new })
     }
 
     fn note(&self, encoded: &Encoded) -> Result<Option<ChangeNote>, Error> {

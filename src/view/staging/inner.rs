@@ -136,7 +136,7 @@ impl InnerChunk {
         {
             let state = shard.lock();
             if let Some(part) = state.parts.get(&self.slot) {
-                return Ok(self.staged(part, state.access));
+                return Ok(self.staged(part, state.shown));
             }
         }
         Ok(self.look()?.1)
@@ -240,19 +240,18 @@ impl InnerChunk {
     /// [`Error::Store`].
     pub(in crate::view) fn access(&self) -> Result<Option<NewFile>, Error> {
         if let Some(meta) = self.staging.writer.stat(&self.key)? {
-            let ObjectMeta { mode, uid, gid, .. } = meta;
-            return Ok(Some(NewFile { mode, uid, gid }));
+            return Ok(Some(NewFile::like(&meta)));
         }
         let staged = self.staging.shard(&self.key);
-        Ok(staged.map(|shard| shard.lock().access))
+        Ok(staged.map(|shard| shard.lock().shown))
     }
 
     /// The mode and the owner of a shard that nobody has made, who opens a chunk of fill value and writes to
     /// it: those of the document.
-    pub(in crate::view) fn access_by_document(&self) -> NewFile {
-        let ObjectMeta { mode, uid, gid, .. } = self.node.document.meta;
-        let mode = mode & 0o666;
-        NewFile { mode, uid, gid }
+    pub(super) fn access_by_document(&self) -> Result<NewFile, Error> {
+        let document = &self.node.document;
+        let writer = &self.staging.writer;
+        Ok(writer.new_like(&document.key, &document.meta)?)
     }
 
     /// The mode and the owner of the shard, or of one that is made by writing to a chunk of fill value.
@@ -260,7 +259,7 @@ impl InnerChunk {
     /// # Errors
     /// [`Error::Store`].
     pub(in crate::view) fn new_file(&self) -> Result<NewFile, Error> {
-        Ok(self.access()?.unwrap_or(self.access_by_document()))
+        self.access()?.map_or_else(|| self.access_by_document(), Ok)
     }
 
     /// Checks that `maker`, who may make files beside the shard, may change it. Who may make files in a

@@ -87,11 +87,7 @@ impl PackedShards {
         else {
             return shard;
         };
-        let access = NewFile {
-            mode: shard.mode,
-            uid: shard.uid,
-            gid: shard.gid,
-        };
+        let access = NewFile::like(&shard);
         match (part, known.untouched) {
             (SlotPart::Written(part), _) => {
                 part_meta((part.number, part.len, part.mtime), tag, access)
@@ -212,6 +208,7 @@ mod tests {
             1,
             NewFile {
                 mode: 0o644,
+                umask: 0,
                 uid: 0,
                 gid: 0,
             },

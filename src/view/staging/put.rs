@@ -38,7 +38,7 @@ impl InnerChunk {
             let mut base = Base::Several;
             let staged = state.parts.get(&self.slot);
             let found = match staged {
-                Some(part) => Ok(self.staged(part, state.access)),
+                Some(part) => Ok(self.staged(part, state.shown)),
                 None => self.look().map(|(version, found)| {
                     base = Base::Version(version);
                     found
@@ -68,7 +68,7 @@ impl InnerChunk {
                     return Err(error);
                 }
             };
-            let stored = self.staged(&part, state.access);
+            let stored = self.staged(&part, state.shown);
             let stored = stored.map(|found| found.stored_file()).transpose()?;
             let is_complete = shard.is_complete(&state);
             drop(state);
@@ -186,7 +186,7 @@ impl InnerChunk {
             return Err(StoreError::absent(&self.key).into());
         }
         let what = (Replaces::Anything, None);
-        self.put(None, what, (SystemTime::now(), self.access_by_document()))?;
+        self.put(None, what, (SystemTime::now(), self.access_by_document()?))?;
         Ok(())
     }
 

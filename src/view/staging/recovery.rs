@@ -117,7 +117,8 @@ impl Staging {
         let place = match place {
             Place::Shard(place) => place,
             Place::Whole(node) => {
-                let recovered = self.recover_whole(key, &node.document.meta, journals)?;
+                let document = (&node.document.key, &node.document.meta);
+                let recovered = self.recover_whole(key, document, journals)?;
                 return Ok(Recovered { left, ..recovered });
             }
         };
@@ -153,22 +154,13 @@ impl Staging {
             Some(stored) => Some(self.writer.object_to_copy(key, stored)?),
             None => None,
         };
-        let meta = match &stored {
-            Some(stored) => stored.meta,
-            None => node.document.meta,
-        };
-        let access = NewFile {
-            mode: if object.is_some() {
-                meta.mode
-            } else {
-                meta.mode & 0o666
-            },
-            uid: meta.uid,
-            gid: meta.gid,
+        let access = match &stored {
+            Some(stored) => NewFile::like(&stored.meta),
+            None => (self.writer).new_like(&node.document.key, &node.document.meta)?,
         };
         let version = stored.map(|stored| stored.meta.version);
         let what = (key.clone(), node, array);
-        let shard = Arc::new(StagedShard::new(what, slots, version, access));
+        let shard = Arc::new(StagedShard::new(what, slots, version, (access, access)));
         // What each slot may have, if nobody else has changed it.
         let mut own: HashMap<u64, Vec<PartContent>> = HashMap::new();
         let mut parts: BTreeMap<u64, StagedPart> = BTreeMap::new();

@@ -43,6 +43,8 @@ pub(super) struct ShardState {
     pub(super) has_left: bool,
     /// The mode and the owner of the shard, or of one that is made.
     pub(super) access: NewFile,
+    /// Those that are shown, because the shard may have an access list, too.
+    pub(super) shown: NewFile,
 }
 
 /// Which version of a shard the parts take the place of.
@@ -124,7 +126,7 @@ impl StagedShard {
         (key, node, array): (Key, Arc<ArrayNode>, Arc<ChunkedArray>),
         slots: Slots,
         base: Option<Version>,
-        access: NewFile,
+        (access, shown): (NewFile, NewFile),
     ) -> StagedShard {
         let now = Instant::now();
         StagedShard {
@@ -143,6 +145,7 @@ impl StagedShard {
                 failed: None,
                 has_left: false,
                 access,
+                shown,
             }),
             packing: Mutex::default(),
         }

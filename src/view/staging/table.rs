@@ -57,12 +57,11 @@ impl Staging {
             Arc::clone(&chunk.node),
             Arc::clone(&chunk.array),
         );
-        let new = StagedShard::new(
-            what,
-            chunk.slots.clone(),
-            base,
-            chunk.access()?.unwrap_or(maker),
-        );
+        let access = match chunk.access()? {
+            Some(access) => (access, access),
+            None => (maker, self.writer.shown_of_new(&chunk.key, maker)?),
+        };
+        let new = StagedShard::new(what, chunk.slots.clone(), base, access);
         let mut shards = self.lock_shards();
         let shard = shards.entry(chunk.key.clone());
         let shard = Arc::clone(shard.or_insert_with(|| Arc::new(new)));

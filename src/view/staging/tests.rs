@@ -74,7 +74,7 @@ impl Mounted {
 
 /// Stages an inner chunk of this value, whatever is there.
 pub(super) fn put(inner: &InnerChunk, value: u8) {
-    let when = (SystemTime::now(), inner.access_by_document());
+    let when = (SystemTime::now(), inner.access_by_document().unwrap());
     let put = inner.put(Some(&[value]), (Replaces::Anything, None), when);
     put.unwrap();
 }

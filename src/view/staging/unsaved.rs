@@ -7,7 +7,7 @@ use super::recovery::{Place, Recovered};
 use crate::error::Error;
 use crate::load::Slice;
 use crate::store::{
-    Commit, Durability, Journal, JournalRecord, Key, LeftJournal, NewFile, ObjectMeta, PartContent,
+    Commit, Durability, Journal, JournalRecord, Key, LeftJournal, ObjectMeta, PartContent,
     Replaces, StoreError, StoredFile, copy_range,
 };
 
@@ -49,7 +49,7 @@ impl Staging {
     pub(super) fn recover_whole(
         &self,
         key: &Key,
-        document: &ObjectMeta,
+        document: (&Key, &ObjectMeta),
         journals: Vec<LeftJournal>,
     ) -> Result<Recovered, Error> {
         let recovered = self.try_to_recover_whole(key, document, &journals);
@@ -65,7 +65,7 @@ impl Staging {
     fn try_to_recover_whole(
         &self,
         key: &Key,
-        document: &ObjectMeta,
+        document: (&Key, &ObjectMeta),
         journals: &[LeftJournal],
     ) -> Result<Recovered, Error> {
         let is_part = |record: &JournalRecord| record.slot != WHOLE;
@@ -107,7 +107,7 @@ impl Staging {
         key: &Key,
         (journal, record): (&Journal, &JournalRecord),
         stored: Option<&StoredFile>,
-        document: &ObjectMeta,
+        document: (&Key, &ObjectMeta),
     ) -> Result<bool, Error> {
         let writer = &self.writer;
         let PartContent::Bytes { len, .. } = record.new else {
@@ -120,8 +120,8 @@ impl Staging {
             writer.begin_like(key, stored)?
         } else {
             writer.make_parents(key)?;
-            let (mode, uid, gid) = (document.mode & 0o666, document.uid, document.gid);
-            writer.begin(key, NewFile { mode, uid, gid })?
+            let (document, meta) = document;
+            writer.begin(key, writer.new_like(document, meta)?)?
         };
         let copied = copy_range((journal.file(), record.offset), (draft.file(), 0), len);
         copied.map_err(|error| StoreError::io(key, &error))?;

@@ -25,7 +25,7 @@ impl FileState {
         if let Some(form) = &self.form
             && let Some(inner) = form.inner()
         {
-            let what = (key, &**form, inner);
+            let what = (&**form, inner);
             let draft = DraftFile::of_inner(writer, what, form.new_file()?)?;
             return Ok((draft, replaces));
         }

@@ -271,6 +271,7 @@ impl FileState {
         let (mtime, found) = found.map_err(|error| self.failed(&error))?;
         let maker = NewFile {
             mode: found.mode() & 0o7777,
+            umask: 0,
             uid: found.uid(),
             gid: found.gid(),
         };

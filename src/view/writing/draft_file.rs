@@ -42,17 +42,17 @@ impl DraftFile {
         }
     }
 
-    /// An empty draft of the inner chunk at `key`, which `form` shows.
+    /// An empty draft of the inner chunk that `form` shows.
     pub(super) fn of_inner(
         writer: &DirWriter,
-        (key, form, inner): (&Key, &dyn Form, &InnerChunk),
+        (form, inner): (&dyn Form, &InnerChunk),
         new: NewFile,
     ) -> Result<DraftFile, Error> {
         let memory = DraftMemory::of(form);
         Ok(DraftFile {
             draft: match memory {
-                Some(_) => Draft::in_memory(key, new)?,
-                None => writer.begin_part(key, new)?,
+                Some(_) => writer.begin_in_memory(inner.shard(), new)?,
+                None => writer.begin_part(inner.shard(), new)?,
             },
             memory,
             _inner: Some(inner.begin_draft()),

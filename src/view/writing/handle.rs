@@ -250,7 +250,7 @@ impl Writing {
                 let draft = match form.inner() {
                     Some(inner) => {
                         inner.check_maker(new.into())?;
-                        DraftFile::of_inner(&self.writer, (key, &*form, inner), new)?
+                        DraftFile::of_inner(&self.writer, (&*form, inner), new)?
                     }
                     None => DraftFile::of_form(self.writer.begin_near(key, new)?, &*form),
                 };

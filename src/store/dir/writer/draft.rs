@@ -6,15 +6,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::super::attributes::object_meta_in;
-use super::attributes::{end_set_id, mode_after_write};
+use super::attributes::end_set_id;
 use super::copy::copy_range;
 use super::names::name_file;
 use super::replace::Replaced;
 use super::temporary::TemporaryName;
 use super::{
-    Dating, DirWriter, Durability, Errno, FileStat, Gid, Key, Mode, NewFile, OFlags, OwnedFd,
-    Prefix, StoreError, StoredFile, Uid, Version, failed, fchmod, fchown, fdatasync, fstat, give,
-    openat,
+    Dating, DirWriter, Durability, Errno, FileStat, Key, Mode, NewFile, OFlags, OwnedFd, Prefix,
+    StoreError, StoredFile, Version, failed, fdatasync, fstat, give, openat,
 };
 use rustix::fs::{
     FileType, MemfdFlags, XattrFlags, fgetxattr, flistxattr, fsetxattr, memfd_create,
@@ -62,19 +61,6 @@ pub enum Commit {
 }
 
 impl Draft {
-    /// An empty draft in memory. It cannot be committed: what is made of its bytes is a part of the object
-    /// at `key`.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn in_memory(key: &Key, new: NewFile) -> Result<Draft, StoreError> {
-        let made = memfd_create("zarr-mount draft", MemfdFlags::CLOEXEC);
-        let file = File::from(made.map_err(|errno| failed(key, errno))?);
-        // Its directory would be asked for its set-group-ID bit, which no new file has.
-        give(key, &file, &file, new)?;
-        Ok(Draft::new(file, None))
-    }
-
     fn new(file: File, name: Option<TemporaryName>) -> Draft {
         Draft {
             file: Arc::new(file),
@@ -129,14 +115,23 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn begin_part(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
-        match &self.staging {
-            Some(staging) => {
-                let draft = self.nameless_in(key, staging.fd())?;
-                give(key, staging.fd(), &*draft.file, new)?;
-                Ok(draft)
-            }
-            None => self.begin_near(key, new),
-        }
+        let Some(staging) = &self.staging else {
+            return self.begin_near(key, new);
+        };
+        let draft = self.nameless_in(key, staging.fd())?;
+        give(key, &self.nearest_parent(key)?, &*draft.file, new)?;
+        Ok(draft)
+    }
+
+    /// As [`DirWriter::begin_part`], in memory.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn begin_in_memory(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
+        let made = memfd_create("zarr-mount draft", MemfdFlags::CLOEXEC);
+        let file = File::from(made.map_err(|errno| failed(key, errno))?);
+        give(key, &self.nearest_parent(key)?, &file, new)?;
+        Ok(Draft::new(file, None))
     }
 
     fn begin_in(&self, parent: &OwnedFd, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
@@ -155,7 +150,7 @@ impl DirWriter {
         self.nameless(name, &root.map_err(|errno| failed(name, errno))?)
     }
 
-    /// An empty draft that has the mode, the owner and the `user.*` attributes of the object `old`,
+    /// An empty draft that has the mode, the owner, the access list and the `user.*` attributes of the object `old`,
     /// which it is to take the place of. The mode is the one after a write.
     ///
     /// # Errors
@@ -163,16 +158,7 @@ impl DirWriter {
     pub fn begin_like(&self, key: &Key, old: &StoredFile) -> Result<Draft, StoreError> {
         let draft = self.nameless(key, &self.nearest_parent(key)?)?;
         let copied = || -> Result<(), Errno> {
-            let (stat, own) = (fstat(&old.file)?, fstat(&draft.file)?);
-            if (stat.st_uid, stat.st_gid) != (own.st_uid, own.st_gid) {
-                // Only root may give files away. A group of the daemon's user may be given.
-                let uid = (stat.st_uid != own.st_uid).then(|| Uid::from_raw(stat.st_uid));
-                let gid = Some(Gid::from_raw(stat.st_gid));
-                let _ = fchown(&draft.file, None, gid);
-                let _ = fchown(&draft.file, uid, None);
-            }
-            let mode = Mode::from_raw_mode(mode_after_write(stat.st_mode));
-            fchmod(&draft.file, mode)?;
+            self.give_like(key, &old.file, &draft.file)?;
             copy_user_attributes(&old.file, &draft.file)
         };
         copied().map_err(|errno| failed(key, errno))?;

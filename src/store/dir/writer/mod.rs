@@ -32,6 +32,7 @@ mod lock;
 mod names;
 mod notes;
 mod open_lock;
+mod owners;
 mod prefixes;
 mod replace;
 mod temporary;
@@ -43,20 +44,22 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, StatVfsMountFlags, Uid, fchmod, fchown,
-    fstatvfs, open,
+    AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, StatVfsMountFlags, Uid, fchown, fstatvfs,
+    open,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 
+use super::access_list::{AccessList, DEFAULT, set_access};
 use super::followed::FollowedRoot;
 use super::object::DirObject;
 use super::own::FileVersions;
+use super::rights::{restrict_by_list, restrict_entry_by_list};
 use super::root::Root;
 use super::stat::{FileStat, fstat, statat};
 use crate::store::{Dating, Key, Object, ObjectMeta, Prefix, StoreError, Version};
@@ -115,12 +118,26 @@ pub enum RenameMode {
 /// The mode and the owner of a new file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewFile {
-    /// Permission bits, from which those of the umask were taken.
+    /// Permission bits.
     pub mode: u32,
+    /// The bits that its maker takes away, unless the directory has a default list.
+    pub umask: u32,
     /// The user who makes it.
     pub uid: u32,
     /// That user's group.
     pub gid: u32,
+}
+
+impl NewFile {
+    /// The mode and the owner of an object with these attributes.
+    pub fn like(meta: &ObjectMeta) -> NewFile {
+        NewFile {
+            mode: meta.mode,
+            umask: 0,
+            uid: meta.uid,
+            gid: meta.gid,
+        }
+    }
 }
 
 /// An open file of the store, and its attributes.
@@ -160,6 +177,8 @@ pub struct DirWriter {
     last_journal: AtomicU64,
     /// Journals of what could not be saved of whole objects. Each change of the object ends them.
     waiting: Mutex<HashMap<Key, Vec<Journal>>>,
+    /// Whether it was said that objects get another owner.
+    has_told_of_owners: AtomicBool,
 }
 
 impl DirWriter {
@@ -205,6 +224,7 @@ impl DirWriter {
             staging,
             last_journal: AtomicU64::new(0),
             waiting: Mutex::default(),
+            has_told_of_owners: AtomicBool::new(false),
         })
     }
 
@@ -349,7 +369,8 @@ impl DirWriter {
             FileType::Directory => return Err(failed(key, Errno::ISDIR)),
             _ => return Err(StoreError::not_an_object(key, "no regular file")),
         }
-        Ok(self.stored_as(Arc::new(file), self.meta(&stat), is_writable))
+        let meta = self.reported(&file, &stat);
+        Ok(self.stored_as(Arc::new(file), meta, is_writable))
     }
 
     /// A file with the attributes `meta`, in which it is noted whether this process has made the version.
@@ -374,9 +395,20 @@ impl DirWriter {
         file: &File,
     ) -> Result<ObjectMeta, StoreError> {
         let stat = fstat(file).map_err(|errno| failed(key, errno))?;
-        Ok(self.meta(&stat))
+        Ok(self.reported(file, &stat))
     }
 
+    /// The attributes in `stat` of an open file, with the mode that is shown to other users.
+    fn reported(&self, file: impl AsFd, stat: &FileStat) -> ObjectMeta {
+        let meta = self.meta(stat);
+        if self.root.is_shared() {
+            restrict_by_list(file.as_fd(), meta)
+        } else {
+            meta
+        }
+    }
+
+    /// The attributes in `stat`.
     fn meta(&self, stat: &FileStat) -> ObjectMeta {
         self.root.versions.meta(stat)
     }
@@ -481,11 +513,18 @@ impl DirWriter {
     /// [`StoreError`].
     pub fn stat(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let parent = self.root()?.open_unlinked(&key.parent(), flags);
-        let found =
-            parent.and_then(|parent| statat(&parent, key.name(), AtFlags::SYMLINK_NOFOLLOW));
+        let root = self.root()?;
+        let found = root.open_unlinked(&key.parent(), flags).and_then(|parent| {
+            let stat = statat(&parent, key.name(), AtFlags::SYMLINK_NOFOLLOW)?;
+            let meta = self.meta(&stat);
+            Ok(if root.is_shared() {
+                restrict_entry_by_list(parent.as_fd(), key.name(), meta)
+            } else {
+                meta
+            })
+        });
         match found {
-            Ok(stat) => Ok(Some(self.meta(&stat))),
+            Ok(meta) => Ok(Some(meta)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(errno) => Err(failed(key, errno)),
         }
@@ -604,13 +643,18 @@ fn refuse_link(parent: &OwnedFd, key: &Key) -> Result<(), StoreError> {
     }
 }
 
-/// Gives a new file to the user who makes it, where the daemon may do that. Its group is that of
-/// its directory, if this has the set-group-ID bit.
+/// Gives a new file in the directory `parent` to the user who makes it, where the daemon may do that. Its group is that
+/// of its directory, if this has the set-group-ID bit. Where the directory has a default list, the file has this one.
 fn give(key: &Key, parent: impl AsFd, file: impl AsFd, new: NewFile) -> Result<(), StoreError> {
-    let stat = fstat(&file).map_err(|errno| failed(key, errno))?;
-    let directory = fstat(parent).map_err(|errno| failed(key, errno))?;
+    let failed = |errno| failed(key, errno);
+    let stat = fstat(&file).map_err(failed)?;
+    let directory = fstat(&parent).map_err(failed)?;
     let passes_group = directory.st_mode & Mode::SGID.as_raw_mode() != 0;
-    let gid = if passes_group { stat.st_gid } else { new.gid };
+    let gid = if passes_group {
+        directory.st_gid
+    } else {
+        new.gid
+    };
     let mut mode = new.mode & 0o7777;
     if (stat.st_uid, stat.st_gid) != (new.uid, gid) {
         let (uid, gid) = (Uid::from_raw(new.uid), Gid::from_raw(gid));
@@ -619,11 +663,12 @@ fn give(key: &Key, parent: impl AsFd, file: impl AsFd, new: NewFile) -> Result<(
             mode &= !SET_ID;
         }
     }
-    // Files that are given away lose these bits.
-    if stat.st_mode & 0o7777 != mode || mode & SET_ID != 0 {
-        fchmod(&file, Mode::from_raw_mode(mode)).map_err(|errno| failed(key, errno))?;
+    let list = AccessList::of(&parent, DEFAULT).map_err(failed)?;
+    let list = list.map(|list| list.of_new(mode));
+    if list.is_none() {
+        mode &= !new.umask;
     }
-    Ok(())
+    set_access(&file, mode, list.as_ref()).map_err(failed)
 }
 
 /// The error for `errno` of a change, which the caller of a system call is told.

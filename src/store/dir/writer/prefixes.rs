@@ -2,6 +2,7 @@
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
+use super::super::access_list::{ACCESS, AccessList, DEFAULT};
 use super::calls::{mkdirat, openat, unlinkat};
 use super::{DirWriter, NewFile, failed, fstat, give, is_directory, statat};
 use crate::store::{Key, Prefix, StoreError, unless_absent};
@@ -20,15 +21,24 @@ impl DirWriter {
             .collect();
         for prefix in missing.into_iter().rev() {
             let Some(key) = prefix.to_key() else { continue };
-            let stat = fstat(self.parent(&key)?).map_err(|errno| failed(&key, errno))?;
+            let parent = self.parent(&key)?;
+            let stat = fstat(&parent).map_err(|errno| failed(&key, errno))?;
+            let lists = [DEFAULT, ACCESS].map(|name| AccessList::of(&parent, name));
+            let mode = match lists {
+                // The new directory has no list that its mode is the mask of.
+                [Ok(None), Ok(Some(list))] => stat.st_mode & 0o7000 | list.mode_without(),
+                [Err(errno), _] | [_, Err(errno)] => return Err(failed(&key, errno)),
+                _ => stat.st_mode & 0o7777,
+            };
             let new = NewFile {
-                mode: stat.st_mode & 0o7777,
+                mode,
+                umask: 0,
                 uid: stat.st_uid,
                 gid: stat.st_gid,
             };
             match self.make_prefix(&key, new) {
                 Err(error) if error.is_taken() => {}
-                made => made?,
+                result => result?,
             }
         }
         Ok(())

@@ -13,6 +13,7 @@ mod rights;
 
 pub(super) const NEW: NewFile = NewFile {
     mode: 0o640,
+    umask: 0,
     uid: 0,
     gid: 0,
 };

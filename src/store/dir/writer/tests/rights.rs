@@ -1,6 +1,10 @@
 //! Modes, owners and access lists of what is written.
 
+use rustix::fs::{XattrFlags, setxattr};
+
 use super::*;
+use crate::store::dir::access_list::tests::list;
+use crate::store::dir::access_list::{ACCESS, AccessList, DEFAULT, set_access};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
@@ -36,6 +40,7 @@ fn what_is_committed_gives_nobody_the_rights_of_its_owner() {
     for new_mode in [0o6755, 0o2745] {
         let new = NewFile {
             mode: new_mode,
+            umask: 0,
             uid,
             gid,
         };
@@ -78,10 +83,135 @@ fn a_new_file_has_the_bits_that_its_maker_asks_for_if_it_is_the_makers() {
     ] {
         let new = NewFile {
             mode: 0o6755,
+            umask: 0,
             uid,
             gid,
         };
         f.writer.create(&key(name), new).unwrap();
         assert_eq!(mode(&f.path.join(name)), bits, "{name}");
     }
+}
+
+/// A list that lets the user 12345 read what the group must not: without it, the mode says that the group may.
+fn named() -> AccessList {
+    list(&[(1, 6), (2, 4), (4, 0), (0x10, 4), (0x20, 0)])
+}
+
+/// Gives the file or directory at `path` a list; `false` where its file system keeps none.
+fn set_list(path: &Path, name: &str, list: &AccessList) -> bool {
+    match setxattr(path, name, &list.to_bytes(), XattrFlags::empty()) {
+        Ok(()) => true,
+        Err(Errno::NOTSUP) => false,
+        Err(errno) => panic!("{errno}"),
+    }
+}
+
+fn list_of(path: &Path) -> Option<AccessList> {
+    AccessList::of(fs::File::open(path).unwrap(), ACCESS).unwrap()
+}
+
+#[test]
+fn a_list_that_cannot_be_kept_grants_nobody_more() {
+    let f = fixture(Durability::Never);
+    let path = f.path.join("a/c/0");
+    f.write("old");
+    let keeps = set_list(&path, ACCESS, &named());
+    set_access(fs::File::open(&path).unwrap(), 0o2640, Some(&named())).unwrap();
+    let expected = if keeps {
+        (0o2640, Some(named()))
+    } else {
+        (0o2600, None)
+    };
+    assert_eq!((mode(&path), list_of(&path)), expected);
+    // Without a list, the mode is what it says.
+    set_access(fs::File::open(&path).unwrap(), 0o604, None).unwrap();
+    assert_eq!((mode(&path), list_of(&path)), (0o604, None));
+}
+
+#[test]
+fn an_object_keeps_its_access_list_when_it_is_replaced() {
+    let f = fixture(Durability::Never);
+    let (path, key) = (f.path.join("a/c/0"), key("a/c/0"));
+    f.write("old");
+    set_mode(&path, 0o640);
+    let keeps = set_list(&path, ACCESS, &named());
+    let replace = || {
+        let mut draft = f.writer.begin_copy(&key, &f.stored()).unwrap();
+        let committed = f.writer.commit(&key, &mut draft, Replaces::Anything);
+        assert!(matches!(committed, Ok(Commit::Done(_))));
+        (mode(&path), list_of(&path))
+    };
+    assert_eq!(replace(), (0o640, keeps.then(named)));
+    // The one that new files have in its directory is none of an object that has none.
+    fs::remove_file(&path).unwrap();
+    f.write("old");
+    set_mode(&path, 0o644);
+    set_list(&f.path.join("a/c"), DEFAULT, &named());
+    assert_eq!(replace(), (0o644, None));
+}
+
+#[test]
+fn a_new_file_has_the_default_list_of_its_directory() {
+    let f = fixture(Durability::Never);
+    let default = list(&[(1, 7), (2, 7), (4, 5), (0x10, 7), (0x20, 0)]);
+    set_mode(&f.path.join("a/c"), 0o755);
+    let keeps = set_list(&f.path.join("a/c"), DEFAULT, &default);
+    let (uid, gid) = own();
+    let new = NewFile {
+        mode: 0o664,
+        umask: 0o022,
+        uid,
+        gid,
+    };
+    // The umask takes nothing away where there is a list.
+    let expected = if keeps {
+        (0o660, Some(default.clone().of_new(0o664)))
+    } else {
+        (0o644, None)
+    };
+    let mut draft = f.writer.begin(&key("a/c/0"), new).unwrap();
+    let replaces = Replaces::Nothing;
+    f.writer
+        .commit(&key("a/c/0"), &mut draft, replaces)
+        .unwrap();
+    f.writer.create(&key("a/c/notes"), new).unwrap();
+    for name in ["a/c/0", "a/c/notes"] {
+        let path = f.path.join(name);
+        assert_eq!((mode(&path), list_of(&path)), expected, "{name}");
+    }
+    let memory = f.writer.begin_in_memory(&key("a/c/1"), new).unwrap();
+    let shown = memory.file().metadata().unwrap().mode() & 0o7777;
+    // Where files in memory keep no list, the mode grants nobody more.
+    let without = default.clone().of_new(0o664).mode_without();
+    assert!(
+        shown == expected.0 || keeps && shown == without,
+        "{shown:o}"
+    );
+    let directory = NewFile { mode: 0o775, ..new };
+    f.writer.make_prefix(&key("a/c/d"), directory).unwrap();
+    f.writer.make_parents(&key("a/c/e/f/0")).unwrap();
+    for (name, mode) in [("a/c/d", 0o775), ("a/c/e/f", 0o755)] {
+        let list = list_of(&f.path.join(name));
+        let expected = keeps.then(|| default.clone().of_new(mode));
+        assert_eq!(list, expected, "{name}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_made_like_another_grants_no_more_than_its_list() {
+    let f = fixture(Durability::Never);
+    let path = f.path.join("a/c");
+    set_mode(&path, 0o750);
+    let of_directory = list(&[(1, 7), (2, 5), (4, 0), (0x10, 5), (0x20, 0)]);
+    let keeps = set_list(&path, ACCESS, &of_directory);
+    f.writer.make_parents(&key("a/c/1/0")).unwrap();
+    let made = f.path.join("a/c/1");
+    let expected = if keeps { 0o700 } else { 0o750 };
+    assert_eq!((mode(&made), list_of(&made)), (expected, None));
+    // The same holds for an object that is made like another one.
+    f.write("old");
+    set_mode(&f.path.join("a/c/0"), 0o640);
+    let keeps = set_list(&f.path.join("a/c/0"), ACCESS, &named());
+    let new = f.writer.new_like(&key("a/c/0"), &f.stored().meta).unwrap();
+    assert_eq!(new.mode, if keeps { 0o600 } else { 0o640 });
 }

@@ -1,0 +1,82 @@
+//! Owners, modes and access lists of objects that are replaced or made.
+
+use std::fs::File;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{Gid, OFlags, Uid, fchown};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::super::access_list::{ACCESS, AccessList, DEFAULT, mode_of_other_group, set_access};
+use super::attributes::mode_after_write;
+use super::{DirWriter, NewFile, failed, fstat};
+use crate::store::{Key, ObjectMeta, StoreError};
+
+impl DirWriter {
+    /// Gives `draft` the owner, the mode and the access list of `old`, which it is to take the place of. The mode is
+    /// the one after a write. What the daemon may not give grants nobody more.
+    pub(super) fn give_like(&self, key: &Key, old: &File, draft: &File) -> Result<(), Errno> {
+        let (stat, own) = (fstat(old)?, fstat(draft)?);
+        let mut list = AccessList::of(old, ACCESS)?;
+        let mut mode = mode_after_write(stat.st_mode);
+        // Only root may give files away. A group of the daemon's user may be given.
+        if stat.st_gid != own.st_gid
+            && fchown(draft, None, Some(Gid::from_raw(stat.st_gid))).is_err()
+        {
+            mode = mode_of_other_group(mode);
+            list = list.map(AccessList::of_other_group);
+        }
+        if stat.st_uid != own.st_uid
+            && fchown(draft, Some(Uid::from_raw(stat.st_uid)), None).is_err()
+        {
+            self.tell_of_owner(key, stat.st_uid);
+        }
+        set_access(draft, mode, list.as_ref())
+    }
+
+    /// Says once that what is saved of others becomes the daemon's.
+    fn tell_of_owner(&self, key: &Key, owner: u32) {
+        if !self.has_told_of_owners.swap(true, Ordering::Relaxed) {
+            let own = geteuid().as_raw();
+            log::warn!(
+                "{key}: it belongs to user {owner}, and will belong to user {own}, who has this mount, once it is \
+                 saved, because only root may give files away; the same holds for all files of others, of which \
+                 nothing is said"
+            );
+        }
+    }
+
+    /// The mode and the owner of a new object that nobody has made: those of the object at `key`, which has the
+    /// attributes `meta`, without the right to execute, and where that has an access list, without what the list
+    /// denies.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn new_like(&self, key: &Key, meta: &ObjectMeta) -> Result<NewFile, StoreError> {
+        let opened = self.root()?.open_unlinked(&key.to_prefix(), OFlags::PATH);
+        let list = match opened {
+            Ok(opened) => AccessList::of(opened, ACCESS).map_err(|errno| failed(key, errno))?,
+            // It was removed meanwhile, or lies behind a link.
+            Err(_) => None,
+        };
+        let most = list.map_or(0o666, |list| list.mode_without());
+        Ok(NewFile {
+            mode: meta.mode & 0o666 & most,
+            umask: 0,
+            uid: meta.uid,
+            gid: meta.gid,
+        })
+    }
+
+    /// The mode in `new` as it may be shown to other users before there is an object at `key`, whose directory may have
+    /// a default list.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn shown_of_new(&self, key: &Key, new: NewFile) -> Result<NewFile, StoreError> {
+        let parent = self.nearest_parent(key)?;
+        let list = AccessList::of(&parent, DEFAULT).map_err(|errno| failed(key, errno))?;
+        let mode = list.map_or(new.mode, |list| list.of_new(new.mode).mode_without());
+        Ok(NewFile { mode, ..new })
+    }
+}
