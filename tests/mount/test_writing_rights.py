@@ -352,3 +352,32 @@ def test_a_group_that_the_daemon_may_not_give_is_none_that_gets_more(store, show
         assert as_nobody(attempt, "overwrite", str(made.path / name), 0, "y" * 64) is None, name
     assert (bits(store / "t/c/0"), owner(store / "t/c/0")) == (0o644, (NOBODY, NOBODY))
     assert (lists(store / "t/c/1"), owner(store / "t/c/1")) == ({ACCESS: acl(6, 0, 6)}, (NOBODY, NOBODY))
+
+
+@pytest.mark.parametrize("view, shards", ALL_VIEWS)
+def test_what_the_daemon_may_not_replace_cannot_be_opened_for_writing(view, shards, store, show_as_nobody):
+    give_to(MEMBER, GROUP, store, 0o3775, 0o664)
+    # What nobody has, or the daemon's user, may be made and replaced.
+    os.unlink(store / "t/c/2")
+    os.chown(store / "t/c/3", NOBODY, GROUP)
+    before = {name: (store / name).read_bytes() for name in ("t/c/0", "s/c/0", "t/zarr.json")}
+    made = show_as_nobody(store, "--view", view, "--shards", shards, "--missing", "hide")
+    for name in before:
+        assert as_nobody(attempt, "overwrite", str(made.path / name), 0, "{") == "EPERM", name
+        assert as_nobody(attempt, "truncate", str(made.path / name), 0) == "EPERM", name
+    for name in ("t/c/0", "s/c/0"):
+        assert as_nobody(attempt, "unlink", str(made.path / name)) == "EPERM", name
+    for name in ("t/c/2", "t/c/3"):
+        assert as_nobody(attempt, "write", str(made.path / name), "y" * 64) is None, name
+    as_nobody(save, str(made.path))
+    assert {name: (store / name).read_bytes() for name in before} == before
+    made.unmount()
+    assert not (store / ".zarr-mount").exists(), "nothing waits"
+
+
+def test_a_shard_in_a_directory_that_the_daemon_may_not_write_cannot_be_opened_for_writing(store, show_as_nobody):
+    give_to(MEMBER, GROUP, store, 0o2775, 0o664)
+    os.chmod(store / "s/c", 0o755)
+    made = show_as_nobody(store, "--view", "chunks")
+    assert as_nobody(attempt, "overwrite", str(made.path / "s/c/0"), 0, "y" * 64) == "EACCES"
+    assert as_nobody(attempt, "overwrite", str(made.path / "t/c/0"), 0, "y" * 64) is None

@@ -262,12 +262,13 @@ impl InnerChunk {
         self.access()?.map_or_else(|| self.access_by_document(), Ok)
     }
 
-    /// Checks that `maker`, who may make files beside the shard, may change it. Who may make files in a
-    /// directory may replace those of others, unless the directory has the sticky bit.
+    /// Checks that `maker`, who may make files beside the shard, may change it, and that this daemon may replace it. Who
+    /// may make files in a directory may replace those of others, unless the directory has the sticky bit.
     ///
     /// # Errors
     /// [`Refusal::Denied`]; [`Error::Store`].
     pub(in crate::view) fn check_maker(&self, maker: Caller) -> Result<(), Error> {
+        self.staging.writer.check_replaces(&self.key)?;
         let directory = (self.staging.loader.sources()).stat_prefix(&self.key.parent())?;
         let Some(directory) = directory.filter(|found| found.mode & STICKY != 0) else {
             return Ok(());

@@ -185,6 +185,7 @@ impl InnerChunk {
         if self.find()?.is_none() {
             return Err(StoreError::absent(&self.key).into());
         }
+        self.staging.writer.check_replaces(&self.key)?;
         let what = (Replaces::Anything, None);
         self.put(None, what, (SystemTime::now(), self.access_by_document()?))?;
         Ok(())

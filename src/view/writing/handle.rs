@@ -99,6 +99,9 @@ impl Writing {
                 // Fails for what is a symbolic link, or lies behind one.
                 let key = form.inner().map_or(key, |inner| inner.shard());
                 self.writer.open_object(key, false)?;
+                self.writer.check_replaces(key)?;
+            } else if is_replaced_whole(key) {
+                self.writer.check_replaces(key)?;
             }
         }
         let process = access.writes().then(|| process_of(thread)).flatten();

@@ -1,16 +1,19 @@
-//! Owners, modes and access lists of objects that are replaced or made.
+//! Owners, modes and access lists of objects that are replaced, and whether this daemon may replace them.
 
 use std::fs::File;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{Gid, OFlags, Uid, fchown};
+use rustix::fs::{Access, AtFlags, CWD, Gid, OFlags, Uid, accessat, fchown};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::super::access_list::{ACCESS, AccessList, DEFAULT, mode_of_other_group, set_access};
-use super::attributes::mode_after_write;
-use super::{DirWriter, NewFile, failed, fstat};
+use super::attributes::{mode_after_write, path_of};
+use super::{DirWriter, NewFile, failed, fstat, statat};
 use crate::store::{Key, ObjectMeta, StoreError};
+
+/// The mode bit of a directory in which only owners may replace files.
+const STICKY: u32 = 0o1000;
 
 impl DirWriter {
     /// Gives `draft` the owner, the mode and the access list of `old`, which it is to take the place of. The mode is
@@ -43,6 +46,36 @@ impl DirWriter {
                  saved, because only root may give files away; the same holds for all files of others, of which \
                  nothing is said"
             );
+        }
+    }
+
+    /// Checks that this daemon may put another object to the place of what is at `key`, or make one there. With the
+    /// sticky bit, a directory lets only owners replace files.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with `EACCES` or `EPERM`.
+    pub fn check_replaces(&self, key: &Key) -> Result<(), StoreError> {
+        let own = geteuid();
+        if own.is_root() {
+            return Ok(());
+        }
+        let parent = self.nearest_parent(key)?;
+        let failed = |errno| failed(key, errno);
+        let needed = Access::WRITE_OK | Access::EXEC_OK;
+        accessat(CWD, path_of(&parent).as_str(), needed, AtFlags::EACCESS).map_err(failed)?;
+        let directory = fstat(&parent).map_err(failed)?;
+        if directory.st_mode & STICKY == 0 || directory.st_uid == own.as_raw() {
+            return Ok(());
+        }
+        // Where the directory of the object is missing, the nearest one above it has no such name.
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let Ok(parent) = self.root()?.open_unlinked(&key.parent(), flags) else {
+            return Ok(());
+        };
+        match statat(&parent, key.name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if found.st_uid != own.as_raw() => Err(failed(Errno::PERM)),
+            Ok(_) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(failed(errno)),
         }
     }
 
