@@ -4,4 +4,4 @@
 //! target [`TOLD`] is also printed by the command that waits for the mount, until the mount answers.
 
 /// The target of such a record: `log::warn!(target: TOLD, …)`.
-pub(crate) const TOLD: &str = "zarr_mount::told";
+pub const TOLD: &str = "zarr_mount::told";
