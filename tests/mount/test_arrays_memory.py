@@ -77,17 +77,22 @@ def test_the_size_that_is_told_is_enough(mount, tmp_path):
     store = write(tmp_path / "a")
     made, path = mounted(mount, store, "--cache-size", "4M")
     pass_over(path)
+    too_small = array_view.decodes(made)
     (advice,) = [line for line in made.log_text().splitlines() if "--cache-size" in line]
     size = re.search(r"--cache-size[ =](\w+)", advice)[1]
     again, path = mounted(mount, store, "--cache-size", size)
     pass_over(path)
-    assert array_view.decodes(again) == 32 and "--cache-size" not in again.log_text()
+    # The kernel reads ahead with several requests at once, and one that runs late on a busy machine may find that its chunk
+    # has left. That costs a few decodes, where a cache that is too small decodes most chunks for each request.
+    few = 32 + 8
+    assert few < too_small
+    assert 32 <= array_view.decodes(again) <= few and "--cache-size" not in again.log_text()
     told = json.loads(mounting.ok(mounting.BINARY, "--info", "--json", "--files", "npy", store))
     enough = told[0]["whole_array_cache_bytes"]
     assert 8 * MIB <= enough <= int(size.removesuffix("MiB")) * MIB
     third, path = mounted(mount, store, "--cache-size", str(enough))
     pass_over(path)
-    assert array_view.decodes(third) == 32
+    assert 32 <= array_view.decodes(third) <= few
 
 
 def test_memory_is_bounded_by_the_cache(mount, tmp_path, figure):
