@@ -24,7 +24,7 @@ pub use directory_access::DirectoryAccess;
 pub use moment::Moment;
 pub use observations::{Observations, Observed, Subject, look};
 
-use crate::store::{ObjectMeta, StoreError};
+use crate::store::{ObjectMeta, Recency, StoreError};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// When the store is asked again for what was read from it.
@@ -46,7 +46,7 @@ impl Freshness {
     pub fn trusts(self, last: &LastCheck) -> bool {
         match self {
             Freshness::Immutable => true,
-            Freshness::Checked(ttl) => last.is_within(ttl),
+            Freshness::Checked(ttl) => last.is_within(ttl) && last.counts(),
         }
     }
 
@@ -122,6 +122,14 @@ impl LastCheck {
     pub fn set(&self, other: &LastCheck) {
         let ms = other.ms.load(Ordering::Relaxed);
         self.ms.store(ms, Ordering::Relaxed);
+    }
+
+    /// Whether the check began when its answers count for the caller ([`Recency`]).
+    fn counts(&self) -> bool {
+        // What began in the same millisecond may have begun before.
+        let since = Recency::since().map(|since| since.saturating_duration_since(*START));
+        let ms = u128::from(self.ms.load(Ordering::Relaxed));
+        since.is_none_or(|since| ms > since.as_millis() + 1)
     }
 
     /// Whether the check is no longer ago than `time`.

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::store::{Dating, ObjectMeta, Store};
+use crate::store::{Arrival, Dating, ObjectMeta, Store};
 
 /// A time at which the store was looked at.
 ///
-/// Whether an object is older is told by the time of its last change ([`ObjectMeta::changed`]), and
-/// by the directories above it: a directory that is replaced brings older files along.
+/// Whether an object is older is told by the time at which it came to its key ([`Arrival`]), and by
+/// the directories above it: a directory that is replaced brings older files along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(SystemTime);
 
@@ -24,16 +24,23 @@ impl Moment {
     }
 
     /// Whether the object or directory may have changed after this moment. File times lag behind the
-    /// clock by up to their grain. A time in the future was set by another clock, and tells nothing.
-    /// A server has another clock, and its times are compared by ours where it tells its own.
+    /// clock by up to their grain. The time of a file that is in the future was set by another clock,
+    /// and tells nothing.
     pub fn may_precede(self, meta: &ObjectMeta) -> bool {
         const AHEAD: Duration = Duration::from_millis(100);
         if meta.dating == Dating::Nothing {
             // Prefixes of object stores have no times.
             return false;
         }
-        let changed = meta.changed_here.unwrap_or_else(|| meta.changed());
-        changed > self.0 - meta.dating.grain() && changed <= SystemTime::now() + AHEAD
+        let is_later = |changed: SystemTime| changed > self.0 - meta.dating.grain();
+        match meta.arrival {
+            Arrival::Changed => {
+                let changed = meta.changed();
+                is_later(changed) && changed <= SystemTime::now() + AHEAD
+            }
+            Arrival::Uploaded(here) => is_later(here),
+            Arrival::Untold => true,
+        }
     }
 }
 
@@ -70,10 +77,21 @@ mod tests {
         let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
         for skewed in [now - hour, now + hour] {
             meta.times.ctime = skewed;
-            meta.changed_here = Some(now);
-            assert!(Moment(now).may_precede(&meta));
-            meta.changed_here = Some(now - hour);
-            assert!(!Moment(now).may_precede(&meta));
+            for (here, expected) in [(now + hour, true), (now, true), (now - hour, false)] {
+                meta.arrival = Arrival::Uploaded(here);
+                assert_eq!(Moment(now).may_precede(&meta), expected);
+            }
         }
+    }
+
+    #[test]
+    fn nothing_tells_that_a_file_of_a_web_server_is_older() {
+        let key = Key::parse(b"a").unwrap();
+        let store = MemoryStore::new();
+        store.insert(key.clone(), "");
+        let mut meta = store.stat(&key).unwrap().unwrap().meta;
+        meta.times.ctime = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+        meta.arrival = Arrival::Untold;
+        assert!(Moment::now().may_precede(&meta));
     }
 }

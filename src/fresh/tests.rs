@@ -206,3 +206,19 @@ fn what_was_found_in_two_versions_proves_nothing() {
     assert!(!seen.are_unchanged(ask).unwrap());
     assert!(newer.are_unchanged(ask).unwrap());
 }
+
+#[test]
+fn a_check_does_not_count_where_answers_must_be_newer() {
+    let freshness = Freshness::Checked(HOUR);
+    let before = Instant::now();
+    std::thread::sleep(Duration::from_millis(3));
+    let last = LastCheck::now();
+    let later = Instant::now() + Duration::from_millis(3);
+    for (since, expected) in [(None, true), (Some(before), true), (Some(later), false)] {
+        let trusts = crate::store::Recency::scope(since, || freshness.trusts(&last));
+        assert_eq!(trusts, expected, "{since:?}");
+    }
+    let immutable =
+        crate::store::Recency::scope(Some(later), || Freshness::Immutable.trusts(&last));
+    assert!(immutable);
+}

@@ -83,8 +83,15 @@ impl ChunkedArray {
     /// # Errors
     /// [`StoreError::InvalidKey`], which does not happen: every chunk key is a valid key.
     pub fn stored_key(&self, indices: &[u64]) -> Result<Key, StoreError> {
-        let stored = self.layout.stored_indices(indices);
-        self.prefix.key(&self.chunk_keys.encode(&stored))
+        self.key_of_stored(&self.layout.stored_indices(indices))
+    }
+
+    /// The key of the stored chunk `stored`.
+    ///
+    /// # Errors
+    /// As [`ChunkedArray::stored_key`].
+    pub fn key_of_stored(&self, stored: &[u64]) -> Result<Key, StoreError> {
+        self.prefix.key(&self.chunk_keys.encode(stored))
     }
 
     /// The key of the decoded chunk `indices` of one version of its object; `None` outside the

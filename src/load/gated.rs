@@ -162,10 +162,6 @@ impl Store for GatedStore {
         self.store.told_since()
     }
 
-    fn ask_again(&self) {
-        self.store.ask_again();
-    }
-
     fn ask_again_for(&self, keys: &[Key]) {
         self.store.ask_again_for(keys);
     }

@@ -210,6 +210,11 @@ impl ChunkLayout {
             .collect()
     }
 
+    /// The number of stored chunks in each dimension.
+    pub fn stored_counts(&self) -> &[u64] {
+        self.stored.counts()
+    }
+
     /// Shown chunks per stored chunk in each dimension, at least 1.
     pub fn shown_per_stored(&self) -> impl Iterator<Item = u64> {
         self.stored

@@ -1,8 +1,8 @@
 //! Cancels requests that nobody waits for any more.
 //!
 //! A caller makes its requests in the scope of a [`CancelToken`]. A store that is slow to answer
-//! gives up those that read bytes once the token is cancelled, and returns an error. Other stores
-//! take no notice.
+//! gives up those that read bytes, and those for the attributes of objects, once the token is
+//! cancelled, and returns an error. Other stores take no notice.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -19,8 +19,8 @@ use bytes::Bytes;
 use rustix::process::{getegid, geteuid};
 
 use super::{
-    Cursor, Dating, Detail, EntryKind, Key, ListEntry, Listing, NewFile, Object, ObjectMeta,
-    Prefix, Profile, Stat, StatKind, Store, StoreError, Times, Version,
+    Arrival, Cursor, Dating, Detail, EntryKind, Key, ListEntry, Listing, NewFile, Object,
+    ObjectMeta, Prefix, Profile, Stat, StatKind, Store, StoreError, Times, Version,
 };
 pub use writer::MemoryWriter;
 
@@ -183,7 +183,7 @@ impl MemoryContents {
             uid: access.uid,
             gid: access.gid,
             dating: Dating::FILE,
-            changed_here: None,
+            arrival: Arrival::Changed,
             is_own: false,
         }
     }

@@ -39,10 +39,9 @@ pub struct ObjectMeta {
     pub gid: u32,
     /// How finely the version and the times tell changes apart.
     pub dating: Dating,
-    /// The time of the last change by the clock of this machine, where the times are of another
-    /// clock that was told with them. The change may have been up to [`SERVER_GRAIN`] later. This is
-    /// not compared, because two answers of a server tell it a little differently.
-    pub changed_here: Option<SystemTime>,
+    /// What tells when this version came to its key. This is not compared, because two answers of a
+    /// server tell it a little differently.
+    pub arrival: Arrival,
     /// Whether this process has made the version, so that it is trusted however young it is. This is not
     /// compared, because it is only told of young ones.
     pub is_own: bool,
@@ -54,8 +53,7 @@ pub enum Dating {
     /// Only the times tell, which have this grain: a younger version may still change without a
     /// trace.
     Times(Duration),
-    /// A strong `ETag` tells any two contents apart, whatever the times are. These have a grain of
-    /// [`SERVER_GRAIN`].
+    /// A strong `ETag` tells any two contents apart, whatever the times are.
     Tag,
     /// Only the times tell, and the server's clock showed that this version is older than
     /// [`SERVER_YOUTH`].
@@ -63,13 +61,27 @@ pub enum Dating {
     /// Only the times tell, and the server's clock showed that this version is younger than
     /// [`SERVER_YOUTH`].
     Young,
+    /// Only the length tells: another version of the same length looks like this one. Readers of one
+    /// object trust it, because they cannot do better.
+    Length,
     /// Nothing tells a change, as in a prefix of an object store. So equal attributes prove
     /// nothing.
     Nothing,
 }
 
-/// The grain of the time of last modification that servers report, which has whole seconds.
-pub const SERVER_GRAIN: Duration = Duration::from_secs(1);
+/// What tells when a version came to its key, so that it was not there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// The time of the last change ([`ObjectMeta::changed`]) tells, which nobody can set back, with the
+    /// grain of the [`Dating`].
+    Changed,
+    /// The store dates uploads itself. By the clock of this machine this one came at this time, or up
+    /// to [`SERVER_YOUTH`] later: the server told its clock with the time.
+    Uploaded(SystemTime),
+    /// Nothing tells. A web server reports the time of modification of its file, which may have been
+    /// set to any time before the file was put in its place.
+    Untold,
+}
 
 /// How long after a modification a version on a server may still change without showing it: the
 /// grain of the time of modification, and that of the server's date.
@@ -99,7 +111,9 @@ impl Dating {
     pub fn patience(self) -> Duration {
         match self {
             Dating::Times(grain) => SETTLE_PATIENCE.max(3 * grain),
-            Dating::Tag | Dating::Old | Dating::Young | Dating::Nothing => SETTLE_PATIENCE,
+            Dating::Tag | Dating::Old | Dating::Young | Dating::Length | Dating::Nothing => {
+                SETTLE_PATIENCE
+            }
         }
     }
 
@@ -107,9 +121,14 @@ impl Dating {
     pub fn grain(self) -> Duration {
         match self {
             Dating::Times(grain) => grain,
-            Dating::Tag | Dating::Old | Dating::Young => SERVER_GRAIN,
+            Dating::Tag | Dating::Old | Dating::Young | Dating::Length => SERVER_YOUTH,
             Dating::Nothing => Duration::ZERO,
         }
+    }
+
+    /// Whether two equal versions have the same bytes, once they are settled.
+    pub fn tells_changes(self) -> bool {
+        !matches!(self, Dating::Length | Dating::Nothing)
     }
 }
 
@@ -173,7 +192,7 @@ impl ObjectMeta {
     pub fn ages_in(&self, now: SystemTime) -> Option<Duration> {
         let grain = match self.dating {
             Dating::Times(grain) => grain,
-            Dating::Tag | Dating::Old => return None,
+            Dating::Tag | Dating::Old | Dating::Length => return None,
             // Our clock cannot tell when it was old enough. It is by then.
             Dating::Young => return Some(SERVER_YOUTH),
             Dating::Nothing => return Some(Duration::MAX),

@@ -27,6 +27,7 @@ mod meta;
 mod nested;
 mod profile;
 mod received;
+mod recency;
 #[cfg(feature = "remote")]
 mod remote;
 #[cfg(any(test, debug_assertions))]
@@ -58,12 +59,11 @@ pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
 pub use location::{Location, OpenOptions, open_store, open_store_for, path_of_file_url};
 pub use memory::{MemoryStore, MemoryWriter};
-pub use meta::{
-    Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_GRAIN, SERVER_YOUTH, Times, Version,
-};
+pub use meta::{Arrival, Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_YOUTH, Times, Version};
 pub use nested::{NestedZips, is_named_as_zip};
 pub use profile::Profile;
 pub use received::ReceivedBytes;
+pub use recency::Recency;
 #[cfg(feature = "remote")]
 pub use remote::{
     DEFAULT_REQUESTS, HeaderOption, RemoteOptions, RemoteStatistics, RemoteStore, RemoteUrl,
@@ -141,10 +141,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Forgets what the store remembers of objects.
-    fn ask_again(&self) {}
-
-    /// As [`Store::ask_again`], of the objects at `keys` alone, which may be absent.
+    /// Forgets what the store remembers of the objects at `keys`, which may be absent.
     fn ask_again_for(&self, _keys: &[Key]) {}
 
     /// Tells that a file is about to be opened, which must not be looked for in a place that another

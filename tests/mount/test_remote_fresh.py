@@ -1,6 +1,7 @@
 """Objects that are replaced while they are read: a read is wholly old, wholly new, or ESTALE; never of two versions."""
 import errno
 import os
+import shutil
 import threading
 import time
 
@@ -198,6 +199,88 @@ def test_chunks_that_came_later_are_told_whatever_the_clock_of_the_server_shows(
         finally:
             os.close(fd)
         assert attempt(made.path / "z.raw") == new.tobytes()
+
+
+CHUNKS, CHUNK = 64, 256  # elements of 4 bytes
+
+
+def published(root, version, seconds):
+    """An array of many chunks, published as `rsync -a` does: with the times that the files had elsewhere, so many seconds ago."""
+    array = zarr.create_array(str(root / remote_samples.BUCKET / "z"), shape=(CHUNKS * CHUNK,), chunks=(CHUNK,), dtype="<u4",
+                              compressors=None, overwrite=True)
+    array[...] = remote_samples.values(CHUNKS * CHUNK, version) | 1
+    times = time.time() - seconds
+    for path, _, names in os.walk(root):
+        for file in names:
+            os.utime(os.path.join(path, file), (times, times))
+    return (remote_samples.values(CHUNKS * CHUNK, version) | 1).tobytes()
+
+
+def in_parts(path, size=4096):
+    """The bytes of a file, by one handle and in short reads, or the name of the error."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+            return b"".join(os.pread(file.fileno(), size, offset) for offset in range(0, os.fstat(file.fileno()).st_size, size))
+    except OSError as error:
+        return errno.errorcode[error.errno]
+
+
+WAYS = {"all": (), "tags": ({"fault": "no_last_modified"},), "dates": ({"fault": "no_etag"},)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_store_that_is_replaced_between_two_requests_of_a_reader(way, mount, tmp_path):
+    """Whatever tells its versions, and although the later files have the earlier times."""
+    seen = set()
+    for after, ttl in ((3, "60"), (20, "1"), (50, "60")):
+        root = tmp_path / str(after)
+        old = published(root, 0, 3600)
+        with FaultServer(root) as server:
+            made = mounted(mount, server, "--view", "arrays", "--files", "raw", "--ttl", ttl, "--readahead", "0", "--threads", "2")
+            os.stat(made.path / "z.raw")
+            server.snapshot()
+            new = published(root, 1, 7200)
+            server.rules({"fault": "stale", "count": after}, *WAYS[way])
+            found = in_parts(made.path / "z.raw")
+            assert found in (old, new, "ESTALE"), (after, len(found))
+            seen.add(found if found == "ESTALE" else found == old)
+            # What stays is read.
+            mounting.until(lambda made=made: in_parts(made.path / "z.raw") == new, "the new store")
+            made.unmount()
+    assert "ESTALE" in seen
+
+
+@pytest.mark.parametrize("ttl, what", [("1", ""), ("60", "c")])
+def test_objects_that_are_removed_from_under_an_open_file_are_no_fill_value(ttl, what, mount, tmp_path):
+    old = published(tmp_path, 0, 3600)
+    with FaultServer(tmp_path) as server:
+        made = mounted(mount, server, "--view", "arrays", "--files", "raw", "--ttl", ttl, "--readahead", "0")
+        with open(made.path / "z.raw", "rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+            assert os.pread(file.fileno(), 4096, 0) == old[:4096]
+            shutil.rmtree(tmp_path / remote_samples.BUCKET / "z" / what)
+            with pytest.raises(OSError) as error:
+                os.pread(file.fileno(), 4096, len(old) // 2)
+            assert error.value.errno == errno.ESTALE
+        made.unmount()
+
+
+def test_a_server_that_tells_no_versions(mount, tmp_path):
+    """One object can be read, and several cannot be told to be of one moment; the log says so. With --immutable they are."""
+    old = published(tmp_path, 0, 3600)
+    rules = [{"fault": "no_etag", "key": "*/c/*"}, {"fault": "no_last_modified", "key": "*/c/*"}]
+    args = ("--view", "arrays", "--files", "raw", "--readahead", "0")
+    with FaultServer(tmp_path) as server:
+        server.rules(*rules)
+        made = mounted(mount, server, *args)
+        assert attempt(made.path / "z.raw", 0, 64) in (old[:64], "ESTALE")
+        assert in_parts(made.path / "z.raw") == "ESTALE"
+        mounting.until(lambda: "neither an ETag nor a time" in made.log_text(), "the line in the log")
+        made.unmount()
+        made = mounted(mount, server, *args, "--immutable")
+        assert in_parts(made.path / "z.raw") == old
+        made.unmount()
 
 
 @pytest.mark.parametrize("kind", ["http", "s3"])

@@ -332,10 +332,6 @@ impl Store for CatalogStore {
         self.within().told_since()
     }
 
-    fn ask_again(&self) {
-        self.within().ask_again();
-    }
-
     fn ask_again_for(&self, keys: &[Key]) {
         self.within().ask_again_for(keys);
     }

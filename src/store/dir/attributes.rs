@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::FileType;
 
 use super::stat::FileStat;
-use crate::store::{Dating, ObjectMeta, StatKind, Times, Version};
+use crate::store::{Arrival, Dating, ObjectMeta, StatKind, Times, Version};
 
 /// Whether `stat` describes an object or a prefix; the name of its file type where it is neither.
 pub(in crate::store) fn kind_of(stat: &FileStat) -> Result<StatKind, &'static str> {
@@ -64,7 +64,7 @@ pub(in crate::store) fn object_meta(stat: &FileStat) -> ObjectMeta {
         uid: stat.st_uid,
         gid: stat.st_gid,
         dating: Dating::of_file(stat.ctime),
-        changed_here: None,
+        arrival: Arrival::Changed,
         is_own: false,
     }
 }

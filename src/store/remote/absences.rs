@@ -134,11 +134,12 @@ impl Absences {
         }
     }
 
-    /// Whether names below `prefix` were listed.
+    /// Whether names below `prefix` were listed, and this is trusted.
     pub(super) fn has_listing(&self, prefix: &Prefix) -> bool {
         let by_prefix = self.lock();
         let watched = by_prefix.peek(prefix);
-        watched.is_some_and(|watched| watched.listed.is_some())
+        let listed = watched.and_then(|watched| watched.listed.as_ref());
+        listed.is_some_and(|listed| self.trust.covers(listed.checked))
     }
 
     /// Remembers a listing of all names below `prefix`.

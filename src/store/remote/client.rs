@@ -13,7 +13,9 @@ use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, GetResult, ListResult, ObjectStore};
+use object_store::{
+    GetOptions, GetRange, GetResult, ListResult, ObjectMeta as ServerMeta, ObjectStore,
+};
 use tokio::time::{sleep, timeout};
 
 use super::credentials::access::Access;
@@ -21,7 +23,7 @@ use super::exchange::{Exchange, RequestKind};
 use super::failure::{Failure, Transient};
 use super::flow::Flow;
 use super::statistics::RemoteStatistics;
-use super::tag::Pinned;
+use super::tag::{LastModified, Pinned};
 use crate::notice::TOLD;
 use crate::store::{Key, Prefix};
 
@@ -73,6 +75,7 @@ pub(super) struct RemoteClient {
     leaves_out_names: AtomicBool,
     said_left_out: AtomicBool,
     access: Access,
+    last_modified: LastModified,
 }
 
 /// The parts of a client.
@@ -85,6 +88,7 @@ pub(super) struct ClientParts {
     pub(super) deadline: Duration,
     pub(super) most_whole_bytes: u64,
     pub(super) access: Access,
+    pub(super) last_modified: LastModified,
 }
 
 /// The body of an answer: its parts, in order.
@@ -134,6 +138,7 @@ impl RemoteClient {
             leaves_out_names: AtomicBool::new(false),
             said_left_out: AtomicBool::new(false),
             access: parts.access,
+            last_modified: parts.last_modified,
         }
     }
 
@@ -156,7 +161,13 @@ impl RemoteClient {
             leaves_out_names: AtomicBool::new(false),
             said_left_out: AtomicBool::new(false),
             access: self.access.clone(),
+            last_modified: self.last_modified,
         }
+    }
+
+    /// The version that the server describes, whose clock shows `date` then.
+    pub(super) fn pinned(&self, found: &ServerMeta, date: Option<SystemTime>) -> Pinned {
+        Pinned::new(found, date, self.last_modified)
     }
 
     /// The path of `key` in the bucket; `None` where the key is no text, or has control characters,
@@ -189,7 +200,7 @@ impl RemoteClient {
                 match found {
                     Ok(found) => {
                         facts.check()?;
-                        Ok(Pinned::new(&found.meta, facts.date))
+                        Ok(self.pinned(&found.meta, facts.date))
                     }
                     Err(error) => {
                         let failure = Failure::new(&error, &facts);
@@ -548,7 +559,7 @@ impl RemoteClient {
         self.statistics.latencies.add(begun.elapsed());
         let result = result?;
         facts.check()?;
-        let found = Pinned::new(&result.meta, facts.date);
+        let found = self.pinned(&result.meta, facts.date);
         Ok(AnswerHead { found, result })
     }
 

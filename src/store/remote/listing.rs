@@ -8,7 +8,7 @@ use super::absences::ListedNames;
 use super::client::Page;
 use super::failure::Failure;
 use super::shared::Shared;
-use super::tag::{Pinned, prefix_attributes};
+use super::tag::prefix_attributes;
 use crate::store::{
     Cursor, Detail, EntryKind, Key, ListEntry, Listing, ObjectMeta, Prefix, StoreError,
 };
@@ -163,7 +163,7 @@ impl RemoteListing {
             if is_marker(name, object.size) {
                 continue;
             }
-            let found = Pinned::new(&object, page.date);
+            let found = self.shared.client.pinned(&object, page.date);
             entries.push(entry(name, EntryKind::Object, Some(found.meta)));
             if let Ok(key) = self.prefix.key(name.as_bytes()) {
                 self.shared.remembered.put(&key, checked, Some(found));

@@ -66,7 +66,7 @@ use self::remembered::{Known, Remembered};
 use self::runtime::Runtime;
 use self::shared::Shared;
 pub use self::statistics::RemoteStatistics;
-use self::tag::Pinned;
+use self::tag::{LastModified, Pinned};
 pub use self::url::{RemoteUrl, Service};
 use super::{
     Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing, Object,
@@ -112,6 +112,10 @@ impl RemoteStore {
         } = backend??;
         log::info!("{url}: {credentials}");
         let is_azure = url.service == Service::Azure;
+        let last_modified = match url.service {
+            Service::S3 | Service::Gcs | Service::Azure => LastModified::OfUpload,
+            Service::Http => LastModified::OfFile,
+        };
         let client = RemoteClient::new(ClientParts {
             store,
             pages,
@@ -120,6 +124,7 @@ impl RemoteStore {
             deadline: options.timeout,
             access,
             most_whole_bytes: options.most_whole_bytes,
+            last_modified,
         });
         Ok(RemoteStore {
             url,
@@ -324,8 +329,11 @@ impl Store for RemoteStore {
             let meta = |known: Known| Ok(known.0.map(|found| found.meta));
             return known.into_iter().map(meta).collect();
         }
+        let Some(first) = keys.first() else {
+            return Vec::new();
+        };
         let (shared, asked) = (Arc::clone(&self.shared), keys.to_vec());
-        let all = self.shared.runtime.wait_for(async move {
+        let all = self.shared.runtime.wait_while_wanted(first, async move {
             let each = asked.iter().map(async |key| {
                 let found = match shared.remembered.get(key) {
                     Some(known) => known.0,
@@ -356,10 +364,6 @@ impl Store for RemoteStore {
 
     fn told_since(&self) -> Option<SystemTime> {
         self.shared.remembered.trust().since()
-    }
-
-    fn ask_again(&self) {
-        self.shared.remembered.trust().renew();
     }
 
     fn ask_again_for(&self, keys: &[Key]) {

@@ -1,15 +1,17 @@
 //! The thread on which requests to remote stores are under way. The rest of the program is
 //! synchronous: a caller hands a future over, and waits for its result.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::mpsc;
+use std::task::Context;
 use std::thread;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::store::{CancelToken, Key, StoreError};
+use crate::store::{CancelToken, Key, Recency, StoreError};
 
 /// From so many cores on, two threads serve the connections.
 const CORES_FOR_TWO: usize = 4;
@@ -69,7 +71,7 @@ impl Runtime {
         result.recv().map_err(|_| ended())
     }
 
-    /// As [`Runtime::wait_for`], for requests that read bytes of `key`. They are given up when the
+    /// As [`Runtime::wait_for`], for requests about `key`, and perhaps others. They are given up when the
     /// [`CancelToken`] is cancelled in whose scope this thread is.
     ///
     /// # Errors
@@ -102,9 +104,14 @@ impl Runtime {
         future: impl Future<Output = T> + Send + 'static,
     ) -> (AbortHandle, mpsc::Receiver<T>) {
         let (send, receive) = mpsc::sync_channel(1);
+        // What counts for the caller counts for its requests.
+        let since = Recency::since();
         let task = self.handle.spawn(async move {
+            let mut future = pin!(future);
+            let poll =
+                |context: &mut Context<'_>| Recency::scope(since, || future.as_mut().poll(context));
             // The receiver waits.
-            let _ = send.send(future.await);
+            let _ = send.send(poll_fn(poll).await);
         });
         (task.abort_handle(), receive)
     }
@@ -138,6 +145,15 @@ mod tests {
             .collect();
         let sum: i32 = threads.into_iter().map(|t| t.join().unwrap()).sum();
         assert_eq!(sum, 49 * 50 / 2);
+    }
+
+    #[test]
+    fn a_request_counts_the_answers_that_its_caller_counts() {
+        let runtime = Runtime::start().unwrap();
+        let since = Some(std::time::Instant::now());
+        let ask = || runtime.wait_for(async { Recency::since() }).unwrap();
+        assert_eq!(Recency::scope(since, ask), since);
+        assert_eq!(ask(), None);
     }
 
     #[test]

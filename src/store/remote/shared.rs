@@ -169,7 +169,7 @@ impl Shared {
             if let Some(name) = object.location.as_ref().strip_prefix(start) {
                 names.push(name.as_bytes().to_vec());
                 if let Ok(key) = prefix.key(name.as_bytes()) {
-                    let found = Pinned::new(&object, page.date);
+                    let found = self.client.pinned(&object, page.date);
                     self.remembered.put(&key, checked, Some(found));
                 }
             }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use object_store::ObjectMeta as ServerMeta;
 use rustix::process::{getegid, geteuid};
 
-use crate::store::{Dating, ObjectMeta, SERVER_YOUTH, Times, Version};
+use crate::store::{Arrival, Dating, ObjectMeta, SERVER_YOUTH, Times, Version};
 
 /// A version of an object: its attributes, and how requests ask for this version alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,17 +17,43 @@ pub(super) struct Pinned {
     pub(super) tag: Option<String>,
 }
 
+/// What the time of modification is that a server reports of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LastModified {
+    /// The time of the upload by the server's own clock, as in a bucket.
+    OfUpload,
+    /// The time of modification of a file, which whoever publishes the file may set.
+    OfFile,
+}
+
+impl LastModified {
+    /// When a version came to its key that was modified at `mtime`, where the clock of the server
+    /// shows `date`.
+    fn arrival(self, tag: Option<&str>, mtime: SystemTime, date: Option<SystemTime>) -> Arrival {
+        let date = date.filter(|_| self == LastModified::OfUpload && !tag.is_some_and(is_of_parts));
+        let here = date.and_then(|date| by_our_clock(mtime, date, SystemTime::now()));
+        here.map_or(Arrival::Untold, Arrival::Uploaded)
+    }
+}
+
 impl Pinned {
     /// The version that a server describes, whose clock shows `date` then. Its time is cut to whole
     /// seconds, because a listing may have a finer one than the object's own answer.
-    pub(super) fn new(found: &ServerMeta, date: Option<SystemTime>) -> Pinned {
+    pub(super) fn new(
+        found: &ServerMeta,
+        date: Option<SystemTime>,
+        last_modified: LastModified,
+    ) -> Pinned {
         let seconds = u64::try_from(found.last_modified.timestamp()).unwrap_or(0);
         let mtime = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let tag = found.e_tag.as_deref().and_then(strong);
         let dating = if tag.is_some() {
             Dating::Tag
-        } else {
+        } else if mtime > SystemTime::UNIX_EPOCH {
             dating_by(date, mtime)
+        } else {
+            // There was no time in the answer.
+            Dating::Length
         };
         let version = Version {
             size: found.size,
@@ -36,8 +62,7 @@ impl Pinned {
             tag: tag.as_deref().map_or(0, hash),
         };
         let meta = ObjectMeta {
-            changed_here: date.and_then(|date| by_our_clock(mtime, date, SystemTime::now())),
-            is_own: false,
+            arrival: last_modified.arrival(tag.as_deref(), mtime, date),
             ..attributes(version, 0o444, dating)
         };
         Pinned { meta, tag }
@@ -50,7 +75,7 @@ impl Pinned {
 
     /// Whether something tells this version from a later one of the same length.
     pub(super) fn is_identified(&self) -> bool {
-        self.tag.is_some() || self.meta.version.mtime > SystemTime::UNIX_EPOCH
+        self.meta.dating.tells_changes()
     }
 }
 
@@ -104,9 +129,19 @@ fn attributes(version: Version, mode: u32, dating: Dating) -> ObjectMeta {
         uid: geteuid().as_raw(),
         gid: getegid().as_raw(),
         dating,
-        changed_here: None,
+        arrival: Arrival::Untold,
         is_own: false,
     }
+}
+
+/// Whether a strong tag is that of an object that was uploaded in several parts: S3 dates such an
+/// object by when its upload began, which may have ended much later. The tag ends in the number of
+/// parts.
+fn is_of_parts(tag: &str) -> bool {
+    let text = tag.trim_matches('"');
+    text.rsplit_once('-').is_some_and(|(_, parts)| {
+        !parts.is_empty() && parts.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 /// The strong `ETag` in `text`, in quotes; `None` for a weak one. Listings of some servers leave
@@ -129,6 +164,10 @@ fn hash(tag: &str) -> u64 {
 mod tests {
     use super::*;
 
+    fn pinned(found: &ServerMeta, date: Option<SystemTime>) -> Pinned {
+        Pinned::new(found, date, LastModified::OfFile)
+    }
+
     fn meta(tag: Option<&str>, time: &str) -> ServerMeta {
         ServerMeta {
             location: "a".into(),
@@ -141,23 +180,23 @@ mod tests {
 
     #[test]
     fn a_listing_and_an_answer_tell_the_same_version() {
-        let listed = Pinned::new(&meta(Some("0x1"), "2026-01-01T00:00:00.123Z"), None);
-        let answered = Pinned::new(&meta(Some("\"0x1\""), "2026-01-01T00:00:00Z"), None);
+        let listed = pinned(&meta(Some("0x1"), "2026-01-01T00:00:00.123Z"), None);
+        let answered = pinned(&meta(Some("\"0x1\""), "2026-01-01T00:00:00Z"), None);
         assert!(listed.is_same(&answered));
         assert_eq!(listed.meta.dating, Dating::Tag);
-        let other = Pinned::new(&meta(Some("\"0x2\""), "2026-01-01T00:00:00Z"), None);
+        let other = pinned(&meta(Some("\"0x2\""), "2026-01-01T00:00:00Z"), None);
         assert!(!listed.is_same(&other));
     }
 
     #[test]
     fn the_same_bytes_put_once_more_are_another_version_and_no_wrong_answer() {
         use super::super::failure::Failure;
-        let asked = Pinned::new(&meta(Some("\"1\""), "2026-01-01T00:00:00Z"), None);
+        let asked = pinned(&meta(Some("\"1\""), "2026-01-01T00:00:00Z"), None);
         let later = meta(Some("\"1\""), "2026-01-01T00:01:00Z");
-        let again = Pinned::new(&later, None);
+        let again = pinned(&later, None);
         let check = again.check_is(&asked, true);
         assert!(matches!(check, Err(Failure::Changed)), "{check:?}");
-        let cut = Pinned::new(&ServerMeta { size: 4, ..later }, None);
+        let cut = pinned(&ServerMeta { size: 4, ..later }, None);
         let check = cut.check_is(&asked, true);
         assert!(matches!(check, Err(Failure::Unusable(_))), "{check:?}");
     }
@@ -172,21 +211,35 @@ mod tests {
             (2, Dating::Old, "before"),
         ] {
             let date = written + Duration::from_secs(seconds);
-            assert_eq!(
-                Pinned::new(&found, Some(date)).meta.dating,
-                expected,
-                "{why}"
-            );
+            assert_eq!(pinned(&found, Some(date)).meta.dating, expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn only_a_store_that_dates_whole_uploads_tells_when_they_came() {
+        let time = "2026-01-01T00:00:00Z";
+        let date = Some(SystemTime::from(meta(None, time).last_modified) + SERVER_YOUTH);
+        for (tag, date, last_modified, is_told) in [
+            ("\"0aF-1b\"", date, LastModified::OfUpload, true),
+            ("\"0aF-12\"", date, LastModified::OfUpload, false),
+            ("\"0aF\"", None, LastModified::OfUpload, false),
+            ("\"0aF\"", date, LastModified::OfFile, false),
+        ] {
+            let found = Pinned::new(&meta(Some(tag), time), date, last_modified);
+            let arrival = found.meta.arrival;
+            let is_upload = matches!(arrival, Arrival::Uploaded(_));
+            assert_eq!(is_upload, is_told, "{tag} {date:?} {last_modified:?}");
+            assert!(is_told || arrival == Arrival::Untold);
         }
     }
 
     #[test]
     fn a_weak_tag_tells_nothing() {
-        let weak = Pinned::new(&meta(Some("W/\"1\""), "2026-01-01T00:00:00Z"), None);
+        let weak = pinned(&meta(Some("W/\"1\""), "2026-01-01T00:00:00Z"), None);
         assert_eq!(weak.tag, None);
         assert!(weak.is_identified(), "by its time");
         assert_ne!(weak.meta.dating, Dating::Tag);
-        let none = Pinned::new(&meta(None, "1970-01-01T00:00:00Z"), None);
+        let none = pinned(&meta(None, "1970-01-01T00:00:00Z"), None);
         assert!(!none.is_identified());
     }
 

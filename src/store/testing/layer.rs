@@ -188,10 +188,6 @@ impl<L: Layer> Store for Layered<L> {
         self.within.told_since()
     }
 
-    fn ask_again(&self) {
-        self.within.ask_again();
-    }
-
     fn ask_again_for(&self, keys: &[Key]) {
         self.within.ask_again_for(keys);
     }

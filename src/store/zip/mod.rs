@@ -378,12 +378,6 @@ impl Store for ZipStore {
         self.place.store()?.told_since()
     }
 
-    fn ask_again(&self) {
-        if let Some(store) = self.place.store() {
-            store.ask_again();
-        }
-    }
-
     fn profile(&self) -> Profile {
         self.profile
     }

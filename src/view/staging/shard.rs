@@ -253,7 +253,7 @@ pub(super) fn part_meta(
         gid: access.gid,
         // The number tells any two contents apart.
         dating: crate::store::Dating::Tag,
-        changed_here: None,
+        arrival: crate::store::Arrival::Changed,
         is_own: false,
     }
 }

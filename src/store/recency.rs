@@ -1,0 +1,60 @@
+//! Calls for which answers that were asked for earlier do not count.
+
+use std::cell::Cell;
+use std::time::Instant;
+
+thread_local! {
+    static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Tells which of the answers that a store, or a layer above it, remembers count for this thread. They are
+/// trusted for the time to live otherwise.
+#[derive(Debug)]
+pub enum Recency {}
+
+impl Recency {
+    /// Calls `work`, in which no answer counts that was asked for before `since`. `None` lets all of them
+    /// count.
+    pub fn scope<T>(since: Option<Instant>, work: impl FnOnce() -> T) -> T {
+        /// Restores the scope before, even after a panic.
+        struct Restore(Option<Instant>);
+
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                SINCE.set(self.0);
+            }
+        }
+
+        let _restore = Restore(SINCE.replace(since));
+        work()
+    }
+
+    /// The time before which no answer counts that was asked for.
+    pub fn since() -> Option<Instant> {
+        SINCE.get()
+    }
+
+    /// Whether the answer to a request counts that was sent at `asked`.
+    pub fn admits(asked: Instant) -> bool {
+        Recency::since().is_none_or(|since| asked >= since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_answers_of_the_scope_count_within_it() {
+        let asked = Instant::now();
+        let later = asked + std::time::Duration::from_millis(1);
+        Recency::scope(Some(later), || {
+            assert!(!Recency::admits(asked) && Recency::admits(later));
+            Recency::scope(None, || assert!(Recency::admits(asked)));
+            let work = || Recency::scope(Some(asked), || panic!("on purpose"));
+            assert!(std::panic::catch_unwind(work).is_err());
+            assert_eq!(Recency::since(), Some(later));
+        });
+        assert!(Recency::admits(asked));
+    }
+}

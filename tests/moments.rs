@@ -1,0 +1,193 @@
+//! Whole-array files of a store on a server, whose objects are replaced while they are read: all bytes
+//! that one open file gives are of one state of the store, or the read fails.
+//!
+//! The server tells versions in all the ways in which servers do. It changes its objects between
+//! requests, as a generator of random numbers says that has a fixed seed. `ZARR_MOUNT_SEQUENCES` gives
+//! another number of sequences for each way, with more seeds.
+
+#![cfg(feature = "remote")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::cast_possible_truncation, reason = "small test data")]
+
+mod common;
+#[path = "moments/server.rs"]
+mod server;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zarr_mount::error::Error;
+use zarr_mount::fresh::Freshness;
+use zarr_mount::plain::FileFormat;
+use zarr_mount::store::{RemoteOptions, RemoteStore, RemoteUrl, StoreError};
+use zarr_mount::view::{ArrayOptions, OpenFile, View, ViewKind, ViewOptions};
+
+use self::server::{CHUNKS, Dates, ITEMS, Layout, Random, Server, Service, Ways};
+
+/// Sequences for each way of a server and each layout.
+const SEQUENCES: u64 = 2;
+
+/// Files that are opened in a sequence.
+const FILES: usize = 6;
+
+/// Reads of an open file.
+const READS: usize = 8;
+
+/// One of so many requests comes just before a change of the store.
+const REQUESTS_PER_CHANGE: [u64; 2] = [12, 40];
+
+const HOUR: i64 = 3600;
+
+fn ways() -> Vec<Ways> {
+    let mut all = Vec::new();
+    for (service, tags, dates) in [
+        (Service::Http, true, Dates::None),
+        (Service::Http, true, Dates::Upload),
+        (Service::Http, true, Dates::Old),
+        (Service::Http, false, Dates::None),
+        (Service::Http, false, Dates::Old),
+        (Service::S3, true, Dates::Upload),
+    ] {
+        let clocks: &[i64] = match dates {
+            Dates::None => &[0],
+            Dates::Upload | Dates::Old => &[0, HOUR, -HOUR],
+        };
+        for &clock in clocks {
+            all.push(Ways {
+                service,
+                tags,
+                dates,
+                clock,
+            });
+        }
+    }
+    all
+}
+
+fn view(server: &Server, ttl: Duration) -> Arc<View> {
+    let (url, endpoint) = match server.ways().service {
+        Service::Http => (format!("{}/z", server.url()), None),
+        Service::S3 => ("s3://bucket/z".to_owned(), Some(server.url().to_owned())),
+    };
+    let options = RemoteOptions {
+        anonymous: true,
+        region: endpoint.as_ref().map(|_| "us-east-1".to_owned()),
+        endpoint,
+        time_to_live: Some(ttl),
+        ..RemoteOptions::default()
+    };
+    let url = RemoteUrl::parse(&url).unwrap().unwrap();
+    let store = RemoteStore::open(url, &options).unwrap();
+    let options = ViewOptions {
+        views: vec![ViewKind::Arrays],
+        arrays: ArrayOptions {
+            files: vec![FileFormat::Raw],
+            root_name: "z".to_owned(),
+            ..ArrayOptions::default()
+        },
+        freshness: Freshness::Checked(ttl),
+        readahead: Some(0),
+        ..ViewOptions::default()
+    };
+    common::view(Arc::new(store), options)
+}
+
+/// What an open file has shown: the number in each chunk.
+type Shown = BTreeMap<usize, u32>;
+
+/// Reads a range of chunks; whether it succeeded.
+fn read(file: &Arc<OpenFile>, chunks: std::ops::Range<usize>, shown: &mut Shown) -> bool {
+    const CHUNK: usize = ITEMS * 4;
+    let (offset, len) = (chunks.start * CHUNK, chunks.len() * CHUNK);
+    let bytes = match common::read_at(file, offset as u64, len) {
+        Ok(bytes) => bytes,
+        Err(Error::Stale | Error::Store(StoreError::Changed { .. })) => return false,
+        Err(other) => panic!("{other}"),
+    };
+    for (chunk, bytes) in chunks.zip(bytes.chunks_exact(CHUNK)) {
+        let mut items = bytes.chunks_exact(4);
+        let mut items = items
+            .by_ref()
+            .map(|item| u32::from_le_bytes(item.try_into().unwrap()));
+        let number = items.next().unwrap();
+        assert!(items.all(|item| item == number), "chunk {chunk} is a mix");
+        let before = shown.insert(chunk, number);
+        assert!(
+            before.is_none_or(|before| before == number),
+            "chunk {chunk} changed"
+        );
+    }
+    true
+}
+
+/// Reads parts of a file that is opened anew.
+fn read_some(view: &Arc<View>, random: &mut Random, name: &str) -> Shown {
+    let mut shown = Shown::new();
+    let Ok(Some(file)) = common::open(view, name) else {
+        return shown;
+    };
+    let in_order = random.below(2) == 0;
+    for number in 0..READS {
+        let start = if in_order {
+            number
+        } else {
+            random.below(CHUNKS as u64) as usize
+        };
+        let end = (start + 1 + random.below(4) as usize).min(CHUNKS);
+        if start < end && !read(&file, start..end, &mut shown) {
+            break;
+        }
+    }
+    shown
+}
+
+fn sequence(ways: Ways, layout: Layout, seed: u64) {
+    let mut random = Random::new(seed);
+    let server = Server::start(ways, layout, random.next());
+    let ttl = Duration::from_secs(if seed.is_multiple_of(2) { 0 } else { 60 });
+    let view = view(&server, ttl);
+    let what = format!("{ways:?} {layout:?} seed {seed} ttl {ttl:?}");
+    for _ in 0..FILES {
+        server.change_every(REQUESTS_PER_CHANGE[random.below(2) as usize]);
+        let shown = read_some(&view, &mut random, "z.raw");
+        server.change_every(0);
+        assert!(server.had(&shown), "{what}: no state has {shown:?}");
+    }
+    // What stays is read, by whoever opens the file once more after an error.
+    let mut shown = Shown::new();
+    let is_read = (0..6).any(|_| {
+        shown.clear();
+        let Ok(Some(file)) = common::open(&view, "z.raw") else {
+            return false;
+        };
+        (0..CHUNKS)
+            .step_by(4)
+            .all(|start| read(&file, start..(start + 4).min(CHUNKS), &mut shown))
+    });
+    let tells_versions = ways.tags || ways.dates != Dates::None;
+    assert_eq!(is_read, tells_versions, "{what}");
+    // What is remembered within the time to live may be older.
+    let is_right = server.has(&shown) || !ttl.is_zero() && server.had(&shown);
+    assert!(!is_read || is_right, "{what}: {shown:?}");
+}
+
+fn sequences(layout: Layout) {
+    let count = std::env::var("ZARR_MOUNT_SEQUENCES");
+    let count = count.map_or(SEQUENCES, |count| count.parse().unwrap());
+    for (number, ways) in ways().into_iter().enumerate() {
+        for seed in 0..count {
+            sequence(ways, layout, seed + 1000 * number as u64);
+        }
+    }
+}
+
+#[test]
+fn what_an_open_file_shows_is_of_one_state() {
+    sequences(Layout::Plain);
+}
+
+#[test]
+fn what_an_open_file_shows_of_shards_is_of_one_state() {
+    sequences(Layout::Sharded);
+}
