@@ -87,9 +87,7 @@ impl View {
                 }
                 // A program that saves a file through another view would make the old directory again.
                 let others = self.tree.writings.as_ref();
-                let is_edited = !self.tree.shows_store(*view);
-                let note = is_edited.then(|| self.note_rename(&from, &to));
-                let note = note.transpose()?.flatten();
+                let note = self.note_rename(*view, &from, &to)?;
                 let kept = others.map(|writings| writings.keep_others(*view, &from, &to));
                 writing.rename(&from, &to, mode, || {
                     self.tree.hierarchy.forget_all();
@@ -105,7 +103,7 @@ impl View {
                 self.tree.rename_expected(*view, &from, &to);
                 // Nobody waits for what follows.
                 drop((kept, names));
-                if is_edited {
+                if !self.tree.shows_store(*view) {
                     self.move_copies(&from, &to, note);
                 }
             }

@@ -273,7 +273,7 @@ def test_counters(store, mount):
     def writes():
         return made.stats()["writes"]
 
-    nothing = {"drafts": 0, "scratch": 0, "unsaved": 0, "saved": 0, "erased": 0, "staged": 0, "packed": 0, "conflicts": 0, "lost": 0, "refused": 0, "without_effect": 0}
+    nothing = {"drafts": 0, "scratch": 0, "unsaved": 0, "saved": 0, "erased": 0, "staged": 0, "deleted": 0, "packed": 0, "conflicts": 0, "lost": 0, "refused": 0, "without_effect": 0}
     assert writes() == nothing
     (made.path / "a/c/0/0").write_bytes(NEW.tobytes())
     (made.path / "a/c/0/1").write_bytes(bytes(64))

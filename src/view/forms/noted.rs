@@ -6,8 +6,8 @@ use super::objects::read_object;
 use crate::error::Error;
 use crate::metadata::DocumentName;
 use crate::store::{ChangeNote, DocumentChange, Key, Prefix};
-use crate::view::View;
 use crate::view::writing::Encoded;
+use crate::view::{View, ViewKind};
 
 impl View {
     /// Notes that documents at `path` are about to be written or removed; `None` where no consolidated metadata
@@ -51,16 +51,20 @@ impl View {
         }
     }
 
-    /// Notes that the directory `from` is about to be renamed to `to`; `None` where no consolidated metadata is
+    /// Notes that the directory `from` is about to be renamed to `to` through `view`; `None` where no consolidated metadata is
     /// concerned.
     ///
     /// # Errors
     /// [`Error`] when the note cannot be made.
     pub(in crate::view) fn note_rename(
         &self,
+        view: ViewKind,
         from: &Key,
         to: &Key,
     ) -> Result<Option<ChangeNote>, Error> {
+        if self.tree.shows_store(view) {
+            return Ok(None);
+        }
         if !self.has_copies_above(&from.parent())? && !self.has_copies_above(&to.parent())? {
             return Ok(None);
         }
