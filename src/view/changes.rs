@@ -176,7 +176,11 @@ impl View {
         writing.make_prefix(&key, self.tree.options.makeable(new))?;
         self.tree.hierarchy.forget(&key.to_prefix());
         if let Vnode::Prefix { view, path } = &vnode {
-            self.expect_group(*view, &path.key(name)?.to_prefix());
+            let path = path.key(name)?.to_prefix();
+            self.expect_group(*view, &path);
+            if self.tree.options.shown_as.is_some() {
+                self.tree.unshow_all(*view, &path);
+            }
         }
         self.lookup(parent, name)?.ok_or(Error::Stale)
     }
@@ -261,13 +265,21 @@ impl View {
                     .ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
                 self.tree.settle_below(path)?;
                 let ended = self.tree.ended(view, path);
+                let unshown = self.unshown_documents(view, path)?;
+                let note = if unshown.is_empty() {
+                    None
+                } else {
+                    self.note_change(path, &[])?
+                };
                 writing.remove_prefix((&key, &[]), |writer| {
                     let gone = ended.filter(|ended| ended.is_gone(writer));
                     writer.remove_prefix_with(&key, &|below, is_directory| {
                         let array = gone.as_ref();
-                        array.is_some_and(|array| array.leaves_over(below, is_directory))
+                        unshown.contains(below)
+                            || array.is_some_and(|array| array.leaves_over(below, is_directory))
                     })
                 })?;
+                self.update_copies(&unshown, note);
                 self.tree.hierarchy.forget(path);
                 self.tree.forget_ended(path);
                 self.tree.forget_expected(view, path);

@@ -33,7 +33,13 @@ impl Documents {
             return Ok(None);
         }
         let is_unshown = self.tree.is_unshown(view, path, name);
-        if is_unshown && matches!(resolved.node, Node::Implicit) {
+        // Attributes that are in the store are shown in any case, and so is an array.
+        let is_hidden = match &resolved.node {
+            Node::Implicit => is_unshown,
+            Node::Group(_) => is_unshown && name != DocumentName::ZAttrs,
+            Node::Array(_) | Node::Broken(_) => false,
+        };
+        if is_hidden {
             return Ok(None);
         }
         let Some((backing, attributes)) = self.backing(&resolved)? else {

@@ -244,13 +244,14 @@ impl Tree {
         }
     }
 
-    /// Notes that a document which the store does not have was removed.
+    /// Notes that a document which is shown without having been written is not there: it was removed, or its
+    /// directory was made just now.
     pub(super) fn unshow(&self, view: ViewKind, path: &Prefix, name: DocumentName) {
         let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
         unshown.put((view, path.clone(), name), ());
     }
 
-    /// Whether a document which the store does not have was removed.
+    /// Whether a document is not there that is shown otherwise without having been written.
     pub(super) fn is_unshown(&self, view: ViewKind, path: &Prefix, name: DocumentName) -> bool {
         if !self.is_writable() {
             return false;
@@ -259,13 +260,19 @@ impl Tree {
         !unshown.is_empty() && unshown.contains(&(view, path.clone(), name))
     }
 
-    /// Shows again what was removed of the node at `path` without being there.
-    pub(super) fn show_again(&self, path: &Prefix) {
+    /// Shows a document of the node at `path` again.
+    pub(super) fn show_again(&self, path: &Prefix, name: DocumentName) {
         let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
         for &view in &self.options.views {
-            for name in DocumentName::ALL {
-                unshown.pop(&(view, path.clone(), name));
-            }
+            unshown.pop(&(view, path.clone(), name));
+        }
+    }
+
+    /// Notes that the directory at `path` was made: as in any other, there is no document in it that no program has
+    /// written. Programs that copy directories fail where they find one.
+    pub(super) fn unshow_all(&self, view: ViewKind, path: &Prefix) {
+        for name in DocumentName::ALL {
+            self.unshow(view, path, name);
         }
     }
 

@@ -11,7 +11,7 @@ import tensorstore
 import zarr
 
 import corpus
-from mounting import until
+from mounting import run, until
 from writing_samples import tree
 
 DATA = np.arange(64, dtype="<i4").reshape(8, 8)
@@ -629,3 +629,34 @@ class TestGroupsWithoutADocument:
         made.unmount()
         assert os.listdir(tmp_path / "stores") == ["one"]
         assert zarr.open_array(str(tmp_path / "stores/one/a"), mode="r").attrs["unit"] == 2
+
+
+@pytest.mark.parametrize("stored,shown", [(3, 2), (2, 3)])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_group_is_copied_whatever_comes_first(stored, shown, order, tmp_path, mount):
+    """cp(1) makes each file as a new one, because it has made their directory: a document that is shown already would be in its way."""
+    zarr.open_group(str(tmp_path / "store"), mode="w", zarr_format=stored)
+    keys = {"name": "v2", "separator": "."}
+    group = zarr.open_group(str(tmp_path / "source"), mode="w", zarr_format=shown, attributes={"title": "kept"})
+    options = {"shape": (8,), "chunks": (4,), "dtype": "f4", "compressors": None, "chunk_key_encoding": keys, "fill_value": 0}
+    group.create_array("with", attributes={"unit": "m"}, **options)[...] = 1
+    group.create_array("without", **options)[...] = 2
+    m = mount(tmp_path / "store", "--rw", "--view", "chunks", "--missing", "hide", "--as", f"v{shown}")
+
+    def copy(source, target):
+        target.mkdir()
+        for entry in sorted(source.iterdir())[::order]:
+            if entry.is_dir():
+                copy(entry, target / entry.name)
+                continue
+            fd = os.open(target / entry.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            os.write(fd, entry.read_bytes())
+            os.close(fd)
+
+    copy(tmp_path / "source", m.path / "new")
+    assert run("cp", "-r", tmp_path / "source", m.path / "again").returncode == 0
+    for root in (m.path, tmp_path / "store"):
+        for name in ("new", "again"):
+            found = zarr.open_group(str(root), mode="r")[name]
+            assert dict(found.attrs) == {"title": "kept"} and dict(found["with"].attrs) == {"unit": "m"}
+            np.testing.assert_array_equal([found["with"][...], found["without"][...]], [[1] * 8, [2] * 8])

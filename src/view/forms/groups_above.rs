@@ -14,6 +14,9 @@ use crate::view::node_path::NodePath;
 use crate::view::writing::{Encoded, Form, change_objects};
 use crate::view::{View, ViewKind};
 
+use super::objects::Objects;
+use super::translated::TranslatedForm;
+
 impl View {
     /// Notes that a program has opened the document of the node at `path`, which the store does not have, or has made
     /// its directory.
@@ -21,6 +24,26 @@ impl View {
         if self.is_writable() && self.tree.options.shown_as.is_some() {
             self.tree.expect_group(view, path);
         }
+    }
+
+    /// The stored documents of the group at `path` if its own document is not shown, because a program has made the
+    /// directory and not the document. They go with the directory.
+    ///
+    /// # Errors
+    /// [`Error`] when the store cannot be read.
+    pub(in crate::view) fn unshown_documents(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+    ) -> Result<Vec<Key>, Error> {
+        let resolved = self.tree.resolve(view, path)?;
+        let (Node::Group(_), Some(target)) = (&resolved.node, resolved.foreign) else {
+            return Ok(Vec::new());
+        };
+        if !self.tree.is_unshown(view, path, group_document(target)) {
+            return Ok(Vec::new());
+        }
+        Ok(Objects::of(&resolved)?.keys().cloned().collect())
     }
 
     /// Stores the documents of the groups above the node at `path`, which was made.
@@ -57,13 +80,26 @@ impl View {
 
     /// Stores the document of the group, as it is shown in the version `target`.
     fn store_shown(self: &Arc<Self>, resolved: &NodePath, target: Target) -> Result<(), Error> {
-        let name = match target {
-            Target::V2 => DocumentName::ZGroup,
-            Target::V3 => DocumentName::ZarrJson,
-        };
+        let name = group_document(target);
         let Some(form) = self.translated_form(resolved, name.as_str().as_bytes()) else {
             return Ok(());
         };
+        let (view, path) = (resolved.view, &resolved.path);
+        let is_unshown = self.tree.is_unshown(view, path, name);
+        self.tree.show_again(path, name);
+        let stored = self.store_text(resolved, target, &form);
+        if is_unshown {
+            self.tree.unshow(view, path, name);
+        }
+        stored
+    }
+
+    fn store_text(
+        self: &Arc<Self>,
+        resolved: &NodePath,
+        target: Target,
+        form: &TranslatedForm,
+    ) -> Result<(), Error> {
         let Some(text) = form.text()? else {
             return Ok(());
         };
@@ -104,5 +140,13 @@ impl View {
             }
         }
         Ok(false)
+    }
+}
+
+/// The own document of a group in the version `target`.
+fn group_document(target: Target) -> DocumentName {
+    match target {
+        Target::V2 => DocumentName::ZGroup,
+        Target::V3 => DocumentName::ZarrJson,
     }
 }

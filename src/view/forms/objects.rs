@@ -91,7 +91,6 @@ impl Tree {
     /// removed.
     pub(super) fn node_changed(&self, path: &Prefix) {
         self.hierarchy.forget(path);
-        self.show_again(path);
         self.forget_ended(path);
         let node = self.hierarchy.tree_node(path);
         if let Ok(TreeNode {

@@ -102,6 +102,10 @@ impl View {
         tree.node_changed(path);
         if is_kept {
             tree.unshow(view, path, name);
+        } else {
+            for name in DocumentName::ALL {
+                tree.show_again(path, name);
+            }
         }
         let keys: Vec<_> = changes.into_iter().map(|change| change.key).collect();
         self.update_copies(&keys, note);

@@ -476,6 +476,7 @@ impl Form for TranslatedForm {
 
     fn committed(&self, is_new: bool, note: Option<ChangeNote>) {
         self.view.tree.node_changed(&self.path);
+        self.view.tree.show_again(&self.path, self.name);
         if is_new {
             self.view.store_groups_above(self.kind, &self.path);
         }
