@@ -1108,3 +1108,16 @@ def test_a_small_cache_is_enough(codec, tmp_path, mount):
         file.write(np.float64(6).tobytes())
     made.unmount()
     assert (array[:4, :3] == 5).all() and array[0, 3] == 6 and array[0, 4] == 1
+
+
+def test_journals_of_many_shards_leave_descriptors_for_all_else(tmp_path, mount):
+    n = 400
+    array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(4 * n,), chunks=(2,), shards=(4,), dtype="<i8", compressors=None, fill_value=0)
+    made = mount(tmp_path / "store", "--rw", "--view", "chunks", "--durability", "never", prefix=("prlimit", "--nofile=256"))
+    for i in range(n):
+        (made.path / f"a/c/{2 * i}").write_bytes(np.full(2, i, "<i8").tobytes())
+        assert len(os.listdir(f"/proc/{made.pid}/fd")) < 256
+    assert [np.frombuffer((made.path / f"a/c/{2 * i}").read_bytes(), "<i8")[0] for i in range(n)] == list(range(n))
+    assert len(os.listdir(made.path / "a/c")) == 2 * n and json.loads((made.path / "a/zarr.json").read_text())
+    made.sync()
+    assert (array[::4] == np.arange(n)).all()

@@ -47,8 +47,8 @@ use stat::fstat;
 pub use symlinks::Symlinks;
 pub use writer::{
     Allocation, ChangeNote, Commit, DirWriter, DocumentChange, Draft, Durability, FileChange,
-    Journal, JournalRecord, LeftJournal, NewAttributes, NewFile, NewTime, PartContent, PartHasher,
-    RenameMode, Replaces, StoredFile, WriterOptions, copy_range,
+    Journal, JournalFile, JournalRecord, LeftJournal, NewAttributes, NewFile, NewTime, PartContent,
+    PartHasher, RenameMode, Replaces, StoredFile, WriterOptions, copy_range,
 };
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use writer::{power_loss, recorded};

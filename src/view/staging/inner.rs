@@ -136,28 +136,36 @@ impl InnerChunk {
         {
             let state = shard.lock();
             if let Some(part) = state.parts.get(&self.slot) {
-                return Ok(self.staged(part, state.shown));
+                // Its journal is not removed before the part is in the shard, which needs this lock.
+                return self.staged(part, state.shown);
             }
         }
         Ok(self.look()?.1)
     }
 
     /// The staged chunk `part`; `None` when it was erased.
-    pub(super) fn staged(&self, part: &StagedPart, access: NewFile) -> Option<PresentChunk> {
+    ///
+    /// # Errors
+    /// [`Error::Store`] when the journal cannot be opened.
+    pub(super) fn staged(
+        &self,
+        part: &StagedPart,
+        access: NewFile,
+    ) -> Result<Option<PresentChunk>, Error> {
         if part.new == PartContent::Nothing {
-            return None;
+            return Ok(None);
         }
         let meta = part.meta(self.staging.tag, access);
-        let journaled = (Arc::clone(&part.file), part.offset);
+        let journaled = (part.file.open()?, part.offset);
         let (file, offset) = journaled.clone();
         let object = Journal::object(file, self.key.clone(), offset, meta);
         let name = self.key.to_string().into();
-        Some(PresentChunk {
+        Ok(Some(PresentChunk {
             encoded: Slice::of_object(Arc::clone(&object), name),
             object,
             meta,
             journaled: Some(journaled),
-        })
+        }))
     }
 
     /// The version of the shard, and the chunk in it.
@@ -182,7 +190,15 @@ impl InnerChunk {
     /// # Errors
     /// As [`InnerChunk::find`].
     pub(in crate::view) fn now(&self) -> Result<Option<ObjectMeta>, Error> {
-        Ok(self.find()?.map(|found| found.meta))
+        if let Some(shard) = self.staging.shard(&self.key)
+            && shard.is_of(&self.node)
+        {
+            let state = shard.lock();
+            if let Some(part) = state.parts.get(&self.slot) {
+                return Ok(part.shown(self.staging.tag, state.shown));
+            }
+        }
+        Ok(self.look()?.1.map(|found| found.meta))
     }
 
     /// The attributes of the chunk whose object has the attributes `meta`.

@@ -194,7 +194,7 @@ impl Staging {
             let indices = shard.slots.indices(slot).ok_or(Error::Stale)?;
             let new = match part.new {
                 PartContent::Bytes { len, .. } => NewInnerChunk::Bytes {
-                    file: Arc::clone(&part.file),
+                    file: part.file.open()?,
                     offset: part.offset,
                     len,
                 },

@@ -37,22 +37,20 @@ impl InnerChunk {
             // A shard that cannot be read has no version that is known.
             let mut base = Base::Several;
             let staged = state.parts.get(&self.slot);
-            let found = match staged {
-                Some(part) => Ok(self.staged(part, state.shown)),
-                None => self.look().map(|(version, found)| {
+            // What was found holds memory, which looking at another version must not wait for.
+            let (now, before, in_shard) = if let Some(part) = staged {
+                let shown = part.shown(self.staging.tag, state.shown);
+                let now = shown.map(|meta| (meta.version, part.new));
+                (Ok(now), part.new, part.before)
+            } else {
+                let found = self.look().map(|(version, found)| {
                     base = Base::Version(version);
                     found
-                }),
-            };
-            // The journal is read where a part that it replaces may have been packed, or not.
-            let (before, in_shard) = if let Some(part) = staged {
-                (part.new, part.before)
-            } else {
+                });
                 let content = content_of(&found)?;
-                (content, content)
+                let now = found.map(|found| found.map(|found| (found.meta.version, content)));
+                (now, content, content)
             };
-            // What was found holds memory, which looking at another version must not wait for.
-            let now = found.map(|found| found.map(|found| (found.meta.version, before)));
             if !self.is_expected(now, (replaces, stored))? {
                 self.staging.leave_if_empty(&shard, &mut state);
                 return Ok(Change::Conflict);
@@ -68,7 +66,7 @@ impl InnerChunk {
                     return Err(error);
                 }
             };
-            let stored = self.staged(&part, state.shown);
+            let stored = self.staged(&part, state.shown)?;
             let stored = stored.map(|found| found.stored_file()).transpose()?;
             let is_complete = shard.is_complete(&state);
             drop(state);

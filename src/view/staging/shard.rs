@@ -1,8 +1,6 @@
 //! What is staged of one shard.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
@@ -10,7 +8,7 @@ use super::{PATIENCE, QUIET, RETRY};
 use crate::grid::{Dims, indices_of, rank_of};
 use crate::hierarchy::ArrayNode;
 use crate::load::ChunkedArray;
-use crate::store::{Journal, Key, NewFile, ObjectMeta, PartContent, Times, Version};
+use crate::store::{Journal, JournalFile, Key, NewFile, ObjectMeta, PartContent, Times, Version};
 
 /// A shard of which something is staged.
 #[derive(Debug)]
@@ -67,7 +65,7 @@ pub(super) struct StagedPart {
     /// What the shard has.
     pub(super) before: PartContent,
     /// The journal, and the first byte in it.
-    pub(super) file: Arc<File>,
+    pub(super) file: Arc<JournalFile>,
     pub(super) offset: u64,
 }
 
@@ -172,8 +170,7 @@ impl StagedShard {
     /// How many parts are in journals that were deleted.
     pub(super) fn n_deleted(&self) -> usize {
         let state = self.lock();
-        let is_deleted =
-            |part: &&StagedPart| part.file.metadata().is_ok_and(|meta| meta.nlink() == 0);
+        let is_deleted = |part: &&StagedPart| part.file.is_deleted();
         state.parts.values().filter(is_deleted).count()
     }
 
@@ -220,6 +217,11 @@ impl StagedPart {
     /// The attributes of the part, which has a version of its own.
     pub(super) fn meta(&self, tag: u64, access: NewFile) -> ObjectMeta {
         part_meta((self.number, self.len(), self.mtime), tag, access)
+    }
+
+    /// As [`StagedPart::meta`]; `None` where the part was erased.
+    pub(super) fn shown(&self, tag: u64, access: NewFile) -> Option<ObjectMeta> {
+        (self.new != PartContent::Nothing).then(|| self.meta(tag, access))
     }
 
     pub(super) fn len(&self) -> u64 {

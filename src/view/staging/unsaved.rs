@@ -123,7 +123,11 @@ impl Staging {
             let (document, meta) = document;
             writer.begin(key, writer.new_like(document, meta)?)?
         };
-        let copied = copy_range((journal.file(), record.offset), (draft.file(), 0), len);
+        let copied = copy_range(
+            (journal.file().open()?, record.offset),
+            (draft.file(), 0),
+            len,
+        );
         copied.map_err(|error| StoreError::io(key, &error))?;
         let replaces = stored.map_or(Replaces::Nothing, |stored| {
             Replaces::Version(stored.meta.version)

@@ -15,22 +15,25 @@
 //! not finished, and ends the journal.
 
 mod directory;
+mod file;
 mod left;
+mod open;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use twox_hash::XxHash3_128;
 
 use super::DirWriter;
-use super::calls::{fdatasync, openat, unlinkat, write_all_at};
+use super::calls::{fdatasync, openat, write_all_at};
 use super::temporary::own_failed;
 use crate::store::{Key, Object, ObjectMeta, StoreError};
 pub(super) use directory::{HeldDirectory, JournalDirectory, StagingDirectory};
+pub use file::JournalFile;
 pub use left::LeftJournal;
 pub(in crate::store::dir) use left::count_left;
 
@@ -132,13 +135,9 @@ pub struct JournalRecord {
 /// A journal that is written. Dropping it leaves the file.
 #[derive(Debug)]
 pub struct Journal {
-    directory: Arc<JournalDirectory>,
-    name: Vec<u8>,
-    file: Arc<File>,
+    file: Arc<JournalFile>,
     /// Where the next record begins.
     len: u64,
-    /// The journal in messages.
-    shown: String,
 }
 
 impl DirWriter {
@@ -151,14 +150,16 @@ impl DirWriter {
         let name = self.journal_name();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = flags | OFlags::CLOEXEC;
-        let made = openat(&directory.fd, &name, flags, Mode::RUSR | Mode::WUSR);
-        let mut journal = Journal {
+        let make = || openat(&directory.fd, &name, flags, Mode::RUSR | Mode::WUSR);
+        let fd = directory.open.with_descriptors(make).map_err(own_failed)?;
+        directory.open.keep(&name, &Arc::new(fd.into()));
+        let file = Arc::new(JournalFile {
             directory,
             name,
-            file: Arc::new(made.map_err(own_failed)?.into()),
-            len: 0,
+            head: OnceLock::new(),
             shown: format!("the journal of {key}"),
-        };
+        });
+        let mut journal = Journal { file, len: 0 };
         let begun = journal.begin(key, document);
         if begun.is_err() {
             journal.remove();
@@ -214,15 +215,17 @@ impl Journal {
         let checksum = crc32c::crc32c_append(crc32c::crc32c(&head), &body);
         head.extend(checksum.to_le_bytes());
         head.extend(body);
-        self.write(&head)?;
+        self.write(&*self.file.open()?, &head, 0)?;
+        let begin = head.first_chunk().copied();
+        self.file.head.get_or_init(|| begin.unwrap_or_default());
         self.len = head.len() as u64;
         Ok(())
     }
 
-    /// Writes `bytes` where the journal ends. What was begun there is overwritten the next time.
-    fn write(&self, bytes: &[u8]) -> Result<(), StoreError> {
-        let written = write_all_at(&self.file, bytes, self.len);
-        written.map_err(|error| StoreError::io(&self.shown, &error))
+    /// Writes `bytes` at a place. What was begun where the journal ends is overwritten the next time.
+    fn write(&self, file: &File, bytes: &[u8], at: u64) -> Result<(), StoreError> {
+        let written = write_all_at(file, bytes, at);
+        written.map_err(|error| StoreError::io(&self.file.shown, &error))
     }
 
     /// Adds a part: its bytes, or `None` when it was erased. `before` is what the object has of it.
@@ -249,13 +252,12 @@ impl Journal {
         record.extend(own.to_le_bytes());
         let offset = self.len.saturating_add(record.len() as u64);
         let part = bytes.unwrap_or_default();
-        let written = self.write(&record).and_then(|()| {
-            let written = write_all_at(&self.file, part, offset);
-            written.map_err(|error| StoreError::io(&self.shown, &error))
-        });
+        let file = self.file.open()?;
+        let written = self.write(&file, &record, self.len);
+        let written = written.and_then(|()| self.write(&file, part, offset));
         if let Err(error) = written {
             // Where this fails, the record is not finished, which its checksum or its hash tells.
-            let _ = self.file.set_len(self.len);
+            let _ = file.set_len(self.len);
             return Err(error);
         }
         self.len = offset.saturating_add(part.len() as u64);
@@ -278,7 +280,7 @@ impl Journal {
     }
 
     /// The file.
-    pub fn file(&self) -> &Arc<File> {
+    pub fn file(&self) -> &Arc<JournalFile> {
         &self.file
     }
 
@@ -287,15 +289,15 @@ impl Journal {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn sync(&self) -> Result<(), StoreError> {
-        fdatasync(&self.file).map_err(own_failed)
+        fdatasync(self.file.open()?).map_err(own_failed)
     }
 
     /// Removes the file. Open descriptors read it still.
     pub fn remove(&self) {
-        if let Err(errno) = unlinkat(&self.directory.fd, &self.name, AtFlags::empty()) {
+        if let Err(errno) = self.file.remove() {
             log::error!("a journal that is of no use any more stays: {errno}");
         }
-        let has_removed = &self.directory.has_removed;
+        let has_removed = &self.file.directory.has_removed;
         has_removed.store(true, Ordering::Release);
     }
 

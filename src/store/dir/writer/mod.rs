@@ -72,7 +72,7 @@ pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
 pub use file_change::{Allocation, FileChange};
 use journal::{HeldDirectory, JournalDirectory, StagingDirectory};
-pub use journal::{Journal, JournalRecord, LeftJournal, PartContent, PartHasher};
+pub use journal::{Journal, JournalFile, JournalRecord, LeftJournal, PartContent, PartHasher};
 use key_lock::KeyLock;
 use lock::WriterLock;
 use names::NameCalls;

@@ -16,6 +16,7 @@ use super::super::attributes::path_of;
 use super::super::calls::{fsync, mkdirat, openat, unlinkat};
 use super::super::temporary::{check_owner, open_directory, own_failed};
 use super::super::{DirWriter, OWN_DIRECTORY, Root, failed};
+use super::open::OpenJournals;
 use crate::store::{Prefix, Sharing, StoreError, Symlinks};
 
 /// The directory of journals, in that of this program.
@@ -25,6 +26,8 @@ pub(super) const DIRECTORY: &[u8] = b"journal";
 #[derive(Debug)]
 pub(in crate::store::dir::writer) struct JournalDirectory {
     pub(super) fd: OwnedFd,
+    /// The journals in it that are open.
+    pub(super) open: OpenJournals,
     /// Whether journals were removed that a loss of power could bring back.
     pub(super) has_removed: AtomicBool,
 }
@@ -46,6 +49,7 @@ impl JournalDirectory {
     pub(super) fn new(fd: OwnedFd) -> Arc<JournalDirectory> {
         Arc::new(JournalDirectory {
             fd,
+            open: OpenJournals::default(),
             has_removed: AtomicBool::new(false),
         })
     }

@@ -5,17 +5,20 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::super::super::stat::fstat;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use twox_hash::XxHash3_128;
 
 use super::super::calls::{openat, unlinkat};
 use super::super::temporary::own_failed;
 use super::super::{DirWriter, Root};
 use super::directory::{JournalDirectory, journals_above, journals_in};
-use super::{HEAD_BYTES, Journal, JournalRecord, MAGIC, PartContent, RECORD_BYTES, SUFFIX};
+use super::file::is_own;
+use super::{
+    HEAD_BYTES, Journal, JournalFile, JournalRecord, MAGIC, PartContent, RECORD_BYTES, SUFFIX,
+};
 use crate::store::{Key, Prefix, StoreError};
 
 /// The longest document of an array that is accepted, in bytes.
@@ -56,7 +59,7 @@ impl DirWriter {
             unusable += unusable_here;
         }
         // The names are the times when they were begun.
-        found.sort_by(|one, other| one.journal.name.cmp(&other.journal.name));
+        found.sort_by(|one, other| one.journal.file.name.cmp(&other.journal.file.name));
         Ok((found, unusable))
     }
 }
@@ -135,12 +138,11 @@ impl LeftJournal {
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = openat(&directory.fd, &name, flags, Mode::empty()).map_err(own_failed)?;
         let stat = fstat(&fd).map_err(own_failed)?;
-        let is_own = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1;
-        if !is_own || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        let file = File::from(fd);
+        if !is_own(&file) {
             let problem = "it is another user's, or no plain file";
             return Err(StoreError::problem("the journal", problem));
         }
-        let file = File::from(fd);
         let size = stat.st_size;
         let stored = stat.st_blocks.saturating_mul(512);
         let most = stored.saturating_mul(MOST_TIMES_STORED);
@@ -148,7 +150,7 @@ impl LeftJournal {
             let problem = "most of it was never written";
             return Err(StoreError::problem("the journal", problem));
         }
-        let Some((key, document, begin)) = read_head(&file, size) else {
+        let Some((head, key, document, begin)) = read_head(&file, size) else {
             if !is_begun_only(&file, size) {
                 let problem = "its head is damaged";
                 return Err(StoreError::problem("the journal", problem));
@@ -172,11 +174,13 @@ impl LeftJournal {
         }
         Ok(Some(LeftJournal {
             journal: Journal {
-                directory: Arc::clone(directory),
-                name,
-                file: Arc::new(file),
+                file: Arc::new(JournalFile {
+                    directory: Arc::clone(directory),
+                    name,
+                    head: OnceLock::from(head),
+                    shown: format!("the journal of {key}"),
+                }),
                 len,
-                shown: format!("the journal of {key}"),
             },
             key,
             document,
@@ -185,8 +189,8 @@ impl LeftJournal {
     }
 }
 
-/// The key, the document and the length of the head of a journal of `size` bytes.
-fn read_head(file: &File, size: u64) -> Option<(Key, Vec<u8>, u64)> {
+/// How a journal of `size` bytes begins; the key, the document and the length of its head.
+fn read_head(file: &File, size: u64) -> Option<([u8; HEAD_BYTES], Key, Vec<u8>, u64)> {
     let mut head = [0; HEAD_BYTES];
     file.read_exact_at(&mut head, 0).ok()?;
     let word = |at: usize| Some(u32::from_le_bytes(*head.get(at..)?.first_chunk()?));
@@ -206,7 +210,8 @@ fn read_head(file: &File, size: u64) -> Option<(Key, Vec<u8>, u64)> {
         return None;
     }
     let document = body.split_off(usize::try_from(key_len).ok()?);
-    Some((Key::parse(&body).ok()?, document, HEAD_BYTES as u64 + len))
+    let key = Key::parse(&body).ok()?;
+    Some((head, key, document, HEAD_BYTES as u64 + len))
 }
 
 /// Whether the daemon ended before the head of a journal of `size` bytes was on the disk: it ends in the

@@ -46,7 +46,7 @@ fn bytes(left: &LeftJournal, record: JournalRecord) -> Vec<u8> {
         panic!("{record:?}");
     };
     let mut bytes = vec![0; usize::try_from(len).unwrap()];
-    let file = left.journal.file();
+    let file = left.journal.file().open().unwrap();
     file.read_exact_at(&mut bytes, record.offset).unwrap();
     bytes
 }
@@ -321,9 +321,8 @@ fn a_record_that_could_not_be_written_is_no_part_of_the_journal() {
     let (mut journal, mut records) = fixture.journal();
     // Written through another descriptor, the file is as after a full disk: the record is not whole.
     let begun = journal.len();
-    journal
-        .file()
-        .write_all_at(b"a record that was begun", begun)
+    let file = journal.file().open().unwrap();
+    file.write_all_at(b"a record that was begun", begun)
         .unwrap();
     assert_eq!(fixture.left()[0].records, records);
     records.push(
@@ -393,4 +392,61 @@ fn journals_are_in_the_staging_directory_if_there_is_one() {
     let writer = writer_with(other.path(), &options).unwrap();
     drop(writer.begin_journal(&key("a/c/1"), DOCUMENT).unwrap());
     assert_ne!(names(), [own]);
+}
+
+/// How many files below `folder` this process has open.
+fn n_open_below(folder: &std::path::Path) -> usize {
+    let open = fs::read_dir("/proc/self/fd").unwrap();
+    let paths = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+    paths.filter(|path| path.parent() == Some(folder)).count()
+}
+
+#[test]
+fn few_of_many_journals_are_open_and_all_are_written_and_read() {
+    let fixture = fixture(Durability::Atomic);
+    let mut journals: Vec<_> = (0..200_u8)
+        .map(|n| {
+            let key = key(&format!("a/c/{n}"));
+            fixture.writer.begin_journal(&key, DOCUMENT).unwrap()
+        })
+        .collect();
+    for round in [1, 2] {
+        for (n, journal) in (0_u8..).zip(&mut journals) {
+            let appended = journal.append(round, Some(&[n; 9]), PartContent::Nothing);
+            appended.unwrap();
+        }
+    }
+    assert!((1..=64).contains(&n_open_below(&fixture.journals())));
+    for (n, left) in (0_u8..).zip(&fixture.left()) {
+        assert_eq!(left.records.len(), 2);
+        assert_eq!(bytes(left, left.records[1]), [n; 9]);
+    }
+    assert!((1..=64).contains(&n_open_below(&fixture.journals())));
+    for journal in &journals {
+        journal.remove();
+    }
+    assert_eq!(n_open_below(&fixture.journals()), 0);
+}
+
+#[test]
+fn a_file_in_the_place_of_a_journal_is_not_written() {
+    let fixture = fixture(Durability::Atomic);
+    let (mut journal, _) = fixture.journal();
+    let path = fixture.only();
+    let other = fixture
+        .writer
+        .begin_journal(&key("a/c/1"), DOCUMENT)
+        .unwrap();
+    let theirs = fixture
+        .journals()
+        .join(String::from_utf8(other.file().name.clone()).unwrap());
+    for name in [&journal, &other].map(|journal| journal.file().name.clone()) {
+        journal.file().directory.open.close(&name);
+    }
+    fs::rename(theirs, &path).unwrap();
+    let before = fs::read(&path).unwrap();
+    let refused = journal.append(1, Some(b"x"), PartContent::Nothing);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("another file"), "{refused}");
+    assert_eq!(fs::read(&path).unwrap(), before);
 }
