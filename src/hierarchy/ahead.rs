@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::document::is_common_name;
+use super::document::counts_as_absent;
 use super::read::{FETCHED_BYTES, OpenDocument};
 use crate::budget::{Budget, Holding, Reservation};
 use crate::fresh::LastCheck;
@@ -114,7 +114,7 @@ pub(super) fn open_many(
                 ahead.found.insert(key, Some(document));
             }
             // Most files of this name are no documents.
-            Err(_) if is_common_name(key.name()) => {
+            Err(error) if counts_as_absent(&key, &error) => {
                 ahead.found.insert(key, None);
             }
             Err(StoreError::Denied { .. }) => ahead.denied.push(key),

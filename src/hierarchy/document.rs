@@ -1,5 +1,7 @@
 //! Names of documents, and the memory that reading them takes.
 
+use crate::store::{Key, StoreError};
+
 /// Memory, in bytes, that each byte of a document takes while it is parsed: for the list of its
 /// values and for the model.
 const PARSED_PER_BYTE: u64 = 8;
@@ -36,6 +38,12 @@ pub(super) fn most_outlined(memory: u64) -> u64 {
 /// Whether a file of this name may be something else than a document, so that its content decides.
 pub(super) fn is_common_name(name: &[u8]) -> bool {
     matches!(name, b"meta" | b"attributes.json")
+}
+
+/// Whether `error` at `key` counts as absence: that of a file which is probably no document must not end the
+/// search for others. But a medium that cannot be read may well have one.
+pub(super) fn counts_as_absent(key: &Key, error: &StoreError) -> bool {
+    is_common_name(key.name()) && !error.is_of_medium()
 }
 
 /// Whether a document of this name may describe an array that lives beside it.

@@ -249,7 +249,9 @@ impl Hierarchy {
     fn observe(&self, subjects: &[&Subject]) -> Result<Vec<Option<Observed>>, StoreError> {
         let found = look(&*self.store, subjects).into_iter().zip(subjects);
         let found = found.map(|(found, subject)| match (found, subject) {
-            (Err(_), Subject::Object(key)) if document::is_common_name(key.name()) => Ok(None),
+            (Err(error), Subject::Object(key)) if document::counts_as_absent(key, &error) => {
+                Ok(None)
+            }
             // As when the node was found: buckets deny access to what is absent.
             (Err(StoreError::Denied { .. }), Subject::Object(_)) if self.catalog.is_some() => {
                 Ok(None)
@@ -301,7 +303,7 @@ impl Hierarchy {
 /// mostly used by others than Zarr counts as absent, so that it does not end a search.
 fn meta_in(key: &Key, stat: Result<Option<Stat>, StoreError>) -> Result<Option<ObjectMeta>, Error> {
     let stat = match stat {
-        Err(_) if document::is_common_name(key.name()) => None,
+        Err(error) if document::counts_as_absent(key, &error) => None,
         stat => stat?,
     };
     let object = stat.filter(|stat| stat.kind == StatKind::Object);

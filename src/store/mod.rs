@@ -596,6 +596,11 @@ impl StoreError {
             || self.has_errno(Errno::PERM)
     }
 
+    /// Whether the medium could not be read, so that something may be there.
+    pub(crate) fn is_of_medium(&self) -> bool {
+        self.has_errno(rustix::io::Errno::IO)
+    }
+
     fn has_errno(&self, wanted: rustix::io::Errno) -> bool {
         let StoreError::Io { errno, .. } = self else {
             return false;

@@ -86,6 +86,13 @@ impl View {
         Ok(found.0)
     }
 
+    /// As [`View::present`], where the documents of now say the same of it as those that are remembered.
+    pub(super) fn present_now(&self, parent: &Vnode, name: &[u8]) -> Result<Vnode, Error> {
+        let vnode = self.present(parent, name)?;
+        self.tree.check_meaning(&vnode)?;
+        Ok(vnode)
+    }
+
     /// Whether the file `vnode` shows something else than the bytes of its object.
     pub(super) fn is_formed(self: &Arc<Self>, vnode: &Vnode) -> Result<bool, Error> {
         let file = self.form_of(vnode)?;
@@ -113,7 +120,7 @@ impl View {
                 return Err(refused(&vnode, Refusal::Fixed));
             };
             let opened = self.open_written((writing, &file), access, thread)?;
-            checked(opened, self.tree.check_meaning(&vnode))
+            checked(opened, self.tree.check_meaning_to_write(&vnode))
         };
         self.between_renames(open, close_again)
     }
@@ -409,7 +416,7 @@ impl View {
                     let access = HandleAccess::Writes;
                     let handle = writing.open((&key, form.as_ref()), access, 0)?;
                     let handle = handle.ok_or(Error::Stale)?;
-                    let checked = self.tree.check_meaning(&vnode);
+                    let checked = self.tree.check_meaning_to_write(&vnode);
                     let changed = checked.and_then(|()| handle.cut(size));
                     handle.close();
                     changed?;

@@ -1,6 +1,7 @@
 //! Lookup: from a name in a directory to a vnode.
 
 use super::View;
+use super::damage::NameUse;
 use super::folder::{Folder, NameRole};
 use super::names::ChunkName;
 use super::options::ViewKind;
@@ -124,6 +125,9 @@ impl View {
         let view = folder.resolved.view;
         if let Some(vnode) = self.tree.generated(folder, name)? {
             return self.with_attributes(vnode);
+        }
+        if let ShownNode::Unusable(_) = &folder.shown {
+            self.tree.check_undamaged(folder, name, NameUse::Found)?;
         }
         if let ShownNode::Array(array) = &folder.shown {
             let found = array.shown.in_array(name);

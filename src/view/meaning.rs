@@ -11,12 +11,15 @@
 //! A store that is not local is asked once for each such file within the time to live, and not at
 //! all where the file is below an array that is known.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
+use super::damage::NameUse;
 use super::folder::{Folder, NameRole};
 use super::names::ChunkName;
 use super::options::{Shards, ViewKind};
-use super::shown_node::{FileForm, ShownArray, ShownNode, looks_like_a_chunk, makes_an_array};
+use super::shown_node::{
+    FileForm, ShownArray, ShownNode, makes_an_array, may_be_part_of_chunk_key,
+};
 use super::tree::Tree;
 use super::vnode::{ChunkPlace, Vnode};
 use super::writing::{Meanings, is_document, may_be_old_document};
@@ -29,12 +32,6 @@ use crate::store::{Key, Prefix, StoreError};
 /// The most prefixes above a key that are looked at: an array has no more dimensions, and the names of its
 /// chunks have one segment more at most.
 const MOST_LEVELS: usize = 66;
-
-/// Whether `name` could be a chunk key, or a segment of one, of an array of any version.
-pub(super) fn may_be_part_of_chunk_key(name: &[u8]) -> bool {
-    let unsuffixed = name.strip_suffix(b".blosc").unwrap_or(name);
-    looks_like_a_chunk(unsuffixed) || name == b"__zdata__"
-}
 
 /// The prefixes of arrays that could have `key` among their chunks, from the outermost.
 fn possible_arrays(key: &Key) -> Vec<Prefix> {
@@ -90,6 +87,18 @@ impl Tree {
     /// # Errors
     /// [`Error::Stale`] when one has, and errors of looking for it.
     pub(super) fn check_plain(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
+        self.check_plain_for(view, key, NameUse::Found)
+    }
+
+    /// As [`Tree::check_plain`], of an object that is written.
+    ///
+    /// # Errors
+    /// As [`Tree::check_plain`]; why a node above it cannot be shown, which may have it as a chunk.
+    pub(super) fn check_written(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
+        self.check_plain_for(view, key, NameUse::Written)
+    }
+
+    fn check_plain_for(&self, view: ViewKind, key: &Key, name_use: NameUse) -> Result<(), Error> {
         if !self.depends_on_documents(view) {
             return Ok(());
         }
@@ -108,7 +117,7 @@ impl Tree {
         if is_document && is_local {
             self.hierarchy.look_again_by(key)?;
         }
-        if !self.is_plain_below(view, key, &prefixes)? {
+        if !self.is_plain_below((view, key), &prefixes, name_use)? {
             return Err(Error::Stale);
         }
         if !is_local {
@@ -123,7 +132,7 @@ impl Tree {
     /// As [`Tree::check_plain`].
     pub(super) fn check_absent(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
         if may_be_part_of_chunk_key(key.name()) {
-            return self.check_plain(view, key);
+            return self.check_plain_for(view, key, NameUse::Absent);
         }
         Ok(())
     }
@@ -138,13 +147,13 @@ impl Tree {
             return Ok(());
         }
         let parent = key.parent();
-        self.hierarchy.look_again(&parent)?;
         let mut above = possible_arrays(key);
         above.retain(|prefix| *prefix != parent);
-        if !self.is_plain_below(view, key, &above)? {
+        if !self.is_plain_below((view, key), &above, NameUse::Written)? {
             return Err(Error::Stale);
         }
-        Ok(())
+        self.hierarchy.look_again(&parent)?;
+        self.check_undamaged(&self.folder(view, &parent)?, key.name(), NameUse::Written)
     }
 
     /// The array that has the chunk, or the directory of chunks, at `place`, by its document of now.
@@ -157,7 +166,7 @@ impl Tree {
         self.array_of(place)
     }
 
-    /// Checks that the file `vnode`, which was just opened for writing or is removed, is what it was when its
+    /// Checks that the file `vnode`, which is renamed or removed, is what it was when its
     /// name was looked up.
     ///
     /// # Errors
@@ -170,12 +179,23 @@ impl Tree {
         }
     }
 
+    /// As [`Tree::check_meaning`], of a file that is opened for writing.
+    ///
+    /// # Errors
+    /// As [`Tree::check_written`] and [`Tree::array_now`].
+    pub(super) fn check_meaning_to_write(&self, vnode: &Vnode) -> Result<(), Error> {
+        match vnode {
+            Vnode::Object { view, key } => self.check_written(*view, key),
+            _ => self.check_meaning(vnode),
+        }
+    }
+
     /// Whether no node at one of `prefixes`, which are above `key`, shows the object in another way.
     fn is_plain_below(
         &self,
-        view: ViewKind,
-        key: &Key,
+        (view, key): (ViewKind, &Key),
         prefixes: &[Prefix],
+        name_use: NameUse,
     ) -> Result<bool, Error> {
         for prefix in prefixes {
             let is_known = !self.loader.is_local()
@@ -189,7 +209,9 @@ impl Tree {
             let folder = self.folder(view, prefix)?;
             let below = prefix.strip(key.as_bytes()).unwrap_or_default();
             let name = below.split(|&byte| byte == b'/').next();
-            if !self.is_shown_as_stored(&folder, name.unwrap_or_default())? {
+            let name = name.unwrap_or_default();
+            self.check_undamaged(&folder, name, name_use)?;
+            if !self.is_shown_as_stored(&folder, name, name_use)? || self.was_chunk(&folder, name) {
                 return Ok(false);
             }
             if matches!(folder.resolved.node, Node::Array(_)) {
@@ -200,9 +222,32 @@ impl Tree {
         Ok(true)
     }
 
-    fn is_shown_as_stored(&self, folder: &Folder, name: &[u8]) -> Result<bool, Error> {
+    /// Whether `name` was part of a chunk's key a moment ago, before the document of its array was removed: a
+    /// program may be about to write another one, and readers have the array open.
+    fn was_chunk(&self, folder: &Folder, name: &[u8]) -> bool {
+        if self.is_writable() || !matches!(folder.resolved.node, Node::Implicit) {
+            return false;
+        }
+        let place = (folder.resolved.view, folder.resolved.path.clone());
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ShownNode::Array(array)) = shown.get(&place) else {
+            return false;
+        };
+        array.form != FileForm::Stored
+            && self.options.freshness.trusts(&array.last_check)
+            && array.shown.in_array(name) != ChunkName::Other
+    }
+
+    fn is_shown_as_stored(
+        &self,
+        folder: &Folder,
+        name: &[u8],
+        name_use: NameUse,
+    ) -> Result<bool, Error> {
+        // Who has not found a name looked for it where no array was. In a store without directories, those of an
+        // array's chunks are there all the same.
         if let ShownNode::Array(array) = &folder.shown
-            && array.form != FileForm::Stored
+            && (array.form != FileForm::Stored || name_use == NameUse::Absent)
             && array.shown.in_array(name) != ChunkName::Other
         {
             return Ok(false);
@@ -222,7 +267,7 @@ impl Meanings for MeaningsInView {
     fn is_plain(&self, key: &Key) -> Result<bool, Error> {
         // Without the tree, the mount has ended, and nothing is written any more.
         let tree = self.tree.upgrade().ok_or(Error::Stale)?;
-        still(tree.check_plain(self.view, key))
+        still(tree.check_written(self.view, key))
     }
 }
 

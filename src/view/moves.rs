@@ -62,8 +62,7 @@ impl View {
                 |place| self.refused_move(&place.vnode),
             ));
         }
-        let vnode = self.present(&parent, name)?;
-        self.tree.check_meaning(&vnode)?;
+        let vnode = self.present_now(&parent, name)?;
         match &vnode {
             Vnode::Prefix { view, path } => {
                 let from = path

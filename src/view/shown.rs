@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::node_path::NodePath;
 use super::options::ViewKind;
-use super::shown_node::{ShownArray, ShownNode, Unusable};
+use super::shown_node::{FileForm, ShownArray, ShownNode, Unusable};
 use super::tree::Tree;
 use super::vnode::ChunkPlace;
 use crate::error::Error;
@@ -20,6 +20,12 @@ impl Tree {
 
     /// As [`Tree::shown`], of a path that is resolved already.
     pub(super) fn shown_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
+        Ok(self.understood_at(resolved)?.in_view(resolved))
+    }
+
+    /// As [`Tree::shown_at`], where a node that cannot be understood is none that is shown, also in the keys
+    /// view.
+    pub(super) fn understood_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
         let node = match &resolved.node {
             Node::Implicit if self.is_writable() => {
                 let ended = self.ended(resolved.view, &resolved.path);
@@ -33,7 +39,7 @@ impl Tree {
             Node::Group(_) | Node::Implicit => return Ok(ShownNode::Plain),
             Node::Broken(broken) => {
                 let unusable = Unusable::new(resolved, &broken.document, &broken.error);
-                return Ok(ShownNode::Unusable(Arc::new(unusable)).in_view(resolved));
+                return Ok(ShownNode::Unusable(Arc::new(unusable)));
             }
             Node::Array(node) => node,
         };
@@ -44,7 +50,7 @@ impl Tree {
                 return Ok(ShownNode::Array(Arc::clone(array)));
             }
             Some(ShownNode::Unusable(unusable)) if unusable.identity == node.identity => {
-                return Ok(ShownNode::Unusable(Arc::clone(unusable)).in_view(resolved));
+                return Ok(ShownNode::Unusable(Arc::clone(unusable)));
             }
             _ => {}
         }
@@ -60,6 +66,10 @@ impl Tree {
                     let identity = (node.chunk_identity, node.chunk_form);
                     self.numbers.add_array(array.view, path, identity, counts);
                 }
+                if array.view == ViewKind::Keys {
+                    self.expanded
+                        .note(&array.path, array.form != FileForm::Stored);
+                }
                 ShownNode::Array(Arc::new(array))
             }
             Err(Error::Metadata { error, .. }) => {
@@ -73,13 +83,15 @@ impl Tree {
         let replaced = known.put(key, shown.clone());
         drop(known);
         drop(replaced);
-        Ok(shown.in_view(resolved))
+        Ok(shown)
     }
 
     /// The array that has the chunk, or the directory of chunks, at `place`.
     pub(super) fn array_of(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
         match self.shown(place.view, &place.path)? {
             ShownNode::Array(array) if array.node.chunk_identity == place.identity => Ok(array),
+            // Whoever looks the name up again must not find that there is no chunk.
+            ShownNode::Unusable(unusable) => Err(unusable.why()),
             _ => Err(Error::Stale),
         }
     }

@@ -82,7 +82,7 @@ pub(super) enum ShownNode {
 #[derive(Debug)]
 pub(super) struct Unusable {
     pub(super) document: Document,
-    pub(super) reason: String,
+    pub(super) error: FormatError,
     /// The path of the node in the view.
     pub(super) path: Prefix,
     /// How chunk keys are spelled, where the document tells, so that chunks can be hidden.
@@ -343,7 +343,7 @@ impl Unusable {
         Unusable {
             path: resolved.path.clone(),
             document: document.clone(),
-            reason: error.to_string(),
+            error: error.clone(),
             names: node.map(|node| ChunkNames::of(node)),
             identity: node.map_or(0, |node| node.identity),
         }
@@ -354,7 +354,7 @@ impl Unusable {
         let mut text = Text::new()
             .line(format_args!("{} cannot be shown in this view.", self.path))
             .line("")
-            .line(format_args!("{}: {}", self.document.key, self.reason))
+            .line(format_args!("{}: {}", self.document.key, self.error))
             .line("");
         if view != ViewKind::Arrays {
             let name = String::from_utf8_lossy(self.document.key.name());
@@ -385,6 +385,12 @@ pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
     rest.iter()
         .all(|byte| byte.is_ascii_digit() || *byte == b'.')
         && !name.starts_with(b".")
+}
+
+/// Whether `name` could be a chunk key, or a segment of one, of an array of any version.
+pub(super) fn may_be_part_of_chunk_key(name: &[u8]) -> bool {
+    let unsuffixed = name.strip_suffix(b".blosc").unwrap_or(name);
+    looks_like_a_chunk(unsuffixed) || name == b"__zdata__"
 }
 
 /// Why the chunks of an array, in this form, cannot be written, if so.

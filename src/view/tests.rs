@@ -11,6 +11,7 @@ mod meaning;
 mod versions;
 
 use super::*;
+use crate::error::ErrorKind;
 use crate::fresh::Freshness;
 use crate::load::Patience;
 use crate::store::{Key, MemoryStore};
@@ -147,6 +148,11 @@ impl Fixture {
     }
 }
 
+/// The kind of the error for a name that is neither found nor absent.
+fn refusal(fixture: &Fixture, path: &str) -> ErrorKind {
+    fixture.find(path).unwrap_err().kind()
+}
+
 fn chunks() -> ViewOptions {
     ViewOptions {
         views: vec![ViewKind::Chunks],
@@ -194,12 +200,20 @@ fn an_array_that_cannot_be_decoded_is_no_array_in_the_chunks_view() {
     let note = String::from_utf8(fixture.read("a/ERROR.txt~").unwrap()).unwrap();
     assert!(note.contains("`pcodec`"), "{note}");
     assert_eq!(fixture.read("a/zarr.json.unsupported").unwrap(), document);
-    for hidden in ["a/zarr.json", "a/.zarray", "a/c"] {
+    for hidden in ["a/zarr.json", "a/.zarray", "a/notes.txt"] {
         assert!(fixture.find(hidden).unwrap().is_none(), "{hidden}");
     }
+    assert_eq!(refusal(&fixture, "a/c"), ErrorKind::Unsupported);
     let keys = Fixture::new(ViewOptions::default(), &objects);
     assert_eq!(keys.list("a"), [".zarray", "ERROR.txt", "c", "zarr.json"]);
     assert_eq!(keys.read("a/c/0").unwrap(), b"xx");
+    assert_eq!(refusal(&keys, "a/c/1"), ErrorKind::Unsupported);
+    let kept = ViewOptions {
+        shards: Shards::Keep,
+        ..ViewOptions::default()
+    };
+    let kept = Fixture::new(kept, &objects);
+    assert!(kept.find("a/c/1").unwrap().is_none(), "as in the store");
 }
 
 #[test]
@@ -216,11 +230,17 @@ fn beside_a_broken_document_nothing_encoded_passes_for_decoded() {
     let fixture = Fixture::new(chunks(), &objects);
     let shown = ["1", "ERROR.txt", "notes.txt", "zarr.json.unsupported"];
     assert_eq!(fixture.list("g"), shown);
-    assert!(fixture.find("g/c").unwrap().is_none());
-    assert!(fixture.find("g/0.1").unwrap().is_none());
+    for damaged in ["g/c", "g/0.1", "g/0", "g/c.7"] {
+        assert_eq!(refusal(&fixture, damaged), ErrorKind::Io, "{damaged}");
+    }
+    assert!(fixture.find("g/other.txt").unwrap().is_none());
     assert_eq!(fixture.read("g/1/c/0").unwrap(), b"xy");
     let keys = Fixture::new(ViewOptions::default(), &objects);
     assert_eq!(keys.list("g"), ["0.1", "1", "c", "notes.txt", "zarr.json"]);
+    assert_eq!(keys.read("g/c/0").unwrap(), b"encoded");
+    for absent in ["g/0.2", "g/c/1"] {
+        assert_eq!(refusal(&keys, absent), ErrorKind::Io, "{absent}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lru::LruCache;
 
+use super::expanded::ExpandedArrays;
 use super::fingerprint::hash;
 use super::looks::Looks;
 use super::numbers::VnodeNumbers;
@@ -48,6 +49,8 @@ pub(super) struct Tree {
     pub(super) renames: Renames,
     /// When a store that is not local was asked for the documents above files.
     pub(super) looks: Looks,
+    /// Arrays that the keys view has shown in another way than they are stored.
+    pub(super) expanded: ExpandedArrays,
     said: Mutex<LruCache<u64, ()>>,
 }
 
@@ -84,6 +87,7 @@ impl Tree {
             expected_groups: Mutex::new(LruCache::new(MOST_ENDED)),
             renames: Renames::default(),
             looks: Looks::default(),
+            expanded: ExpandedArrays::default(),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
         }
     }

@@ -450,9 +450,14 @@ fn what_a_version_cannot_say_is_no_array_in_either_view() {
             assert_eq!(fixture.list("odd"), expected);
             let note = String::from_utf8(fixture.read("odd/ERROR.txt").unwrap()).unwrap();
             assert!(note.starts_with("odd cannot be shown"), "{note}");
-            for hidden in ["zarr.json", ".zarray", "0.0", "c", "0"] {
+            for hidden in ["zarr.json", ".zarray", "notes.txt"] {
                 let path = format!("odd/{hidden}");
                 assert!(fixture.find(&path).unwrap().is_none(), "{path}");
+            }
+            for refused in ["0.0", "c", "0", "c/0", "0/0"] {
+                let path = format!("odd/{refused}");
+                let kind = refusal(&fixture, &path);
+                assert_eq!(kind, ErrorKind::Unsupported, "{path}");
             }
         }
     }

@@ -1,0 +1,94 @@
+//! Names below a node that cannot be shown, because its document is damaged or needs what is not supported.
+//!
+//! A reader that has an array open takes an absent chunk for fill values. Its document may be damaged for a
+//! moment only, while a program writes it in place, and what such a document says of chunks is not known. So
+//! each name below the node that could be a chunk, a shard, or a directory of them is an error, and not
+//! absent. Other names are as they are.
+//!
+//! The keys view shows the stored keys of such a node, where they are those of its chunks: not where a reader may
+//! know inner chunks by these names, because the shards of the array were expanded a moment ago.
+
+use super::N5_ATTRIBUTES;
+use super::folder::Folder;
+use super::names::ChunkName;
+use super::shown_node::{ShownNode, Unusable, may_be_part_of_chunk_key};
+use super::tree::Tree;
+use crate::error::Error;
+use crate::hierarchy::Node;
+
+/// What a name is to be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameUse {
+    /// It was found, and is read or removed.
+    Found,
+    /// It was not found.
+    Absent,
+    /// It is written.
+    Written,
+}
+
+impl Tree {
+    /// Fails if the node of `folder` cannot be shown, and `name` in it could be the chunk of an array, or a
+    /// part of the key of one.
+    ///
+    /// # Errors
+    /// Why the node cannot be shown; those of looking for a node of this name.
+    pub(super) fn check_undamaged(
+        &self,
+        folder: &Folder,
+        name: &[u8],
+        name_use: NameUse,
+    ) -> Result<(), Error> {
+        let ShownNode::Unusable(unusable) = self.understood_at(&folder.resolved)? else {
+            return Ok(());
+        };
+        let is_stored = matches!(folder.shown, ShownNode::Plain);
+        if is_stored && self.is_known_by_stored_names(folder, &unusable, name_use) {
+            return Ok(());
+        }
+        let is_named = unusable
+            .names
+            .is_some_and(|chunks| chunks.in_array(name) != ChunkName::Other);
+        if !is_named && !may_be_part_of_chunk_key(name) {
+            return Ok(());
+        }
+        // A group may have children called `0` and `1`.
+        let child = folder.resolved.path.key(name)?.to_prefix();
+        if unusable.names.is_none() && !matches!(self.hierarchy.node(&child)?, Node::Implicit) {
+            return Ok(());
+        }
+        Err(unusable.why())
+    }
+
+    /// Whether a name below a node that the keys view shows as it is stored means what it means in the
+    /// store, for all readers.
+    fn is_known_by_stored_names(
+        &self,
+        folder: &Folder,
+        unusable: &Unusable,
+        name_use: NameUse,
+    ) -> bool {
+        if self.expanded.has(&folder.resolved.path) {
+            return false;
+        }
+        let document = unusable.document.key.name();
+        // The blocks of N5 are no chunks of Zarr, and no library reads them as such.
+        let is_other = document == N5_ATTRIBUTES;
+        // An array of v2 has no shards, so that the names of its chunks are known without its codecs.
+        let is_unsharded = unusable.names.is_some() && document == b".zarray";
+        // Nobody can have opened an array by a document that is damaged, and knows better.
+        let is_array = unusable.names.is_some();
+        match name_use {
+            NameUse::Found => true,
+            NameUse::Absent => is_other || is_unsharded,
+            NameUse::Written => is_other || is_array,
+        }
+    }
+}
+
+impl Unusable {
+    /// The error for what could be a part of the node.
+    pub(super) fn why(&self) -> Error {
+        Error::in_document(&self.document.key, self.error.clone())
+    }
+}

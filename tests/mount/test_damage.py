@@ -1,0 +1,162 @@
+"""The document of an array is damaged while a program has the array open through the mount: a writer that writes it in place does so
+for a moment. What is not known of a chunk must not be its absence, which a reader takes for fill values."""
+import errno
+import json
+import os
+import shutil
+import zipfile
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+import zarr
+
+from mounting import until
+from remote_fault_server import FaultServer
+
+TTL = ("--ttl", "0.2")
+REFUSALS = {errno.EIO, errno.EOPNOTSUPP, errno.ESTALE}
+VIEWS = {"keys": ("keys",), "chunks": ("chunks", "--missing", "hide"), "keys as the other version": ("keys", "--as")}
+
+
+def unknown_codec(document):
+    """The document, which names a codec that nobody knows."""
+    document = json.loads(document)
+    if document["zarr_format"] == 2:
+        document["compressor"] = {"id": "nobody-knows"}
+    else:
+        document["codecs"] = [{"name": "bytes"}, {"name": "nobody-knows"}]
+    return json.dumps(document).encode()
+
+
+DAMAGES = {"empty": lambda document: b"", "cut": lambda document: document[:-20], "unknown codec": unknown_codec}
+
+
+class Place:
+    """A directory of a store, and what is mounted of it."""
+
+    def __init__(self, root, kind, served):
+        self.root, self.kind = root, kind
+        self.store = {"directory": lambda: root, "zip": lambda: root.with_suffix(".zip"), "http": lambda: served(root.parent) + "/" + root.name}[kind]()
+        self.publish()
+
+    def publish(self):
+        if self.kind == "zip":
+            made = self.store.with_suffix(".new")
+            with zipfile.ZipFile(made, "w") as archive:
+                for path in sorted(self.root.rglob("*")):
+                    if path.is_file():
+                        archive.write(path, path.relative_to(self.root))
+            os.replace(made, self.store)
+
+    def put(self, path, content):
+        path.write_bytes(content)
+        self.publish()
+
+
+@pytest.fixture
+def served():
+    with ExitStack() as servers:
+        yield lambda root: servers.enter_context(FaultServer(root)).url
+
+
+def make(root, version):
+    """The array `x`, of which the first row of chunks is 1, and all others are absent."""
+    layout = {"shards": (4, 4)} if version == 3 else {"chunk_key_encoding": {"name": "v2", "separator": "/"}}
+    group = zarr.open_group(str(root), mode="w", zarr_format=version)
+    array = group.create_array("x", shape=(8, 8), chunks=(2, 2), dtype="i4", fill_value=9, **layout)
+    array[:2] = 1
+    return root / "x" / ("zarr.json" if version == 3 else ".zarray")
+
+
+def outcome(array, expected):
+    """Whether the array is read rightly; else the error. Anything else fails."""
+    try:
+        found = array[...]
+    except OSError as error:
+        assert error.errno in REFUSALS, error
+        return error.errno
+    assert (found == expected).all()
+    return None
+
+
+def refusal(look, *args):
+    try:
+        look(*args)
+    except OSError as error:
+        return error.errno
+    return None
+
+
+@pytest.mark.parametrize("kind, damage", [pytest.param(kind, damage, marks=[pytest.mark.long] if kind != "directory" and damage != "cut" else [])
+                                          for kind in ("directory", "zip", "http") for damage in DAMAGES])
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_reader_gets_no_fill_values_of_an_array_whose_document_is_damaged(tmp_path, mount, served, view, version, kind, damage):
+    options = list(VIEWS[view])
+    if "--as" in options:
+        options.append(f"v{5 - version}")
+    document = make(tmp_path / "s.zarr", version)
+    place = Place(tmp_path / "s.zarr", kind, served)
+    made = mount(place.store, "--view", *options, *TTL)
+    array = zarr.open_array(str(made.path / "x"), mode="r")
+    expected = np.full((8, 8), 9)
+    expected[:2] = 1
+    assert outcome(array, expected) is None
+    good = document.read_bytes()
+    place.put(document, DAMAGES[damage](good))
+    # The names of chunks of v2 are those of the store, whatever the codecs are.
+    if (view, version, damage) != ("keys", 2, "unknown codec"):
+        until(lambda: outcome(array, expected), "an error of a damaged array")
+        wanted = errno.EOPNOTSUPP if damage == "unknown codec" else errno.EIO
+        chunk = "x/3/3" if (version == 2) != ("--as" in options) else "x/c/3/3"
+        until(lambda: refusal(os.stat, made.path / chunk) == wanted, "an error of a chunk")
+    assert refusal(os.stat, made.path / "x/notes.txt") == errno.ENOENT
+    if view != "keys" and kind != "http":
+        assert "ERROR.txt" in os.listdir(made.path / "x")
+    place.put(document, good)
+    until(lambda: outcome(array, expected) is None, "the values of a mended array")
+
+
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_nothing_is_written_below_an_array_whose_document_is_damaged(tmp_path, mount, view):
+    root = tmp_path / "s.zarr"
+    document = make(root, 3)
+    made = mount(root, "--rw", "--view", view, *TTL)
+    (made.path / "x/c/0/0").read_bytes()
+    good, shard = document.read_bytes(), (root / "x/c/0/0").read_bytes()
+    document.write_bytes(b"")
+    chunk = made.path / "x/c/0/0"
+    until(lambda: refusal(os.stat, chunk) == errno.EIO, "an error of a chunk")
+    assert refusal(chunk.write_bytes, b"\7" * 16) == errno.EIO
+    assert refusal(os.unlink, chunk) == errno.EIO
+    assert (root / "x/c/0/0").read_bytes() == shard
+    document.write_bytes(good)
+    until(lambda: refusal(os.stat, chunk) is None, "the mended array")
+    assert (zarr.open_array(str(made.path / "x"), mode="r")[:2] == 1).all()
+
+
+def test_the_keys_view_shows_and_removes_what_is_stored_of_a_damaged_array(tmp_path, mount):
+    root = tmp_path / "s.zarr"
+    make(root, 3).write_bytes(b"{")
+    made = mount(root, "--rw", *TTL)
+    assert (made.path / "x/c/0/0").read_bytes() == (root / "x/c/0/0").read_bytes()
+    assert refusal(os.stat, made.path / "x/c/1/1") == errno.EIO
+    assert refusal((made.path / "x/c/0/0").write_bytes, b"1") == errno.EIO
+    shutil.rmtree(made.path / "x")
+    assert not (root / "x").exists()
+
+
+def test_a_chunk_is_stale_and_not_absent_while_the_document_is_replaced(tmp_path, mount):
+    """A writer may remove the document before it writes another one."""
+    root = tmp_path / "s.zarr"
+    document = make(root, 3)
+    made = mount(root, "--ttl", "3600")
+    array = zarr.open_array(str(made.path / "x"), mode="r")
+    expected = np.full((8, 8), 9)
+    expected[:2] = 1
+    assert outcome(array, expected) is None
+    os.rename(document, document.with_name("kept"))
+    until(lambda: outcome(array, expected) == errno.ESTALE, "an error of an array without a document")
+    os.rename(document.with_name("kept"), document)
+    until(lambda: outcome(array, expected) is None, "the values of the array")
