@@ -36,7 +36,7 @@ fn v3_document(shape: &str, chunk: &str, codecs: &str) -> String {
         "{{\"zarr_format\": 3,\n  \"node_type\": \"array\", \"shape\": {shape},\t\"data_type\": \"int16\",
   \"chunk_grid\": {{\"configuration\": {{\"chunk_shape\": {chunk}}}, \"name\": \"regular\"}},
   \"codecs\": {codecs}, \"fill_value\": 7.0,
-  \"chunk_key_encoding\": \"default\", \"attributes\": {{\"codecs\": [NaN, 1e400]}}}}\n"
+  \"chunk_key_encoding\": {{\"name\": \"default\"}}, \"attributes\": {{\"codecs\": [NaN, 1e400]}}}}\n"
     )
 }
 
@@ -176,7 +176,7 @@ fn documents_that_need_no_change_stay_byte_for_byte() {
         render_v3(&plain, ArrayForm::Decoded(Shards::Expand)).unwrap(),
         plain
     );
-    let v2 = "{\"zarr_format\":2,\"shape\":[4],\"chunks\":[2],\"dtype\":\"|u1\",\"fill_value\":0}";
+    let v2 = r#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"|u1","fill_value":0,"order":"C","filters":null,"compressor":null}"#;
     for (format, shown, document) in [
         (ZarrFormat::V3, ArrayForm::Stored, &plain[..]),
         (ZarrFormat::V3, ArrayForm::Expanded, &plain),
@@ -236,11 +236,11 @@ fn decoded_documents_name_a_byte_order_where_there_is_one() {
 
 #[test]
 fn decoded_v2_documents_are_plain() {
-    let document = |dtype: &str, order: &str, compressor: &str, filters: &str| {
+    let document = |dtype: &str, order: &str, compressor: &str, filters: &str, shape: &str| {
         format!(
             "{{\n    \"chunks\": [\n        2,\n        2\n    ],\n    \"compressor\": {compressor},
     \"dimension_separator\": \"/\",\n    \"dtype\": {dtype},\n    \"fill_value\": null,
-    \"filters\": {filters},\n    \"order\": {order},\n    \"shape\": [4, 4.0],\n    \"zarr_format\": 2\n}}"
+    \"filters\": {filters},\n    \"order\": {order},\n    \"shape\": {shape},\n    \"zarr_format\": 2\n}}"
         )
     };
     let zlib = "{\n        \"id\": \"zlib\",\n        \"level\": 1\n    }";
@@ -257,11 +257,68 @@ fn decoded_v2_documents_are_plain() {
             r#"[["a", ">i4"], ["b", "<f8"]]"#,
         ),
     ] {
-        let stored = document(dtype, "\"F\"", zlib, "[]");
+        let stored = document(dtype, "\"F\"", zlib, "[]", "[4, 4.0]");
         let decoded = render_v2(&stored).unwrap();
-        assert_eq!(decoded, document(little, "\"C\"", "null", "null"));
+        assert_eq!(decoded, document(little, "\"C\"", "null", "null", "[4, 4]"));
         let array = v2_documents::parse_array(decoded.as_bytes()).unwrap();
         assert!(array.decoding.unwrap().codecs.array_to_array.is_empty());
+    }
+}
+
+#[test]
+fn decoded_v3_documents_name_their_chunk_keys_by_an_object() {
+    let plain = v3_document("[4]", "[2]", &format!("[{LITTLE}]"));
+    let stored = plain.replace(r#"{"name": "default"}"#, r#""v2""#);
+    let spelled = r#"{"name": "v2", "configuration": {"separator": "."}}"#;
+    let expected = plain.replace(r#"{"name": "default"}"#, spelled);
+    assert_eq!(render_v3(&stored, EXPANDED).unwrap(), expected);
+}
+
+#[test]
+fn decoded_v2_documents_have_the_spellings_of_strict_readers() {
+    let document =
+        |members: &str| format!(r#"{{"zarr_format":2,"shape":[4],"chunks":[2],{members}}}"#);
+    let whole = r#""order":"C","filters":null,"compressor":null"#;
+    for (stored, canonical) in [
+        (
+            r#""dtype":"|i2","fill_value":[-7]"#,
+            r#""dtype":"<i2","fill_value":-7"#,
+        ),
+        (
+            r#""dtype":"<u1","fill_value":"3""#,
+            r#""dtype":"|u1","fill_value":3"#,
+        ),
+        (
+            r#""dtype":"<i4","fill_value":5.0"#,
+            r#""dtype":"<i4","fill_value":5"#,
+        ),
+        (
+            r#""dtype":"<f8","fill_value":NaN"#,
+            r#""dtype":"<f8","fill_value":"NaN""#,
+        ),
+        (
+            r#""dtype":"<f4","fill_value":1e20"#,
+            r#""dtype":"<f4","fill_value":1e20"#,
+        ),
+        (
+            r#""dtype":"|b1","fill_value":0"#,
+            r#""dtype":"|b1","fill_value":false"#,
+        ),
+    ] {
+        let stored = document(&format!("{stored},{whole}"));
+        let canonical = document(&format!("{canonical},{whole}"));
+        assert_eq!(render_v2(&stored).unwrap(), canonical);
+    }
+    let found = render_v2(&document(r#""dtype":"<i4","dimension_separator":null"#)).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    for (name, value) in [
+        ("order", "\"C\""),
+        ("filters", "null"),
+        ("compressor", "null"),
+        ("fill_value", "null"),
+        ("dimension_separator", "\".\""),
+    ] {
+        assert_eq!(found[name].to_string(), value, "{name}");
     }
 }
 
@@ -276,12 +333,14 @@ fn what_cannot_be_decoded_is_never_rendered_as_if_it_could() {
 
 #[test]
 fn of_duplicate_members_the_one_that_counts_is_edited() {
-    let document =
-        r#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<q9","dtype":">i2","order":"F"}"#;
+    let document = r#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<q9","dtype":">i2","order":"F","filters":[],"compressor":null,"fill_value":0}"#;
     let decoded = render_v2(document).unwrap();
     assert_eq!(
         decoded,
-        document.replace(">i2", "<i2").replace("\"F\"", "\"C\"")
+        document
+            .replace(">i2", "<i2")
+            .replace("\"F\"", "\"C\"")
+            .replace("[]", "null")
     );
 }
 
@@ -349,7 +408,7 @@ fn documents_before_v1_cannot_say_that_nothing_is_compressed() {
 fn v2_objects_keep_their_codec_alone() {
     let document = |dtype: &str, compressor: &str, order: &str, filters: &str| {
         format!(
-            r#"{{"dtype": "{dtype}", "compressor": {compressor}, "order": "{order}", "filters": {filters}}}"#
+            r#"{{"dtype": "{dtype}", "compressor": {compressor}, "order": "{order}", "filters": {filters}, "fill_value": null, "dimension_separator": "/"}}"#
         )
     };
     let (utf8, zlib) = (r#"{ "id": "vlen-utf8"}"#, r#"{"id": "zlib"}"#);

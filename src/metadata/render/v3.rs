@@ -1,12 +1,12 @@
 //! Edits v3 documents.
 
-use super::super::document::{Edits, JsonDocument, list_of};
+use super::super::document::{Edits, JsonDocument, list_of, quoted};
 use super::super::{ArrayMetadata, codecs, numcodecs, unshard};
 use super::edit::{bytes_codec, decoding};
 use super::shown::Shards;
 use crate::dtype::ItemLayout;
 use crate::error::FormatError;
-use crate::metadata::json::Extension;
+use crate::metadata::json::{Extension, Json};
 
 /// The document of the unsharded array of the innermost chunks. The document of an array without
 /// shards stays as it is.
@@ -51,11 +51,33 @@ pub(super) fn decoded(
         _ => bytes_codec(layout, codecs::innermost_endian(&decoding.codecs)).to_owned(),
     };
     edits.replace(document.span(value), chain);
+    spell_chunk_keys(&document, array, &mut edits)?;
     if shards == Shards::Expand && replace_chunk_shape(&document, array, &mut edits)? {
         // This fails where the inner chunks of a shard cannot be shown by themselves.
         unshard::innermost(codecs::list(value)?)?;
     }
     Ok(edits.apply(text))
+}
+
+/// Replaces the bare name of a chunk key encoding, which not all readers take, by an object.
+fn spell_chunk_keys(
+    document: &JsonDocument<'_>,
+    array: &ArrayMetadata,
+    edits: &mut Edits,
+) -> Result<(), FormatError> {
+    let root = document.root()?;
+    let Some(value) = root.get("chunk_key_encoding") else {
+        return Ok(());
+    };
+    if let Json::String(name) = Json::of(value)? {
+        let separator = char::from(array.chunk_keys.separator);
+        let spelled = format!(
+            "{{\"name\": {}, \"configuration\": {{\"separator\": \"{separator}\"}}}}",
+            quoted(&name)
+        );
+        edits.replace(document.span(value), spelled);
+    }
+    Ok(())
 }
 
 /// Replaces the outer chunk shape by the inner one. False when there are no shards.

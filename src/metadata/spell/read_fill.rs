@@ -2,7 +2,7 @@
 //!
 //! | type | v2 | v3 |
 //! |---|---|---|
-//! | whole numbers | `5`, `5.0`, `"5"` | `5`, `5.0` |
+//! | whole numbers | `5`, `5.0`, `"5"`, `[5]` | `5`, `5.0` |
 //! | floats | `1.5`, `"NaN"`, `"-Infinity"`, `NaN`, `"1.5"` | `1.5`, `"NaN"`, `"0x7fc00000"` |
 //! | complex | `[1, "NaN"]`, `1` | `[1, "NaN"]` |
 //! | times | `7`, `"NaT"` | `7`, `"NaT"` |
@@ -10,7 +10,8 @@
 //! | text | `"ab"`; `0` | `"ab"` |
 //! | structured | base64 of the stored bytes; `0` | an object of every field, or base64 |
 //!
-//! In v2 `null` means undefined: zeros, or "not a time" (`NaT`) where the type is a time.
+//! A list of one number stands for the number in v2, as netCDF-C 4.8 wrote it. In v2 `null` means
+//! undefined: zeros, or "not a time" (`NaT`) where the type is a time.
 //! Provisional v3 documents also have `+Infinity`, `inf`, `nan` and `0b…`.
 //!
 //! Sources: Zarr v2, section "Fill value encoding"; Zarr v3 core, section "Fill value list".
@@ -44,6 +45,14 @@ impl FillValue {
     ) -> Result<FillValue, FormatError> {
         let Some(value) = value.filter(|value| value.get() != "null") else {
             return Ok(FillValue::undefined(data_type));
+        };
+        // netCDF-C 4.8 wrote a list of one number.
+        let one = json::array(value, "a list")
+            .ok()
+            .filter(|list| list.len() == 1);
+        let value = match (&data_type.element, one.as_deref()) {
+            (Element::Bool | Element::Integer(_) | Element::Float(_), Some([one])) => *one,
+            _ => value,
         };
         let bytes = encode(&data_type.element, value, dialect)?;
         let is_undisputed = is_undisputed(&data_type.element, &Json::of(value)?, dialect);
