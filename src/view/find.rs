@@ -65,7 +65,13 @@ impl View {
                 if let Some(found) = self.find_scratch(*view, path, name)? {
                     return Ok(Some(found));
                 }
-                self.find_in_folder(&self.tree.folder(*view, path)?, name)
+                match self.find_in_folder(&self.tree.folder(*view, path)?, name) {
+                    Err(error) => match self.directory_now(*view, path, error)? {
+                        Some(now) => self.find(&now, name),
+                        None => Err(Error::Stale),
+                    },
+                    found => found,
+                }
             }
             Vnode::ChunkDirectory(place) => {
                 let array = self.tree.array_of(place)?;

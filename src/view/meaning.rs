@@ -25,6 +25,7 @@ use super::vnode::{ChunkPlace, Vnode};
 use super::writing::{Meanings, is_document, may_be_old_document};
 use crate::error::Error;
 use crate::fresh::LastCheck;
+use crate::grid::Dims;
 use crate::hierarchy::Node;
 use crate::metadata::DocumentName;
 use crate::store::{Key, Prefix, StoreError};
@@ -154,6 +155,41 @@ impl Tree {
         }
         self.hierarchy.look_again(&parent)?;
         self.check_undamaged(&self.folder(view, &parent)?, key.name(), NameUse::Written)
+    }
+
+    /// The directory of chunks that the directory at `path` is by the documents of now, if it was a directory
+    /// like any other when it was looked up. A program that holds it open, as `rsync` does, goes on with it.
+    ///
+    /// # Errors
+    /// Those of looking at the nodes above.
+    pub(super) fn chunk_directory_at(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+    ) -> Result<Option<Vnode>, Error> {
+        let Some(key) = path.to_key() else {
+            return Ok(None);
+        };
+        for prefix in possible_arrays(&key) {
+            let folder = self.folder(view, &prefix)?;
+            let ShownNode::Array(array) = &folder.shown else {
+                continue;
+            };
+            let below = prefix.strip(key.as_bytes()).unwrap_or_default();
+            let mut first: Option<Dims> = None;
+            for name in below.split(|&byte| byte == b'/') {
+                let found = match &first {
+                    None => array.shown.in_array(name),
+                    Some(first) => array.shown.in_directory(first, name),
+                };
+                let ChunkName::Directory(indices) = found else {
+                    return Ok(None);
+                };
+                first = Some(indices);
+            }
+            return Ok(first.map(|first| Vnode::ChunkDirectory(array.place(first))));
+        }
+        Ok(None)
     }
 
     /// The array that has the chunk, or the directory of chunks, at `place`, by its document of now.

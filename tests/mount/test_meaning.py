@@ -121,3 +121,30 @@ def test_a_chunk_of_an_array_that_becomes_another_one_while_it_is_open_is_not_sa
     assert refused.value.errno == errno.ESTALE
     assert (zarr.open_array(str(store / "x"), mode="r")[...] == 1).all()
     assert "dropped" in made.log_text()
+
+
+@pytest.mark.parametrize("arguments", [["--view", "keys"], ["--view", "chunks"], ["--view", "chunks", "--missing", "hide"],
+                                       ["--view", "keys", "--as", "v3"]], ids=" ".join)
+def test_a_directory_that_is_held_open_becomes_one_of_chunks(mount, tmp_path, arguments):
+    """As `rsync` copies a store: it makes directories, holds them open, writes documents, then renames chunks in them."""
+    values = np.arange(16, dtype="i4").reshape(4, 4)
+    own = zarr.open_group(str(tmp_path / "own"), mode="w")
+    # The documents of the chunks view name no compressor.
+    compressors = None if "chunks" in arguments else "auto"
+    own.create_array("a", shape=(4, 4), chunks=(2, 4), dtype="i4", compressors=compressors)[...] = values
+    zarr.open_group(str(tmp_path / "s"), mode="w")
+    made = mount(tmp_path / "s", "--rw", *arguments)
+    os.makedirs(made.path / "a" / "c" / "0")
+    held = os.open(made.path / "a" / "c" / "0", os.O_PATH | os.O_DIRECTORY)
+    try:
+        (made.path / "a" / "zarr.json").write_bytes((tmp_path / "own" / "a" / "zarr.json").read_bytes())
+        content = (tmp_path / "own" / "a" / "c" / "0" / "0").read_bytes()
+        with open(os.open(".0.tmp", os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=held), "wb") as file:
+            file.write(content)
+        os.rename(".0.tmp", "0", src_dir_fd=held, dst_dir_fd=held)
+        with open(os.open("0", os.O_RDONLY, dir_fd=held), "rb") as file:
+            assert file.read() == content
+    finally:
+        os.close(held)
+    made.unmount()
+    np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "s" / "a"), mode="r")[:2], values[:2])

@@ -85,7 +85,10 @@ impl Failure {
             return Failure::Unusable("there is no such bucket or container".to_owned());
         }
         match error {
-            Error::NotFound { .. } => return Failure::Absent,
+            // The client library takes a refused method for absence, too.
+            Error::NotFound { .. } if facts.status != Some(StatusCode::METHOD_NOT_ALLOWED) => {
+                return Failure::Absent;
+            }
             Error::InvalidPath { .. } => return Failure::UnreadableName,
             Error::Precondition { .. } => return Failure::Changed,
             Error::NotModified { .. } => return Failure::Unchanged,

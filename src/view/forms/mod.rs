@@ -290,7 +290,12 @@ impl View {
                         ..stored(*view, key)
                     });
                 }
-                self.tree.check_directory(*view, &key)?;
+                if let Err(error) = self.tree.check_directory(*view, &key) {
+                    return match self.directory_now(*view, path, error)? {
+                        Some(now) => self.place_of(&now, name),
+                        None => Err(Error::Stale),
+                    };
+                }
                 let Folder { resolved, shown } = self.tree.folder(*view, path)?;
                 if let Some(form) = self.translated_form(&resolved, name) {
                     return Ok(translated_place(key, form));
@@ -356,6 +361,23 @@ impl View {
         }
     }
 
+    /// The directory of chunks that the directory at `path` has become, where `error` says that it is no
+    /// longer what it was.
+    ///
+    /// # Errors
+    /// `error`, where it says something else.
+    pub(super) fn directory_now(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+        error: Error,
+    ) -> Result<Option<Vnode>, Error> {
+        match error {
+            Error::Stale => self.tree.chunk_directory_at(view, path),
+            error => Err(error),
+        }
+    }
+
     fn document_place(self: &Arc<Self>, view: ViewKind, key: Key) -> Place {
         let kind = NewKind::Formed(self.document_form(view, &key));
         Place {
@@ -385,7 +407,12 @@ impl View {
         match parent {
             Vnode::Prefix { view, path } if self.tree.shows_store(*view) => Ok(path.key(name)?),
             Vnode::Prefix { view, path } => {
-                self.tree.check_directory(*view, &path.key(name)?)?;
+                if let Err(error) = self.tree.check_directory(*view, &path.key(name)?) {
+                    return match self.directory_now(*view, path, error)? {
+                        Some(now) => self.directory_place(&now, name),
+                        None => Err(Error::Stale),
+                    };
+                }
                 let Folder { resolved, shown } = self.tree.folder(*view, path)?;
                 match (shown, resolved.draft()) {
                     // The directory of a node's children makes it one.
