@@ -277,6 +277,16 @@ def test_absent_chunks_are_of_fill_value(kind, status, root, mount):
 
 
 @BOTH
+def test_a_refused_method_is_no_absence(kind, root, mount):
+    """The client library takes 405 for absence."""
+    with FaultServer(root, kind) as server:
+        made = mounted(mount, server, *ARGS)
+        server.rules({"fault": "status", "status": 405, "code": "MethodNotAllowed", "key": "*/hole/c/*"})
+        assert attempt(made.path / "chunks" / "hole" / "c" / "1") == "EIO"
+        made.unmount()
+
+
+@BOTH
 def test_stores_that_hide_absence(kind, root, mount):
     """A denied chunk is not taken for an absent one, unless the option says it. One line says so."""
     with FaultServer(root, kind) as server:
