@@ -43,7 +43,7 @@ impl Tree {
             return Ok(());
         };
         let is_stored = matches!(folder.shown, ShownNode::Plain);
-        if is_stored && self.is_known_by_stored_names(folder, &unusable, name_use) {
+        if is_stored && self.is_known_by_stored_names(folder, &unusable, (name, name_use)) {
             return Ok(());
         }
         let is_named = unusable
@@ -66,7 +66,7 @@ impl Tree {
         &self,
         folder: &Folder,
         unusable: &Unusable,
-        name_use: NameUse,
+        (name, name_use): (&[u8], NameUse),
     ) -> bool {
         if self.expanded.has(&folder.resolved.path) {
             return false;
@@ -80,9 +80,20 @@ impl Tree {
         let is_array = unusable.names.is_some();
         match name_use {
             NameUse::Found => true,
-            NameUse::Absent => is_other || is_unsharded,
+            NameUse::Absent => {
+                is_other || is_unsharded && !self.is_untold_directory(unusable, name)
+            }
             NameUse::Written => is_other || is_array,
         }
+    }
+}
+
+impl Tree {
+    /// Whether `name` is that of a directory of chunks, in a store that neither has directories nor lists
+    /// names: that it is absent says nothing of the chunks below it.
+    fn is_untold_directory(&self, unusable: &Unusable, name: &[u8]) -> bool {
+        let found = unusable.names.map(|chunks| chunks.in_array(name));
+        matches!(found, Some(ChunkName::Directory(_))) && self.hierarchy.is_unlisted()
     }
 }
 

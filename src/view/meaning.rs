@@ -132,10 +132,19 @@ impl Tree {
     /// # Errors
     /// As [`Tree::check_plain`].
     pub(super) fn check_absent(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
-        if may_be_part_of_chunk_key(key.name()) {
-            return self.check_plain_for(view, key, NameUse::Absent);
+        if !may_be_part_of_chunk_key(key.name()) {
+            return Ok(());
         }
-        Ok(())
+        // Shards that are shown as stored have the names of the store, but for the directories that a
+        // store without directories cannot tell of.
+        if !self.depends_on_documents(view)
+            && view == ViewKind::Keys
+            && self.hierarchy.is_unlisted()
+        {
+            let folder = self.folder(view, &key.parent())?;
+            return self.check_undamaged(&folder, key.name(), NameUse::Absent);
+        }
+        self.check_plain_for(view, key, NameUse::Absent)
     }
 
     /// Checks that the directory of `key` is none of an array's chunks, and that what is remembered of

@@ -160,3 +160,20 @@ def test_a_chunk_is_stale_and_not_absent_while_the_document_is_replaced(tmp_path
     until(lambda: outcome(array, expected) == errno.ESTALE, "an error of an array without a document")
     os.rename(document.with_name("kept"), document)
     until(lambda: outcome(array, expected) is None, "the values of the array")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--shards", "keep")], ids=["expand", "keep"])
+@pytest.mark.parametrize("damage", ["cut", "unknown codec"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_server_without_directories_does_not_hide_chunks(tmp_path, mount, served, version, damage, arguments):
+    """The directory of a chunk key is no object there. That it is absent says nothing of the chunks below it."""
+    group = zarr.open_group(str(tmp_path / "s"), mode="w", zarr_format=version)
+    keys = {"chunk_key_encoding": {"name": "v2", "separator": "/"}} if version == 2 else {}
+    group.create_array("x", shape=(4, 4), chunks=(2, 2), dtype="i4", **keys)[...] = 7
+    document = tmp_path / "s" / "x" / (".zarray" if version == 2 else "zarr.json")
+    document.write_bytes(DAMAGES[damage](document.read_bytes()))
+    made = mount(served(tmp_path) + "/s", "--view", "keys", *arguments)
+    chunk = made.path / "x" / ("0/0" if version == 2 else "c/0/0")
+    assert refusal(chunk.read_bytes) in REFUSALS
+    assert refusal((made.path / "x" / "notes.txt").read_bytes) == errno.ENOENT
+    made.unmount()
