@@ -16,12 +16,12 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::super::stat::fstat;
 use super::calls::{fdatasync, openat, unlinkat, write_all_at};
-use super::temporary::{open_directory, own_failed};
+use super::temporary::{numbered_names, open_directory, own_failed};
 use super::{DirWriter, Durability, OWN_DIRECTORY};
 use crate::store::{Key, Prefix, StoreError};
 
@@ -117,18 +117,8 @@ impl DirWriter {
             return Ok(Vec::new());
         };
         let directory = Arc::new(directory);
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&*directory).map_err(own_failed)? {
-            let entry = entry.map_err(own_failed)?;
-            let name = entry.file_name().to_bytes();
-            let digits = name.strip_suffix(SUFFIX).unwrap_or_default();
-            if digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit) {
-                names.push(name.to_vec());
-            }
-        }
-        names.sort();
         let mut found = Vec::new();
-        for name in names {
+        for name in numbered_names(&directory, SUFFIX)? {
             let read = read(&directory, &name)?;
             let note = ChangeNote {
                 directory: Arc::clone(&directory),

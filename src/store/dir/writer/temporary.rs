@@ -47,18 +47,11 @@ impl Temporaries {
         let Some(directory) = open_directory(root)? else {
             return Ok(0);
         };
-        let is_ours = |name: &[u8]| {
-            let digits = name.strip_suffix(SUFFIX).unwrap_or_default();
-            digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit)
-        };
-        let listed = Dir::read_from(&directory).map_err(own_failed)?;
         let mut removed = 0;
-        for entry in listed {
-            let entry = entry.map_err(own_failed)?;
-            let name = entry.file_name().to_bytes();
-            let is_file = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        for name in numbered_names(&directory, SUFFIX)? {
+            let is_file = statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-            if is_ours(name) && is_file && unlinkat(&directory, name, AtFlags::empty()).is_ok() {
+            if is_file && unlinkat(&directory, &name, AtFlags::empty()).is_ok() {
                 removed += 1;
             }
         }
@@ -179,6 +172,24 @@ pub(super) fn check_owner(
         key: name(),
         reason: format!("it belongs to user {owner}{hint}"),
     })
+}
+
+/// The names of 16 hexadecimal digits and `suffix` in a directory of this program, in order.
+pub(super) fn numbered_names(
+    directory: &OwnedFd,
+    suffix: &[u8],
+) -> Result<Vec<Vec<u8>>, StoreError> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory).map_err(own_failed)? {
+        let entry = entry.map_err(own_failed)?;
+        let name = entry.file_name().to_bytes();
+        let digits = name.strip_suffix(suffix).unwrap_or_default();
+        if digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit) {
+            names.push(name.to_vec());
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 pub(super) fn own_failed(errno: Errno) -> StoreError {

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::super::super::stat::fstat;
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use twox_hash::XxHash3_128;
 
 use super::super::calls::{openat, unlinkat};
-use super::super::temporary::own_failed;
+use super::super::temporary::{numbered_names, own_failed};
 use super::super::{DirWriter, Root};
 use super::directory::{JournalDirectory, journals_above, journals_in};
 use super::file::is_own;
@@ -86,7 +85,7 @@ fn left_in(
     access: OFlags,
 ) -> Result<(Vec<LeftJournal>, usize), StoreError> {
     let (mut found, mut unusable) = (Vec::new(), 0);
-    for name in names_in(&directory.fd)? {
+    for name in numbered_names(&directory.fd, SUFFIX)? {
         let shown = String::from_utf8_lossy(&name).into_owned();
         match LeftJournal::read(directory, name, access) {
             Ok(Some(journal)) => {
@@ -104,21 +103,6 @@ fn left_in(
         }
     }
     Ok((found, unusable))
-}
-
-/// The names of journals, in order.
-fn names_in(directory: &OwnedFd) -> Result<Vec<Vec<u8>>, StoreError> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(directory).map_err(own_failed)? {
-        let entry = entry.map_err(own_failed)?;
-        let name = entry.file_name().to_bytes();
-        let digits = name.strip_suffix(SUFFIX).unwrap_or_default();
-        if digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit) {
-            names.push(name.to_vec());
-        }
-    }
-    names.sort();
-    Ok(names)
 }
 
 impl LeftJournal {
