@@ -236,13 +236,22 @@ impl RemoteClient {
         key: &Key,
         most_bytes: u64,
     ) -> Result<(Pinned, Option<Body>), Failure> {
+        self.get_whole_with(key, GetOptions::new(), most_bytes)
+            .await
+    }
+
+    /// As [`RemoteClient::get_whole`], by a request with `options`.
+    async fn get_whole_with(
+        &self,
+        key: &Key,
+        options: GetOptions,
+        most_bytes: u64,
+    ) -> Result<(Pinned, Option<Body>), Failure> {
         let path = self.path(key).ok_or(Failure::Absent)?;
         self.attempts(RequestKind::Get, |exchange| {
-            let path = path.clone();
+            let (path, options) = (path.clone(), options.clone());
             async move {
-                let head = self
-                    .head_of_get(&path, GetOptions::new(), &exchange)
-                    .await?;
+                let head = self.head_of_get(&path, options, &exchange).await?;
                 self.whole_of(head, most_bytes).await
             }
         })
@@ -359,11 +368,9 @@ impl RemoteClient {
         key: &Key,
         most_bytes: u64,
     ) -> Result<(Pinned, Option<Body>), Failure> {
-        match self.get_first(key, GetRange::Bounded(0..most_bytes)).await {
-            Ok((found, _, body)) => {
-                let is_whole = found.meta.size() <= most_bytes;
-                Ok((found, is_whole.then_some(body)))
-            }
+        let mut options = GetOptions::new();
+        options.range = Some(GetRange::Bounded(0..most_bytes));
+        match self.get_whole_with(key, options, most_bytes).await {
             Err(Failure::NotPartial) => {
                 let found = self.get_whole(key, most_bytes).await?;
                 self.lacks_parts.store(true, Ordering::Relaxed);
@@ -371,7 +378,7 @@ impl RemoteClient {
             }
             // An empty object has no part.
             Err(Failure::BeyondEnd | Failure::Unusable(_)) => self.get_whole(key, most_bytes).await,
-            Err(failure) => Err(failure),
+            found => found,
         }
     }
 
