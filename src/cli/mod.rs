@@ -123,12 +123,7 @@ fn recover(
     writing: &WriterOptions,
     log: &LogConfig,
 ) -> Result<(), CliError> {
-    start_log(
-        log,
-        StandardError::Terminal,
-        Arc::default(),
-        StartupReport::to_nobody(),
-    )?;
+    start_log_at_terminal(log, Arc::default())?;
     let opened = open(store, &OpenOptions::default(), NestedZipFiles::Closed)?;
     let writer = open_writer(&*opened, writing)?;
     let shown = store.as_os_str().display();
@@ -190,12 +185,7 @@ fn recover(
 
 /// `--info`.
 fn print_info(config: &InfoConfig) -> Result<(), CliError> {
-    start_log(
-        &config.log,
-        StandardError::Terminal,
-        Arc::default(),
-        StartupReport::to_nobody(),
-    )?;
+    start_log_at_terminal(&config.log, Arc::default())?;
     let store = open(&config.store, &config.open, NestedZipFiles::Opened)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
@@ -287,12 +277,7 @@ fn check(config: &MountConfig) -> Result<(), CliError> {
     daemon::check_descriptor_limit().map_err(CliError::Failed)?;
     addresses::check().map_err(CliError::Failed)?;
     let recent = Arc::default();
-    start_log(
-        &config.log,
-        StandardError::Terminal,
-        Arc::clone(&recent),
-        StartupReport::to_nobody(),
-    )?;
+    start_log_at_terminal(&config.log, Arc::clone(&recent))?;
     let (_, warnings) = build(config, recent)?;
     print_warnings(warnings);
     Mountpoint::check(config)
@@ -357,6 +342,16 @@ fn tell_manager(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         log::warn!("the service manager could not be told: {error}");
     }
+}
+
+/// Starts the log of a command in the foreground.
+fn start_log_at_terminal(log: &LogConfig, recent: Arc<RecentLines>) -> Result<(), CliError> {
+    start_log(
+        log,
+        StandardError::Terminal,
+        recent,
+        StartupReport::to_nobody(),
+    )
 }
 
 fn start_log(

@@ -86,9 +86,7 @@ impl Tree {
             NameUse::Written => is_other || is_array,
         }
     }
-}
 
-impl Tree {
     /// Whether `name` is that of a directory of chunks, in a store that neither has directories nor lists
     /// names: that it is absent says nothing of the chunks below it.
     fn is_untold_directory(&self, unusable: &Unusable, name: &[u8]) -> bool {
