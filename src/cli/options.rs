@@ -157,7 +157,7 @@ impl MountOptions {
     }
 }
 
-/// What is wrong with the unknown `option`, where it may belong to the value of the option before it: in
+/// The message about the unknown `option`, where it may belong to the value of the option before it: in
 /// `files=nc,npy`, `npy` does.
 fn comma_hint(before: &[Vec<u8>], option: &[u8]) -> Option<String> {
     let listed = before.last()?;

@@ -126,7 +126,7 @@ impl LastCheck {
 
     /// Whether the check began when its answers count for the caller ([`Recency`]).
     fn counts(&self) -> bool {
-        // What began in the same millisecond may have begun before.
+        // A check of the same millisecond may have begun before that time.
         let since = Recency::since().map(|since| since.saturating_duration_since(*START));
         let ms = u128::from(self.ms.load(Ordering::Relaxed));
         since.is_none_or(|since| ms > since.as_millis() + 1)

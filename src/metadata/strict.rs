@@ -4,7 +4,7 @@
 //! that nobody knows, old spellings. A document that is written through a mount must have none of these,
 //! because a strict reader, such as tensorstore, refuses them, and another one may read other values.
 //!
-//! What is in the document that the writer was shown, and is still there just so, is not judged.
+//! A fault that the writer was shown in the document, and that is still there unchanged, is not judged.
 //!
 //! Sources: Zarr v2, section "Metadata"; Zarr v3 core, section "Array metadata"; numcodecs 0.16 and
 //! zarr-extensions for the members of configurations.
@@ -361,7 +361,7 @@ mod tests {
             assert_ne!(changed, text, "{from}");
             let error = check(&changed, None).unwrap_err();
             assert!(error.starts_with(&format!("{member}: ")), "{from}: {error}");
-            // What was shown so is not judged, and a document that is changed to it is.
+            // A fault that the writer was shown is not judged; a fault that the writer makes is.
             assert_eq!(check(&changed, Some(&changed)), Ok(()), "{from}");
             assert_eq!(check(&changed, Some(text)), Err(error), "{from}");
         }
