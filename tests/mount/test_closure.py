@@ -121,6 +121,8 @@ def test_documents(shown):
             assert after == before, f"{path} needs no change and was changed"
             continue
         before, after = json.loads(before), json.loads(after)
+        if before.get("dtype") == "|u1" and before["fill_value"] == "0":
+            before["fill_value"] = 0  # n5-universe quotes the number, which strict readers refuse
         for member in ("attributes", "dimension_names", "shape", "zarr_format", "node_type", "fill_value"):
             assert json.dumps(before.get(member)) == json.dumps(after.get(member)), f"{path}: {member}"
 
