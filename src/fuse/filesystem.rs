@@ -46,8 +46,11 @@ const CAPABILITIES: [InitFlags; 6] = [
 /// The longest write request: what the kernel sends at most.
 const MAX_WRITE_BYTES: u32 = 1 << 20;
 
-/// How long requests in flight may take when the mount ends.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long changes in flight may take when the mount ends.
+const CHANGES_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long other requests in flight may take then, for which no caller waits any more.
+const READS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A backing file may be on a plain file system, not on a stacked one.
 const STACK_DEPTH: u32 = 1;
@@ -86,7 +89,12 @@ impl Filesystem for ZarrFs {
 
     fn destroy(&mut self) {
         // A store that never answers must not prevent the unmount.
-        if !self.0.view.threads().finish(SHUTDOWN_TIMEOUT) {
+        let patience = if self.0.view.is_writable() {
+            CHANGES_TIMEOUT
+        } else {
+            READS_TIMEOUT
+        };
+        if !self.0.view.threads().finish(patience) {
             log::warn!("the store has not answered yet; what it was asked for is given up");
         }
     }
