@@ -49,7 +49,8 @@
 //!
 //! The event threads of fuser never wait for a remote store: a request that needs it becomes a job,
 //! which holds the reply. A local store answers faster than a job can be handed over, so all event
-//! threads but one may wait for it (`fuse::events`).
+//! threads but one may wait for it (`fuse::events`). The reply of a job is shared with a thread that sends it when the
+//! caller was killed (`fuse::callers`).
 //!
 //! # One read(2), from the kernel to the bytes
 //!

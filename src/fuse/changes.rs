@@ -14,6 +14,7 @@ use fuser::{
 
 use super::Core;
 use super::attr::{NAME_BYTES, Reported};
+use super::callers::AwaitedReply;
 use super::opened::OpenedFile;
 use crate::store::Allocation;
 use crate::view::{
@@ -32,7 +33,7 @@ impl Core {
         ino: u64,
         access: HandleAccess,
         (is_cut, thread): (bool, u32),
-        reply: ReplyOpen,
+        reply: AwaitedReply<ReplyOpen>,
     ) {
         self.view.requests().opens.add(1);
         let opened = self.vnode(ino).and_then(|vnode| {
@@ -42,7 +43,7 @@ impl Core {
         });
         match self.looked_up_again(opened) {
             Ok(opened) => self.reply_opened(ino, opened, is_cut, reply),
-            Err(errno) => reply.error(errno),
+            Err(errno) => reply.refuse(errno),
         }
     }
 
@@ -79,11 +80,7 @@ impl Core {
             }
         };
         let reported = self.reported(ino, &attributes);
-        let handle = self.files.insert(OpenedFile {
-            ino,
-            file,
-            attributes,
-        });
+        let handle = self.files.insert(OpenedFile::new(ino, file, attributes));
         drop(lock);
         let Reported {
             attr,

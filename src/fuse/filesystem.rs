@@ -19,7 +19,9 @@ use fuser::{
 };
 
 use super::attr::{BLOCK_BYTES, NAME_BYTES};
+use super::callers::Unanswered;
 use super::changes::{caller, new_file, reply_empty, reply_entry, time_to_set};
+use super::read::ReadRequest;
 use super::xattr;
 use super::{Core, ZarrFs};
 use crate::threads::{Class, confine};
@@ -99,11 +101,16 @@ impl Filesystem for ZarrFs {
         }
     }
 
-    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
-        self.answer("lookup", move |core| match core.find(parent.0, &name) {
-            Ok(found) => reply.entry(&found.ttl, &found.attr, found.generation),
-            Err(errno) => reply.error(errno),
+        let reply = Unanswered::new(req, reply, ReplyEntry::error);
+        self.answer("lookup", reply, move |core, reply| {
+            let sent = reply.send(core.find(parent.0, &name), |reply, found| {
+                reply.entry(&found.ttl, &found.attr, found.generation);
+            });
+            if let Err(found) = sent {
+                core.forget_inode(found.attr.ino.0, 1);
+            }
         });
     }
 
@@ -114,10 +121,12 @@ impl Filesystem for ZarrFs {
         });
     }
 
-    fn getattr(&self, _req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.answer("getattr", move |core| match core.stat(ino.0, fh) {
-            Ok(found) => reply.attr(&found.ttl, &found.attr),
-            Err(errno) => reply.error(errno),
+    fn getattr(&self, req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
+        let reply = Unanswered::new(req, reply, ReplyAttr::error);
+        self.answer("getattr", reply, move |core, reply| {
+            let _ = reply.send(core.stat(ino.0, fh), |reply, found| {
+                reply.attr(&found.ttl, &found.attr);
+            });
         });
     }
 
@@ -129,7 +138,8 @@ impl Filesystem for ZarrFs {
         } else {
             Class::Names
         };
-        self.run(class, "open", move |core| {
+        let reply = Unanswered::new(request, reply, ReplyOpen::error);
+        self.answer_as((class, "open"), reply, move |core, reply| {
             let is_cut = flags.0 & libc::O_TRUNC != 0 && core.truncates();
             match flags.acc_mode() {
                 OpenAccMode::O_RDONLY if !is_cut => core.open_file(ino.0, reply),
@@ -147,7 +157,7 @@ impl Filesystem for ZarrFs {
 
     fn read(
         &self,
-        _req: &Request,
+        req: &Request,
         _ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -156,9 +166,15 @@ impl Filesystem for ZarrFs {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let len = usize::try_from(size).expect("usize has at least 32 bits");
+        let asked = ReadRequest {
+            offset,
+            len: usize::try_from(size).expect("usize has at least 32 bits"),
+        };
         confine("read", || match self.0.files.get(fh) {
-            Some(file) => self.0.read_file(&file, offset, len, reply),
+            Some(file) => {
+                let reply = Unanswered::new(req, reply, ReplyData::error);
+                self.0.read_file(&file, asked, reply);
+            }
             None => reply.error(Errno::EBADF),
         });
     }
@@ -185,41 +201,48 @@ impl Filesystem for ZarrFs {
         }
     }
 
-    fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        self.answer("opendir", move |core| match core.open_stream(ino.0) {
-            Ok(handle) => reply.opened(handle, core.listing_flags()),
-            Err(errno) => reply.error(errno),
+    fn opendir(&self, req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let reply = Unanswered::new(req, reply, ReplyOpen::error);
+        self.answer("opendir", reply, move |core, reply| {
+            let sent = reply.send(core.open_stream(ino.0), |reply, handle| {
+                reply.opened(handle, core.listing_flags());
+            });
+            if let Err(handle) = sent {
+                drop(core.directories.remove(handle));
+            }
         });
     }
 
     fn readdir(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        self.answer("readdir", move |core| {
-            match core.list_names(ino.0, (fh, offset), &mut reply) {
-                Ok(()) => reply.ok(),
-                Err(errno) => reply.error(errno),
-            }
+        let reply = Unanswered::new(req, reply, ReplyDirectory::error);
+        self.answer("readdir", reply, move |core, mut reply| {
+            let listed = core.list_names(ino.0, (fh, offset), &mut reply);
+            let _ = reply.send(listed, |reply, ()| reply.ok());
         });
     }
 
     fn readdirplus(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
-        self.answer("readdirplus", move |core| {
-            match core.list_attributes(ino.0, (fh, offset), &mut reply) {
-                Ok(()) => reply.ok(),
-                Err(errno) => reply.error(errno),
+        let reply = Unanswered::new(req, reply, ReplyDirectoryPlus::error);
+        self.answer("readdirplus", reply, move |core, mut reply| {
+            let listed = core.list_attributes(ino.0, (fh, offset), &mut reply);
+            if let Err(added) = reply.send(listed, |reply, _| reply.ok()) {
+                for ino in added {
+                    core.forget_inode(ino, 1);
+                }
             }
         });
     }
@@ -238,33 +261,38 @@ impl Filesystem for ZarrFs {
         });
     }
 
-    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        self.answer("statfs", move |core| {
+    fn statfs(&self, req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        let reply = Unanswered::new(req, reply, ReplyStatfs::error);
+        self.answer("statfs", reply, move |core, reply| {
             let blocks = |bytes: u64| bytes / u64::from(BLOCK_BYTES);
             let (total, free) = core.view.capacity().map_or((0, 0), |capacity| {
                 (blocks(capacity.total_bytes), blocks(capacity.free_bytes))
             });
             let names = u32::try_from(NAME_BYTES).expect("255 fits");
-            reply.statfs(total, free, free, 0, 0, BLOCK_BYTES, names, BLOCK_BYTES);
+            let _ = reply.send(Ok(()), |reply, ()| {
+                reply.statfs(total, free, free, 0, 0, BLOCK_BYTES, names, BLOCK_BYTES);
+            });
         });
     }
 
-    fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+    fn getxattr(&self, req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name.to_owned();
-        self.answer("getxattr", move |core| {
-            match core.extended_attribute(ino.0, name.as_bytes()) {
-                Ok(value) => xattr::reply_within(size, &value, reply),
-                Err(errno) => reply.error(errno),
-            }
+        let reply = Unanswered::new(req, reply, ReplyXattr::error);
+        self.answer("getxattr", reply, move |core, reply| {
+            let found = core.extended_attribute(ino.0, name.as_bytes());
+            let _ = reply.send(found, |reply, value| {
+                xattr::reply_within(size, &value, reply);
+            });
         });
     }
 
-    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        self.answer("listxattr", move |core| {
-            match core.extended_attributes(ino.0) {
-                Ok(all) => xattr::reply_within(size, &xattr::names(&all), reply),
-                Err(errno) => reply.error(errno),
-            }
+    fn listxattr(&self, req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let reply = Unanswered::new(req, reply, ReplyXattr::error);
+        self.answer("listxattr", reply, move |core, reply| {
+            let found = core.extended_attributes(ino.0);
+            let _ = reply.send(found, |reply, all| {
+                xattr::reply_within(size, &xattr::names(&all), reply);
+            });
         });
     }
 

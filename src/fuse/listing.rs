@@ -11,6 +11,7 @@ use fuser::{
 
 use super::Core;
 use super::attr::{NOT_KEPT, file_type, unknown_attr};
+use super::callers::AwaitedReply;
 use super::directory::{Fit, Stream, StreamItem};
 use super::opened::DirectoryStream;
 use crate::error::Error;
@@ -64,17 +65,20 @@ impl Core {
         &self,
         ino: u64,
         (handle, offset): (FileHandle, u64),
-        reply: &mut ReplyDirectory,
+        reply: &mut AwaitedReply<ReplyDirectory>,
     ) -> Result<(), Errno> {
         self.view.requests().readdirs.add(1);
+        let mut add_one = |shown, next, kind, name: &OsStr| {
+            fit(reply.with(|reply| reply.add(INodeNo(shown), next, kind, name)))
+        };
         let add = |item: StreamItem<'_, DirectoryEntry>, next| match item {
-            StreamItem::This => fit(reply.add(INodeNo(ino), next, FileType::Directory, ".")),
+            StreamItem::This => add_one(ino, next, FileType::Directory, OsStr::new(".")),
             // The inode number of the parent is unknown here, and nobody reads it.
-            StreamItem::Parent => fit(reply.add(INodeNo(ino), next, FileType::Directory, "..")),
+            StreamItem::Parent => add_one(ino, next, FileType::Directory, OsStr::new("..")),
             StreamItem::Entry(entry) => {
-                let shown = INodeNo(self.versions.newest_number(entry.id));
+                let shown = self.versions.newest_number(entry.id);
                 let name = OsStr::from_bytes(&entry.name);
-                fit(reply.add(shown, next, file_type(entry.kind), name))
+                add_one(shown, next, file_type(entry.kind), name)
             }
         };
         self.with_stream(ino, (handle, offset), |stream| {
@@ -82,32 +86,41 @@ impl Core {
         })
     }
 
+    /// Returns the inodes whose references the kernel gets with the reply.
     pub(super) fn list_attributes(
         &self,
         ino: u64,
         (handle, offset): (FileHandle, u64),
-        reply: &mut ReplyDirectoryPlus,
-    ) -> Result<(), Errno> {
+        reply: &mut AwaitedReply<ReplyDirectoryPlus>,
+    ) -> Result<Vec<u64>, Errno> {
         self.view.requests().readdirpluses.add(1);
+        let mut added = Vec::new();
         // The kernel adds neither `.` nor `..` to its cache, and takes no reference to them.
         let dot = unknown_attr(ino, VnodeKind::Directory);
+        let add_dot = |reply: &mut AwaitedReply<ReplyDirectoryPlus>, next, name: &str| {
+            let add = |reply: &mut ReplyDirectoryPlus| {
+                reply.add(dot.ino, next, name, &NOT_KEPT, &dot, UNKNOWN)
+            };
+            fit(reply.with(add))
+        };
         let add = |item: StreamItem<'_, DirectoryEntry>, next| match item {
-            StreamItem::This => fit(reply.add(dot.ino, next, ".", &NOT_KEPT, &dot, UNKNOWN)),
-            StreamItem::Parent => fit(reply.add(dot.ino, next, "..", &NOT_KEPT, &dot, UNKNOWN)),
-            StreamItem::Entry(entry) => self.add_with_attributes(entry, next, reply),
+            StreamItem::This => add_dot(reply, next, "."),
+            StreamItem::Parent => add_dot(reply, next, ".."),
+            StreamItem::Entry(entry) => self.add_with_attributes((entry, next), reply, &mut added),
         };
         self.with_stream(ino, (handle, offset), |stream| {
             stream.read(offset, Detail::Attributes, add)
-        })
+        })?;
+        Ok(added)
     }
 
     /// An entry with attributes counts as a lookup: if it reaches the kernel, the kernel will
     /// release its reference by FORGET.
     fn add_with_attributes(
         &self,
-        entry: &DirectoryEntry,
-        next: u64,
-        reply: &mut ReplyDirectoryPlus,
+        (entry, next): (&DirectoryEntry, u64),
+        reply: &mut AwaitedReply<ReplyDirectoryPlus>,
+        added: &mut Vec<u64>,
     ) -> Fit {
         let name = OsStr::from_bytes(&entry.name);
         let Some(attributes) = &entry.attributes else {
@@ -115,21 +128,29 @@ impl Core {
             // `d_ino` of the entry, and readdir(3) omits such entries. With an unused number that
             // is not cached, the next stat(2) looks the name up, and gets the error.
             let attr = unknown_attr(self.versions.placeholder(), entry.kind);
-            return fit(reply.add(attr.ino, next, name, &NOT_KEPT, &attr, UNKNOWN));
+            return fit(
+                reply.with(|reply| reply.add(attr.ino, next, name, &NOT_KEPT, &attr, UNKNOWN))
+            );
         };
         let ino = self
             .versions
             .number_to_report(self.view.refer(entry), attributes.fingerprint);
         let found = self.reported(ino, attributes);
         let (attr, ttl) = (&found.attr, &found.ttl);
-        let fit = fit(reply.add(attr.ino, next, name, ttl, attr, found.generation));
-        if fit == Fit::Full {
-            self.forget_inode(ino, 1);
+        let fit =
+            fit(reply.with(|reply| reply.add(attr.ino, next, name, ttl, attr, found.generation)));
+        match fit {
+            Fit::Added => added.push(ino),
+            Fit::Full => self.forget_inode(ino, 1),
         }
         fit
     }
 }
 
-fn fit(full: bool) -> Fit {
-    if full { Fit::Full } else { Fit::Added }
+/// Whether an item fitted, by what the reply says. If its caller was killed, nothing fits.
+fn fit(is_full: Option<bool>) -> Fit {
+    match is_full {
+        Some(false) => Fit::Added,
+        Some(true) | None => Fit::Full,
+    }
 }

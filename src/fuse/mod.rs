@@ -7,6 +7,7 @@
 //! * `changes`: writing, and changes of names and attributes; `notices`: pages that the kernel must drop;
 //! * `open`: what opening a file does, freshness and passthrough included; `read`; `listing`;
 //! * `directory`: directory streams, which the kernel may ask for again from any entry;
+//! * `callers`: callers that are killed while they wait;
 //! * `handles`: open files and directories, by the file handle that the kernel was given;
 //! * `session`, with `session_mount`, `session_unmount` and `mount_table`: a mount from its
 //!   beginning to its end;
@@ -20,6 +21,7 @@
 pub const PROTOCOL: (u32, u32) = (7, 40);
 
 mod attr;
+mod callers;
 mod changes;
 mod directory;
 mod errno;
@@ -52,6 +54,7 @@ use crate::threads::{Class, as_class, confine};
 use crate::view::{LookupResult, View, VnodeAttributes, VnodeId};
 
 use attr::{Generations, NOT_KEPT, Reported, file_attr};
+use callers::{AwaitedReply, Callers, Unanswered};
 use errno::ErrorLog;
 use events::EventThreads;
 use handles::Handles;
@@ -97,6 +100,7 @@ struct Core {
     files: Handles<OpenedFile>,
     directories: Handles<OpenedDirectory>,
     events: EventThreads,
+    callers: Callers,
 }
 
 impl ZarrFs {
@@ -117,6 +121,7 @@ impl ZarrFs {
             files: Handles::new(),
             directories: Handles::new(),
             events: EventThreads::new(options.event_threads, is_local),
+            callers: Callers::new(),
         }))
     }
 
@@ -133,8 +138,34 @@ impl ZarrFs {
     }
 
     /// Answers a question for names and attributes.
-    fn answer(&self, what: &'static str, request: impl FnOnce(&Arc<Core>) + Send + 'static) {
-        self.run(Class::Names, what, request);
+    fn answer<R: Send + 'static>(
+        &self,
+        what: &'static str,
+        unanswered: Unanswered<R>,
+        request: impl FnOnce(&Arc<Core>, AwaitedReply<R>) + Send + 'static,
+    ) {
+        self.answer_as((Class::Names, what), unanswered, request);
+    }
+
+    /// As [`ZarrFs::run`], for a request whose caller may be killed while it waits.
+    fn answer_as<R: Send + 'static>(
+        &self,
+        (class, what): (Class, &'static str),
+        unanswered: Unanswered<R>,
+        request: impl FnOnce(&Arc<Core>, AwaitedReply<R>) + Send + 'static,
+    ) {
+        if let Some(_permit) = self.0.events.may_wait() {
+            let reply = AwaitedReply::own(unanswered);
+            return confine(what, || as_class(class, || request(&self.0, reply)));
+        }
+        let (reply, unwatched) = Callers::share(unanswered);
+        self.0.callers.watch(unwatched);
+        let core = Arc::clone(&self.0);
+        self.0.view.threads().submit(class, move || {
+            if !reply.is_abandoned() {
+                request(&core, reply);
+            }
+        });
     }
 
     /// Makes a change.

@@ -18,6 +18,7 @@ use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 use fuser::{BackingId, Errno, FopenFlags, INodeNo, Notifier, ReplyOpen};
 
 use super::Core;
+use super::callers::AwaitedReply;
 use super::inode::{Comparison, ReadMode, StaleCache};
 use super::notices::Notice;
 use super::opened::{OpenedFile, STRIPES};
@@ -27,33 +28,32 @@ use crate::view::{OpenFile, OpenedVnode, VnodeAttributes, VnodeId};
 const ATTRIBUTES_ALONE: i64 = -1;
 
 impl Core {
-    pub(super) fn open_file(&self, ino: u64, reply: ReplyOpen) {
+    pub(super) fn open_file(&self, ino: u64, reply: AwaitedReply<ReplyOpen>) {
         self.view.requests().opens.add(1);
         let opened = self
             .vnode(ino)
             .and_then(|vnode| self.present(self.view.open(vnode)));
         match self.looked_up_again(opened) {
             Ok(opened) => self.reply_opened(ino, opened, false, reply),
-            Err(errno) => reply.error(errno),
+            Err(errno) => reply.refuse(errno),
         }
     }
 
     /// Replies with a handle of what was opened, if `ino` stands for this version. If it `is_cut`, it
-    /// is made empty.
+    /// is made empty. If the caller was killed, it is closed again.
     pub(super) fn reply_opened(
         &self,
         ino: u64,
         opened: OpenedVnode,
         is_cut: bool,
-        reply: ReplyOpen,
+        reply: AwaitedReply<ReplyOpen>,
     ) {
         let OpenedVnode { attributes, file } = opened;
+        let Some(reply) = reply.take() else {
+            return file.close();
+        };
         if file.is_uncached() {
-            let handle = self.files.insert(OpenedFile {
-                ino,
-                file,
-                attributes,
-            });
+            let handle = self.files.insert(OpenedFile::new(ino, file, attributes));
             return reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO);
         }
         let lock = self.lock_inode(ino);
@@ -69,11 +69,7 @@ impl Core {
         };
         let mode = self.mode(ino, &file, &reply);
         let is_only_read = file.is_only_read();
-        let handle = self.files.insert(OpenedFile {
-            ino,
-            file,
-            attributes,
-        });
+        let handle = self.files.insert(OpenedFile::new(ino, file, attributes));
         // The file may be closed, which takes the lock, before the reply has returned.
         drop(lock);
         self.wait_for_names_beside(ino);

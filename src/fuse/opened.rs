@@ -15,6 +15,16 @@ pub(super) struct OpenedFile {
     pub(super) attributes: VnodeAttributes,
 }
 
+impl OpenedFile {
+    pub(super) fn new(ino: u64, file: Arc<OpenFile>, attributes: VnodeAttributes) -> OpenedFile {
+        OpenedFile {
+            ino,
+            file,
+            attributes,
+        }
+    }
+}
+
 /// An open directory.
 pub(super) type OpenedDirectory = Mutex<DirectoryStream>;
 

@@ -6,9 +6,17 @@ use std::sync::Arc;
 use fuser::ReplyData;
 
 use super::Core;
+use super::callers::{AwaitedReply, Callers, Unanswered};
 use super::opened::OpenedFile;
 use crate::load::Patience;
 use crate::threads::confine;
+
+/// The bytes that the kernel asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadRequest {
+    pub(super) offset: u64,
+    pub(super) len: usize,
+}
 
 impl Core {
     /// Answers a read. A reply is never shorter than asked for, except at the end of the file: the
@@ -16,18 +24,28 @@ impl Core {
     pub(super) fn read_file(
         self: &Arc<Self>,
         file: &OpenedFile,
-        offset: u64,
-        len: usize,
-        reply: ReplyData,
+        asked: ReadRequest,
+        unanswered: Unanswered<ReplyData>,
+    ) {
+        self.view.requests().reads.add(1);
+        if let Some(_permit) = self.events.may_wait() {
+            return self.read_with(file, asked, Patience::Waits, AwaitedReply::own(unanswered));
+        }
+        // The reply is shared also where the bytes are in memory, which is known only when it was sent.
+        let (reply, unwatched) = Callers::share(unanswered);
+        self.read_with(file, asked, Patience::Never, reply);
+        self.callers.watch(unwatched);
+    }
+
+    fn read_with(
+        self: &Arc<Self>,
+        file: &OpenedFile,
+        asked: ReadRequest,
+        patience: Patience,
+        reply: AwaitedReply<ReplyData>,
     ) {
         let core = Arc::clone(self);
-        core.view.requests().reads.add(1);
-        let permit = self.events.may_wait();
-        let patience = if permit.is_some() {
-            Patience::Waits
-        } else {
-            Patience::Never
-        };
+        let ReadRequest { offset, len } = asked;
         file.file.read(offset, len, patience, move |read| {
             // The thread that made the bytes ready runs this, and has other replies to run after
             // it.
@@ -35,9 +53,11 @@ impl Core {
                 Ok(bytes) => {
                     let counters = core.view.requests();
                     counters.bytes_read.add(bytes.len() as u64);
-                    reply.data(bytes);
+                    let _ = reply.send(Ok(bytes), ReplyData::data);
                 }
-                Err(error) => reply.error(core.errno(&error)),
+                Err(error) => {
+                    reply.refuse(core.errno(&error));
+                }
             });
         });
     }

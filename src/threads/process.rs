@@ -1,6 +1,6 @@
-//! Which process a thread belongs to.
+//! Which process a thread belongs to, and whether it is about to end.
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 /// The process that has this thread, of whatever program; `None` where that cannot be found out.
 pub fn process_of(thread: u32) -> Option<u32> {
@@ -15,8 +15,51 @@ pub fn process_of(thread: u32) -> Option<u32> {
     line.trim().parse().ok()
 }
 
+/// Signals that end no process by default: they are ignored, or stop a process, or continue it.
+const HARMLESS: [Signal; 8] = [
+    Signal::CHILD,
+    Signal::CONT,
+    Signal::STOP,
+    Signal::TSTP,
+    Signal::TTIN,
+    Signal::TTOU,
+    Signal::URG,
+    Signal::WINCH,
+];
+
+/// Whether the process of this thread ends as soon as the thread returns from its system call, because a signal that
+/// ends it is pending. `false` where that cannot be found out.
+pub fn is_dying(thread: u32) -> bool {
+    // A /proc of other processes, as that of the host in a container, has other threads by these numbers.
+    let ourselves = std::fs::read_link("/proc/self");
+    if !ourselves.is_ok_and(|number| number.as_os_str() == &*std::process::id().to_string()) {
+        return false;
+    }
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status"));
+    status.is_ok_and(|status| has_fatal_signal(&status).unwrap_or(false))
+}
+
+/// Whether the lines of a status file tell of a pending signal that ends the process. `None` where they do not say.
+fn has_fatal_signal(status: &str) -> Option<bool> {
+    let signals = |name| {
+        let mut lines = status.lines();
+        let bits = lines.find_map(|line| line.strip_prefix(name))?;
+        u64::from_str_radix(bits.trim(), 16).ok()
+    };
+    let pending = signals("SigPnd:")? | signals("ShdPnd:")?;
+    let survived = signals("SigBlk:")? | signals("SigIgn:")? | signals("SigCgt:")?;
+    let harmless = HARMLESS
+        .iter()
+        .fold(0, |bits, signal| bits | 1 << (signal.as_raw() - 1));
+    Some(pending & !survived & !harmless != 0)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::{Child, Command};
+
+    use rustix::process::kill_process;
+
     use super::*;
 
     fn this_thread() -> u32 {
@@ -36,5 +79,65 @@ mod tests {
     fn what_is_no_thread_has_none() {
         assert_eq!(process_of(0), None);
         assert_eq!(process_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn signals_that_are_survived_are_not_fatal() {
+        const QUIT: &str = "0000000000000004";
+        const KILL: &str = "0000000000000100";
+        const WINCH: &str = "0000000008000000";
+        const NONE: &str = "0000000000000000";
+        let cases = [
+            (NONE, NONE, NONE, false),
+            (KILL, NONE, NONE, true),
+            (NONE, KILL, NONE, true),
+            (NONE, QUIT, NONE, true),
+            (NONE, QUIT, QUIT, false),
+            (QUIT, KILL, QUIT, true),
+            (WINCH, NONE, NONE, false),
+        ];
+        for (own, shared, survived, is_fatal) in cases {
+            for (blocked, ignored, caught) in [
+                (survived, NONE, NONE),
+                (NONE, survived, NONE),
+                (NONE, NONE, survived),
+            ] {
+                let status = format!(
+                    "Name:\tcat\nSigPnd:\t{own}\nShdPnd:\t{shared}\n\
+                     SigBlk:\t{blocked}\nSigIgn:\t{ignored}\nSigCgt:\t{caught}\n"
+                );
+                assert_eq!(has_fatal_signal(&status), Some(is_fatal), "{status}");
+            }
+        }
+        assert_eq!(has_fatal_signal("Name:\tcat\n"), None);
+    }
+
+    #[test]
+    fn a_process_is_dying_once_a_signal_that_ends_it_is_pending() {
+        /// Ends the process, even after a panic.
+        struct Ended(Child);
+
+        impl Drop for Ended {
+            fn drop(&mut self) {
+                let _ = self.0.kill();
+                let _ = self.0.wait();
+            }
+        }
+
+        let child = Ended(Command::new("sleep").arg("600").spawn().unwrap());
+        let pid = Pid::from_child(&child.0);
+        // A signal is pending for as long as its process is stopped. SIGKILL, and most others that end a process, would
+        // continue it.
+        kill_process(pid, Signal::STOP).unwrap();
+        while !std::fs::read_to_string(format!("/proc/{}/stat", child.0.id()))
+            .unwrap()
+            .contains(") T ")
+        {
+            std::thread::yield_now();
+        }
+        assert!(!is_dying(child.0.id()));
+        kill_process(pid, Signal::ABORT).unwrap();
+        assert!(is_dying(child.0.id()));
+        assert!(!is_dying(std::process::id()) && !is_dying(0) && !is_dying(u32::MAX));
     }
 }

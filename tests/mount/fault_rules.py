@@ -25,6 +25,7 @@ class Answer:
     stop_how: str = "close"  # or "reset", or "stall"
     stall: float = 0  # seconds that the connection stays open after that
     says_nothing: bool = False  # not even the status is sent
+    is_held: bool = False  # nothing is sent until the rules are replaced
     chunked: bool = False
 
 
@@ -72,6 +73,11 @@ def stall(answer, rule):
     """Nothing more is sent after some bytes of the body, or nothing at all, and the connection stays open."""
     answer.stop_how, answer.stall = "stall", rule.get("seconds", 3600)
     answer.stop_after, answer.says_nothing = rule.get("after", 0), "after" not in rule
+
+
+def hold(answer, _rule):
+    """Nothing is sent until the rules are replaced; then the right answer is."""
+    answer.is_held = True
 
 
 def reset(answer, rule):
@@ -178,7 +184,7 @@ def latency(answer, rule):
 
 # These change the answer once it is made.
 FAULTS = {
-    "truncate": truncate, "stall": stall, "reset": reset, "lengthen": lengthen, "shorten": shorten, "other_total": other_total,
+    "truncate": truncate, "stall": stall, "hold": hold, "reset": reset, "lengthen": lengthen, "shorten": shorten, "other_total": other_total,
     "status": status, "no_etag": no_etag, "weak_etag": weak_etag, "changing_etag": changing_etag, "latency": latency,
     "no_last_modified": no_last_modified, "no_length": no_length, "encode": encode, "redirect": redirect,
     "forbid_absent": forbid_absent, "login": login, "odd_names": odd_names, "clock": clock,

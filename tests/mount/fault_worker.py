@@ -85,6 +85,9 @@ class Worker:
     async def send(self, verb, made, writer, record):
         if made.wait:
             await asyncio.sleep(made.wait)
+        rules = self.rules.rules
+        while made.is_held and self.rules.rules is rules:
+            await asyncio.sleep(0.005)
         stops = made.stop_after is not None
         body = b"" if verb == "HEAD" or made.status == 304 else made.body
         if not made.says_nothing:

@@ -1,0 +1,411 @@
+//! Callers that are killed while they wait for a reply.
+//!
+//! Once the daemon has taken a request, the kernel keeps its caller waiting for the reply, even after SIGKILL. It tells
+//! the daemon of the signal (`FUSE_INTERRUPT`), but fuser answers that by itself. So a thread looks now and then
+//! whether a signal that ends the caller is pending. If so, the reply is `EINTR`, which no program sees, because the
+//! process ends before the system call returns.
+//!
+//! The request itself goes on, because other callers may wait for what it loads. When it is done and its reply was sent
+//! already, it takes back what the kernel does not know of: a lookup, an open file.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use fuser::{Errno, Request};
+
+use crate::threads::is_dying;
+
+/// The time between two looks at the callers. Most requests are done before the first one.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// A request that has no reply yet.
+pub(super) struct Unanswered<R> {
+    thread: u32,
+    reply: R,
+    refuse: fn(R, Errno),
+}
+
+impl<R> Unanswered<R> {
+    /// `refuse` replies with an error.
+    pub(super) fn new(request: &Request, reply: R, refuse: fn(R, Errno)) -> Unanswered<R> {
+        Unanswered {
+            thread: request.pid(),
+            reply,
+            refuse,
+        }
+    }
+}
+
+/// The reply of one request, which is sent once: by the request, or because the caller was killed.
+pub(super) struct AwaitedReply<R> {
+    reply: Holder<R>,
+    refuse: fn(R, Errno),
+}
+
+enum Holder<R> {
+    /// The thread that took the request answers it.
+    Own(Option<R>),
+    Shared(Arc<SharedReply<R>>),
+}
+
+struct SharedReply<R> {
+    /// `None` once it was sent, or is about to be.
+    reply: Mutex<Option<R>>,
+    refuse: fn(R, Errno),
+}
+
+/// A reply of whatever type, as the thread sees it that looks at the callers.
+trait Refusable: Send + Sync {
+    fn is_sent(&self) -> bool;
+    fn refuse(&self);
+}
+
+impl<R> SharedReply<R> {
+    fn lock(&self) -> MutexGuard<'_, Option<R>> {
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R: Send> Refusable for SharedReply<R> {
+    fn is_sent(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    fn refuse(&self) {
+        let reply = self.lock().take();
+        if let Some(reply) = reply {
+            (self.refuse)(reply, Errno::EINTR);
+        }
+    }
+}
+
+impl<R> AwaitedReply<R> {
+    /// The reply of a request that the thread answers that took it.
+    pub(super) fn own(unanswered: Unanswered<R>) -> AwaitedReply<R> {
+        AwaitedReply {
+            reply: Holder::Own(Some(unanswered.reply)),
+            refuse: unanswered.refuse,
+        }
+    }
+
+    /// Whether the caller was killed.
+    pub(super) fn is_abandoned(&self) -> bool {
+        match &self.reply {
+            Holder::Own(_) => false,
+            Holder::Shared(shared) => shared.lock().is_none(),
+        }
+    }
+
+    /// Calls `add` with the reply, which is sent later. `None` when the caller was killed.
+    pub(super) fn with<T>(&mut self, add: impl FnOnce(&mut R) -> T) -> Option<T> {
+        match &mut self.reply {
+            Holder::Own(reply) => reply.as_mut().map(add),
+            Holder::Shared(shared) => shared.lock().as_mut().map(add),
+        }
+    }
+
+    /// The reply, which the caller of this function must send. `None` when its own caller was killed.
+    pub(super) fn take(mut self) -> Option<R> {
+        self.take_once()
+    }
+
+    /// Sends `result`, by `send` where it is no error. Returns it when the caller was killed, so that what the kernel
+    /// does not know of is taken back.
+    pub(super) fn send<T>(
+        self,
+        result: Result<T, Errno>,
+        send: impl FnOnce(R, T),
+    ) -> Result<(), T> {
+        let refuse = self.refuse;
+        match (result, self.take()) {
+            (Ok(found), Some(reply)) => send(reply, found),
+            (Ok(found), None) => return Err(found),
+            (Err(errno), Some(reply)) => refuse(reply, errno),
+            (Err(_), None) => {}
+        }
+        Ok(())
+    }
+
+    /// Sends an error.
+    pub(super) fn refuse(self, errno: Errno) {
+        let _ = self.send(Err::<(), Errno>(errno), |_, ()| {});
+    }
+
+    fn take_once(&mut self) -> Option<R> {
+        match &mut self.reply {
+            Holder::Own(reply) => reply.take(),
+            Holder::Shared(shared) => shared.lock().take(),
+        }
+    }
+}
+
+impl<R> Drop for AwaitedReply<R> {
+    fn drop(&mut self) {
+        // After a panic, fuser replies with EIO when the reply is dropped.
+        drop(self.take_once());
+    }
+}
+
+/// The callers that wait for replies. A thread looks at them. It begins with the first one, and ends when this is
+/// dropped.
+pub(super) struct Callers(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    has_changed: Condvar,
+    is_dying: fn(u32) -> bool,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Waiting>,
+    is_running: bool,
+    has_ended: bool,
+}
+
+struct Waiting {
+    thread: u32,
+    /// Whether the thread has seen it before. It does not ask about callers that have waited for a moment only.
+    is_seen: bool,
+    reply: Arc<dyn Refusable>,
+}
+
+/// A reply that [`Callers::watch`] has not got yet.
+pub(super) struct Unwatched {
+    thread: u32,
+    reply: Arc<dyn Refusable>,
+}
+
+impl Callers {
+    pub(super) fn new() -> Callers {
+        Callers::with(is_dying)
+    }
+
+    fn with(is_dying: fn(u32) -> bool) -> Callers {
+        Callers(Arc::new(Shared {
+            state: Mutex::default(),
+            has_changed: Condvar::new(),
+            is_dying,
+        }))
+    }
+
+    /// Shares the reply of a request that its caller may have to wait for.
+    pub(super) fn share<R: Send + 'static>(
+        unanswered: Unanswered<R>,
+    ) -> (AwaitedReply<R>, Unwatched) {
+        let Unanswered {
+            thread,
+            reply,
+            refuse,
+        } = unanswered;
+        let shared = Arc::new(SharedReply {
+            reply: Mutex::new(Some(reply)),
+            refuse,
+        });
+        let reply: Arc<dyn Refusable> = Arc::clone(&shared) as _;
+        let awaited = AwaitedReply {
+            reply: Holder::Shared(shared),
+            refuse,
+        };
+        (awaited, Unwatched { thread, reply })
+    }
+
+    /// Replies with `EINTR` once the caller was killed, unless the request was answered before.
+    pub(super) fn watch(&self, unwatched: Unwatched) {
+        let Unwatched { thread, reply } = unwatched;
+        // The kernel does not name callers of a PID namespace that the mount is not in.
+        if thread == 0 || reply.is_sent() {
+            return;
+        }
+        let mut state = self.0.lock();
+        state.waiting.push(Waiting {
+            thread,
+            is_seen: false,
+            reply,
+        });
+        if state.is_running {
+            if state.waiting.len() == 1 {
+                self.0.has_changed.notify_one();
+            }
+            return;
+        }
+        let shared = Arc::clone(&self.0);
+        let thread = thread::Builder::new().name("callers".to_owned());
+        match thread.spawn(move || shared.run()) {
+            Ok(_) => state.is_running = true,
+            // They wait for their replies.
+            Err(error) => {
+                state.waiting.clear();
+                log::debug!("no thread can be started that looks at callers: {error}");
+            }
+        }
+    }
+}
+
+impl Drop for Callers {
+    fn drop(&mut self) {
+        self.0.lock().has_ended = true;
+        self.0.has_changed.notify_one();
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let mut state = self.lock();
+        while !state.has_ended {
+            if state.waiting.is_empty() {
+                let waited = self.has_changed.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let waited = self
+                .has_changed
+                .wait_timeout_while(state, INTERVAL, |state| !state.has_ended);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let mut waiting = std::mem::take(&mut state.waiting);
+            drop(state);
+            self.look(&mut waiting);
+            state = self.lock();
+            state.waiting.append(&mut waiting);
+        }
+    }
+
+    /// Answers the callers that were killed, and keeps those that wait on.
+    fn look(&self, waiting: &mut Vec<Waiting>) {
+        let mut known = HashMap::new();
+        waiting.retain_mut(|caller| {
+            if caller.reply.is_sent() {
+                return false;
+            }
+            if !std::mem::replace(&mut caller.is_seen, true) {
+                return true;
+            }
+            let asked = known.entry(caller.thread);
+            let is_dying = *asked.or_insert_with(|| (self.is_dying)(caller.thread));
+            if is_dying {
+                caller.reply.refuse();
+            }
+            !is_dying
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc::{self, Sender};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A reply that tells what was sent, and that it was dropped unsent.
+    struct TestReply(Option<Sender<Result<u32, i32>>>);
+
+    impl TestReply {
+        fn ok(mut self, found: u32) {
+            self.0.take().unwrap().send(Ok(found)).unwrap();
+        }
+
+        fn error(mut self, errno: Errno) {
+            self.0.take().unwrap().send(Err(errno.code())).unwrap();
+        }
+    }
+
+    impl Drop for TestReply {
+        fn drop(&mut self) {
+            if let Some(sender) = self.0.take() {
+                let _ = sender.send(Err(libc::EIO));
+            }
+        }
+    }
+
+    fn request(thread: u32) -> (Unanswered<TestReply>, mpsc::Receiver<Result<u32, i32>>) {
+        let (sender, sent) = mpsc::channel();
+        let unanswered = Unanswered {
+            thread,
+            reply: TestReply(Some(sender)),
+            refuse: TestReply::error,
+        };
+        (unanswered, sent)
+    }
+
+    #[test]
+    fn killed_callers_are_answered_before_their_requests_are_done_and_others_after() {
+        let callers = Callers::with(|thread| thread == 7);
+        let ((killed, killed_sent), (alive, alive_sent)) = (request(7), request(8));
+        let ((mut killed, first), (mut alive, second)) =
+            (Callers::share(killed), Callers::share(alive));
+        callers.watch(second);
+        callers.watch(first);
+        assert_eq!(killed_sent.recv_timeout(PATIENCE), Ok(Err(libc::EINTR)));
+        assert!(killed.is_abandoned() && !alive.is_abandoned());
+        assert_eq!(killed.with(|_| ()), None);
+        assert_eq!(alive.with(|_| ()), Some(()));
+        // The request gets its result back.
+        assert_eq!(killed.send(Ok(1), TestReply::ok), Err(1));
+        assert_eq!(alive.send(Ok(2), TestReply::ok), Ok(()));
+        assert_eq!(alive_sent.recv_timeout(PATIENCE), Ok(Ok(2)));
+        assert!(killed_sent.recv_timeout(PATIENCE).is_err(), "one reply");
+    }
+
+    #[test]
+    fn callers_are_looked_at_for_as_long_as_they_wait() {
+        let shared = Shared {
+            state: Mutex::default(),
+            has_changed: Condvar::new(),
+            is_dying: |thread| thread == 7,
+        };
+        let (mut waiting, mut replies) = (Vec::new(), Vec::new());
+        for thread in [8, 7, 8, 7] {
+            let (unanswered, sent) = request(thread);
+            let (
+                reply,
+                Unwatched {
+                    thread,
+                    reply: shown,
+                },
+            ) = Callers::share(unanswered);
+            waiting.push(Waiting {
+                thread,
+                is_seen: false,
+                reply: shown,
+            });
+            replies.push((reply, sent));
+        }
+        shared.look(&mut waiting);
+        assert_eq!(waiting.len(), 4, "they have waited for a moment only");
+        shared.look(&mut waiting);
+        assert_eq!(waiting.len(), 2);
+        let (first, sent) = replies.remove(0);
+        assert_eq!(first.send(Err(Errno::ENOENT), TestReply::ok), Ok(()));
+        assert_eq!(sent.recv(), Ok(Err(libc::ENOENT)));
+        shared.look(&mut waiting);
+        assert_eq!(waiting.len(), 1, "one was answered");
+    }
+
+    #[test]
+    fn a_request_that_panics_is_answered() {
+        for is_shared in [false, true] {
+            let (unanswered, sent) = request(8);
+            let (reply, _unwatched) = if is_shared {
+                let (reply, unwatched) = Callers::share(unanswered);
+                (reply, Some(unwatched))
+            } else {
+                (AwaitedReply::own(unanswered), None)
+            };
+            let work = move || {
+                let _reply = reply;
+                panic!("on purpose");
+            };
+            assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
+            assert_eq!(sent.recv(), Ok(Err(libc::EIO)));
+        }
+    }
+}
