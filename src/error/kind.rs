@@ -73,6 +73,20 @@ impl Error {
         }
     }
 
+    /// Whether the request was given up because it took too long, so that another one would probably take as long
+    /// again.
+    pub fn is_timeout(&self) -> bool {
+        matches!(
+            self,
+            Error::TooSlow { .. }
+                | Error::Memory(_)
+                | Error::Store(StoreError::Io {
+                    errno: Some(libc::ETIMEDOUT),
+                    ..
+                })
+        )
+    }
+
     /// What the error is about: a key, or what else errors have in common that need not all be
     /// logged.
     pub fn subject(&self) -> String {
@@ -182,6 +196,17 @@ mod tests {
         ];
         for (error, kind) in cases {
             assert_eq!(error.kind(), kind, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn errors_that_took_all_the_time() {
+        let (what, seconds) = ("k".to_owned(), 30);
+        assert!(Error::TooSlow { what, seconds }.is_timeout());
+        assert!(io(Some(libc::ETIMEDOUT)).is_timeout());
+        assert_eq!(io(Some(libc::ETIMEDOUT)).kind(), ErrorKind::Io);
+        for error in [io(None), io(Some(libc::EIO)), Error::Stale] {
+            assert!(!error.is_timeout(), "{error:?}");
         }
     }
 

@@ -162,13 +162,14 @@ impl Filesystem for ZarrFs {
         fh: FileHandle,
         offset: u64,
         size: u32,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
         let asked = ReadRequest {
             offset,
             len: usize::try_from(size).expect("usize has at least 32 bits"),
+            is_direct: flags.0 & libc::O_DIRECT != 0,
         };
         confine("read", || match self.0.files.get(fh) {
             Some(file) => {

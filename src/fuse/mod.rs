@@ -7,7 +7,7 @@
 //! * `changes`: writing, and changes of names and attributes; `notices`: pages that the kernel must drop;
 //! * `open`: what opening a file does, freshness and passthrough included; `read`; `listing`;
 //! * `directory`: directory streams, which the kernel may ask for again from any entry;
-//! * `callers`: callers that are killed while they wait;
+//! * `callers`: callers that are killed while they wait; `late_reads`: reads that ran out of time;
 //! * `handles`: open files and directories, by the file handle that the kernel was given;
 //! * `session`, with `session_mount`, `session_unmount` and `mount_table`: a mount from its
 //!   beginning to its end;
@@ -29,6 +29,7 @@ mod events;
 mod filesystem;
 mod handles;
 mod inode;
+mod late_reads;
 mod listing;
 pub mod mount_table;
 mod notices;

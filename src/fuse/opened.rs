@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::directory::Stream;
+use super::late_reads::LateReads;
 use crate::view::{Directory, OpenFile, VnodeAttributes};
 
 /// Number of locks that all inodes share.
@@ -13,6 +14,7 @@ pub(super) struct OpenedFile {
     pub(super) ino: u64,
     pub(super) file: Arc<OpenFile>,
     pub(super) attributes: VnodeAttributes,
+    pub(super) late_reads: Arc<LateReads>,
 }
 
 impl OpenedFile {
@@ -21,6 +23,7 @@ impl OpenedFile {
             ino,
             file,
             attributes,
+            late_reads: Arc::default(),
         }
     }
 }

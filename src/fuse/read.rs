@@ -2,6 +2,7 @@
 //! it may wait for them; otherwise the thread that loads the last of them replies.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use fuser::ReplyData;
 
@@ -16,6 +17,8 @@ use crate::threads::confine;
 pub(super) struct ReadRequest {
     pub(super) offset: u64,
     pub(super) len: usize,
+    /// Whether they go to the program, and not to pages (`O_DIRECT`).
+    pub(super) is_direct: bool,
 }
 
 impl Core {
@@ -28,6 +31,10 @@ impl Core {
         unanswered: Unanswered<ReplyData>,
     ) {
         self.view.requests().reads.add(1);
+        let end = asked.offset.saturating_add(asked.len as u64);
+        if let Some(errno) = file.late_reads.take(&(asked.offset..end)) {
+            return AwaitedReply::own(unanswered).refuse(errno);
+        }
         if let Some(_permit) = self.events.may_wait() {
             return self.read_with(file, asked, Patience::Waits, AwaitedReply::own(unanswered));
         }
@@ -44,8 +51,12 @@ impl Core {
         patience: Patience,
         reply: AwaitedReply<ReplyData>,
     ) {
-        let core = Arc::clone(self);
-        let ReadRequest { offset, len } = asked;
+        let (core, late_reads) = (Arc::clone(self), Arc::clone(&file.late_reads));
+        let ReadRequest {
+            offset,
+            len,
+            is_direct,
+        } = asked;
         file.file.read(offset, len, patience, move |read| {
             // The thread that made the bytes ready runs this, and has other replies to run after
             // it.
@@ -56,7 +67,13 @@ impl Core {
                     let _ = reply.send(Ok(bytes), ReplyData::data);
                 }
                 Err(error) => {
-                    reply.refuse(core.errno(&error));
+                    let errno = core.errno(&error);
+                    // What the kernel reads for pages it asks for again. What it reads for the program it does not.
+                    if error.is_timeout() && !is_direct {
+                        let range = offset..offset.saturating_add(len as u64);
+                        late_reads.add(range, errno, Instant::now());
+                    }
+                    reply.refuse(errno);
                 }
             });
         });

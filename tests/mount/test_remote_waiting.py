@@ -1,6 +1,9 @@
-"""Readers that wait for a server that says nothing can be killed."""
+"""Readers that wait for a server that says nothing: they wait for `--timeout` once, and can be killed."""
+import errno
 import os
 import subprocess
+import threading
+from contextlib import ExitStack
 
 import pytest
 
@@ -8,8 +11,9 @@ import mounting
 import remote_samples
 from mounting import until
 from remote_fault_server import FaultServer
-from remote_samples import mounted
+from remote_samples import chunk, mounted
 
+BOTH = pytest.mark.parametrize("kind", ["http", "s3"])
 NOTES = 8
 
 
@@ -21,6 +25,44 @@ def root(tmp_path_factory):
         (made / f"note{n}.txt").write_text("note")
     remote_samples.age(folder)
     return folder
+
+
+def outcome(fd):
+    """The first bytes, or the number of the error."""
+    try:
+        return os.pread(fd, 4096, 0)
+    except OSError as error:
+        return error.errno
+
+
+@BOTH
+def test_a_reader_waits_once(kind, root, mount):
+    """The kernel repeats a read that failed, and the repetition gets the error at once. The next read asks the server again."""
+    reads = {"arrays/plain.raw": chunk("plain", 0), "chunks/first/c/1": chunk("first", 1)[:4096], "keys/hole/c/1": chunk("plain", 1)}
+    with FaultServer(root, kind) as server, ExitStack() as closing:
+        made = mounted(mount, server, "--view", "arrays,chunks,keys", "--files", "raw", "--timeout", "5", "--readahead", "0", "--ttl", "60")
+        files = {name: os.open(made.path / name, os.O_RDONLY) for name in reads}
+        for file in files.values():
+            closing.callback(os.close, file)
+        server.rules({"fault": "hold", "method": "GET", "key": "*/c/*"})
+        server.clear()
+        found = {}
+
+        def read(name):
+            found[name] = outcome(files[name])
+
+        readers = [threading.Thread(target=read, args=(name,)) for name in reads]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+        # Nothing was answered so far, so that each error is that of the time limit.
+        assert found == dict.fromkeys(reads, errno.EIO)
+        asked = [(r["key"], r["range"]) for r in server.requests(method="GET")]
+        assert len(asked) >= len(reads) and len(asked) == len(set(asked)), asked
+        server.rules()
+        for name, right in reads.items():
+            assert outcome(files[name]) == right, name
 
 
 def waiting(server, *commands):

@@ -236,7 +236,12 @@ impl Failure {
             }
             Failure::BeyondEnd => StoreError::problem(key, "the object is shorter than it was"),
             Failure::Unusable(problem) => StoreError::problem(key, problem),
-            Failure::Transient(transient) => StoreError::problem(key, transient.problem),
+            // All attempts that the time allowed were made.
+            Failure::Transient(transient) => StoreError::Io {
+                key: key.to_string(),
+                message: transient.problem,
+                errno: Some(libc::ETIMEDOUT),
+            },
         }
     }
 }
