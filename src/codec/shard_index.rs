@@ -206,8 +206,7 @@ impl IndexLayout {
     /// What the two words of a slot mean in a shard of `shard_len` bytes.
     ///
     /// # Errors
-    /// Only one of the words says that the slot is empty, or the chunk ends past the end of the
-    /// shard.
+    /// Only the offset says that the slot is empty, or the chunk ends past the end of the shard.
     pub fn entry(
         &self,
         offset: u64,
@@ -215,11 +214,12 @@ impl IndexLayout {
         shard_len: u64,
     ) -> Result<EntryState, FormatError> {
         const NONE: u64 = u64::MAX;
-        if (offset, nbytes) == (NONE, NONE) {
+        // The specification has both words. No chunk has this length, wherever it would begin.
+        if nbytes == NONE {
             return Ok(EntryState::Empty);
         }
         let end = offset.checked_add(nbytes);
-        if end.is_some_and(|end| end <= shard_len) && offset != NONE && nbytes != NONE {
+        if end.is_some_and(|end| end <= shard_len) && offset != NONE {
             return Ok(EntryState::Present(ShardEntry { offset, nbytes }));
         }
         let problem =
