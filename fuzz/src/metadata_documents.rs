@@ -9,8 +9,9 @@ use zarr_mount::metadata::{
     ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, draft, pre_v1, v1, v2, v3,
 };
 
-const FORMS: [ArrayForm; 4] = [
+const FORMS: [ArrayForm; 5] = [
     ArrayForm::Stored,
+    ArrayForm::Canonical,
     ArrayForm::Expanded,
     ArrayForm::Decoded(Shards::Expand),
     ArrayForm::Decoded(Shards::Keep),
@@ -81,6 +82,10 @@ fn check_shown(array: &ArrayMetadata, text: &[u8], shown: ArrayForm) {
     assert_eq!(what.data_type.item_size, decoding.data_type.item_size);
     match shown {
         ArrayForm::Stored => assert_eq!(made, *array),
+        ArrayForm::Canonical => {
+            assert_eq!(what.codecs, decoding.codecs);
+            assert_eq!(what.fill_value.bytes(), decoding.fill_value.bytes());
+        }
         ArrayForm::Expanded => assert_eq!(what.codecs.sharding(), None),
         ArrayForm::Decoded(_) if what.data_type.is_variable() => {
             assert_eq!(what.codecs.bytes_to_bytes, []);

@@ -13,6 +13,8 @@ use crate::budget::{Holding, Reservation};
 use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
+use crate::metadata::DocumentName;
+use crate::metadata::attributes::is_blank;
 use crate::metadata::outline::Outline;
 use crate::metadata::write::StoredDocuments;
 use crate::store::{Fetched, Key, Object, StatKind, StoreError};
@@ -154,8 +156,8 @@ impl Hierarchy {
             bytes
         };
         Ok(DocumentText {
+            bytes: without_blank(&opened.key, bytes),
             document: Document::new(opened.key, *opened.object.meta()),
-            bytes,
             _reservation: Some(reservation),
         })
     }
@@ -244,6 +246,16 @@ impl Hierarchy {
                 error,
             })
     }
+}
+
+/// The text of the document at `key`. Attributes of v2 without any text are none, as programs leave them that
+/// make the file and have nothing to write.
+fn without_blank(key: &Key, text: Vec<u8>) -> Vec<u8> {
+    let is_attributes = DocumentName::of(key.name()) == Some(DocumentName::ZAttrs);
+    if is_attributes && is_blank(&text) {
+        return b"{}".to_vec();
+    }
+    text
 }
 
 impl OpenDocument {

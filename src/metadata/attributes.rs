@@ -252,6 +252,11 @@ pub fn check_len(bytes: usize) -> Result<(), FormatError> {
     )
 }
 
+/// Whether a document has no text.
+pub fn is_blank(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_whitespace)
+}
+
 fn check_depth(depth: usize) -> Result<(), FormatError> {
     if depth <= MOST_NESTING {
         return Ok(());

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 
 use super::document::{Edits, JsonDocument, MemberSpan, quoted};
-use super::json::{Json, Members};
+use super::json::{self, Json, Members};
 use super::splice;
 use crate::error::FormatError;
 
@@ -154,6 +154,21 @@ pub fn differences(one: &[u8], other: &[u8]) -> Result<Vec<String>, FormatError>
     Ok(names)
 }
 
+/// The optional members of a document of v3 that are `null`, as if they were not there.
+///
+/// # Errors
+/// When the text is no JSON object.
+pub fn nothing_in(text: &[u8]) -> Result<Vec<String>, FormatError> {
+    const OPTIONAL: [&str; 3] = ["attributes", "dimension_names", "storage_transformers"];
+    let document = JsonDocument::parse(text)?;
+    let root = document.root()?;
+    let null = OPTIONAL.into_iter().filter(|name| {
+        let value = root.get(name);
+        value.is_some_and(|value| value.get() == "null")
+    });
+    Ok(null.map(str::to_owned).collect())
+}
+
 /// The members of v3 that are extensions, or lists of them.
 const EXTENSIONS: [&str; 5] = [
     "chunk_grid",
@@ -164,7 +179,7 @@ const EXTENSIONS: [&str; 5] = [
 ];
 
 /// Whether two values of the member `name` are the same, however they are spelled: spaces, escapes and the order of
-/// members do not matter, but `1` and `1.0` are two values. An extension without a configuration may have an empty one.
+/// members do not matter, nor whether NaN is bare or a string, but `1` and `1.0` are two values. An extension without a configuration may have an empty one.
 pub(super) fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool, FormatError> {
     let is_extension = EXTENSIONS.contains(&name);
     // A stack, because values may nest deeply.
@@ -198,6 +213,10 @@ pub(super) fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool
                 );
             }
             (Json::String(one), Json::String(other)) if one == other => {}
+            // A view shows the number as this string.
+            (Json::String(text), Json::NonFinite(value))
+            | (Json::NonFinite(value), Json::String(text))
+                if text == json::name_of(value) => {}
             (Json::Number(one), Json::Number(other)) if is_same_number(one, other) => {}
             _ => return Ok(false),
         }
@@ -294,6 +313,13 @@ mod tests {
             (r#"{"a": 1}"#, r#"{"a": 1.0}"#, Some("a")),
             (r#"{"a": 1.50}"#, r#"{"a": 15e-1}"#, None),
             (r#"{"a": NaN}"#, r#"{"a": NaN}"#, None),
+            (
+                r#"{"a": [NaN, "-Infinity"]}"#,
+                r#"{"a": ["NaN", -Infinity]}"#,
+                None,
+            ),
+            (r#"{"a": NaN}"#, r#"{"a": "nan"}"#, Some("a")),
+            (r#"{"a": Infinity}"#, r#"{"a": "-Infinity"}"#, Some("a")),
             (r#"{"a": 1}"#, r#"{"a": 1, "b": null}"#, Some("b")),
             (r#"{"a": 1, "a": 2}"#, r#"{"a": 2}"#, None),
             (

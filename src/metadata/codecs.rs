@@ -89,6 +89,15 @@ fn display_nested(specs: &[Extension<'_>], depth: usize) -> Vec<String> {
         .collect()
 }
 
+/// Fails where there are no codecs.
+pub(super) fn check_some(specs: &[Extension<'_>]) -> Result<(), FormatError> {
+    if specs.is_empty() {
+        let problem = "found no codec, expected one from array to bytes";
+        return Err(FormatError::document("", problem));
+    }
+    Ok(())
+}
+
 /// The chain that `specs` spell, for chunks of `chunk_shape` of `data_type`.
 pub(super) fn chain(
     specs: &[Extension<'_>],
@@ -175,10 +184,6 @@ impl Input {
 
     fn chain(mut self, specs: &[Extension<'_>]) -> Result<CodecChain, FormatError> {
         let parsers = parsers(specs)?;
-        if specs.is_empty() {
-            let problem = "found no codec, expected one from array to bytes";
-            return Err(FormatError::document("", problem));
-        }
         let mut array_to_array = Vec::new();
         let mut array_to_bytes = None;
         let mut bytes_to_bytes = Vec::new();
@@ -215,7 +220,8 @@ impl Input {
         })
     }
 
-    /// Until July 2023 a chain without a codec from array to bytes meant little-endian bytes.
+    /// Until July 2023 a chain without a codec from array to bytes meant little-endian bytes. zarrita.js and
+    /// GDAL 3.8 to 3.10 write such chains later, too.
     fn little_endian(&self) -> Result<ArrayToBytes, FormatError> {
         if self.data_type.is_variable() {
             let name = &self.data_type.name;

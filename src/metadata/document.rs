@@ -101,7 +101,6 @@ pub(crate) struct MemberSpan<'d> {
 
 /// `text` with bare non-finite numbers and a byte order mark replaced; borrowed when it has none.
 fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
-    const MARK: char = '\u{feff}';
     let text = str::from_utf8(text).map_err(|error| {
         let place = format!("byte {}", error.valid_up_to());
         FormatError::document(place, "no UTF-8, so no JSON")
@@ -118,6 +117,21 @@ fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
     if text.starts_with(MARK) {
         put(0, "   ");
     }
+    for_each_bare(text, |at, token| {
+        put(at, json::mask_of(token.as_bytes()).unwrap_or_default());
+    });
+    if done == 0 {
+        return Ok(Cow::Borrowed(text));
+    }
+    masked.push_str(text.get(done..).unwrap_or_default());
+    Ok(Cow::Owned(masked))
+}
+
+/// The byte order mark, with which JSON must not begin.
+const MARK: char = '\u{feff}';
+
+/// Calls `each` with the position and the text of each bare number that is not finite.
+fn for_each_bare(text: &str, mut each: impl FnMut(usize, &'static str)) {
     let mut bytes = text.as_bytes();
     let mut in_string = false;
     while let Some((&byte, rest)) = bytes.split_first() {
@@ -128,21 +142,39 @@ fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
                 in_string = !in_string;
                 rest
             }
-            (false, b'N' | b'I' | b'-') => match json::mask_of(bytes) {
-                Some(mask) => {
-                    put(at, mask);
-                    bytes.get(mask.len()..).unwrap_or_default()
+            (false, b'N' | b'I' | b'-') => match json::bare_token_of(bytes) {
+                Some(token) => {
+                    each(at, token);
+                    bytes.get(token.len()..).unwrap_or_default()
                 }
                 None => rest,
             },
             _ => rest,
         };
     }
-    if done == 0 {
-        return Ok(Cow::Borrowed(text));
+}
+
+/// `text` as JSON: with strings in place of the bare `NaN` and `Infinity` that Python writes, as Zarr v3 spells
+/// these numbers, and without a byte order mark. A text that is not UTF-8 stays as it is.
+pub fn without_bare_numbers(text: Vec<u8>) -> Vec<u8> {
+    // There may be very many, so that no list is made of them.
+    let mut edited = Vec::new();
+    let mut done = 0;
+    if let Ok(text) = str::from_utf8(&text) {
+        if text.starts_with(MARK) {
+            done = MARK.len_utf8();
+        }
+        for_each_bare(text, |at, token| {
+            edited.extend_from_slice(text.as_bytes().get(done..at).unwrap_or_default());
+            edited.extend([b"\"", token.as_bytes(), b"\""].concat());
+            done = at + token.len();
+        });
     }
-    masked.push_str(text.get(done..).unwrap_or_default());
-    Ok(Cow::Owned(masked))
+    if done == 0 {
+        return text;
+    }
+    edited.extend_from_slice(text.get(done..).unwrap_or_default());
+    edited
 }
 
 /// Replacements of spans of one text.
@@ -341,6 +373,18 @@ mod tests {
                 "\"c\":Infinity"
             ]
         );
+    }
+
+    #[test]
+    fn bare_numbers_become_strings() {
+        let text =
+            "\u{feff}{\"NaN\": [NaN, -Infinity], \"a\": \"-Infinity\\\" NaN\", \"b\":Infinity}";
+        let found = without_bare_numbers(text.as_bytes().to_vec());
+        let expected = r#"{"NaN": ["NaN", "-Infinity"], "a": "-Infinity\" NaN", "b":"Infinity"}"#;
+        assert_eq!(String::from_utf8(found).unwrap(), expected);
+        for same in [&b"{\"a\": [1, -2, \"NaN\"]}"[..], b"{\"a\": NaN\xff}", b""] {
+            assert_eq!(without_bare_numbers(same.to_vec()), same);
+        }
     }
 
     #[test]

@@ -30,6 +30,21 @@ pub(crate) fn mask_of(text: &[u8]) -> Option<&'static str> {
         .map(|&(_, mask, _)| mask)
 }
 
+/// The bare token that `text` begins with, if it does.
+pub(crate) fn bare_token_of(text: &[u8]) -> Option<&'static str> {
+    let mut tokens = NON_FINITE.iter().map(|&(token, _, _)| token);
+    tokens.find(|token| text.starts_with(token.as_bytes()))
+}
+
+/// The name of a number that is not finite, as Zarr v3 spells it in a string.
+pub(crate) fn name_of(value: f64) -> &'static str {
+    match NON_FINITE {
+        [(nan, ..), _, _] if value.is_nan() => nan,
+        [_, (positive, ..), _] if value > 0.0 => positive,
+        [_, _, (negative, ..)] => negative,
+    }
+}
+
 /// A JSON value, opened by one level.
 #[derive(Debug)]
 pub(crate) enum Json<'a> {

@@ -42,7 +42,7 @@ pub mod write;
 pub use attributes::{Attributes, JsonTree};
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 pub(crate) use chunk_key::{index_of, push_index};
-pub use document::{check_array_document_len, check_outlined};
+pub use document::{check_array_document_len, check_outlined, without_bare_numbers};
 pub use write::Target;
 
 use crate::codec::{ArrayToArray, CodecChain};

@@ -22,6 +22,7 @@
 
 mod draft;
 mod edit;
+mod fill_value;
 mod shown;
 mod v1;
 mod v2;
@@ -42,7 +43,11 @@ use crate::error::FormatError;
 /// express the shown array.
 pub fn array(text: &[u8], array: &ArrayMetadata, shown: ArrayForm) -> Result<Vec<u8>, FormatError> {
     match (shown, array.zarr_format) {
-        (ArrayForm::Stored, _)
+        // A reader that is not strict may know codecs that this build does not.
+        (ArrayForm::Canonical, _) if array.decoding.is_err() => Ok(text.to_vec()),
+        (ArrayForm::Canonical, ZarrFormat::V2) => v2::canonical(text, array),
+        (ArrayForm::Canonical, ZarrFormat::V3) => v3::canonical(text, array),
+        (ArrayForm::Stored | ArrayForm::Canonical, _)
         | (ArrayForm::Expanded, ZarrFormat::PreV1 | ZarrFormat::V1 | ZarrFormat::V2) => {
             Ok(text.to_vec())
         }

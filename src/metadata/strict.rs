@@ -81,7 +81,8 @@ fn check_member_v2(
     }
 }
 
-fn check_member_v3(
+/// Refuses `value`, the member `name` of an array of v3, as [`check_array`] does.
+pub(super) fn check_member_v3(
     metadata: &ArrayMetadata,
     name: &str,
     value: &RawValue,
@@ -89,10 +90,21 @@ fn check_member_v3(
     match name {
         "zarr_format" => check_whole(value),
         "shape" => check_all_whole(value),
-        "data_type" if value.get().starts_with('{') => check_extension(value, None),
+        "data_type" if value.get().starts_with('{') => {
+            let spec = Extension::of(value, "a data type")?;
+            if spec.configuration.iter().next().is_none() {
+                return Err(json::mismatch(value, "the name alone"));
+            }
+            check_extension(value, None)
+        }
         "chunk_grid" => {
-            let known = match Extension::of(value, "a chunk grid")?.name.as_str() {
-                "regular" => Some(&["chunk_shape"][..]),
+            let grid = Extension::of(value, "a chunk grid")?;
+            let known = match grid.name.as_str() {
+                "regular" => {
+                    let lengths = grid.configuration.require("chunk_shape")?;
+                    check_all_whole(lengths)?;
+                    Some(&["chunk_shape"][..])
+                }
                 "rectilinear" => Some(&["kind", "chunk_shapes"][..]),
                 _ => None,
             };

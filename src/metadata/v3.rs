@@ -12,6 +12,10 @@
 //! `name`, the codec `endian`, a transpose order `"C"` or `"F"`, no array-to-bytes codec, no
 //! `index_location`.
 //!
+//! GDAL 3.8 to 3.10 left `codecs` out where nothing was compressed, and zarrita.js writes an empty list.
+//! Both mean little-endian bytes. But the codecs may also have been lost. So this is accepted where the
+//! fill value is `null` or NaN, as these two write it, and where elements have one byte.
+//!
 //! Source: Zarr v3 core, section "Metadata document".
 
 mod rectilinear;
@@ -84,8 +88,11 @@ fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {
     let names = |names| dimension_names(names, shape.len());
     let dimension_names = root.read_some("dimension_names", names)?;
     let data_type = root.require("data_type")?;
-    let codecs = root.read("codecs", codecs::list)?;
     root.require("fill_value")?;
+    let codecs = match root.get("codecs") {
+        None if may_lack_codecs(root) => Vec::new(),
+        _ => root.read("codecs", codecs::list)?,
+    };
     let decoding = grid
         .map_err(|error| error.within("chunk_grid"))
         .and(key_encoding.map_err(|error| error.within("chunk_key_encoding")))
@@ -119,12 +126,27 @@ fn doubts(decoding: &Result<Decoding, FormatError>) -> Vec<String> {
     }
 }
 
+/// Whether an array without any codec has little-endian elements, and has not lost its codecs.
+fn may_lack_codecs(root: &Members<'_>) -> bool {
+    let has_no_fill_value = match root.get("fill_value").map(Json::of) {
+        Some(Ok(Json::Null)) => true,
+        Some(Ok(Json::String(text))) => text == "NaN",
+        _ => false,
+    };
+    // An unknown type is reported later.
+    let data_type = root.read("data_type", DataType::parse_v3);
+    has_no_fill_value || data_type.is_ok_and(|data_type| data_type.item_size == 1)
+}
+
 fn decoding(
     root: &Members<'_>,
     codecs: &[Extension<'_>],
     chunk_shape: &[u64],
 ) -> Result<Decoding, FormatError> {
     let parsed = root.read("data_type", DataType::parse_v3)?;
+    if !may_lack_codecs(root) {
+        codecs::check_some(codecs).map_err(|error| error.within("codecs"))?;
+    }
     let chain =
         codecs::chain(codecs, &parsed, chunk_shape).map_err(|error| error.within("codecs"))?;
     let order = codecs::innermost_endian(&chain).unwrap_or(ByteOrder::Little);

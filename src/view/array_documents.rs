@@ -7,6 +7,15 @@ use crate::budget::Holding;
 use crate::error::Error;
 use crate::metadata::{DocumentName, Target, ZarrFormat, render, write};
 
+/// How the document of an array is shown whose chunks are the stored objects: all documents of a view that
+/// is in a Zarr version of its own are ones that strict readers of that version take.
+pub(super) fn stored_form(shown_as: Option<Target>) -> render::ArrayForm {
+    match shown_as {
+        Some(_) => render::ArrayForm::Canonical,
+        None => render::ArrayForm::Stored,
+    }
+}
+
 impl Tree {
     /// The document `name` of an array as its view shows it; `None` when the array has no such
     /// document.
@@ -52,7 +61,7 @@ impl Tree {
     /// The document of `array`, or a consolidated copy of it, as the view shows it.
     pub(super) fn translated(&self, array: &ShownArray, text: &[u8]) -> Result<Vec<u8>, Error> {
         let shown = match array.form {
-            FileForm::Stored => render::ArrayForm::Stored,
+            FileForm::Stored => stored_form(self.options.shown_as),
             FileForm::Encoded => render::ArrayForm::Expanded,
             FileForm::Decoded => render::ArrayForm::Decoded(self.options.shards),
         };

@@ -22,7 +22,9 @@ use crate::error::Error;
 use crate::hierarchy::{ArrayIdentity, Document, DocumentText};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, EntryEdit};
-use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, v2, v3};
+use crate::metadata::{
+    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, v2, v3, without_bare_numbers,
+};
 use crate::store::{Key, ObjectMeta, Readers, StoreError, Version};
 
 /// A consolidated document is compared with the documents that it copies at most this often.
@@ -97,7 +99,14 @@ impl Documents {
             let text = text.ok_or_else(|| StoreError::Changed {
                 key: key.to_string(),
             })?;
-            self.edited(view, &text)
+            let edited = self.edited(view, &text)?;
+            // What the keys view shows as it is stored stays as it is.
+            let shows_stored = view == ViewKind::Keys && self.tree.options.shown_as.is_none();
+            Ok(if shows_stored && edited == text.bytes {
+                edited
+            } else {
+                without_bare_numbers(edited)
+            })
         })?;
         Ok(Some((meta, text)))
     }
@@ -232,7 +241,7 @@ impl Documents {
             ShownNode::Plain if view == ViewKind::Keys => return Ok(EntryEdit::Keep),
             ShownNode::Plain | ShownNode::Unusable(_) => return Ok(EntryEdit::Remove),
         };
-        if array.form == FileForm::Stored {
+        if array.form == FileForm::Stored && self.tree.options.shown_as.is_none() {
             return Ok(EntryEdit::Keep);
         }
         if array.node.metadata.zarr_format != format {

@@ -75,11 +75,14 @@ impl Tree {
                 if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
                     return Ok(NameRole::Edited(key));
                 }
-                if array.form == FileForm::Stored {
+                if array.form == FileForm::Stored && self.options.shown_as.is_none() {
                     return Ok(NameRole::AsStored);
                 }
                 if key == array.node.document.key {
                     return Ok(NameRole::Edited(key));
+                }
+                if array.form == FileForm::Stored {
+                    return Ok(NameRole::AsStored);
                 }
                 // A document of another version describes the stored chunks, which are not shown.
                 let goes = makes_an_array(name) || array.stored.in_array(name) != ChunkName::Other;

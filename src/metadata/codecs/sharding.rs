@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{Codec, Input, MAX_NESTING, list, members};
+use super::{Codec, Input, MAX_NESTING, check_some, list, members};
 use crate::codec::{ArrayToArray, ArrayToBytes, IndexLayout, IndexLocation, ShardingCodec};
 use crate::dtype::DataType;
 use crate::error::FormatError;
@@ -41,7 +41,7 @@ pub(super) fn sharding(input: &Input, configuration: &Members<'_>) -> Result<Cod
     };
     let index = match configuration.get("index_codecs") {
         Some(value) => list(value)
-            .and_then(|specs| words.chain(&specs))
+            .and_then(|specs| check_some(&specs).and_then(|()| words.chain(&specs)))
             .and_then(|chain| IndexLayout::new(&chunks_per_shard, &chain)),
         // Documents of early 2023 do not say whether the index has a checksum; only its length
         // does.

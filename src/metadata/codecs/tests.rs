@@ -50,6 +50,7 @@ fn byte_order_is_named_where_it_means_something() {
         (r#"["bytes"]"#, PAIR, None),
         (big, STRUCT, Some(Big)),
         (r#"["gzip"]"#, r#""int32""#, Some(Little)),
+        ("[]", r#""int32""#, Some(Little)),
         (r#"["gzip"]"#, r#""uint8""#, None),
     ] {
         let chain = parse(codecs, data_type).unwrap();
@@ -149,7 +150,6 @@ fn broken_chains_are_refused_with_their_place() {
             r#"["bytes", "zfpy"]"#.to_owned(),
             "[1]: unsupported codec `zfpy`".to_owned(),
         ),
-        ("[]".to_owned(), "found no codec".to_owned()),
         (
             r#"[{"name": "bytes", "configuration": {"endian": "native"}}]"#.to_owned(),
             format!("{place}.endian: found \"native\""),

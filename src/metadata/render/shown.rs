@@ -5,6 +5,8 @@
 pub enum ArrayForm {
     /// It shows the array as it is stored.
     Stored,
+    /// It shows the array as it is stored, with a document that all readers of its version take.
+    Canonical,
     /// It shows the unsharded array of the innermost chunks, encoded.
     Expanded,
     /// It shows an uncompressed array.

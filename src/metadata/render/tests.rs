@@ -35,7 +35,7 @@ fn v3_document(shape: &str, chunk: &str, codecs: &str) -> String {
     format!(
         "{{\"zarr_format\": 3,\n  \"node_type\": \"array\", \"shape\": {shape},\t\"data_type\": \"int16\",
   \"chunk_grid\": {{\"configuration\": {{\"chunk_shape\": {chunk}}}, \"name\": \"regular\"}},
-  \"codecs\": {codecs}, \"fill_value\": 7.0,
+  \"codecs\": {codecs}, \"fill_value\": 7,
   \"chunk_key_encoding\": {{\"name\": \"default\"}}, \"attributes\": {{\"codecs\": [NaN, 1e400]}}}}\n"
     )
 }
@@ -116,7 +116,7 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
                 )
             ),
             format!(
-                "[{}, {}, {LITTLE}, \"crc32c\"]",
+                "[{}, {}, {LITTLE}, {{\"name\":\"crc32c\"}}]",
                 transpose("[1, 0]"),
                 transpose("[1, 0]")
             ),
@@ -227,7 +227,7 @@ fn decoded_documents_name_a_byte_order_where_there_is_one() {
         let document = |codecs: &str| {
             v3_document("[4]", "[2]", codecs)
                 .replace("\"int16\"", data_type)
-                .replace("7.0", fill)
+                .replace(": 7,", &format!(": {fill},"))
         };
         let rendered = render_v3(&document(stored), ArrayForm::Decoded(Shards::Expand)).unwrap();
         assert_eq!(rendered, document(&decoded), "{data_type}");
@@ -272,6 +272,69 @@ fn decoded_v3_documents_name_their_chunk_keys_by_an_object() {
     let spelled = r#"{"name": "v2", "configuration": {"separator": "."}}"#;
     let expected = plain.replace(r#"{"name": "default"}"#, spelled);
     assert_eq!(render_v3(&stored, EXPANDED).unwrap(), expected);
+}
+
+#[test]
+fn edited_v3_documents_have_the_spellings_of_strict_readers() {
+    let plain = v3_document("[4]", "[4]", &format!("[{LITTLE}]"));
+    let shards = shard("[2]", &format!("[{LITTLE}]"));
+    let sharded = v3_document("[4]", "[4]", &format!("[{shards}]"));
+    let keys = r#""chunk_key_encoding": {"name": "default"}"#;
+    let spelled_keys =
+        r#""chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}"#;
+    let data_type = r#""data_type": "int16""#;
+    let attributes = r#""attributes": {"#;
+    let cases = [
+        (r#""zarr_format": 3"#, r#""zarr_format": 3.0"#),
+        (r#""shape": [4]"#, r#""shape": [4e0]"#),
+        (data_type, r#""data_type": {"name": "int16"}"#),
+        (
+            data_type,
+            r#""data_type": {"name": "int16", "configuration": {}}"#,
+        ),
+        (r#""fill_value": 7"#, r#""fill_value": 7.0"#),
+        (spelled_keys, r#""chunk_key_encoding": {"type": "default"}"#),
+        (attributes, r#""dimension_names": null, "attributes": {"#),
+        (
+            attributes,
+            r#""storage_transformers": null, "attributes": {"#,
+        ),
+        (
+            attributes,
+            r#""extensions": [], "consolidated_metadata": null, "attributes": {"#,
+        ),
+    ];
+    for (text, shown) in [(plain, EXPANDED), (sharded, ArrayForm::Expanded)] {
+        let text = text.replace(keys, spelled_keys);
+        let expected = render_v3(&text, shown).unwrap();
+        for (canonical, quirk) in cases {
+            let quirky = text.replacen(canonical, quirk, 1);
+            assert_ne!(quirky, text);
+            assert_eq!(render_v3(&quirky, shown).unwrap(), expected, "{quirk}");
+        }
+    }
+}
+
+#[test]
+fn codecs_that_are_not_said_are_said_in_edited_v3_documents() {
+    let document = |codecs: &str| {
+        format!(
+            r#"{{"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int16",
+            "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [4]}}}},
+            {codecs}"fill_value": null, "chunk_key_encoding": {{"name": "default"}}}}"#
+        )
+    };
+    for codecs in ["", r#""codecs": [], "#, r#""codecs": ["gzip"], "#] {
+        let found = render_v3(&document(codecs), EXPANDED).unwrap();
+        let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+        let little: serde_json::Value = serde_json::from_str(&format!("[{LITTLE}]")).unwrap();
+        assert_eq!(found["codecs"], little, "{codecs}");
+        assert_eq!(found["fill_value"], 0, "{codecs}");
+    }
+    let stored = document(&format!("\"codecs\": [{}],", shard("[2]", "[]")));
+    let found = render_v3(&stored, ArrayForm::Expanded).unwrap();
+    let little = r#""codecs": [{"name":"bytes","configuration":{"endian":"little"}}]"#;
+    assert!(found.contains(little), "{found}");
 }
 
 #[test]
@@ -567,8 +630,9 @@ fn filters_before_shards_move_into_them_where_they_may() {
     let document =
         |chunk: &str, codecs: &str| format!(r#"{{{grid}{chunk}}}}}, "codecs": [{codecs}]}}"#);
     let shards = shard("[2]", &format!("[{LITTLE}]"));
-    let array = model(ZarrFormat::V3, typestr("<i2"), &format!("[{shards}]"));
+    let mut array = model(ZarrFormat::V3, typestr("<i2"), &format!("[{shards}]"));
     let quantize = r#"{"name": "numcodecs.quantize", "configuration": {"digits": 1}}"#;
+    array.decoding.as_mut().unwrap().pipeline = format!("[{quantize}, {shards}, \"crc32c\"]");
     let stored = document("[4]", &format!("{quantize}, {shards}, \"crc32c\""));
     let found = super::array(stored.as_bytes(), &array, ArrayForm::Expanded).unwrap();
     assert_eq!(

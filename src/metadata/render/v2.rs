@@ -1,13 +1,14 @@
 //! Edits v2 documents.
 //!
 //! Readers of v2 differ in what they take: absent members, other spellings of types and numbers. So the
-//! document of decoded chunks has each member, in the one spelling that all of them take.
+//! document that is edited has each member, in the one spelling that all of them take.
 
 use super::super::document::{Edits, JsonDocument, list_of, quoted};
 use super::super::json::{self, Json, Members};
-use super::super::{ArrayMetadata, Decoding};
+use super::super::{ArrayMetadata, Decoding, codecs};
 use super::edit::{change, decoding, make_little_endian};
-use crate::dtype::{ByteOrder, Element};
+use super::fill_value::is_canonical_v2;
+use crate::dtype::ByteOrder;
 use crate::error::FormatError;
 
 /// The document of an uncompressed array.
@@ -27,12 +28,49 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
         changes.push(("compressor", "null", false));
     }
     changes.push(("order", "\"C\"", false));
+    change(&document, &root, &changes, &mut edits)?;
+    make_canonical(&document, array, ByteOrder::Little, &mut edits)?;
+    Ok(edits.apply(text))
+}
+
+/// The document of an array whose chunks are shown as they are stored.
+pub(super) fn canonical(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
+    let order = codecs::innermost_endian(&decoding(array)?.codecs);
+    let document = JsonDocument::parse(text)?;
+    let root = document.root()?;
+    let mut edits = Edits::default();
+    let mut changes = Vec::new();
+    for name in ["filters", "compressor"] {
+        if root.get(name).is_none() {
+            changes.push((name, "null", false));
+        }
+    }
+    if root.get_some("order").is_none() {
+        changes.push(("order", "\"C\"", false));
+    }
+    change(&document, &root, &changes, &mut edits)?;
+    let order = order.unwrap_or(ByteOrder::Little);
+    make_canonical(&document, array, order, &mut edits)?;
+    Ok(edits.apply(text))
+}
+
+/// Gives all members but those of the codecs the spelling that all readers take. The bytes of numbers are
+/// in this `order`.
+fn make_canonical(
+    document: &JsonDocument<'_>,
+    array: &ArrayMetadata,
+    order: ByteOrder,
+    edits: &mut Edits,
+) -> Result<(), FormatError> {
+    let data_type = &decoding(array)?.data_type;
+    let root = document.root()?;
+    let mut changes = Vec::new();
     let separator = format!("\"{}\"", char::from(array.chunk_keys.separator));
     let is_spelled = |name: &str| root.get(name).is_some_and(|value| value.get() != "null");
     if !is_spelled("dimension_separator")
         && (separator == "\"/\"" || root.get("dimension_separator").is_some())
     {
-        changes.push(("dimension_separator", &separator, false));
+        changes.push(("dimension_separator", separator.as_str(), false));
     }
     let lengths = [("shape", &array.shape), ("chunks", &array.chunk_shape)];
     let lengths = lengths.map(|(name, lengths)| (name, list_of(lengths)));
@@ -49,21 +87,21 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
     if let Some(fill_value) = &fill_value {
         changes.push(("fill_value", fill_value, false));
     }
-    change(&document, &root, &changes, &mut edits)?;
+    change(document, &root, &changes, edits)?;
     let dtype = root.require("dtype")?;
     if data_type.is_variable() {
         // zarr-python 3.0.0 wrote `|S0` for some of these types.
         edits.replace(document.span(dtype), "\"|O\"");
     } else if let (Json::String(name), Ok(canonical)) =
-        (Json::of(dtype)?, data_type.spell_v2(ByteOrder::Little))
+        (Json::of(dtype)?, data_type.spell_v2(order))
     {
         if quoted(&name) != canonical {
             edits.replace(document.span(dtype), canonical);
         }
-    } else {
-        make_little_endian(&document, dtype, &mut edits)?;
+    } else if order == ByteOrder::Little {
+        make_little_endian(document, dtype, edits)?;
     }
-    Ok(edits.apply(text))
+    Ok(())
 }
 
 /// The fill value of a number or truth value as all readers take it, where the document has another spelling
@@ -73,21 +111,7 @@ fn fill_value(root: &Members<'_>, decoding: &Decoding) -> Result<Option<String>,
     let Some(value) = root.get("fill_value") else {
         return Ok(Some("null".to_owned()));
     };
-    let is_number = |text: &str| {
-        text.trim_start_matches('-')
-            .starts_with(|c: char| c.is_ascii_digit())
-    };
-    let text = value.get();
-    let is_canonical = text == "null"
-        || match data_type.element {
-            Element::Bool => matches!(text, "true" | "false"),
-            Element::Integer(_) => is_number(text) && !text.contains(['.', 'e', 'E']),
-            Element::Float(_) => {
-                is_number(text) || matches!(text, "\"NaN\"" | "\"Infinity\"" | "\"-Infinity\"")
-            }
-            _ => true,
-        };
-    if is_canonical {
+    if is_canonical_v2(&data_type.element, value) {
         return Ok(None);
     }
     decoding.fill_value.spell_v2(data_type).map(Some)

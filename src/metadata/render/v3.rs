@@ -1,28 +1,66 @@
 //! Edits v3 documents.
+//!
+//! The stored document may have members and spellings that only some readers take. An edited one has none
+//! of these, and keeps the rest as it is stored.
 
-use super::super::document::{Edits, JsonDocument, list_of, quoted};
-use super::super::{ArrayMetadata, codecs, numcodecs, unshard};
-use super::edit::{bytes_codec, decoding};
+use serde_json::value::RawValue;
+
+use super::super::carry::is_same;
+use super::super::document::{Edits, JsonDocument, list_of, object_text, quoted};
+use super::super::write::{key_encoding, regular_grid};
+use super::super::{ArrayMetadata, codecs, numcodecs, splice, strict, unshard};
+use super::edit::{bytes_codec, change, decoding, stored_type};
+use super::fill_value::is_canonical_v3;
 use super::shown::Shards;
 use crate::dtype::ItemLayout;
 use crate::error::FormatError;
-use crate::metadata::json::{Extension, Json};
+use crate::metadata::json::Extension;
 
 /// The document of the unsharded array of the innermost chunks. The document of an array without
 /// shards stays as it is.
 pub(super) fn expanded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
-    decoding(array)?;
+    let decoding = decoding(array)?;
     let document = JsonDocument::parse(text)?;
-    let value = document.root()?.require("codecs")?;
     let mut edits = Edits::default();
-    if replace_chunk_shape(&document, array, &mut edits)? {
-        let chain: Vec<&[u8]> = unshard::innermost(codecs::list(value)?)?
-            .iter()
-            .map(|spec| document.text_of(spec.text))
-            .collect();
-        let list = [b"[", chain.join(&b", "[..]).as_slice(), b"]"].concat();
-        edits.replace(document.span(value), list);
+    if !replace_chunk_shape(&document, array, &mut edits)? {
+        return Ok(text.to_vec());
     }
+    let root = document.root()?;
+    let value = root.require("codecs")?;
+    let stored = unshard::innermost(codecs::list(value)?)?;
+    let canonical = unshard::innermost(codecs::list(codecs::parse(&decoding.pipeline)?)?)?;
+    let texts: Vec<&[u8]> = canonical
+        .iter()
+        .enumerate()
+        .map(|(i, spec)| {
+            let stored = stored.get(i).filter(|_| stored.len() == canonical.len());
+            let is_same = |stored: &&Extension<'_>| {
+                is_same("codecs", (stored.text, spec.text)).unwrap_or(false)
+            };
+            let stored = stored.filter(is_same);
+            stored.map_or(spec.text.get().as_bytes(), |stored| {
+                document.text_of(stored.text)
+            })
+        })
+        .collect();
+    let list = [b"[", texts.join(&b", "[..]).as_slice(), b"]"].concat();
+    edits.replace(document.span(value), list);
+    make_canonical(&document, array, Some("chunk_grid"), &mut edits)?;
+    Ok(edits.apply(text))
+}
+
+/// The document of an array whose chunks are shown as they are stored.
+pub(super) fn canonical(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
+    let decoding = decoding(array)?;
+    let document = JsonDocument::parse(text)?;
+    let root = document.root()?;
+    let mut edits = Edits::default();
+    let is_canonical = |list| strict::check_member_v3(array, "codecs", list).is_ok();
+    if !root.get("codecs").is_some_and(is_canonical) {
+        let codecs = ("codecs", decoding.pipeline.as_str(), false);
+        change(&document, &root, &[codecs], &mut edits)?;
+    }
+    make_canonical(&document, array, None, &mut edits)?;
     Ok(edits.apply(text))
 }
 
@@ -35,11 +73,15 @@ pub(super) fn decoded(
     let decoding = decoding(array)?;
     let layout = &decoding.data_type.layout;
     let document = JsonDocument::parse(text)?;
-    let value = document.root()?.require("codecs")?;
+    let root = document.root()?;
+    let stored = || match root.get("codecs") {
+        Some(list) => codecs::list(list),
+        None => Ok(Vec::new()),
+    };
     let mut edits = Edits::default();
     let chain = match layout {
         ItemLayout::Variable => {
-            let chain = unshard::innermost(codecs::list(value)?)?;
+            let chain = unshard::innermost(stored()?)?;
             let codec = chain
                 .iter()
                 .find(|spec| numcodecs::frames_items(&spec.name));
@@ -50,34 +92,91 @@ pub(super) fn decoded(
         }
         _ => bytes_codec(layout, codecs::innermost_endian(&decoding.codecs)).to_owned(),
     };
-    edits.replace(document.span(value), chain);
-    spell_chunk_keys(&document, array, &mut edits)?;
+    change(&document, &root, &[("codecs", &chain, false)], &mut edits)?;
+    let mut done = None;
     if shards == Shards::Expand && replace_chunk_shape(&document, array, &mut edits)? {
         // This fails where the inner chunks of a shard cannot be shown by themselves.
-        unshard::innermost(codecs::list(value)?)?;
+        unshard::innermost(stored()?)?;
+        done = Some("chunk_grid");
     }
+    make_canonical(&document, array, done, &mut edits)?;
     Ok(edits.apply(text))
 }
 
-/// Replaces the bare name of a chunk key encoding, which not all readers take, by an object.
-fn spell_chunk_keys(
+/// Gives all members but the codecs, and the one called `done`, the spelling that all readers take.
+fn make_canonical(
     document: &JsonDocument<'_>,
     array: &ArrayMetadata,
+    done: Option<&str>,
     edits: &mut Edits,
 ) -> Result<(), FormatError> {
     let root = document.root()?;
-    let Some(value) = root.get("chunk_key_encoding") else {
-        return Ok(());
-    };
-    if let Json::String(name) = Json::of(value)? {
-        let separator = char::from(array.chunk_keys.separator);
-        let spelled = format!(
-            "{{\"name\": {}, \"configuration\": {{\"separator\": \"{separator}\"}}}}",
-            quoted(&name)
-        );
-        edits.replace(document.span(value), spelled);
+    let mut changes = Vec::new();
+    for name in [
+        "zarr_format",
+        "shape",
+        "data_type",
+        "chunk_grid",
+        "chunk_key_encoding",
+    ] {
+        let Some(value) = root.get(name).filter(|_| done != Some(name)) else {
+            continue;
+        };
+        if strict::check_member_v3(array, name, value).is_ok() {
+            continue;
+        }
+        let canonical = match name {
+            "zarr_format" => "3".to_owned(),
+            "shape" => list_of(&array.shape),
+            "data_type" => extension(value)?,
+            "chunk_grid" => regular_grid(&array.chunk_shape),
+            _ => key_encoding(array.chunk_keys),
+        };
+        changes.push((name, canonical));
     }
+    let decoding = decoding(array)?;
+    if let Some(value) = root.get("fill_value")
+        && !is_canonical_v3(&decoding.data_type.element, value)
+    {
+        let stored_type = stored_type(decoding);
+        changes.push(("fill_value", decoding.fill_value.spell_v3(&stored_type)?));
+    }
+    if root.get("attributes").map(RawValue::get) == Some("null") {
+        changes.push(("attributes", "{}".to_owned()));
+    }
+    let changes: Vec<_> = changes
+        .iter()
+        .map(|(name, text)| (*name, text.as_str(), false))
+        .collect();
+    change(document, &root, &changes, edits)?;
+    // Each of these says the same as none, and some readers refuse it.
+    let members = document.members(document.value()?)?;
+    splice::remove(&members, edits, |member| match member.name.as_str() {
+        "extensions" => true,
+        "dimension_names" | "storage_transformers" | "consolidated_metadata" => {
+            member.value.get() == "null"
+        }
+        _ => false,
+    });
     Ok(())
+}
+
+/// The extension `value` as a name, or as an object of name and configuration.
+fn extension(value: &RawValue) -> Result<String, FormatError> {
+    let extension = Extension::of(value, "an extension")?;
+    let name = quoted(&extension.name);
+    if extension.configuration.iter().next().is_none() {
+        return Ok(name);
+    }
+    let configuration = object_text(
+        extension
+            .configuration
+            .iter()
+            .map(|(name, value)| (name, value.get())),
+    );
+    Ok(format!(
+        "{{\"name\": {name}, \"configuration\": {configuration}}}"
+    ))
 }
 
 /// Replaces the outer chunk shape by the inner one. False when there are no shards.
@@ -89,8 +188,14 @@ fn replace_chunk_shape(
     let Some(inner) = array.inner_chunk_shape() else {
         return Ok(false);
     };
-    let grid = Extension::of(document.root()?.require("chunk_grid")?, "a chunk grid")?;
-    let value = grid.configuration.require("chunk_shape")?;
-    edits.replace(document.span(value), list_of(&inner));
+    let root = document.root()?;
+    let stored = root.require("chunk_grid")?;
+    let grid = Extension::of(stored, "a chunk grid")?;
+    match grid.configuration.get("chunk_shape") {
+        Some(lengths) if strict::check_member_v3(array, "chunk_grid", stored).is_ok() => {
+            edits.replace(document.span(lengths), list_of(&inner));
+        }
+        _ => edits.replace(document.span(stored), regular_grid(&inner)),
+    }
     Ok(true)
 }

@@ -10,8 +10,10 @@
 //! | text | `"ab"`; `0` | `"ab"` |
 //! | structured | base64 of the stored bytes; `0` | an object of every field, or base64 |
 //!
-//! A list of one number stands for the number in v2, as netCDF-C 4.8 wrote it. In v2 `null` means
-//! undefined: zeros, or "not a time" (`NaT`) where the type is a time.
+//! A list of one number stands for the number in v2, as netCDF-C 4.8 wrote it, and a whole number that
+//! an unsigned type cannot hold for the one that `NumPy` wraps it to: -1 for the largest. In v2 `null`
+//! means undefined: zeros, or "not a time" (`NaT`) where the type is a time. GDAL and zarrita.js write
+//! it for numbers of v3, too.
 //! Provisional v3 documents also have `+Infinity`, `inf`, `nan` and `0b…`.
 //!
 //! Sources: Zarr v2, section "Fill value encoding"; Zarr v3 core, section "Fill value list".
@@ -22,7 +24,7 @@ use serde_json::value::RawValue;
 
 use super::dialect::Dialect;
 use crate::dtype::element_bytes::utf32;
-use crate::dtype::{ByteOrder, DataType, Element, Field, FillValue, Variable};
+use crate::dtype::{ByteOrder, DataType, Element, Field, FillValue, IntegerFormat, Variable};
 use crate::error::FormatError;
 use crate::metadata::base64;
 use crate::metadata::json::{self, Json, Members};
@@ -59,8 +61,8 @@ impl FillValue {
         Ok(FillValue::of_type(data_type, bytes).disputed_if(!is_undisputed))
     }
 
-    /// The fill value of type `data_type` that a v3 document spells `value`. `order` is the order
-    /// that structured elements are stored in.
+    /// The fill value of type `data_type` that a v3 document spells `value`; `null` is an undefined fill
+    /// value of numbers. `order` is the order that structured elements are stored in.
     ///
     /// # Errors
     ///
@@ -71,6 +73,9 @@ impl FillValue {
         order: ByteOrder,
     ) -> Result<FillValue, FormatError> {
         let element = &data_type.element;
+        if value.get() == "null" && is_number(element) {
+            return Ok(FillValue::undefined(data_type));
+        }
         let mut bytes = encode(element, value, Dialect::V3)?;
         if matches!(element, Element::Record(_)) {
             element.reorder(order, &mut bytes)?;
@@ -88,17 +93,14 @@ fn encode(element: &Element, value: &RawValue, dialect: Dialect) -> Result<Vec<u
         return Ok(bytes);
     }
     // zarr-python 2 writes the number 0 for types that are not numbers too.
-    let is_number = matches!(
-        element,
-        Element::Bool | Element::Integer(_) | Element::Time(_)
-    ) || matches!(element, Element::Float(_) | Element::Complex(_));
-    if dialect.is_lenient() && !is_number && json.integer() == Some(0) {
+    let has_zero = is_number(element) || matches!(element, Element::Time(_));
+    if dialect.is_lenient() && !has_zero && json.integer() == Some(0) {
         return Ok(Vec::new());
     }
     match element {
         Element::Bool => boolean(&json).map(|value| vec![u8::from(value)]),
         Element::Integer(format) => whole(&json, dialect)
-            .filter(|&value| format.holds(value))
+            .filter(|&value| format.holds(value) || dialect.is_lenient() && wraps(*format, value))
             .map(|value| low_bytes(&value.to_le_bytes(), format.bytes)),
         Element::Time(_) => match &json {
             Json::String(text) if text == "NaT" => Some(i64::MIN),
@@ -121,14 +123,32 @@ fn encode(element: &Element, value: &RawValue, dialect: Dialect) -> Result<Vec<u
     .ok_or_else(|| json::mismatch(value, &expected(element)))
 }
 
+/// Whether elements are numbers or truth values.
+fn is_number(element: &Element) -> bool {
+    matches!(
+        element,
+        Element::Bool | Element::Integer(_) | Element::Float(_) | Element::Complex(_)
+    )
+}
+
+/// Whether `NumPy` makes another number of `value` for elements of `format`. It takes what fits 64 bits.
+fn wraps(format: IntegerFormat, value: i128) -> bool {
+    let is_known = i64::try_from(value).is_ok() || u64::try_from(value).is_ok();
+    let has_whole_bytes = usize::try_from(format.bits).is_ok_and(|bits| bits == 8 * format.bytes);
+    !format.signed && has_whole_bytes && is_known
+}
+
 /// Whether all Zarr libraries that can read a fill value of a document older than v3 read it alike. They
-/// do not where the number 0 stands for something else, or where bytes are not in base64: it is the text
-/// `0` for some. In v2, bytes of variable length are base64 for some, and the characters themselves for
-/// others.
+/// do not where the number 0 stands for something else, where the type cannot hold a number, or where bytes
+/// are not in base64: it is the text `0` for some. In v2, bytes of variable length are base64 for some, and
+/// the characters themselves for others.
 fn is_undisputed(element: &Element, json: &Json<'_>, dialect: Dialect) -> bool {
     match (element, json) {
+        (Element::Integer(format), json) => {
+            whole(json, dialect).is_some_and(|value| format.holds(value))
+        }
         (Element::Time(_), Json::String(text)) => text == "NaT",
-        (Element::Bool | Element::Integer(_) | Element::Float(_) | Element::Time(_), _) => true,
+        (Element::Bool | Element::Float(_) | Element::Time(_), _) => true,
         (Element::Complex(_), json) => matches!(json, Json::Array(_)),
         (Element::Bytes { .. }, Json::String(text)) => {
             dialect == Dialect::V1 || base64::decode(text).is_some()

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::super::attributes::is_blank;
 use super::super::document::list_of;
 use super::super::write::{self, StoredDocuments};
 use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry};
@@ -81,6 +82,7 @@ pub(super) fn put_attributes(
         return Ok(());
     }
     let stored = documents.attributes.as_deref();
+    let stored = stored.filter(|text| !is_blank(text));
     let new = carry::carried(stored.unwrap_or(EMPTY), before, after)?;
     documents.attributes = match stored {
         None if is_empty(&new)? => None,

@@ -100,12 +100,24 @@ fn what_cannot_be_decoded_is_still_listed() {
             "data_type: unsupported data type `zarrs.optional`",
         ),
         (r#""fill_value": {"x": 1}"#, "fill_value: found {\"x\": 1}"),
-        (r#""fill_value": null"#, "fill_value: found null"),
+        (
+            r#""data_type": "r16", "fill_value": null"#,
+            "fill_value: found null",
+        ),
         (
             r#""codecs": ["bytes", {"name": "https://example.org/codec/none"}]"#,
             "codecs[1]: unsupported codec `https://example.org/codec/none`",
         ),
         (r#""codecs": []"#, "codecs: found no codec"),
+        (
+            r#""codecs": [], "data_type": "float32", "fill_value": 7.0"#,
+            "codecs: found no codec",
+        ),
+        (
+            r#""codecs": [{"name": "sharding_indexed", "configuration": {"chunk_shape": [2, 2],
+               "codecs": ["bytes"], "index_codecs": []}}], "data_type": "uint8""#,
+            "index_codecs: found no codec",
+        ),
         (
             r#""chunk_grid": {"name": "hexagonal", "configuration": {"kind": "inline"}}"#,
             "chunk_grid: unsupported chunk grid `hexagonal`",
@@ -132,6 +144,41 @@ fn what_cannot_be_decoded_is_still_listed() {
         [8, 1],
         "the whole array"
     );
+}
+
+#[test]
+fn numbers_without_a_fill_value_are_filled_with_zeros() {
+    for data_type in ["bool", "uint16", "int64", "float32", "complex64"] {
+        let members = format!(r#""data_type": "{data_type}", "fill_value": null"#);
+        let decoding = parse_with(&members).unwrap().decoding.unwrap();
+        assert!(!decoding.fill_value.is_defined(), "{data_type}");
+        assert!(decoding.fill_value.bytes().iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn arrays_without_codecs_are_little_endian_where_none_were_lost() {
+    for members in [
+        r#""data_type": "uint8""#,
+        r#""data_type": "bool", "fill_value": false"#,
+        r#""fill_value": null"#,
+        r#""data_type": "float64", "fill_value": "NaN""#,
+    ] {
+        let explicit = parse_with(members).unwrap();
+        let text = document(members);
+        let codecs = r#""codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],"#;
+        assert!(text.contains(codecs));
+        for text in [
+            text.replace(codecs, ""),
+            text.replace(codecs, r#""codecs": [],"#),
+        ] {
+            let Ok(NodeMetadata::Array(found)) = parse(text.as_bytes()) else {
+                panic!("{text}");
+            };
+            let (found, expected) = (found.decoding.unwrap(), explicit.decoding.as_ref().unwrap());
+            assert_eq!(found.codecs, expected.codecs, "{members}");
+        }
+    }
 }
 
 #[test]

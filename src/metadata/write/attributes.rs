@@ -2,6 +2,7 @@
 
 use serde_json::value::RawValue;
 
+use super::super::attributes::is_blank;
 use super::super::document::{Edits, JsonDocument, quoted};
 use super::super::{ArrayMetadata, ZarrFormat, splice};
 use super::source::StoredDocuments;
@@ -26,8 +27,11 @@ pub(in crate::metadata) fn of_array(
     }
 }
 
-/// The object in the document `text`; `None` when it is empty.
+/// The object in the document `text`; `None` when it is empty, or there is no text.
 pub(super) fn whole(text: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
+    if is_blank(text) {
+        return Ok(None);
+    }
     let document = JsonDocument::parse(text).map_err(|error| error.within("attributes"))?;
     object_text(&document, document.value()?, &[])
 }

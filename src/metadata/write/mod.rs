@@ -13,7 +13,7 @@
 //! | dimension names | attribute `_ARRAY_DIMENSIONS` | `dimension_names` |
 //! | attributes | `.zattrs` | `attributes` |
 //!
-//! Attributes are copied as text, bare `NaN` included.
+//! Attributes are copied as text, bare `NaN` included, which whoever shows them replaces.
 //!
 //! The v3 codec `gzip` means gzip. A v2 chunk with the codec id `gzip` may be a zlib stream,
 //! because numcodecs before 0.6 did not tell them apart. A caller that keeps such chunks encoded
@@ -36,6 +36,7 @@ pub use attributes::{array_attributes, array_attributes_v2, dimension_names};
 pub use draft::{array_draft, group_draft};
 pub use group::{consolidated_v2, consolidated_v3, group_attributes_v2, group_v2, group_v3};
 pub use source::{ChunkContent, StoredDocuments, Target, chunk_keys};
+pub(super) use v3::{key_encoding, regular_grid};
 
 use super::ArrayMetadata;
 use crate::error::FormatError;

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::super::codecs;
 use super::super::document::{JsonDocument, list_of};
 use super::super::render::{self, Shards};
-use super::super::{ArrayMetadata, Decoding, KeyKind, ZarrFormat};
+use super::super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat};
 use super::members::document;
 use super::source::{ChunkContent, StoredDocuments, Target, chunk_keys, chunk_shape};
 use super::{attributes, chain};
@@ -34,11 +34,8 @@ pub(super) fn array(
     let names = attributes::dimension_names(array, attributes.as_deref())?;
     let shape = list_of(&array.shape);
     let data_type = data_type.spell_v3()?;
-    let grid = format!(
-        "{{\"name\": \"regular\", \"configuration\": {{\"chunk_shape\": {}}}}}",
-        list_of(&chunk_shape(array, content))
-    );
-    let keys = key_encoding(array);
+    let grid = regular_grid(&chunk_shape(array, content));
+    let keys = key_encoding(chunk_keys(array.chunk_keys, Target::V3));
     let names = names.map(|names| Value::from_iter(names).to_string());
     let mut members: Vec<(&str, &[u8])> = vec![
         ("zarr_format", b"3"),
@@ -57,8 +54,14 @@ pub(super) fn array(
     Ok(document(&members))
 }
 
-fn key_encoding(array: &ArrayMetadata) -> String {
-    let keys = chunk_keys(array.chunk_keys, Target::V3);
+/// The member `chunk_grid` of chunks that all have the shape `lengths`.
+pub(in crate::metadata) fn regular_grid(lengths: &[u64]) -> String {
+    let lengths = list_of(lengths);
+    format!("{{\"name\": \"regular\", \"configuration\": {{\"chunk_shape\": {lengths}}}}}")
+}
+
+/// The member `chunk_key_encoding` of chunks with these keys.
+pub(in crate::metadata) fn key_encoding(keys: ChunkKeyEncoding) -> String {
     let name = match keys.kind {
         KeyKind::Default | KeyKind::Draft | KeyKind::DraftScalar => "default",
         KeyKind::V2 | KeyKind::PreV1 => "v2",

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::load::Cache;
-use crate::metadata::carry::{carried, differences};
+use crate::metadata::carry::{carried, differences, nothing_in};
 use crate::metadata::strict;
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
 use crate::store::{ChangeNote, Key, StoreError, StoredFile};
+use crate::view::array_documents::stored_form;
 use crate::view::current::until_current;
 use crate::view::folder::NameRole;
 use crate::view::shown_node::{FileForm, ShownArray, check_can_show};
@@ -125,7 +126,10 @@ impl DocumentForm {
     }
 
     fn check_same(&self, shown: &[u8], written: &[u8]) -> Result<(), Error> {
-        let changed = self.differences(shown, written)?;
+        let mut changed = self.differences(shown, written)?;
+        // A member that is null says the same as none, and none is shown.
+        let nothing = nothing_in(written).map_err(|error| self.refused(error))?;
+        changed.retain(|name| !nothing.contains(name));
         let Some(name) = changed.first() else {
             return Ok(());
         };
@@ -416,7 +420,7 @@ impl Tree {
             ViewKind::Keys if is_sharded && self.options.shards == Shards::Expand => {
                 ArrayForm::Expanded
             }
-            ViewKind::Keys | ViewKind::Arrays => ArrayForm::Stored,
+            ViewKind::Keys | ViewKind::Arrays => stored_form(self.options.shown_as),
         };
         render::array(stored, metadata, form)
     }

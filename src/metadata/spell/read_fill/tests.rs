@@ -39,6 +39,11 @@ fn v2_spellings() {
         (r#""<i2""#, "5.0", "0500"),
         (r#""<i2""#, r#""5""#, "0500"),
         (r#""<i2""#, "[-7]", "f9ff"),
+        (r#""|u1""#, "-1", "ff"),
+        (r#""|u1""#, "256", "00"),
+        (r#"">u2""#, "-9999", "f1d8"),
+        (r#""<u4""#, "[-1]", "ffffffff"),
+        (r#""<u8""#, r#""-1""#, "ffffffffffffffff"),
         (r#""<u8""#, "18446744073709551615", "ffffffffffffffff"),
         (r#""<i8""#, "-9223372036854775808", "0000000000000080"),
         (r#""<f4""#, r#""NaN""#, "0000c07f"),
@@ -146,7 +151,12 @@ fn v2_refusals() {
             "128",
             "found 128, expected a signed whole number of 8 bits",
         ),
-        (r#""|u1""#, "-1", "found -1, expected an unsigned"),
+        (
+            r#""|u1""#,
+            "18446744073709551616",
+            "found 18446744073709551616, expected an unsigned",
+        ),
+        (r#""|u1""#, "-0.5", "found -0.5"),
         (r#""<i4""#, "1.5", "found 1.5"),
         (r#""<i4""#, r#""NaN""#, "found \"NaN\""),
         (r#""<i4""#, "\"\u{7f}\"", "found NaN"),
@@ -237,7 +247,8 @@ fn v3_refusals() {
         r#"{"name":"struct","configuration":{"fields":[{"name":"a","data_type":"int8"}]}}"#;
     let huge = r#"{"name":"struct","configuration":{"fields":[{"name":"a","data_type":{"name":"null_terminated_bytes","configuration":{"length_bytes":99999999999}}}]}}"#;
     for (dtype, value, message) in [
-        (r#""int32""#, "null", "found null"),
+        (r#""r16""#, "null", "found null"),
+        (r#""uint8""#, "-1", "found -1"),
         (r#""int32""#, r#""5""#, "found \"5\""),
         (r#""int2""#, "2", "found 2"),
         (r#""float32""#, r#""1.5""#, "found \"1.5\""),
