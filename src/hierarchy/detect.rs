@@ -248,6 +248,14 @@ impl<'h> DocumentSearch<'h> {
         if let Some(text) = self.read(&prefix.key(b".zgroup")?)? {
             return Ok(Some(match v2::parse_group(&text.bytes) {
                 Ok(()) => Node::group(ZarrFormat::V2, text.document),
+                Err(error) if v2::is_faulty_group(&text.bytes) => {
+                    let key = &text.document.key;
+                    log::warn!("{key}: {error}; it is shown as a group without faults");
+                    Node::Group(GroupNode {
+                        is_faulty: true,
+                        ..GroupNode::new(ZarrFormat::V2, Some(text.document))
+                    })
+                }
                 Err(error) => Node::broken(text.document, error),
             }));
         }

@@ -35,6 +35,8 @@ pub struct GroupNode {
     /// Whether the document is long and has no copies of other documents, so that views need not
     /// edit it.
     pub is_only_long: bool,
+    /// Whether its document has a fault, although it surely is that of a group.
+    pub is_faulty: bool,
 }
 
 /// An array and its document.
@@ -109,6 +111,7 @@ impl GroupNode {
             document,
             draft: None,
             is_only_long: false,
+            is_faulty: false,
         }
     }
 }

@@ -73,6 +73,19 @@ pub(super) fn grid(root: &Members<'_>) -> Result<(Dims, Dims), FormatError> {
     Ok((shape, chunk_shape))
 }
 
+/// Whether `text`, a `.zgroup` document that [`parse_group`] refuses, is that of a group all the same. The name of
+/// the document says that it is one, and the document says nothing else but its version: not where it has no text, is
+/// cut off, or spells the version as text, as WEBKNOSSOS does.
+pub fn is_faulty_group(text: &[u8]) -> bool {
+    let says_another = || {
+        let document = JsonDocument::parse(text)?;
+        let root = document.root()?;
+        let format = root.get("zarr_format").map(RawValue::get);
+        Ok::<bool, FormatError>(format.is_some_and(|format| format != "\"2\""))
+    };
+    !says_another().unwrap_or(false)
+}
+
 /// Parses a `.zgroup` document. Other members than `zarr_format` are ignored, because zarr-python 3
 /// writes one into consolidated copies.
 ///
