@@ -171,7 +171,10 @@ fn check_carried(
 
 /// Copies of documents in a group's own are shown as the documents are.
 fn check_consolidated(text: &[u8], format: ZarrFormat, shown: ArrayForm) {
-    let mut edit = |_: &str, copy: &[u8]| {
+    let mut edit = |name: DocumentName, _: &str, copy: &[u8]| {
+        if name == DocumentName::ZAttrs {
+            return EntryEdit::Keep;
+        }
         let shown = parse(copy, format).and_then(|array| render::array(copy, &array, shown).ok());
         shown.map_or(EntryEdit::Remove, EntryEdit::Replace)
     };

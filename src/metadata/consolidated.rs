@@ -37,17 +37,15 @@ pub enum EntryEdit {
     Remove,
 }
 
-/// Edits a v2 `.zmetadata` document. `edit` is called with the path of each array relative to
-/// the group ("" is the group's own prefix) and its `.zarray` text. [`EntryEdit::Remove`] drops
-/// the array's `.zattrs` too. A document of another `zarr_consolidated_format` stays as it is.
+/// Edits a v2 `.zmetadata` document. `edit` is called with the name of each document of an array or of
+/// attributes, the path of its node relative to the group ("" is the group's own prefix), and its text.
+/// [`EntryEdit::Remove`] of an array drops its `.zattrs` too. A document of another
+/// `zarr_consolidated_format` stays as it is.
 ///
 /// # Errors
 ///
 /// When it is no JSON object, or its entries are none.
-pub fn edit_v2(
-    text: &[u8],
-    edit: &mut dyn FnMut(&str, &[u8]) -> EntryEdit,
-) -> Result<Vec<u8>, FormatError> {
+pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatError> {
     let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let known = root.get("zarr_consolidated_format").map(RawValue::get) == Some("1");
@@ -59,25 +57,35 @@ pub fn edit_v2(
         .map_err(|error| error.within("metadata"))?;
     let mut edits = Edits::default();
     let (mut removed, mut without_array) = (HashSet::new(), HashSet::new());
-    for member in &members {
-        if let Some(path) = path_of(&member.name, DocumentName::ZArray) {
-            match edit(path, document.text_of(member.value)) {
+    for name in [DocumentName::ZArray, DocumentName::ZAttrs] {
+        for member in &members {
+            let Some(path) = path_of(&member.name, name) else {
+                continue;
+            };
+            if without_array.contains(path) {
+                removed.insert(member.span.start);
+                continue;
+            }
+            match edit(name, path, document.text_of(member.value)) {
                 EntryEdit::Keep => {}
                 EntryEdit::Replace(bytes) => edits.replace(document.span(member.value), bytes),
                 EntryEdit::Remove => {
                     removed.insert(member.span.start);
-                    without_array.insert(path);
+                    if name == DocumentName::ZArray {
+                        without_array.insert(path);
+                    }
                 }
             }
         }
     }
     remove(&members, &mut edits, |member| {
         removed.contains(&member.span.start)
-            || path_of(&member.name, DocumentName::ZAttrs)
-                .is_some_and(|path| without_array.contains(path))
     });
     Ok(edits.apply(text))
 }
+
+/// Decides about one copy: the name of the document, the path of its node, and its text.
+pub type EditEntry<'f> = dyn FnMut(DocumentName, &str, &[u8]) -> EntryEdit + 'f;
 
 /// Edits the inline `consolidated_metadata` of a v3 group document. `edit` is called with the
 /// path of each array relative to the group and its document's text. A document that holds no
@@ -86,10 +94,7 @@ pub fn edit_v2(
 /// # Errors
 ///
 /// When it is no JSON object, or its entries are none.
-pub fn edit_v3(
-    text: &[u8],
-    edit: &mut dyn FnMut(&str, &[u8]) -> EntryEdit,
-) -> Result<Vec<u8>, FormatError> {
+pub fn edit_v3(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatError> {
     let document = JsonDocument::parse(text)?;
     let mut edits = Edits::default();
     edit_group(&document, &document.root()?, "", 0, edit, &mut edits)?;
@@ -196,7 +201,7 @@ fn edit_group(
     group: &Members<'_>,
     prefix: &str,
     depth: usize,
-    edit: &mut dyn FnMut(&str, &[u8]) -> EntryEdit,
+    edit: &mut EditEntry<'_>,
     edits: &mut Edits,
 ) -> Result<(), FormatError> {
     let Some(metadata) = inline(group)?.and_then(|copies| copies.get_some("metadata")) else {
@@ -216,7 +221,11 @@ fn edit_group(
         };
         let path = format!("{prefix}{}", member.name);
         match node.get("node_type").map(RawValue::get) {
-            Some("\"array\"") => match edit(&path, document.text_of(member.value)) {
+            Some("\"array\"") => match edit(
+                DocumentName::ZarrJson,
+                &path,
+                document.text_of(member.value),
+            ) {
                 EntryEdit::Keep => {}
                 EntryEdit::Replace(bytes) => edits.replace(document.span(member.value), bytes),
                 EntryEdit::Remove => {

@@ -1,9 +1,8 @@
 //! Metadata documents as a view shows them: edited where the view's files differ from the stored
 //! ones, and byte for byte the stored documents elsewhere.
 //!
-//! A consolidated document is edited entry by entry. Before the entry of an array is edited, it is
-//! compared with the array's own document: where the two disagree about chunks, the view's files
-//! follow the own document, and so does the edited entry.
+//! A consolidated document is edited entry by entry: where the view edits documents, an entry is what it shows
+//! of the node's own document. A stored copy may be older than that.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,9 +22,10 @@ use crate::hierarchy::{ArrayIdentity, Document, DocumentText};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{
-    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, v2, v3, without_bare_numbers,
+    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, carry, v2, v3, without_bare_numbers,
+    write,
 };
-use crate::store::{Key, ObjectMeta, Readers, StoreError, Version};
+use crate::store::{Key, ObjectMeta, Prefix, Readers, StoreError, Version};
 
 /// A consolidated document is compared with the documents that it copies at most this often.
 const CONSOLIDATED_RECHECK: Duration = Duration::from_secs(10);
@@ -101,8 +101,7 @@ impl Documents {
             })?;
             let edited = self.edited(view, &text)?;
             // What the keys view shows as it is stored stays as it is.
-            let shows_stored = view == ViewKind::Keys && self.tree.options.shown_as.is_none();
-            Ok(if shows_stored && edited == text.bytes {
+            Ok(if self.tree.shows_own_bytes(view) && edited == text.bytes {
                 edited
             } else {
                 without_bare_numbers(edited)
@@ -165,6 +164,9 @@ impl Documents {
         if is_zmetadata(key) {
             return self.edit_copies(view, text, ZarrFormat::V2);
         }
+        if DocumentName::of(key.name()) == Some(DocumentName::ZGroup) {
+            return Ok(write::group_v2().to_vec());
+        }
         if let Some(array) = self.array_of_document(view, key)? {
             return self.tree.translated(&array, &text.bytes);
         }
@@ -182,8 +184,13 @@ impl Documents {
         let (document, text) = (&text.document, text.bytes.as_slice());
         let group = document.key.parent();
         let mut failed = None;
-        let mut edit = |path: &str, entry: &[u8]| {
-            match self.edit_entry(view, document, (path, entry), format) {
+        let mut edit = |name: DocumentName, path: &str, entry: &[u8]| {
+            let edited = if name == DocumentName::ZAttrs {
+                self.edit_attributes(view, document, (path, entry))
+            } else {
+                self.edit_entry(view, document, (path, entry), format)
+            };
+            match edited {
                 Ok(edit) => return edit,
                 // Readers report an array without an entry as missing; a wrong entry would give
                 // wrong values.
@@ -225,46 +232,67 @@ impl Documents {
         (path, entry): (&str, &[u8]),
         format: ZarrFormat,
     ) -> Result<EntryEdit, Error> {
-        let group = &document.key.parent();
-        let prefix = match group.key(path.as_bytes()) {
-            Ok(key) => key.to_prefix(),
-            Err(_) if path.is_empty() => group.clone(),
-            // No key has this name, so no array can be there.
-            Err(_) => return Ok(EntryEdit::Remove),
-        };
-        if path.split('/').any(|name| name.as_bytes() == CONTROL) {
+        let Some(prefix) = prefix_of(document, path) else {
             return Ok(EntryEdit::Remove);
-        }
+        };
         let array = match self.tree.shown(view, &prefix)? {
             ShownNode::Array(array) => array,
             // The keys view shows these keys as stored, so the copy stays as it is.
-            ShownNode::Plain if view == ViewKind::Keys => return Ok(EntryEdit::Keep),
+            ShownNode::Plain if self.tree.shows_own_bytes(view) => return Ok(EntryEdit::Keep),
             ShownNode::Plain | ShownNode::Unusable(_) => return Ok(EntryEdit::Remove),
         };
-        if array.form == FileForm::Stored && self.tree.options.shown_as.is_none() {
+        if array.form == FileForm::Stored && self.tree.shows_own_bytes(view) {
             return Ok(EntryEdit::Keep);
         }
         if array.node.metadata.zarr_format != format {
             return Ok(EntryEdit::Remove);
         }
-        let agrees = parse_array(entry, format).is_some_and(|copy| {
-            ArrayIdentity::of(&prefix, &copy).chunks == array.node.chunk_identity
-        });
-        let own;
-        let text = if agrees {
-            entry
-        } else {
-            self.check_may_copy(&array.node.document, document)?;
-            own = self
-                .tree
-                .hierarchy
-                .read(&array.node.document.key, Holding::SOURCE)?;
-            match &own {
-                Some(own) => own.bytes.as_slice(),
-                None => return Ok(EntryEdit::Remove),
-            }
+        let Err(refused) = self.check_may_copy(&array.node.document, document) else {
+            // The copy may be older than the document, by which the files are shown.
+            let key = &array.node.document.key;
+            let own = self.tree.hierarchy.read(key, Holding::SOURCE)?;
+            return Ok(match own {
+                Some(own) => EntryEdit::Replace(self.tree.translated(&array, &own.bytes)?),
+                None => EntryEdit::Remove,
+            });
         };
-        Ok(EntryEdit::Replace(self.tree.translated(&array, text)?))
+        let agrees = parse_array(entry, format)
+            .is_some_and(|copy| ArrayIdentity::of(&prefix, &copy).array == array.node.identity);
+        if !agrees {
+            return Err(refused);
+        }
+        Ok(EntryEdit::Replace(self.tree.translated(&array, entry)?))
+    }
+
+    /// How to edit `entry`, the copy of the attributes of v2 of the node at `path`.
+    fn edit_attributes(
+        &self,
+        view: ViewKind,
+        document: &Document,
+        (path, entry): (&str, &[u8]),
+    ) -> Result<EntryEdit, Error> {
+        if self.tree.shows_own_bytes(view) {
+            return Ok(EntryEdit::Keep);
+        }
+        let Some(prefix) = prefix_of(document, path) else {
+            return Ok(EntryEdit::Remove);
+        };
+        let key = prefix.key(DocumentName::ZAttrs.as_str().as_bytes())?;
+        let Some(own) = self.tree.hierarchy.read(&key, Holding::SOURCE)? else {
+            return Ok(EntryEdit::Remove);
+        };
+        if own.bytes == entry {
+            return Ok(EntryEdit::Keep);
+        }
+        if self.check_may_copy(&own.document, document).is_err() {
+            return Ok(EntryEdit::Keep);
+        }
+        // What is no JSON object would make the whole document none.
+        match carry::differences(&own.bytes, entry) {
+            Ok(changed) if changed.is_empty() => Ok(EntryEdit::Keep),
+            Ok(_) => Ok(EntryEdit::Replace(own.bytes)),
+            Err(_) => Ok(EntryEdit::Remove),
+        }
     }
 }
 
@@ -284,6 +312,18 @@ impl Documents {
             reason: format!("fewer may read it than {}", copy.key),
         }))
     }
+}
+
+/// The prefix of the node at `path` below the group of the consolidated `document`; `None` where no node can be.
+fn prefix_of(document: &Document, path: &str) -> Option<Prefix> {
+    let group = document.key.parent();
+    if path.is_empty() {
+        return Some(group);
+    }
+    if path.split('/').any(|name| name.as_bytes() == CONTROL) {
+        return None;
+    }
+    Some(group.key(path.as_bytes()).ok()?.to_prefix())
 }
 
 /// Memory for editing a document of `bytes`: the text, a masked copy, the positions of its members,

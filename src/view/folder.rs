@@ -106,6 +106,7 @@ impl Tree {
                 return Ok(NameRole::Hidden);
             }
             Some(DocumentName::ZMetadata) => return Ok(NameRole::Edited(key)),
+            Some(DocumentName::ZGroup) if self.mends(folder) => return Ok(NameRole::Edited(key)),
             Some(DocumentName::ZarrJson) => {
                 // A document without consolidated metadata needs no edit, and may be too long for
                 // one.
@@ -135,6 +136,17 @@ impl Tree {
             }
             ShownNode::Array(_) | ShownNode::Plain => NameRole::AsStored,
         })
+    }
+
+    /// Whether the document of the group `folder` has a fault that its view does not show.
+    fn mends(&self, folder: &Folder) -> bool {
+        let is_faulty = matches!(&folder.resolved.node, Node::Group(group) if group.is_faulty);
+        is_faulty && !self.shows_own_bytes(folder.resolved.view)
+    }
+
+    /// Whether `view` shows documents that need no change as they are stored, whatever quirks they have.
+    pub(super) fn shows_own_bytes(&self, view: ViewKind) -> bool {
+        view == ViewKind::Keys && self.options.shown_as.is_none()
     }
 
     /// Whether the `.zmetadata` at `prefix` holds copies of a draft's documents, which describe

@@ -312,7 +312,9 @@ def opens(store, path):
 
 
 def differ(before, after):
-    """Whether attributes were lost or changed. Names of dimensions may be new; drafts keep filters among them."""
+    """Whether attributes were lost or changed. Names of dimensions may be new; drafts keep filters among them. A number
+    that is not finite may be the string that JSON has for it."""
+    before, after = (json.loads(json.dumps(found), parse_constant=str) for found in (before, after))
     before = {name: value for name, value in before.items() if name != "filters"}
     extra = set(after) - set(before) - {"_ARRAY_DIMENSIONS"}
     kept = {name: after.get(name) for name in before}

@@ -2,13 +2,17 @@
 
 use super::*;
 
-fn v2(text: &str, edit: impl FnMut(&str, &[u8]) -> EntryEdit) -> String {
-    let mut edit = edit;
+/// The text with the copies of the documents of arrays edited.
+fn v2(text: &str, mut edit: impl FnMut(&str, &[u8]) -> EntryEdit) -> String {
+    let mut edit = |name, path: &str, text: &[u8]| match name {
+        DocumentName::ZArray => edit(path, text),
+        _ => EntryEdit::Keep,
+    };
     String::from_utf8(edit_v2(text.as_bytes(), &mut edit).unwrap()).unwrap()
 }
 
-fn v3(text: &str, edit: impl FnMut(&str, &[u8]) -> EntryEdit) -> String {
-    let mut edit = edit;
+fn v3(text: &str, mut edit: impl FnMut(&str, &[u8]) -> EntryEdit) -> String {
+    let mut edit = |_, path: &str, text: &[u8]| edit(path, text);
     String::from_utf8(edit_v3(text.as_bytes(), &mut edit).unwrap()).unwrap()
 }
 
@@ -55,6 +59,26 @@ fn v2_entries_are_replaced_and_removed_in_place() {
     });
     let both = ",\n        \"a/.zarray\": {\"shape\": [1.0]},\n        \"a/.zattrs\": {}";
     assert_eq!(removed, ZMETADATA.replace(both, ""));
+}
+
+#[test]
+fn v2_attributes_are_offered_after_the_arrays() {
+    let mut seen = Vec::new();
+    let mut edit = |name: DocumentName, path: &str, _: &[u8]| {
+        seen.push(format!("{path}:{}", name.as_str()));
+        match (name, path) {
+            (DocumentName::ZArray, "a") => EntryEdit::Remove,
+            (DocumentName::ZAttrs, "") => EntryEdit::Replace(b"{}".to_vec()),
+            _ => EntryEdit::Keep,
+        }
+    };
+    let edited = edit_v2(ZMETADATA.as_bytes(), &mut edit).unwrap();
+    assert_eq!(seen, ["a:.zarray", "g/b:.zarray", ":.zattrs"]);
+    let gone = ",\n        \"a/.zarray\": {\"shape\": [1.0]},\n        \"a/.zattrs\": {}";
+    let expected = ZMETADATA
+        .replace(gone, "")
+        .replace(r#"{"title": NaN}"#, "{}");
+    assert_eq!(String::from_utf8(edited).unwrap(), expected);
 }
 
 #[test]
@@ -155,11 +179,14 @@ fn what_is_not_consolidated_stays_as_it_is() {
         "[]",
         r#"{"zarr_consolidated_format": 1, "metadata": []}"#,
     ] {
-        assert!(edit_v2(text.as_bytes(), &mut { never }).is_err(), "{text}");
+        assert!(
+            edit_v2(text.as_bytes(), &mut |_, _, _| EntryEdit::Keep).is_err(),
+            "{text}"
+        );
     }
     let open = r#"{"consolidated_metadata":{"kind":"inline","metadata":{"g":"#;
     let deep = format!("{}{{}}{}", open.repeat(2_000), "}}}".repeat(2_000));
-    assert!(edit_v3(deep.as_bytes(), &mut { never }).is_err());
+    assert!(edit_v3(deep.as_bytes(), &mut |_, _, _| EntryEdit::Keep).is_err());
 }
 
 fn copied(text: &str, copies: Result<Option<Vec<CopiedDocument>>, FormatError>) -> Vec<String> {
