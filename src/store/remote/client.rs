@@ -22,6 +22,7 @@ use super::credentials::access::Access;
 use super::exchange::{Exchange, RequestKind};
 use super::failure::{Failure, Transient};
 use super::flow::Flow;
+use super::methods::Methods;
 use super::statistics::RemoteStatistics;
 use super::tag::{LastModified, Pinned};
 use crate::notice::TOLD;
@@ -51,7 +52,7 @@ const HEDGE_ANSWERS: u64 = 20;
 
 /// A client of one store.
 pub(super) struct RemoteClient {
-    store: Arc<dyn ObjectStore>,
+    pub(super) store: Arc<dyn ObjectStore>,
     pages: Option<Arc<dyn PaginatedListStore>>,
     /// What all keys begin with in the bucket, with a slash at the end unless it is empty.
     base: String,
@@ -74,8 +75,9 @@ pub(super) struct RemoteClient {
     /// Whether a page had names that the client library cannot read.
     leaves_out_names: AtomicBool,
     said_left_out: AtomicBool,
-    access: Access,
+    pub(super) access: Access,
     last_modified: LastModified,
+    pub(super) methods: Arc<Methods>,
 }
 
 /// The parts of a client.
@@ -139,6 +141,7 @@ impl RemoteClient {
             said_left_out: AtomicBool::new(false),
             access: parts.access,
             last_modified: parts.last_modified,
+            methods: Arc::default(),
         }
     }
 
@@ -162,6 +165,7 @@ impl RemoteClient {
             said_left_out: AtomicBool::new(false),
             access: self.access.clone(),
             last_modified: self.last_modified,
+            methods: Arc::clone(&self.methods),
         }
     }
 
@@ -185,48 +189,6 @@ impl RemoteClient {
         let text = std::str::from_utf8(prefix.as_bytes()).ok()?;
         let slash = if prefix.is_root() { "" } else { "/" };
         Some(format!("{}{text}{slash}", self.base))
-    }
-
-    /// The attributes of the object at `key`.
-    pub(super) async fn head(&self, key: &Key) -> Result<Pinned, Failure> {
-        let path = self.path(key).ok_or(Failure::Absent)?;
-        self.attempts(RequestKind::Head, |exchange| {
-            let mut options = GetOptions::new().with_head(true);
-            options.extensions.insert(exchange.clone());
-            let path = path.clone();
-            async move {
-                let found = self.store.get_opts(&path, options).await;
-                let facts = exchange.facts();
-                match found {
-                    Ok(found) => {
-                        facts.check()?;
-                        Ok(self.pinned(&found.meta, facts.date))
-                    }
-                    Err(error) => {
-                        let failure = Failure::new(&error, &facts);
-                        if self.access.is_signed() && facts.needs_reason() {
-                            return Err(self.reason(&path).await.unwrap_or(failure));
-                        }
-                        Err(failure)
-                    }
-                }
-            }
-        })
-        .await
-    }
-
-    /// Why a request for attributes was refused, which only the answer to a request for bytes tells:
-    /// an answer to the former has no body. `None` where no reason is told but that.
-    async fn reason(&self, path: &Path) -> Option<Failure> {
-        self.statistics.count(RequestKind::Get);
-        let exchange = Exchange::default();
-        let mut options = GetOptions::new();
-        options.range = Some(GetRange::Bounded(0..1));
-        options.extensions.insert(exchange.clone());
-        let error = self.store.get_opts(path, options).await.err()?;
-        let failure = Failure::new(&error, &exchange.facts());
-        let tells = matches!(failure, Failure::Unauthorized(_) | Failure::Unusable(_));
-        tells.then_some(failure)
     }
 
     /// Reads all of the object at `key`, if it has at most `most_bytes`; or else only its
@@ -333,7 +295,7 @@ impl RemoteClient {
         range: Range<u64>,
     ) -> Result<Body, Failure> {
         let path = self.path(key).ok_or(Failure::Absent)?;
-        if self.sends_whole.load(Ordering::Relaxed) {
+        if self.sends_whole() {
             return self.cut_from_whole(&path, pinned, range).await;
         }
         let read = self
@@ -380,6 +342,11 @@ impl RemoteClient {
             Err(Failure::BeyondEnd | Failure::Unusable(_)) => self.get_whole(key, most_bytes).await,
             found => found,
         }
+    }
+
+    /// Whether the server sends whole objects for ranges.
+    pub(super) fn sends_whole(&self) -> bool {
+        self.sends_whole.load(Ordering::Relaxed)
     }
 
     /// Says that the server sends no parts of objects, if that was noticed.
@@ -527,7 +494,7 @@ impl RemoteClient {
 
     /// Sends a request for bytes, and checks the head of its answer. A late answer is asked for a
     /// second time on another connection, and the first one counts.
-    async fn head_of_get(
+    pub(super) async fn head_of_get(
         &self,
         path: &Path,
         options: GetOptions,
@@ -611,7 +578,7 @@ impl RemoteClient {
     }
 
     /// Makes attempts until one succeeds, or fails for good, or the deadline has passed.
-    async fn attempts<T, F>(
+    pub(super) async fn attempts<T, F>(
         &self,
         kind: RequestKind,
         mut attempt: impl FnMut(Exchange) -> F,

@@ -199,7 +199,9 @@ impl Failure {
             status,
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
         );
-        if is_throttle || status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT {
+        // What a server does not implement fails again.
+        let is_passing = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
+        if is_throttle || is_passing || status == StatusCode::REQUEST_TIMEOUT {
             return Failure::Transient(Transient {
                 problem: format!("the server answered {status}"),
                 is_throttle,

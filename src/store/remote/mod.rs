@@ -20,6 +20,7 @@
 //! A prefix is what keys have in common. It has no attributes, and costs a listing to find.
 
 mod absences;
+mod attributes;
 mod backend;
 mod check;
 mod client;
@@ -32,6 +33,7 @@ mod first_bytes;
 mod flow;
 mod listed_names;
 mod listing;
+mod methods;
 mod object;
 mod open;
 mod options;
