@@ -16,7 +16,9 @@ use flate2::write::GzEncoder;
 use zarr_mount::budget::Holding;
 use zarr_mount::fresh::Freshness;
 use zarr_mount::load::Patience;
-use zarr_mount::store::testing::{CallKind, Failure, Fault, Faulty, Gate, Recording, Slow, wrap};
+use zarr_mount::store::testing::{
+    CallKind, Failure, Fault, Faulty, Flat, Gate, Recording, Slow, wrap,
+};
 use zarr_mount::store::{Detail, GRAIN, Key, MemoryStore, Store};
 use zarr_mount::threads::Class;
 use zarr_mount::view::{EntrySource, FileFormat, View, ViewKind, ViewOptions};
@@ -556,4 +558,25 @@ fn until(is_so: impl Fn() -> bool) {
         assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Nothing but a second look proves that a chunk of such a store was absent.
+#[test]
+fn an_array_of_very_many_chunks_that_nothing_dates_is_read_to_its_end() {
+    let n: usize = std::env::var("ZARR_MOUNT_CHUNKS").map_or(20_000, |n| n.parse().unwrap());
+    let store = MemoryStore::new();
+    put_document(&store, "a", n, 1, r#"[{"name": "bytes"}]"#);
+    let recording = Arc::new(Recording::default());
+    let store = wrap(Arc::new(store) as Arc<dyn Store>, &recording);
+    let mut options = options(ViewKind::Arrays, false);
+    options.readahead = Some(0);
+    let view = view(Arc::new(Flat::new(store)), options);
+    let file = open(&view, "a.raw").unwrap().unwrap();
+    recording.clear();
+    for at in (0..n).step_by(1000) {
+        assert_eq!(read_at(&file, at as u64, 1000).unwrap(), [0; 1000]);
+    }
+    let requests = recording.requests();
+    println!("{n} absent chunks: {requests} requests");
+    assert!(requests <= 4 * n, "{requests}");
 }

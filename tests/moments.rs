@@ -59,11 +59,25 @@ fn ways() -> Vec<Ways> {
                 tags,
                 dates,
                 clock,
+                heads: None,
             });
         }
     }
+    all.push(Ways {
+        heads: Some("403 Forbidden"),
+        ..WEB_SERVER
+    });
     all
 }
+
+/// A web server that tells nothing but versions.
+const WEB_SERVER: Ways = Ways {
+    service: Service::Http,
+    tags: true,
+    dates: Dates::Old,
+    clock: 0,
+    heads: None,
+};
 
 fn view(server: &Server, ttl: Duration) -> Arc<View> {
     let (url, endpoint) = match server.ways().service {
@@ -144,7 +158,7 @@ fn read_some(view: &Arc<View>, random: &mut Random, name: &str) -> Shown {
 
 fn sequence(ways: Ways, layout: Layout, seed: u64) {
     let mut random = Random::new(seed);
-    let server = Server::start(ways, layout, random.next());
+    let server = Server::start(ways, layout, CHUNKS, random.next());
     let ttl = Duration::from_secs(if seed.is_multiple_of(2) { 0 } else { 60 });
     let view = view(&server, ttl);
     let what = format!("{ways:?} {layout:?} seed {seed} ttl {ttl:?}");
@@ -190,4 +204,103 @@ fn what_an_open_file_shows_is_of_one_state() {
 #[test]
 fn what_an_open_file_shows_of_shards_is_of_one_state() {
     sequences(Layout::Sharded);
+}
+
+/// A whole array of `n` chunks on a web server that does not change, and a view that remembers nothing.
+fn unchanging(n: usize, ways: Ways) -> (Server, Arc<View>) {
+    let server = Server::start(ways, Layout::Plain, n, 1);
+    let view = view(&server, Duration::ZERO);
+    (server, view)
+}
+
+/// Reads the first byte of each of `chunks` of `file`, one after the other.
+fn touch(file: &Arc<OpenFile>, chunks: impl IntoIterator<Item = usize>) {
+    for chunk in chunks {
+        common::read_at(file, (chunk * ITEMS * 4) as u64, 1).unwrap();
+    }
+}
+
+/// The requests per chunk that is read, for orders of reading that go on as they begin.
+#[test]
+fn the_number_of_requests_is_in_proportion_to_the_chunks_that_are_read() {
+    let boxes = |n: usize| (0..n).flat_map(|row| (0..6).map(move |at| 100 * row + 7 + at));
+    let orders: [(&str, usize, Vec<usize>); 4] = [
+        ("in order", 600, (0..600).collect()),
+        ("backwards", 600, (0..600).rev().collect()),
+        ("every tenth", 6000, (0..600).map(|n| 10 * n).collect()),
+        ("a box", 10_000, boxes(100).collect()),
+    ];
+    for (what, n, order) in orders {
+        let (server, view) = unchanging(n, WEB_SERVER);
+        let file = common::open(&view, "z.raw").unwrap().unwrap();
+        let before = server.requests();
+        let count = order.len();
+        touch(&file, order);
+        let requests = server.requests() - before;
+        println!("{what}: {requests} requests for {count} of {n} chunks");
+        assert!(requests <= 3 * count, "{what}: {requests} for {count}");
+    }
+}
+
+/// Nothing foretells the next chunk. The requests are still not as many as the square of the reads.
+#[test]
+fn reads_at_random_places_ask_for_each_chunk_of_the_file_a_few_times_at_most() {
+    const N: usize = 1500;
+    let (server, view) = unchanging(N, WEB_SERVER);
+    let file = common::open(&view, "z.raw").unwrap().unwrap();
+    let mut random = Random::new(5);
+    let before = server.requests();
+    for number in 1..=500 {
+        touch(&file, [random.below(N as u64) as usize]);
+        let requests = server.requests() - before;
+        let most = (2 * number * number + 2).min(3 * N + number);
+        assert!(requests <= most, "{requests} for {number}");
+    }
+    println!(
+        "at random: {} requests for 500 of {N}",
+        server.requests() - before
+    );
+}
+
+#[test]
+fn a_file_that_is_opened_again_asks_for_what_is_read() {
+    let (server, view) = unchanging(300, WEB_SERVER);
+    for (chunks, most) in [(300, 1200), (300, 450), (5, 100), (300, 450)] {
+        let before = server.requests();
+        let file = common::open(&view, "z.raw").unwrap().unwrap();
+        touch(&file, 0..chunks);
+        let requests = server.requests() - before;
+        println!("opened and {chunks} of 300 chunks read: {requests} requests");
+        assert!(
+            (chunks..most).contains(&requests),
+            "{requests} for {chunks}"
+        );
+    }
+    let before = server.requests();
+    let bytes = server.bytes();
+    drop(common::open(&view, "z.raw").unwrap().unwrap());
+    // Those for documents.
+    assert!(server.requests() - before <= 100);
+    assert_eq!(
+        server.bytes(),
+        bytes,
+        "documents that have not changed are not sent"
+    );
+}
+
+#[test]
+fn a_server_that_refuses_requests_for_attributes_is_asked_for_first_bytes() {
+    for heads in ["401 No", "403 No", "405 No", "501 No", "400 No"] {
+        let ways = Ways {
+            heads: Some(heads),
+            ..WEB_SERVER
+        };
+        let (server, view) = unchanging(40, ways);
+        let file = common::open(&view, "z.raw").unwrap().unwrap();
+        let before = server.refused();
+        touch(&file, 0..40);
+        // Those that are sent at once, until one of them is answered.
+        let refused = server.refused() - before;
+        assert!((1..=8).contains(&refused), "{heads}: {refused}");
+    }
 }

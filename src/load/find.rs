@@ -83,6 +83,9 @@ impl Loader {
         neighbour: Option<Neighbour>,
         token: Option<Arc<CancelToken>>,
     ) -> Result<LatestChunk, Error> {
+        CancelToken::scope(token.clone(), || {
+            self.look_at_kept(array, &**versions, indices)
+        })?;
         // Another thread may have loaded the block since it was asked for.
         if let Some(answer) = self.peek(array, &**versions, indices) {
             return Ok(LatestChunk::Known(answer));
@@ -102,6 +105,22 @@ impl Loader {
         let (loader, array) = (Arc::clone(self), Arc::clone(array));
         let load = move || loader.decode(&array, &chunk);
         Ok(LatestChunk::Block(key, Box::new(load)))
+    }
+
+    /// Asks whether the object of the chunk `indices` still is of an earlier version, if its block of
+    /// that version is in memory.
+    fn look_at_kept(
+        &self,
+        array: &ChunkedArray,
+        versions: &dyn Versions,
+        indices: &[u64],
+    ) -> Result<(), Error> {
+        let earlier = versions.earlier(array, indices);
+        let block = earlier.and_then(|version| array.block_key(version, indices));
+        if block.is_some_and(|block| self.cache().keep(&block)) {
+            versions.version(array, indices, &mut |key| Ok(self.sources().stat(key)?))?;
+        }
+        Ok(())
     }
 
     /// Opens the current version of the object that holds the chunk `indices`, and loads the chunk

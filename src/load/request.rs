@@ -61,6 +61,13 @@ pub trait Versions: Send + Sync + 'static {
         Ok(found.map(|meta| meta.version))
     }
 
+    /// The version that the object of the shown chunk `indices` had when it was read some time ago,
+    /// where [`Versions::version`] tells whether it still has it. If the chunk is in memory in this
+    /// version, its bytes are not needed for that.
+    fn earlier(&self, _array: &ChunkedArray, _indices: &[u64]) -> Option<Version> {
+        None
+    }
+
     /// The token that is cancelled once nobody reads through these any more. Whoever opens them later
     /// gets another one. `None` where requests are not cancelled.
     fn cancel_token(&self) -> Option<Arc<CancelToken>> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -67,6 +67,8 @@ pub(crate) struct Ways {
     pub(crate) dates: Dates,
     /// By how many seconds the clock of the server is ahead.
     pub(crate) clock: i64,
+    /// The answer to requests for attributes, where they are refused.
+    pub(crate) heads: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +188,7 @@ impl World {
             ),
         };
         let document = json!({
-            "zarr_format": 3, "node_type": "array", "shape": [CHUNKS * ITEMS], "data_type": "uint32",
+            "zarr_format": 3, "node_type": "array", "shape": [self.now().objects.len() * chunk], "data_type": "uint32",
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunk]}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
             "fill_value": number, "codecs": codecs,
@@ -218,13 +220,19 @@ struct Shared {
     ways: Ways,
     world: Mutex<World>,
     is_over: AtomicBool,
+    requests: AtomicUsize,
+    /// Requests for attributes that were refused.
+    refused: AtomicUsize,
+    /// Bytes of bodies that were sent.
+    bytes: AtomicUsize,
 }
 
 impl Server {
-    pub(crate) fn start(ways: Ways, layout: Layout, seed: u64) -> Server {
+    /// A server of an array of so many `chunks`.
+    pub(crate) fn start(ways: Ways, layout: Layout, chunks: usize, seed: u64) -> Server {
         let count = match layout {
-            Layout::Plain => CHUNKS,
-            Layout::Sharded => CHUNKS / PER_SHARD,
+            Layout::Plain => chunks,
+            Layout::Sharded => chunks / PER_SHARD,
         };
         let state = State {
             document: 0,
@@ -254,6 +262,9 @@ impl Server {
             ways,
             world: Mutex::new(world),
             is_over: AtomicBool::new(false),
+            requests: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
         });
         let serving = Arc::clone(&shared);
         thread::spawn(move || {
@@ -280,6 +291,21 @@ impl Server {
     /// Lets about one of `requests` requests find a change; none with 0.
     pub(crate) fn change_every(&self, requests: u64) {
         self.shared.world().change_every = requests;
+    }
+
+    /// How many requests came so far.
+    pub(crate) fn requests(&self) -> usize {
+        self.shared.requests.load(Ordering::Relaxed)
+    }
+
+    /// How many requests for attributes were refused so far.
+    pub(crate) fn refused(&self) -> usize {
+        self.shared.refused.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes of bodies were sent so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shared.bytes.load(Ordering::Relaxed)
     }
 
     /// Whether some state had all that was `shown`.
@@ -398,6 +424,11 @@ impl Shared {
     }
 
     fn answer(&self, method: &str, target: &str, headers: &BTreeMap<String, String>) -> Vec<u8> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        if let Some(status) = self.ways.heads.filter(|_| method == "HEAD") {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").into_bytes();
+        }
         let mut world = self.world();
         let at = clock(self.ways);
         let every = world.change_every;
@@ -459,6 +490,7 @@ impl Shared {
         }
         let mut answer = (head + "\r\n").into_bytes();
         if method != "HEAD" {
+            self.bytes.fetch_add(body.len(), Ordering::Relaxed);
             answer.extend(body);
         }
         answer

@@ -15,25 +15,31 @@
 //! objects.
 //!
 //! The versions of very many chunks are not all remembered. The moment of such a snapshot cannot
-//! advance, and handles that are opened later do not share it.
+//! advance, and handles that are opened later do not share it. In stores without directories, whose
+//! objects often have no other proof, a version takes few bytes ([`Looks`]), and those of a million
+//! objects are remembered while the file is open.
 
 mod check;
 mod directories;
+mod looks;
+mod pattern;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lru::{DefaultHasher, LruCache};
+use looks::{Looks, StoredObject};
+use lru::LruCache;
 
 use super::audience::Audience;
 use super::file::PlainFile;
 use super::inputs::Inputs;
 use super::lock;
+use crate::budget::{Holding, Reservation};
 use crate::error::Error;
 use crate::fresh::Moment;
-use crate::grid::Dims;
+use crate::grid::{indices_of, rank_of};
 use crate::load::{ChunkedArray, Loader, ReaderIdentity, StatCallback, Versions};
 use crate::store::{
     CancelToken, FileIdentity, Key, ObjectMeta, Prefix, Recency, StoreError, Version,
@@ -41,12 +47,18 @@ use crate::store::{
 
 /// The most stored objects whose versions are remembered for good.
 const MOST_SEEN: usize = 2048;
-/// The same limit for stores without directories, while the file is open (about 200 bytes each): in
-/// many of them nothing but these versions proves that an object is of the moment.
-const MOST_SEEN_FAR: usize = 1 << 14;
-/// The most objects beyond these whose versions are remembered while the file is open, so that the
-/// lines of a row of chunks examine each object once.
-const MOST_RECENT: usize = 1 << 13;
+/// The same limit for stores without directories, while the file is open: in many of them nothing but
+/// these versions proves that an object is of the moment.
+const MOST_SEEN_FAR: usize = 1 << 20;
+/// The versions of so many objects of a store without directories are remembered without a reservation
+/// of memory.
+const FREE_SEEN_FAR: usize = 1 << 14;
+/// The most memory that the version of an object takes: in a table, which may be growing, and in the
+/// list of a check.
+const SEEN_BYTES: usize = 96;
+/// The most objects of which the whole version is remembered while the file is open, so that the lines
+/// of a row of chunks examine each object once.
+const MOST_RECENT: usize = 1 << 14;
 
 /// The store at one moment, as far as a file was read.
 #[derive(Debug)]
@@ -58,8 +70,8 @@ pub(in crate::view) struct Snapshot {
     audience: Audience,
     /// The arrays in the file, in its order.
     arrays: Vec<Arc<ChunkedArray>>,
-    /// Key and version of each array's document.
-    documents: HashMap<ReaderIdentity, (Key, Version)>,
+    /// The place of each array in `arrays`, and key and version of its document.
+    documents: HashMap<ReaderIdentity, (usize, Key, Version)>,
     /// A document of which the store does not tell whether it changed.
     untold_document: Option<Key>,
     /// Everything that the file was made from.
@@ -107,29 +119,45 @@ struct SnapshotState {
     /// The number of the moment after which a directory, or one of several documents, may have been
     /// replaced.
     replaced_after: Option<u64>,
-    seen: HashMap<StoredObjectId, (Key, Option<Version>), DefaultHasher>,
-    /// Those of `seen` that nothing proves to be of the moment yet.
+    /// The objects that were read, and those of which the version before the moment is known.
+    looks: Looks,
+    /// The number of objects in `looks` for which there is memory.
+    room: usize,
+    reserved: Vec<Reservation>,
+    /// Objects that were read, and that nothing proves to be of the moment yet.
     unproven: Vec<Unproven>,
-    /// Versions that objects had before the moment which were not read yet.
-    foreseen: HashMap<StoredObjectId, Option<Version>, DefaultHasher>,
-    /// Whether versions were read that are not in `seen`.
+    /// How many objects were looked at ahead before the moment, and how many that were looked at ahead
+    /// were read since.
+    guesses: (usize, usize),
+    document_look: DocumentLook,
+    /// Whether versions were read that are not in `looks`.
     overflowed: bool,
-    /// The last of those versions.
-    recent: LruCache<StoredObjectId, Option<Version>>,
+    /// The versions that were read last.
+    recent: LruCache<StoredObject, Option<Version>>,
+    /// The versions that were read last through an earlier snapshot.
+    earlier: HashMap<StoredObject, Version>,
     stale: bool,
 }
-
-/// A stored object: the identity of its array, and its indices.
-type StoredObjectId = (ReaderIdentity, Dims);
 
 /// An object that was read, and is not proven to be of the moment yet.
 #[derive(Debug, Clone)]
 struct Unproven {
-    object: StoredObjectId,
+    object: StoredObject,
     /// The number of the moment before the object was looked at.
     looked_after: u64,
     /// Whether one more look, after the moment, proves it: it was of the same version before.
     was_before: bool,
+}
+
+/// Whether the documents were looked at after the moment, which proves that they are of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DocumentLook {
+    /// They were, or there is no moment yet that an object was looked at before.
+    Done,
+    /// They were not, and nothing was read that was looked at before the moment.
+    Left,
+    /// They were not, and an object that was read is of the moment.
+    Due,
 }
 
 /// The objects of a directory that were examined.
@@ -150,7 +178,7 @@ struct FirstLook {
 }
 
 impl SnapshotState {
-    /// The most objects whose versions are remembered for good.
+    /// The most objects whose versions are remembered.
     fn most_seen(&self) -> usize {
         if self.store.has_directories {
             MOST_SEEN
@@ -159,55 +187,69 @@ impl SnapshotState {
         }
     }
 
-    /// Adds an object that was looked at for the first time.
+    /// Adds an object that was looked at. There is no room for it where the budget has no memory.
     fn add(
         &mut self,
-        object: StoredObjectId,
-        key: Key,
+        object: StoredObject,
+        key: &Key,
         look: &FirstLook,
     ) -> Result<Option<Version>, Error> {
         let version = look.found.map(|meta| meta.version);
-        if let Some((_, known)) = self.seen.get(&object) {
-            // Another thread saw it first.
-            return if *known == version {
-                Ok(version)
-            } else {
-                self.fail()
-            };
+        let known = self.looks.get(object);
+        if let Some(known) = known.filter(|known| known.is_read()) {
+            // Another thread saw it first, or the version itself was forgotten.
+            if !known.is_of(version) {
+                return self.fail();
+            }
+            return self.remember(object, version);
         }
         let is_dated = match &look.found {
             Some(meta) => !self.since.may_precede(meta),
             None => self.store.has_directories,
         };
-        let was_before = is_dated || self.foreseen.remove(&object) == Some(version);
+        let was_foreseen = known.is_some_and(|known| known.is_of(version));
+        let was_before = is_dated || was_foreseen;
         let is_proven = was_before && look.after == self.moments || self.store.never_changes;
-        let most = self.most_seen();
-        if self.seen.len() < most {
+        if known.is_none() && self.looks.len() >= self.room {
+            self.looks.forget_ahead();
+        }
+        if known.is_some() || self.looks.len() < self.room {
             if !is_proven {
                 self.unproven.push(Unproven {
-                    object: object.clone(),
+                    object,
                     looked_after: look.after,
                     was_before,
                 });
             }
-            self.seen.insert(object, (key, version));
-            return Ok(version);
+            self.guesses.1 += usize::from(known.is_some());
+            if was_foreseen && !is_dated && self.document_look == DocumentLook::Left {
+                self.document_look = DocumentLook::Due;
+            }
+            self.looks.add_read(object, version);
+            return self.remember(object, version);
         }
         self.overflowed = true;
         if !is_proven {
+            let (read, most) = (self.looks.n_read(), self.most_seen());
+            let advice = if read < most {
+                "a larger --cache-size has room for more, or give"
+            } else {
+                "give"
+            };
             log::warn!(
-                "{key}: more than {most} objects were read, and nothing tells whether this one \
-                 changed meanwhile; give --immutable if the store never changes"
+                "{key}: {read} objects were read, no versions of more are remembered, and nothing \
+                 tells whether this one changed meanwhile; {advice} --immutable if the store never \
+                 changes"
             );
             return self.fail();
         }
         self.remember(object, version)
     }
 
-    /// Remembers a version that has no room in `seen`.
+    /// Remembers the whole version of an object.
     fn remember(
         &mut self,
-        object: StoredObjectId,
+        object: StoredObject,
         version: Option<Version>,
     ) -> Result<Option<Version>, Error> {
         if let Some(known) = self.recent.put(object, version)
@@ -222,6 +264,13 @@ impl SnapshotState {
         Ok(version)
     }
 
+    /// Forgets whole versions until at most so many are left.
+    fn keep_recent(&mut self, most: usize) {
+        while self.recent.len() > most {
+            self.recent.pop_lru();
+        }
+    }
+
     /// Nothing more can be shown.
     fn fail<T>(&mut self) -> Result<T, Error> {
         self.stale = true;
@@ -230,41 +279,38 @@ impl SnapshotState {
 
     /// Whether all that was read is proven to be of the moment.
     fn is_proven(&self) -> bool {
-        self.unproven.is_empty() && self.replaced_after.is_none()
+        let is_due = self.document_look == DocumentLook::Due;
+        self.unproven.is_empty() && self.replaced_after.is_none() && !is_due
     }
 }
 
 impl Snapshot {
-    /// A snapshot of the store as it is now.
+    /// A snapshot of the store as it is now. It knows the versions that objects had when they were read
+    /// through an `earlier` one of the same file.
     pub(super) fn new(
         generation: u64,
         loader: Arc<Loader>,
         audience: Audience,
-        file: &PlainFile,
+        (file, earlier): (&PlainFile, Option<&Snapshot>),
     ) -> Snapshot {
         let since = Moment::known_to(&**loader.sources().store());
         let mut undated = HashSet::new();
-        let documents = file.sources.iter().map(|source| {
+        let mut arrays: Vec<Arc<ChunkedArray>> = Vec::new();
+        let mut documents = HashMap::new();
+        for source in &file.sources {
             let document = &source.array.node.document;
             if since.may_precede(&document.meta) {
                 undated.insert(&document.key);
             }
-            let version = document.meta.version;
-            (
-                source.array.chunked.identity(),
-                (document.key.clone(), version),
-            )
-        });
-        let documents = documents.collect();
-        let mut arrays: Vec<Arc<ChunkedArray>> = Vec::new();
-        for source in &file.sources {
             let array = &source.array.chunked;
-            if !arrays
-                .iter()
-                .any(|known| known.identity() == array.identity())
-            {
+            documents.entry(array.identity()).or_insert_with(|| {
                 arrays.push(Arc::clone(array));
-            }
+                (
+                    arrays.len() - 1,
+                    document.key.clone(),
+                    document.meta.version,
+                )
+            });
         }
         let untold = file
             .sources
@@ -277,6 +323,15 @@ impl Snapshot {
             never_changes: sources.freshness().is_immutable(),
             has_directories: sources.store().profile().has_directories,
         };
+        let earlier = earlier.filter(|_| !store.has_directories);
+        let looks = earlier.map(Snapshot::looks_so_far);
+        // The looks through the earlier snapshot are older than this moment.
+        let chosen = Instant::now();
+        let document_look = match looks {
+            Some(_) if !store.never_changes => DocumentLook::Left,
+            _ => DocumentLook::Done,
+        };
+        let (looks, earlier) = looks.unwrap_or_default();
         Snapshot {
             generation,
             arrays,
@@ -295,17 +350,25 @@ impl Snapshot {
                 store,
                 since,
                 moments: 0,
-                chosen: Instant::now(),
+                chosen,
                 checked_documents: HashSet::new(),
                 directories: HashMap::new(),
                 unconfirmed: HashMap::new(),
                 // One document is of the time when it was read.
                 replaced_after: (undated.len() > 1).then_some(0),
-                seen: HashMap::default(),
+                room: if store.has_directories {
+                    MOST_SEEN
+                } else {
+                    FREE_SEEN_FAR
+                },
+                reserved: Vec::new(),
                 unproven: Vec::new(),
-                foreseen: HashMap::default(),
+                guesses: (0, 0),
+                document_look,
                 overflowed: false,
                 recent: LruCache::unbounded(),
+                looks,
+                earlier,
                 stale: false,
             }),
         }
@@ -336,12 +399,60 @@ impl Snapshot {
         drop(handles);
         token.cancel();
         let mut state = lock(&self.state);
-        state.recent = LruCache::unbounded();
-        state.foreseen = HashMap::default();
-        if state.seen.len() > MOST_SEEN {
-            // This takes too much memory for a file that may not be opened again.
+        // More takes too much memory for a file that may not be opened again.
+        if state.looks.len() > MOST_SEEN {
+            state.looks.forget_ahead();
+        }
+        if state.looks.len() > MOST_SEEN {
             state.stale = true;
-            state.seen = HashMap::default();
+            state.looks = Looks::default();
+        }
+        let is_whole = !state.stale && !state.overflowed;
+        state.keep_recent(if is_whole { MOST_SEEN } else { 0 });
+        let reserved = std::mem::take(&mut state.reserved);
+        if !reserved.is_empty() {
+            state.room = FREE_SEEN_FAR;
+        }
+        drop(state);
+        drop(reserved);
+    }
+
+    /// The objects that were looked at, for another snapshot of the same file.
+    fn looks_so_far(&self) -> (Looks, HashMap<StoredObject, Version>) {
+        let state = lock(&self.state);
+        let recent = state.recent.iter();
+        let recent = recent.filter_map(|(object, version)| Some((*object, (*version)?)));
+        let mut versions: HashMap<_, _> = recent.take(MOST_SEEN).collect();
+        for (object, version) in &state.earlier {
+            if versions.len() < MOST_SEEN {
+                versions.entry(*object).or_insert(*version);
+            }
+        }
+        (state.looks.to_ahead(), versions)
+    }
+
+    /// Whether there is memory for the versions of `more` objects. What is needed is reserved.
+    fn has_room(&self, more: usize) -> bool {
+        loop {
+            let state = lock(&self.state);
+            let (room, most) = (state.room, state.most_seen());
+            let wanted = state.looks.len().saturating_add(more);
+            drop(state);
+            if wanted <= room || wanted > most {
+                return wanted <= room;
+            }
+            let wanted = wanted.max(2 * room).min(most);
+            let bytes = (wanted - room).saturating_mul(SEEN_BYTES) as u64;
+            let holding = Holding::NOTHING.to_hold("the versions of chunks of an open file");
+            let cache = self.loader.cache();
+            let Some(reserved) = cache.reserve_kept_if_spare(bytes, holding) else {
+                return false;
+            };
+            let mut state = lock(&self.state);
+            if state.room == room {
+                state.room = wanted;
+                state.reserved.push(reserved);
+            }
         }
     }
 
@@ -404,6 +515,24 @@ impl Snapshot {
         Ok(FirstLook { found, after })
     }
 
+    /// The stored object that holds the chunk `indices`; `None` where the array is not in the file.
+    fn object(&self, array: &ChunkedArray, indices: &[u64]) -> Option<StoredObject> {
+        let (place, ..) = self.documents.get(&array.identity())?;
+        let layout = array.layout();
+        let rank = rank_of(&layout.stored_indices(indices), layout.stored_counts())?;
+        Some(StoredObject {
+            array: *place,
+            rank,
+        })
+    }
+
+    /// The key of a stored object.
+    fn key(&self, object: StoredObject) -> Result<Key, Error> {
+        let array = self.arrays.get(object.array).ok_or(Error::Stale)?;
+        let indices = indices_of(object.rank, array.layout().stored_counts());
+        Ok(array.key_of_stored(&indices.ok_or(Error::Stale)?)?)
+    }
+
     fn note_replaced(&self) {
         let mut state = lock(&self.state);
         state.replaced_after = Some(state.moments);
@@ -454,7 +583,7 @@ impl Snapshot {
         if lock(&self.state).checked_documents.contains(&identity) {
             return Ok(true);
         }
-        let Some((key, version)) = self.documents.get(&identity) else {
+        let Some((_, key, version)) = self.documents.get(&identity) else {
             // The array belongs to another version of the file.
             return Ok(false);
         };
@@ -482,27 +611,32 @@ impl Versions for Snapshot {
         }
         let key = array.stored_key(indices)?;
         let look = self.first_look(array, &key, look)?;
-        let object = object(array, indices);
+        let Some(object) = self.object(array, indices) else {
+            // The array belongs to another version of the file.
+            return lock(&self.state).fail();
+        };
+        self.has_room(1);
         let is_open = self.is_open();
         let mut state = lock(&self.state);
-        let version = state.add(object, key, &look)?;
+        let version = state.add(object, &key, &look)?;
         if !is_open {
-            state.recent.clear();
+            state.keep_recent(MOST_SEEN);
         }
         Ok(version)
     }
 
+    fn earlier(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Version> {
+        let object = self.object(array, indices)?;
+        lock(&self.state).earlier.get(&object).copied()
+    }
+
     fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>> {
+        let object = self.object(array, indices)?;
         let mut state = lock(&self.state);
         if state.stale {
             return None;
         }
-        let object = object(array, indices);
-        match state.seen.get(&object) {
-            Some(seen) => Some(seen.1),
-            None if state.overflowed => state.recent.get(&object).copied(),
-            None => None,
-        }
+        state.recent.get(&object).copied()
     }
 
     fn cancel_token(&self) -> Option<Arc<CancelToken>> {
@@ -514,8 +648,4 @@ impl Versions for Snapshot {
         // reports it.
         let _ = self.confirm();
     }
-}
-
-fn object(array: &ChunkedArray, indices: &[u64]) -> StoredObjectId {
-    (array.identity(), array.layout().stored_indices(indices))
 }

@@ -74,10 +74,8 @@ impl Arrays {
         let audience = self.audience(&file.meta, file.mode);
         loop {
             let known = lock(&self.snapshots).get(name);
-            let is_good = match &known {
-                Some(known) => known.is_of(file, audience) && known.is_current(),
-                None => false,
-            };
+            let same = known.as_ref().filter(|known| known.is_of(file, audience));
+            let is_good = same.is_some_and(|known| known.is_current());
             // Checked and counted under one lock, so that other threads see that the snapshot is
             // open.
             let mut snapshots = lock(&self.snapshots);
@@ -89,10 +87,11 @@ impl Arrays {
                 known.open();
                 return Ok(Arc::clone(known));
             }
-            let others = known.is_some_and(|known| known.is_open());
+            let others = known.as_ref().is_some_and(|known| known.is_open());
             let generation = snapshots.generation(name) + u64::from(others);
             let loader = Arc::clone(&self.tree.loader);
-            let snapshot = Snapshot::new(generation, loader, audience, file);
+            let earlier = same.map(|known| &**known);
+            let snapshot = Snapshot::new(generation, loader, audience, (file, earlier));
             let snapshot = Arc::new(snapshot);
             snapshot.open();
             snapshots.put(name, &snapshot);

@@ -8,58 +8,76 @@
 //!
 //! What was read was read before the moment. If it is of the same version after it, it was of that
 //! version at the moment. The same holds for an object that was looked at ahead, when it is read
-//! later and is of the same version. The more objects were read, the more are looked at ahead, so the
-//! number of checks grows with the logarithm of the objects, and the number of requests in proportion
-//! to them. Answers that the store remembers do not count as looks ([`Recency`]).
+//! later and is of the same version. Answers that the store remembers do not count as looks
+//! ([`Recency`]).
+//!
+//! So an object that nobody looked at before the moment takes a new moment, and one request for each
+//! object that was read so far: without any of these, something might have changed before the object was
+//! read. What makes the number of requests proportional to the objects that are read is that the next
+//! ones are looked at ahead: those that follow in the [`Pattern`] of the reader, [`AHEAD`] for each that
+//! was read. The number of moments then grows with the logarithm of the objects. A reader that jumps
+//! about at random cannot be foretold. For it, as many objects are looked at ahead as are asked for again,
+//! so that `n` objects of a file of `N` take at most about `n²` requests, and no more than about `2 N + n`.
+//!
+//! When the file is opened again, the versions that objects had before are looks ahead, too: nothing is
+//! asked for but what is read.
 //!
 //! A version that goes and comes back between two looks is not noticed. That concerns objects that are
 //! absent, and others where the store tells the same version of the same bytes.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::time::Instant;
 
 use super::directories::directories_of;
-use super::{Snapshot, SnapshotState, StoredObjectId, lock};
+use super::looks::{Look, StoredObject};
+use super::pattern::Pattern;
+use super::{DocumentLook, Snapshot, SnapshotState, lock};
 use crate::error::Error;
 use crate::fresh::Moment;
-use crate::grid::{indices_of, rank_of};
-use crate::load::{ChunkedArray, Versions};
-use crate::store::{CancelToken, Key, ObjectMeta, Recency, StoreError, Version};
+use crate::grid::product;
+use crate::load::Versions;
+use crate::store::{CancelToken, Key, ObjectMeta, Recency, StoreError};
 
 /// Objects that the store is asked for at once: few enough that one that changed is found soon.
 const ASKED_AT_ONCE: usize = 256;
 
-/// So many objects are looked at ahead for each one that is proven to be of the moment.
+/// So many objects are looked at ahead for each one that is proven to be of the moment, as long as most
+/// of them are read.
 const AHEAD: usize = 3;
 
-/// Objects that were read, with their keys and versions.
-type Seen = Vec<(StoredObjectId, (Key, Option<Version>))>;
-
-/// The versions that objects had before the moment.
-type Foreseen = Vec<(StoredObjectId, Option<Version>)>;
+/// Objects, with the versions that they had.
+type Seen = Vec<(StoredObject, Look)>;
 
 impl Snapshot {
     /// Whether handles that are opened now show this snapshot: nothing has changed, as far as the
-    /// store remembers. Where it remembers nothing, the moment advances to now.
+    /// store remembers. Where it remembers nothing, the moment advances to now, and other handles that
+    /// are open share it. Without these, nothing has to be asked for before it is read again.
     pub(in crate::view::arrays) fn is_current(&self) -> bool {
         if self.is_immutable() {
             return true;
         }
+        let asked = Moment::now();
         if self.loader.sources().store().told_since().is_some() {
             let state = lock(&self.state);
             let is_shown = !state.stale && !state.overflowed;
-            let seen: Seen = state.all_seen().collect();
+            let seen: Seen = state.looks.all_read().collect();
             drop(state);
-            return is_shown && self.is_unchanged(&seen).unwrap_or(false);
+            let is_asked = self.is_open() || self.is_remembered(&seen);
+            return is_shown && is_asked && self.is_unchanged(&seen).unwrap_or(false);
         }
-        let asked = Moment::now();
         // One thread checks for all that open the file at this time; reads go on.
         let _alone = lock(&self.advancing);
         let state = lock(&self.state);
         let is_checked = !state.stale && !state.overflowed && state.since >= asked;
         drop(state);
         is_checked || self.advance().unwrap_or(false)
+    }
+
+    /// Whether the store remembers the objects `seen`, so that it is not asked for them.
+    fn is_remembered(&self, seen: &Seen) -> bool {
+        let sources = self.loader.sources();
+        let mut keys = seen.iter().map(|(object, _)| self.key(*object));
+        keys.all(|key| key.is_ok_and(|key| sources.known(&key).is_some()))
     }
 
     /// Proves that all that was read is of one moment, which advances where necessary.
@@ -98,14 +116,22 @@ impl Snapshot {
     }
 
     /// Looks again at objects that were of the same version before the moment, and whose requests may
-    /// have been answered before it.
+    /// have been answered before it, and at the documents if nobody did after the moment.
     fn look_once_more(&self) -> Result<bool, Error> {
         let state = lock(&self.state);
+        let n_unproven = state.unproven.len();
         let late: Seen = state.unproven_seen().collect();
-        let chosen = state.chosen;
+        let (chosen, is_due) = (state.chosen, state.document_look == DocumentLook::Due);
         drop(state);
-        let holds = Recency::scope(Some(chosen), || self.are_same(&late))?;
-        lock(&self.state).unproven.drain(..late.len());
+        let holds = Recency::scope(Some(chosen), || {
+            let are_documents_same = !is_due || self.are_documents_unchanged()?;
+            Ok::<_, Error>(are_documents_same && self.are_same(&late)?)
+        })?;
+        let mut state = lock(&self.state);
+        state.unproven.drain(..n_unproven);
+        if is_due {
+            state.document_look = DocumentLook::Done;
+        }
         Ok(holds)
     }
 
@@ -125,24 +151,26 @@ impl Snapshot {
         state.chosen = chosen;
         state.moments += 1;
         let number = state.moments;
-        let is_other = |(object, _): &(StoredObjectId, _)| alone.as_ref() != Some(object);
-        let mut unchecked: Seen = state.all_seen().filter(is_other).collect();
+        let is_other = |(object, _): &(StoredObject, _)| alone.as_ref() != Some(object);
+        let mut unchecked: Seen = state.looks.all_read().filter(is_other).collect();
+        let has_directories = state.store.has_directories;
         drop(state);
         let mut checked = HashSet::new();
         loop {
             if !Recency::scope(Some(chosen), || self.is_unchanged(&unchecked))? {
                 return Ok(false);
             }
-            checked.extend(unchecked.drain(..).map(|(object, _)| object));
+            let seen = std::mem::take(&mut unchecked);
             let mut state = lock(&self.state);
             if state.stale {
                 return Ok(false);
             }
-            if state.store.has_directories {
+            if has_directories {
                 // Whoever opens the file next sees what is in the store by then. In a store that is
                 // far away, readers might go on forever.
-                let added = |(object, _): &(StoredObjectId, _)| !checked.contains(object);
-                unchecked.extend(state.all_seen().filter(added));
+                checked.extend(seen.into_iter().map(|(object, _)| object));
+                let added = |(object, _): &(StoredObject, _)| !checked.contains(object);
+                unchecked.extend(state.looks.all_read().filter(added));
             }
             if unchecked.is_empty() {
                 state.unproven.drain(..n_unproven);
@@ -150,10 +178,11 @@ impl Snapshot {
                     state.replaced_after = None;
                 }
                 state.directories.clear();
+                state.document_look = DocumentLook::Done;
                 if alone.is_none() {
                     state.since = state.since.max(now);
                 }
-                state.foresee(foreseen);
+                state.foresee(&foreseen);
                 return Ok(true);
             }
         }
@@ -161,92 +190,96 @@ impl Snapshot {
 
     /// Looks at the objects that are likely to be read next. Those that cannot be examined are left
     /// out, and those that may still change without a trace.
-    fn look_ahead(&self) -> Foreseen {
-        let state = lock(&self.state);
-        let ahead = self.ahead(&state);
+    fn look_ahead(&self) -> Seen {
+        let wanted = lock(&self.state).wanted_ahead();
+        let has_room = wanted == 0 || self.has_room(wanted);
+        let mut state = lock(&self.state);
+        if !has_room {
+            // What was jumped over makes room for what comes next.
+            state.looks.forget_ahead();
+        }
+        let room = state.room.saturating_sub(state.looks.len());
+        let ahead = self.ahead(&state, wanted.min(room));
         // Not as they were before the others were read: a version may come back.
         let now = Some(Instant::now());
         drop(state);
         let mut foreseen = Vec::with_capacity(ahead.len());
         for group in ahead.chunks(ASKED_AT_ONCE) {
-            let keys: Vec<Key> = group.iter().map(|(_, key)| key.clone()).collect();
+            let keys = group
+                .iter()
+                .filter_map(|object| Some((*object, self.key(*object).ok()?)));
+            let (objects, keys): (Vec<_>, Vec<Key>) = keys.unzip();
             let found = Recency::scope(now, || self.loader.sources().stat_many(&keys));
             let freshness = self.loader.sources().freshness();
             let is_telling = |meta: &ObjectMeta| {
                 meta.dating.tells_changes() && freshness.settles_in(meta).is_none()
             };
-            let told = group.iter().zip(found).filter_map(|((object, _), found)| {
-                let found = found.ok()?;
-                let is_told = found.as_ref().is_none_or(is_telling);
-                is_told.then(|| (object.clone(), found.map(|meta| meta.version)))
-            });
+            let told = objects
+                .into_iter()
+                .zip(found)
+                .filter_map(|(object, found)| {
+                    let found = found.ok()?;
+                    let is_told = found.as_ref().is_none_or(is_telling);
+                    is_told.then(|| (object, Look::ahead(found.map(|meta| meta.version))))
+                });
             foreseen.extend(told);
         }
         foreseen
     }
 
-    /// The objects that come after the last one that was read, in the order of the file: [`AHEAD`] for
-    /// each that is proven to be of the moment. None where directories tell of changes.
-    fn ahead(&self, state: &SnapshotState) -> Vec<(StoredObjectId, Key)> {
-        let Some(last) = state.unproven.last() else {
+    /// At most `count` objects that are likely to be read next: those that follow the last one in the
+    /// pattern of the reader, or in the order of the file.
+    fn ahead(&self, state: &SnapshotState, count: usize) -> Vec<StoredObject> {
+        let Some(last) = state.unproven.last().filter(|_| count > 0) else {
             return Vec::new();
         };
-        let (identity, stored) = &last.object;
-        let is_last = |array: &Arc<ChunkedArray>| array.identity() == *identity;
-        let Some(at) = self.arrays.iter().position(is_last) else {
-            return Vec::new();
+        let StoredObject { array, rank } = last.object;
+        let end = |array: usize| {
+            let array = self.arrays.get(array);
+            array.map_or(0, |array| {
+                product(array.layout().stored_counts()).unwrap_or(u64::MAX)
+            })
         };
-        let held = state.seen.len() + state.foreseen.len();
-        let count = AHEAD * (state.seen.len() - state.unproven.len());
-        let count = count.min(state.most_seen().saturating_sub(held));
-        if state.store.has_directories || count == 0 {
-            return Vec::new();
+        let is_unseen = |object: &StoredObject| state.looks.get(*object).is_none();
+        let of_array = |array| move |rank| StoredObject { array, rank };
+        let pattern = Pattern::of(state.looks.ranks_read(array), rank);
+        let is_anywhere = pattern.is_none();
+        if let Some(pattern) = pattern.filter(|pattern| !pattern.is_dense()) {
+            let next = pattern.ranks(rank, end(array)).map(of_array(array));
+            return next.filter(is_unseen).take(count).collect();
         }
-        let (before, from) = self.arrays.split_at(at);
-        let (array, after) = from.split_at(1);
-        let next = |array: &ChunkedArray| {
-            let rank = rank_of(stored, array.layout().stored_counts());
-            rank.map_or(0, |rank| rank.saturating_add(1))
-        };
-        let rest = array.iter().map(|array| (array, next(array)..u64::MAX));
-        let first = array.iter().map(|array| (array, 0..next(array)));
-        let others = after.iter().chain(before);
-        let others = others.map(|array| (array, 0..u64::MAX));
-        let order = rest.chain(others).chain(first);
-        let stored = order.flat_map(|(array, ranks)| {
-            let counts = array.layout().stored_counts();
-            let indices = ranks.map_while(move |rank| indices_of(rank, counts));
-            indices.map(move |indices| (array, indices))
-        });
-        let unseen = stored.filter_map(|(array, indices)| {
-            let key = array.key_of_stored(&indices).ok()?;
-            let object = (array.identity(), indices);
-            let is_known = state.seen.contains_key(&object) || state.foreseen.contains_key(&object);
-            (!is_known).then_some((object, key))
-        });
-        unseen.take(count).collect()
+        let rest = (rank.saturating_add(1)..end(array)).map(of_array(array));
+        let others = (array + 1..self.arrays.len()).chain(0..array);
+        let others = others.flat_map(|array| (0..end(array)).map(of_array(array)));
+        // Whoever reads in order does not come back.
+        let before = (0..rank).filter(|_| is_anywhere).map(of_array(array));
+        let next = rest.chain(others).chain(before);
+        next.filter(is_unseen).take(count).collect()
     }
 
     /// Whether the documents and `seen` are unchanged, and all readers of the file may still read
     /// them.
     fn is_unchanged(&self, seen: &Seen) -> Result<bool, Error> {
+        Ok(self.are_documents_unchanged()? && self.are_same(seen)? && self.are_passable(seen)?)
+    }
+
+    fn are_documents_unchanged(&self) -> Result<bool, Error> {
         if let Some(key) = &self.untold_document {
             warn_untold(key);
             return Ok(false);
         }
         let sources = self.loader.sources();
         let observations = &self.inputs.observations;
-        let documents = observations.are_unchanged(|subjects| sources.observe(subjects));
-        Ok(unless_gone(documents)? && self.are_same(seen)? && self.are_passable(seen)?)
+        unless_gone(observations.are_unchanged(|subjects| sources.observe(subjects)))
     }
 
     /// Whether `seen` are unchanged. The store is asked for many of them at once.
     fn are_same(&self, seen: &Seen) -> Result<bool, Error> {
         for group in seen.chunks(ASKED_AT_ONCE) {
-            let keys: Vec<Key> = group.iter().map(|(_, (key, _))| key.clone()).collect();
+            let keys = self.keys(group)?;
             let found = self.loader.sources().stat_many(&keys);
-            for ((_, (key, version)), found) in group.iter().zip(found) {
-                let is_same = found.map(|found| self.is_version(key, found, *version));
+            for ((key, (_, look)), found) in keys.iter().zip(group).zip(found) {
+                let is_same = found.map(|found| self.is_version(key, found, *look));
                 if !unless_gone(is_same)? {
                     return Ok(false);
                 }
@@ -255,12 +288,17 @@ impl Snapshot {
         Ok(true)
     }
 
+    fn keys(&self, seen: &[(StoredObject, Look)]) -> Result<Vec<Key>, Error> {
+        seen.iter().map(|(object, _)| self.key(*object)).collect()
+    }
+
     /// Whether all readers of the file may search the directories of `seen`.
     fn are_passable(&self, seen: &Seen) -> Result<bool, Error> {
         if !self.audience.is_limited() {
             return Ok(true);
         }
-        let directories = directories_of(seen.iter().map(|(_, (key, _))| key));
+        let keys = self.keys(seen)?;
+        let directories = directories_of(keys.iter());
         for group in directories.chunks(ASKED_AT_ONCE) {
             let found = self.loader.sources().stat_prefixes(group);
             let may_pass = |found: Vec<Option<ObjectMeta>>| {
@@ -274,54 +312,59 @@ impl Snapshot {
         Ok(true)
     }
 
-    /// Whether `found` is of `version`, and all readers of the file may read it.
-    fn is_version(&self, key: &Key, found: Option<ObjectMeta>, version: Option<Version>) -> bool {
+    /// Whether `found` is of the version of `look`, and all readers of the file may read it.
+    fn is_version(&self, key: &Key, found: Option<ObjectMeta>, look: Look) -> bool {
         let may_read = |meta| self.audience.check_object(key, &meta).is_ok();
         if found.is_some_and(|meta| !meta.dating.tells_changes()) {
             warn_untold(key);
             return false;
         }
-        found.map(|meta| meta.version) == version && found.is_none_or(may_read)
+        look.is_of(found.map(|meta| meta.version)) && found.is_none_or(may_read)
     }
 }
 
 impl SnapshotState {
-    /// All objects that were read, with their versions.
-    fn all_seen(&self) -> impl Iterator<Item = (StoredObjectId, (Key, Option<Version>))> {
-        let seen = self.seen.iter();
-        seen.map(|(object, seen)| (object.clone(), seen.clone()))
+    /// The objects that are not proven to be of the moment, in the order in which they were read.
+    fn unproven_seen(&self) -> impl Iterator<Item = (StoredObject, Look)> {
+        let unproven = self.unproven.iter().map(|unproven| unproven.object);
+        unproven.filter_map(|object| Some((object, self.looks.get(object)?)))
     }
 
-    /// As [`SnapshotState::all_seen`], of those that are not proven to be of the moment, in the order
-    /// in which they were read.
-    fn unproven_seen(&self) -> impl Iterator<Item = (StoredObjectId, (Key, Option<Version>))> {
-        self.unproven.iter().filter_map(|unproven| {
-            let seen = self.seen.get(&unproven.object)?;
-            Some((unproven.object.clone(), seen.clone()))
-        })
+    /// How many objects are looked at ahead before the next moment. None where directories tell of
+    /// changes.
+    fn wanted_ahead(&self) -> usize {
+        let (looked, read) = self.guesses;
+        let each = if 2 * read >= looked { AHEAD } else { 1 };
+        if self.store.has_directories {
+            return 0;
+        }
+        each * self.looks.n_read().saturating_sub(self.unproven.len())
     }
 
     /// The only object that is not proven to be of the moment, where the time at which it was read can
     /// be the next moment: it needs no second look then.
-    fn alone(&self) -> Option<StoredObjectId> {
+    fn alone(&self) -> Option<StoredObject> {
         let [only] = self.unproven.as_slice() else {
             return None;
         };
         let is_later = only.looked_after == self.moments;
-        (is_later && !self.store.has_directories).then(|| only.object.clone())
+        (is_later && !self.store.has_directories).then_some(only.object)
     }
 
     /// Notes the versions that objects had before the moment.
-    fn foresee(&mut self, foreseen: Foreseen) {
-        let mut foreseen: HashMap<_, _> = foreseen.into_iter().collect();
-        // They were read while the moment advanced.
-        for unproven in &mut self.unproven {
-            let version = foreseen.remove(&unproven.object);
-            let seen = self.seen.get(&unproven.object).map(|(_, version)| *version);
-            unproven.was_before |= version.is_some() && version == seen;
+    fn foresee(&mut self, foreseen: &Seen) {
+        self.guesses = (foreseen.len(), 0);
+        for &(object, look) in foreseen {
+            if let Some(read) = self.looks.get(object).filter(|known| known.is_read()) {
+                // It was read while the moment advanced.
+                let mut unproven = self.unproven.iter_mut();
+                if let Some(unproven) = unproven.find(|unproven| unproven.object == object) {
+                    unproven.was_before |= read.is_same(look);
+                }
+            } else if self.looks.len() < self.room {
+                self.looks.add_ahead(object, look);
+            }
         }
-        foreseen.retain(|object, _| !self.seen.contains_key(object));
-        self.foreseen.extend(foreseen);
     }
 }
 
