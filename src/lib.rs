@@ -7,7 +7,7 @@
 //!
 //! | module | knows | must not know |
 //! |---|---|---|
-//! | [`counters`], [`escape`], [`notice`] | counters; text for people, without terminal control sequences; what the user is to see at once | anything else |
+//! | [`counters`], [`escape`], [`mount_table`], [`notice`] | counters; text for people, without terminal control sequences; the kernel's mounts; what the user is to see at once | anything else |
 //! | [`store`] | bytes by key: directory, zip file, memory, servers; changes to a directory | Zarr |
 //! | [`sync`] | locks and threads, of the system or of a model checker | anything else |
 //! | [`fresh`] | what was read from the store, and when the store is asked again | Zarr |
@@ -194,6 +194,7 @@ pub mod grid;
 pub mod hierarchy;
 pub mod load;
 pub mod metadata;
+pub mod mount_table;
 pub mod notice;
 pub mod plain;
 pub mod read;

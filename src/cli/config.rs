@@ -21,8 +21,8 @@ pub use super::passthrough::Passthrough;
 use super::version;
 use crate::escape::Text;
 use crate::fresh::Freshness;
-use crate::fuse::mount_table::{Device, MountEntry, MountTable};
 use crate::fuse::session::{MountAccess, SessionOptions};
+use crate::mount_table::{Device, MountEntry, MountTable};
 #[cfg(feature = "remote")]
 use crate::store::RemoteOptions;
 #[cfg(debug_assertions)]

@@ -13,9 +13,9 @@ use super::counted::counted;
 use super::ending::RunningDaemon;
 use super::error::CliError;
 use super::output::print_error;
-use crate::fuse::mount_table::MountTable;
 use crate::fuse::session::is_dead;
 use crate::fuse::session_unmount::{Unmount, UnmountError, unmount};
+use crate::mount_table::MountTable;
 
 /// A directory ready to be mounted at. Dropped, it is removed again if it was created here, so
 /// drop it after the unmount.

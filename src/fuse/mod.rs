@@ -9,7 +9,7 @@
 //! * `directory`: directory streams, which the kernel may ask for again from any entry;
 //! * `callers`: callers that are killed while they wait; `late_reads`: reads that ran out of time;
 //! * `handles`: open files and directories, by the file handle that the kernel was given;
-//! * `session`, with `session_mount`, `session_unmount` and `mount_table`: a mount from its
+//! * `session`, with `session_mount` and `session_unmount`: a mount from its
 //!   beginning to its end;
 //! * `attr`, `xattr`, `errno`: conversions to the types of the kernel.
 //!
@@ -31,7 +31,6 @@ mod handles;
 mod inode;
 mod late_reads;
 mod listing;
-pub mod mount_table;
 mod notices;
 mod open;
 mod opened;

@@ -19,10 +19,10 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-use super::mount_table::{Device, MountEntry, MountTable};
 use super::session_mount;
 pub use super::session_options::{Execution, MountAccess, SessionError, SessionOptions};
 use super::session_unmount::{Unmount, UnmountError, unmount};
+use crate::mount_table::{Device, MountEntry, MountTable};
 
 /// A mount that answers.
 #[derive(Debug)]

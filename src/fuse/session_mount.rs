@@ -21,9 +21,9 @@ use rustix::io::Errno;
 use rustix::mount::MountFlags;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
-use super::mount_table::FILE_SYSTEM_TYPE;
 use super::session_options::{Execution, MountAccess, SessionError, SessionOptions};
 use super::session_unmount::FUSERMOUNT;
+use crate::mount_table::{Device, FILE_SYSTEM_TYPE};
 use crate::store::descriptor_limit;
 
 const DEVICE: &str = "/dev/fuse";
@@ -176,7 +176,7 @@ fn receive_device(socket: &UnixStream) -> Option<OwnedFd> {
 
 /// Lets the kernel read ahead 1 MiB, where FUSE itself stops at 128 KiB. Needs root; without,
 /// only large sequential reads are slower.
-pub(super) fn widen_read_ahead(device: super::mount_table::Device) {
+pub(super) fn widen_read_ahead(device: Device) {
     use std::io::Write;
     let path = format!("/sys/class/bdi/{device}/read_ahead_kb");
     let written = File::options()

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use zarr_mount::fuse::mount_table::{MountEntry, MountTable};
+use zarr_mount::mount_table::{MountEntry, MountTable};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_zarr-mount");
 pub(crate) const NOBODY: u32 = 65534;

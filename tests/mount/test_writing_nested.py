@@ -49,6 +49,24 @@ def test_there_is_one_writer_of_a_directory_and_of_the_stores_in_it(through, sto
         mount(other, *ARGS).unmount()
 
 
+@pytest.mark.root
+def test_a_store_that_is_mounted_elsewhere_has_the_writers_of_the_directories_above_it(stores, mount, tmp_path):
+    """The path through the bind mount does not have the directories that the store is in."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    ok("mount", "--bind", stores / "a.zarr", elsewhere)
+    with contextlib.ExitStack() as ends:
+        ends.callback(force_away, elsewhere)
+        outer = mount(stores, *ARGS)
+        refused(elsewhere, tmp_path / "no", outer)
+        outer.unmount()
+        inner = mount(elsewhere, *ARGS)
+        refused(stores, tmp_path / "no", inner)
+        refused(stores / "a.zarr", tmp_path / "no", inner)
+        mount(stores / "b.zarr", *ARGS).unmount()
+        inner.unmount()
+
+
 @pytest.fixture
 def journal(stores, mount):
     """A killed writer of the directory of stores has left a chunk of one of them in its journal."""

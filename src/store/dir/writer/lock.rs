@@ -10,23 +10,27 @@
 //!                           is byte BELOW of /data locked, or byte OWN of a directory above?
 //! ```
 //!
-//! A directory is known by its inode, whatever mounts it is reached by. The locks of bytes are shared ones of an open
+//! A directory is known by its inode, whatever mounts it is reached by. The path of a store through a bind mount does not
+//! have all directories above it: those of the other paths are locked, too, that the mounts of this process show
+//! ([`MountTable::other_paths`]). Mounts of other namespaces are not known. The locks of bytes are shared ones of an open
 //! file, so that writers of several stores in one directory do not keep each other out, and no other program is
 //! concerned: an flock(2) on a directory such as /tmp would be. Each writer locks before it looks, so that of two
 //! that begin at once at least one finds the other.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat, stat};
 use rustix::io::Errno;
 
 use super::super::root::Root;
 use super::open_lock::{LockKind, LockedBytes, is_locked_by_others, try_lock};
 use super::{Prefix, failed};
+use crate::mount_table::MountTable;
 use crate::store::StoreError;
 
 /// Locked in the directory of a store that has a writer.
@@ -61,10 +65,10 @@ impl WriterLock {
         lock(&own, path)?;
         mark(&own, OWN, path);
         let mut above = Vec::new();
-        for directory in path.ancestors().skip(1) {
+        for directory in directories_above(&own, path) {
             // One that must not be read has no lock.
-            if let Ok(opened) = openat(CWD, directory, flags, Mode::empty()) {
-                mark(&opened, BELOW, directory);
+            if let Ok(opened) = openat(CWD, &directory, flags, Mode::empty()) {
+                mark(&opened, BELOW, &directory);
                 above.push((opened, directory));
             }
         }
@@ -82,6 +86,29 @@ impl WriterLock {
             _held: held.collect(),
         })
     }
+}
+
+/// The directories above the directory `own`, which is at `path`, by all paths that lead to it.
+fn directories_above(own: &OwnedFd, path: &Path) -> BTreeSet<PathBuf> {
+    let table = MountTable::read().unwrap_or_else(|error| {
+        log::debug!(
+            "{}: the paths through other mounts are not known: {error}",
+            path.display()
+        );
+        MountTable::default()
+    });
+    let own = fstat(own).map(|stat| (stat.st_dev, stat.st_ino));
+    let is_own = |path: &PathBuf| {
+        let found = stat(path).map(|stat| (stat.st_dev, stat.st_ino));
+        found.is_ok() && found == own
+    };
+    let others = table.other_paths(path).into_iter().filter(is_own);
+    let paths = others.chain([path.to_path_buf()]);
+    let above = paths.flat_map(|path| {
+        let above = path.ancestors().skip(1).map(Path::to_path_buf);
+        above.collect::<Vec<_>>()
+    });
+    above.collect()
 }
 
 /// Takes the flock(2) of the directory of a store.

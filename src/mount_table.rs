@@ -34,6 +34,8 @@ pub struct MountTable {
 pub struct MountEntry {
     /// The device number that `stat` gives for files of the mount.
     pub device: Device,
+    /// The directory of the file system that is mounted there.
+    pub root: PathBuf,
     /// Where it is mounted, absolute and free of links.
     pub mountpoint: PathBuf,
     /// The file system's type, with its subtype: `ext4`, `fuse.sshfs`.
@@ -76,6 +78,24 @@ impl MountTable {
             .find(|entry| entry.mountpoint == mountpoint)
     }
 
+    /// The other paths that lead to what is at `path`, which is absolute and free of links, by mounts of the same file
+    /// system. Something else may be mounted over a part of them.
+    pub fn other_paths(&self, path: &Path) -> Vec<PathBuf> {
+        let leads = |entry: &&MountEntry| path.starts_with(&entry.mountpoint);
+        let depth = |entry: &&MountEntry| entry.mountpoint.components().count();
+        // Of those at one place, the newest.
+        let Some(entry) = self.entries.iter().filter(leads).max_by_key(depth) else {
+            return Vec::new();
+        };
+        let below = path.strip_prefix(&entry.mountpoint).unwrap_or(path);
+        let within = entry.root.join(below);
+        let others = self.of_device(entry.device).filter_map(|other| {
+            let below = within.strip_prefix(&other.root).ok()?;
+            Some(other.mountpoint.join(below))
+        });
+        others.filter(|other| other != path).collect()
+    }
+
     /// Every place where `device` is mounted, newest first.
     pub fn of_device(&self, device: Device) -> impl Iterator<Item = &MountEntry> {
         self.entries
@@ -94,10 +114,12 @@ impl MountEntry {
     fn parse(line: &[u8]) -> Option<Self> {
         let mut fields = line.split(|byte| *byte == b' ');
         let device = Device::parse(fields.nth(2)?)?;
-        let mountpoint = PathBuf::from(unescape(fields.nth(1)?));
+        let root = PathBuf::from(unescape(fields.next()?));
+        let mountpoint = PathBuf::from(unescape(fields.next()?));
         let mut after_hyphen = fields.skip_while(|field| *field != b"-").skip(1);
         Some(MountEntry {
             device,
+            root,
             mountpoint,
             file_system_type: unescape(after_hyphen.next()?),
             source: after_hyphen.next().map(unescape).unwrap_or_default(),
@@ -196,6 +218,36 @@ nonsense
             .map(|entry| entry.mountpoint.as_path())
             .collect();
         assert_eq!(places, [Path::new("/mnt/bound"), Path::new("/mnt/x")]);
+    }
+
+    #[test]
+    fn a_path_is_found_by_every_mount_of_its_file_system() {
+        let table = MountTable::parse(
+            b"\
+22 1 254:0 / / rw - ext4 /dev/vda rw
+23 22 254:0 /data/store/sub /else/where rw - ext4 /dev/vda rw
+24 22 254:0 /data /d rw - ext4 /dev/vda rw
+25 22 0:50 / /mnt rw - tmpfs tmpfs rw
+26 22 254:0 /data/store /mnt rw - ext4 /dev/vda rw
+",
+        );
+        for (path, others) in [
+            (
+                "/else/where",
+                &["/mnt/sub", "/d/store/sub", "/data/store/sub"][..],
+            ),
+            (
+                "/else/where/x",
+                &["/mnt/sub/x", "/d/store/sub/x", "/data/store/sub/x"],
+            ),
+            ("/data/store", &["/mnt", "/d/store"]),
+            ("/mnt", &["/d/store", "/data/store"]),
+            ("/data/storey", &["/d/storey"]),
+            ("/else", &[]),
+        ] {
+            let others = others.iter().map(PathBuf::from).collect::<Vec<_>>();
+            assert_eq!(table.other_paths(Path::new(path)), others, "{path}");
+        }
     }
 
     #[test]
