@@ -9,6 +9,7 @@
 //! A file with a list has the bits of the *mask* in the place of those of its group: the most that any named user or
 //! group, and the owning group, has. So the mode of such a file grants too much without its list.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::fs::{Mode, XattrFlags, fchmod, fremovexattr, fsetxattr, getxattr};
@@ -129,6 +130,28 @@ impl AccessList {
     pub(super) fn of_other_group(mut self) -> AccessList {
         self.keep(OWNING_GROUP, self.bits(OTHERS).unwrap_or(0));
         self
+    }
+
+    /// Whether nobody has more by the list `other` than by this one. Whom only one of them names may have.
+    pub(super) fn grants_all_of(&self, other: &AccessList) -> bool {
+        let is_masked = |tag| [NAMED_USER, OWNING_GROUP, NAMED_GROUP].contains(&tag);
+        let granted = |list: &AccessList| {
+            let mask = list.bits(MASK).unwrap_or(7);
+            let entries = list.0.iter().filter(|entry| entry.tag != MASK);
+            let granted = entries.map(|entry| {
+                let bits = if is_masked(entry.tag) {
+                    entry.bits & mask
+                } else {
+                    entry.bits
+                };
+                ((entry.tag, entry.id), bits)
+            });
+            granted.collect::<BTreeMap<_, _>>()
+        };
+        let (own, other) = (granted(self), granted(other));
+        own.len() == other.len()
+            && (own.iter().zip(&other))
+                .all(|(own, other)| own.0 == other.0 && other.1 & !own.1 == 0)
     }
 
     /// The mode of a file with this list.
@@ -303,6 +326,43 @@ pub(super) mod tests {
         assert_eq!(new, list(&[(1, 6), (2, 6), (4, 5), (0x10, 4), (0x20, 0)]));
         let plain = list(&[(1, 7), (4, 5), (0x20, 4)]).of_new(0o624);
         assert_eq!(plain, list(&[(1, 6), (4, 0), (0x20, 4)]));
+    }
+
+    #[test]
+    fn a_list_grants_all_of_one_that_has_no_more_for_anybody() {
+        let entries = [(1, 6), (2, 6), (4, 0), (0x10, 6), (0x20, 0)];
+        let own = list(&entries);
+        for (other, is_covered, why) in [
+            (&entries[..], true, "itself"),
+            (
+                &[(1, 6), (2, 7), (4, 0), (0x10, 6), (0x20, 0)],
+                true,
+                "the mask takes it away",
+            ),
+            (
+                &[(1, 6), (2, 4), (4, 0), (0x10, 4), (0x20, 0)],
+                true,
+                "less",
+            ),
+            (
+                &[(1, 6), (2, 6), (4, 4), (0x10, 6), (0x20, 0)],
+                false,
+                "the group reads",
+            ),
+            (
+                &[(1, 6), (2, 6), (4, 0), (0x10, 6), (0x20, 4)],
+                false,
+                "others read",
+            ),
+            (
+                &[(1, 6), (8, 6), (4, 0), (0x10, 6), (0x20, 0)],
+                false,
+                "a group is named",
+            ),
+            (&[(1, 6), (4, 0), (0x20, 0)], false, "nobody is named"),
+        ] {
+            assert_eq!(own.grants_all_of(&list(other)), is_covered, "{why}");
+        }
     }
 
     #[test]

@@ -184,7 +184,7 @@ impl Form for ChunkForm {
         }
         let (writer, array) = (self.view.tree.writer()?, self.array()?);
         let document = &array.node.document;
-        Ok(writer.new_like(&document.key, &document.meta)?)
+        Ok(writer.new_like((&document.key, &document.meta), &self.key)?)
     }
 
     fn merges(&self) -> bool {

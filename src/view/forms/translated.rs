@@ -462,7 +462,8 @@ impl Form for TranslatedForm {
     fn new_file(&self) -> Result<NewFile, Error> {
         let resolved = self.resolved()?;
         if let Some(document) = resolved.document() {
-            return Ok(self.writer()?.new_like(&document.key, &document.meta)?);
+            let like = (&document.key, &document.meta);
+            return Ok(self.writer()?.new_like(like, &self.key()?)?);
         }
         let meta = self.view.tree.directory_meta(self.kind, &self.path)?;
         let new = NewFile::like(&meta.ok_or(Error::Stale)?);

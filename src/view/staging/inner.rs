@@ -267,7 +267,7 @@ impl InnerChunk {
     pub(super) fn access_by_document(&self) -> Result<NewFile, Error> {
         let document = &self.node.document;
         let writer = &self.staging.writer;
-        Ok(writer.new_like(&document.key, &document.meta)?)
+        Ok(writer.new_like((&document.key, &document.meta), &self.key)?)
     }
 
     /// The mode and the owner of the shard, or of one that is made by writing to a chunk of fill value.

@@ -154,9 +154,11 @@ impl Staging {
             Some(stored) => Some(self.writer.object_to_copy(key, stored)?),
             None => None,
         };
-        let access = match &stored {
-            Some(stored) => NewFile::like(&stored.meta),
-            None => (self.writer).new_like(&node.document.key, &node.document.meta)?,
+        let access = if let Some(stored) = &stored {
+            NewFile::like(&stored.meta)
+        } else {
+            let document = &node.document;
+            (self.writer).new_like((&document.key, &document.meta), key)?
         };
         let version = stored.map(|stored| stored.meta.version);
         let what = (key.clone(), node, array);

@@ -120,8 +120,7 @@ impl Staging {
             writer.begin_like(key, stored)?
         } else {
             writer.make_parents(key)?;
-            let (document, meta) = document;
-            writer.begin(key, writer.new_like(document, meta)?)?
+            writer.begin(key, writer.new_like(document, key)?)?
         };
         let copied = copy_range(
             (journal.file().open()?, record.offset),

@@ -79,26 +79,50 @@ impl DirWriter {
         }
     }
 
-    /// The mode and the owner of a new object that nobody has made: those of the object at `key`, which has the
-    /// attributes `meta`, without the right to execute, and where that has an access list, without what the list
-    /// denies.
+    /// The mode and the owner of a new object at `new` that nobody has made: those of the object at `like`, which has the
+    /// attributes `meta`, without the right to execute. Where that has an access list, nobody gets what the list denies:
+    /// the group bits of its mode, which are the mask, are those of the new object where this gets such a list from its
+    /// directory.
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    pub fn new_like(&self, key: &Key, meta: &ObjectMeta) -> Result<NewFile, StoreError> {
-        let opened = self.root()?.open_unlinked(&key.to_prefix(), OFlags::PATH);
+    pub fn new_like(
+        &self,
+        (like, meta): (&Key, &ObjectMeta),
+        new: &Key,
+    ) -> Result<NewFile, StoreError> {
+        let opened = self.root()?.open_unlinked(&like.to_prefix(), OFlags::PATH);
         let list = match opened {
-            Ok(opened) => AccessList::of(opened, ACCESS).map_err(|errno| failed(key, errno))?,
+            Ok(opened) => AccessList::of(opened, ACCESS).map_err(|errno| failed(like, errno))?,
             // It was removed meanwhile, or lies behind a link.
             Err(_) => None,
         };
-        let most = list.map_or(0o666, |list| list.mode_without());
+        let mode = meta.mode & 0o666;
+        let most = match list {
+            None => mode,
+            Some(list) => {
+                let default = self.default_list(new)?;
+                let own = default.map(|default| default.of_new(mode));
+                let is_covered = own.is_some_and(|own| list.grants_all_of(&own));
+                if is_covered {
+                    mode
+                } else {
+                    list.mode_without()
+                }
+            }
+        };
         Ok(NewFile {
-            mode: meta.mode & 0o666 & most,
+            mode: mode & most,
             umask: 0,
             uid: meta.uid,
             gid: meta.gid,
         })
+    }
+
+    /// The list that a new object at `key` gets from its directory, or from the nearest one above it.
+    fn default_list(&self, key: &Key) -> Result<Option<AccessList>, StoreError> {
+        let parent = self.nearest_parent(key)?;
+        AccessList::of(&parent, DEFAULT).map_err(|errno| failed(key, errno))
     }
 
     /// The mode in `new` as it may be shown to other users before there is an object at `key`, whose directory may have
@@ -107,8 +131,7 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn shown_of_new(&self, key: &Key, new: NewFile) -> Result<NewFile, StoreError> {
-        let parent = self.nearest_parent(key)?;
-        let list = AccessList::of(&parent, DEFAULT).map_err(|errno| failed(key, errno))?;
+        let list = self.default_list(key)?;
         let mode = list.map_or(new.mode, |list| list.of_new(new.mode).mode_without());
         Ok(NewFile { mode, ..new })
     }

@@ -198,6 +198,31 @@ fn a_new_file_has_the_default_list_of_its_directory() {
 }
 
 #[test]
+fn an_object_that_is_made_like_another_has_the_mask_of_their_common_default_list() {
+    let f = fixture(Durability::Never);
+    let default = list(&[(1, 7), (2, 6), (4, 0), (0x10, 7), (0x20, 0)]);
+    if !set_list(&f.path.join("a/c"), DEFAULT, &default) {
+        return;
+    }
+    f.write("old");
+    let path = f.path.join("a/c/0");
+    let (old, meta) = (key("a/c/0"), f.stored().meta);
+    let expected = list(&[(1, 6), (2, 6), (4, 0), (0x10, 6), (0x20, 0)]);
+    assert_eq!(list_of(&path), Some(expected.clone()));
+    let new = f.writer.new_like((&old, &meta), &key("a/c/2")).unwrap();
+    f.writer.create(&key("a/c/2"), new).unwrap();
+    assert_eq!(list_of(&f.path.join("a/c/2")), Some(expected));
+    // Where the older object denies it to a user, the default list of the directory gives nothing.
+    let denied = list(&[(1, 6), (2, 0), (4, 0), (0x10, 6), (0x20, 0)]);
+    set_list(&path, ACCESS, &denied);
+    let new = f
+        .writer
+        .new_like((&old, &f.stored().meta), &key("a/c/3"))
+        .unwrap();
+    assert_eq!(new.mode, 0o600);
+}
+
+#[test]
 fn a_directory_that_is_made_like_another_grants_no_more_than_its_list() {
     let f = fixture(Durability::Never);
     let path = f.path.join("a/c");
@@ -212,6 +237,7 @@ fn a_directory_that_is_made_like_another_grants_no_more_than_its_list() {
     f.write("old");
     set_mode(&f.path.join("a/c/0"), 0o640);
     let keeps = set_list(&f.path.join("a/c/0"), ACCESS, &named());
-    let new = f.writer.new_like(&key("a/c/0"), &f.stored().meta).unwrap();
+    let (old, meta) = (key("a/c/0"), f.stored().meta);
+    let new = f.writer.new_like((&old, &meta), &key("a/c/2")).unwrap();
     assert_eq!(new.mode, if keeps { 0o600 } else { 0o640 });
 }
