@@ -103,6 +103,7 @@ use crate::threads::{Limits, Threads};
 use arrays::Arrays;
 use documents::Documents;
 use meaning::MeaningsInView;
+use name_locks::NameLocks;
 use renames::close_again;
 use tree::Tree;
 use vnode::Vnode;
@@ -121,6 +122,8 @@ pub struct View {
     log: OwnLog,
     /// Why the last changes were refused.
     refused: Arc<RecentLines>,
+    /// Held while documents that have copies of others are changed.
+    copies: NameLocks,
 }
 
 /// How many refused changes are remembered.
@@ -247,6 +250,7 @@ impl View {
             requests: RequestCounters::default(),
             log: OwnLog::default(),
             refused,
+            copies: NameLocks::default(),
         })
     }
 

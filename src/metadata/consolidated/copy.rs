@@ -1,5 +1,7 @@
 //! Copies of documents that are written, so that consolidated metadata is not stale.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
+
 use serde_json::value::RawValue;
 
 use super::{NAME, copies_v2, copies_v3, inline};
@@ -35,19 +37,84 @@ pub fn with_copy(
             member.name == name
         }),
         (None, Some(copy)) => {
-            // zarr-python finds the nodes of one group only where they are listed one after the other.
-            let is_beside =
-                |member: &&MemberSpan<'_>| group_of(&member.name, format) == group_of(name, format);
-            let beside = members.iter().rev().find(is_beside);
-            let (at, comma) = match beside.or(members.last()) {
-                Some(last) => (last.span.end, &b", "[..]),
-                None => (document.span(metadata).start + 1, &b""[..]),
-            };
-            let added = [comma, quoted(name).as_bytes(), b": ", copy].concat();
-            edits.replace(at..at, added);
+            let start = document.span(metadata).start;
+            add((&members, start), format, vec![(name, copy)], &mut edits);
         }
     }
     Ok(Some(edits.apply(text)))
+}
+
+/// The names of the copies in the consolidated document `text`, as [`with_copy`] takes them; `None` when it has no
+/// copies.
+///
+/// # Errors
+///
+/// As [`with_copy`].
+pub fn copied_names(
+    text: &[u8],
+    format: ZarrFormat,
+) -> Result<Option<HashSet<String>>, FormatError> {
+    let document = JsonDocument::parse(text)?;
+    let Some(metadata) = list(&document, format)? else {
+        return Ok(None);
+    };
+    let members = document.members(metadata)?.into_iter();
+    Ok(Some(members.map(|member| member.name).collect()))
+}
+
+/// The consolidated document `text` with the copies `added`, none of which it has, by their names as [`with_copy`]
+/// takes them.
+///
+/// # Errors
+///
+/// As [`with_copy`].
+pub fn with_added(
+    text: &[u8],
+    format: ZarrFormat,
+    added: &[(String, Vec<u8>)],
+) -> Result<Vec<u8>, FormatError> {
+    let document = JsonDocument::parse(text)?;
+    let Some(metadata) = list(&document, format)? else {
+        return Ok(text.to_vec());
+    };
+    let members = document.members(metadata)?;
+    let added = added.iter().map(|(name, copy)| (&**name, &**copy));
+    let (mut edits, start) = (Edits::default(), document.span(metadata).start);
+    add((&members, start), format, added.collect(), &mut edits);
+    Ok(edits.apply(text))
+}
+
+/// Adds copies to an object of these `members`, which begins at `start`. zarr-python finds the nodes of one group only
+/// where they are listed one after the other.
+fn add(
+    (members, start): (&[MemberSpan<'_>], usize),
+    format: ZarrFormat,
+    mut added: Vec<(&str, &[u8])>,
+    edits: &mut Edits,
+) {
+    let ends = members.iter();
+    let ends = ends.map(|member| (group_of(&member.name, format), member.span.end));
+    let ends: HashMap<_, _> = ends.collect();
+    // Behind the last member, its own group goes on before others begin.
+    added.sort_by_key(|(name, _)| {
+        let group = group_of(name, format);
+        (!ends.contains_key(&group), group, *name)
+    });
+    let last = members.last().map(|last| last.span.end);
+    let mut places = BTreeMap::<usize, Vec<u8>>::new();
+    for (name, copy) in added {
+        let after = ends.get(&group_of(name, format)).copied().or(last);
+        let text = places.entry(after.unwrap_or(start + 1)).or_default();
+        if after.is_some() || !text.is_empty() {
+            text.extend(b", ");
+        }
+        text.extend(quoted(name).as_bytes());
+        text.extend(b": ");
+        text.extend(copy);
+    }
+    for (at, text) in places {
+        edits.replace(at..at, text);
+    }
 }
 
 /// The path of the group that has the node whose document is listed as `name`; `None` for the nodes of the group itself
@@ -206,6 +273,36 @@ mod tests {
             v2,
             ["g/a/.zarray", "g/a/.zattrs", "g/n/.zarray", "h/b/.zarray"]
         );
+    }
+
+    #[test]
+    fn many_copies_are_added_beside_those_of_their_groups() {
+        let added = |text: &[u8], format, names: &[&str]| {
+            let added = names.iter().map(|name| (name.to_string(), b"{}".to_vec()));
+            let text = with_added(text, format, &added.collect::<Vec<_>>()).unwrap();
+            let found = copied_names(&text, format).unwrap().unwrap();
+            assert!(names.iter().all(|name| found.contains(*name)));
+            let copies = copies_v3(&text).unwrap().unwrap().into_iter();
+            let nodes = copies.map(|copy| copy.key.replace("/zarr.json", ""));
+            nodes.collect::<Vec<_>>()
+        };
+        let with = |listed: &str| {
+            format!(
+                r#"{{"consolidated_metadata": {{"kind": "inline", "metadata": {{{listed}}}}}}}"#
+            )
+        };
+        let text = with(r#""h": {}, "g/a": {}"#);
+        let names = ["a/x", "g", "g/b", "h/y", "a", "a/w"];
+        assert_eq!(
+            added(text.as_bytes(), ZarrFormat::V3, &names),
+            ["h", "a", "g", "g/a", "g/b", "a/w", "a/x", "h/y"]
+        );
+        assert_eq!(
+            added(with(" ").as_bytes(), ZarrFormat::V3, &["b", "a"]),
+            ["a", "b"]
+        );
+        assert_eq!(with_added(b"{}", ZarrFormat::V3, &[]).unwrap(), b"{}");
+        assert_eq!(copied_names(b"{}", ZarrFormat::V2).unwrap(), None);
     }
 
     #[test]

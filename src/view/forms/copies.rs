@@ -1,17 +1,24 @@
 //! Consolidated metadata in the groups above a document that was written or removed: its copy is made
 //! what the document is now. Where the document has copies itself, they are made what the store has.
+//!
+//! Both happen at once where programs write several documents. The mount looks at the documents of the store, and saves
+//! the one with their copies, under a lock of this one, after each document that it has saved: of a document that has
+//! copies, it looks at all of the nodes below the group. So whatever a program saves in between, the one that looks last
+//! looks at every document that was saved before, and copies what others have saved meanwhile.
 
 use std::io::Read;
 
 use crate::budget::Holding;
-use crate::error::Error;
-use crate::hierarchy::Node;
+use crate::error::{Error, FormatError};
 use crate::metadata::carry::differences;
-use crate::metadata::consolidated::{with_copy, with_documents};
+use crate::metadata::consolidated::{copied_names, with_added, with_copy, with_documents};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{ChangeNote, Commit, EntryKind, Key, Prefix, Replaces, StoreError};
+use crate::store::{ChangeNote, Commit, Key, Prefix, Replaces, StoreError};
 use crate::view::View;
+use crate::view::name_locks::NameLock;
 use crate::view::tree::Tree;
+
+use super::objects::MAX_DOCUMENT_BYTES;
 
 /// What a document has in it if it has copies of others.
 const MARKS: [&[u8]; 2] = [
@@ -23,6 +30,11 @@ const MARKS: [&[u8]; 2] = [
 pub(super) const HOLDERS: [DocumentName; 2] = [DocumentName::ZarrJson, DocumentName::ZMetadata];
 
 impl View {
+    /// Keeps the mount itself from changing the copies in these documents until the result is dropped.
+    pub(super) fn keep_copies(&self, holders: impl IntoIterator<Item = Prefix>) -> NameLock<'_> {
+        self.copies.take(holders.into_iter().collect())
+    }
+
     /// Brings the copies of the documents at `keys` up to date, and those that they have of others. The `note` of
     /// their change stays where that is not possible.
     pub(in crate::view) fn update_copies(&self, keys: &[Key], note: Option<ChangeNote>) {
@@ -48,10 +60,7 @@ impl View {
         if name == DocumentName::ZMetadata {
             return is_updated;
         }
-        let node = key.parent();
-        // The copies of a group do not include its own `zarr.json`.
-        let is_own = usize::from(name == DocumentName::ZarrJson);
-        for group in node.with_ancestors().skip(is_own) {
+        for group in key.parent().with_ancestors() {
             if let Err(error) = self.update_copies_in(&group, name, std::slice::from_ref(key)) {
                 log::warn!("{group}: the consolidated copy of {key} is as it was: {error}");
                 is_updated = false;
@@ -95,14 +104,14 @@ impl View {
         is_updated
     }
 
-    /// Makes the copies in the document at `key` what the store has. That is what was saved, unless one of the
-    /// documents was saved meanwhile, whose copy was then updated in the old text. Returns whether that was possible.
+    /// Makes the copies in the document at `key` what the store has: of those nodes that it lists, and of those that were
+    /// made since its writer has looked. Returns whether that was possible.
     pub(super) fn renew_copies(&self, key: &Key) -> bool {
         if !DocumentName::of(key.name()).is_some_and(|name| HOLDERS.contains(&name)) {
             return true;
         }
         let renewed = self.edit_copies(key, |text| {
-            let new = self.tree.with_stored_copies(key, &text)?;
+            let new = self.tree.with_all_copies(key, &text)?;
             let changed = differences(&text, &new);
             let changed = changed.map_err(|error| Error::in_document(key, error))?;
             Ok((!changed.is_empty()).then_some(new))
@@ -116,21 +125,14 @@ impl View {
     /// The keys of the documents below `to`, and those that they had as long as this directory was `from`.
     fn keys_before_and_after(&self, from: &Key, to: &Key) -> Result<Vec<Key>, Error> {
         let (from, to) = (from.to_prefix(), to.to_prefix());
-        let (mut keys, mut left) = (Vec::new(), vec![to.clone()]);
-        while let Some(prefix) = left.pop() {
-            let is_array = matches!(self.tree.hierarchy.node(&prefix)?, Node::Array(_));
-            self.finds_entry(&prefix, &mut |entry| {
-                let key = prefix.key(&entry.name)?;
-                match (entry.kind, DocumentName::of(&entry.name)) {
-                    (EntryKind::Object, Some(name)) if name != DocumentName::ZMetadata => {
-                        keys.push(from.key(to.strip(key.as_bytes()).unwrap_or_default())?);
-                        keys.push(key);
-                    }
-                    (EntryKind::Prefix, _) if !is_array => left.push(key.to_prefix()),
-                    _ => {}
-                }
-                Ok(false)
-            })?;
+        let found = self.tree.documents_below(&to)?;
+        if let Some((_, error)) = found.refused.into_iter().next() {
+            return Err(error.into());
+        }
+        let mut keys = found.keys;
+        for at in 0..keys.len() {
+            let before = keys.get(at).and_then(|key| to.strip(key.as_bytes()));
+            keys.push(from.key(before.unwrap_or_default())?);
         }
         Ok(keys)
     }
@@ -145,20 +147,17 @@ impl View {
     ) -> Result<(), Error> {
         let tree = &self.tree;
         let (holder, format) = consolidated_at(group, name)?;
-        let is_v3 = |key: &Key| DocumentName::of(key.name()) == Some(DocumentName::ZarrJson);
-        let of_version = |key: &&Key| is_v3(key) == (format == ZarrFormat::V3);
-        let copied: Vec<_> = (keys.iter().filter(of_version))
-            .filter_map(|key| Some((key, copied_name(group, key, format)?)))
-            .collect();
+        let copied = keys.iter();
+        let copied = copied.filter_map(|key| Some((key, copied_name(group, key, format)?)));
+        let copied: Vec<_> = copied.collect();
         if copied.is_empty() {
             return Ok(());
         }
         self.edit_copies(&holder, |mut text| {
             let mut is_changed = false;
             for (key, name) in &copied {
-                let own = tree.hierarchy.read(key, Holding::SOURCE)?;
-                let copy = own.as_ref().map(|own| own.bytes.as_slice());
-                let changed = with_copy(&text, format, (name, copy));
+                let copy = tree.document_to_copy(key)?;
+                let changed = with_copy(&text, format, (name, copy.as_deref()));
                 let changed = changed.map_err(|error| Error::in_document(&holder, error))?;
                 if let Some(changed) = changed {
                     (text, is_changed) = (changed, true);
@@ -180,6 +179,7 @@ impl View {
     ) -> Result<(), Error> {
         const ATTEMPTS: usize = 8;
         let writer = self.tree.writer()?;
+        let _copies = self.keep_copies([holder.to_prefix()]);
         for _ in 0..ATTEMPTS {
             let Some(stored) = writer.open_object(holder, false)? else {
                 return Ok(());
@@ -213,16 +213,15 @@ pub(super) fn has_mark(text: &[u8]) -> bool {
 }
 
 /// The name of the copy of the document at `key` in consolidated metadata of `group`; `None` where the document is
-/// elsewhere.
+/// elsewhere, of another version, or the one that has the copies.
 fn copied_name(group: &Prefix, key: &Key, format: ZarrFormat) -> Option<String> {
     let relative = String::from_utf8_lossy(group.strip(key.as_bytes())?);
-    Some(match format {
-        ZarrFormat::V2 => relative.into_owned(),
-        _ => relative
-            .strip_suffix("/zarr.json")
-            .unwrap_or(&relative)
-            .to_owned(),
-    })
+    let is_v3 = DocumentName::of(key.name()) == Some(DocumentName::ZarrJson);
+    match format {
+        ZarrFormat::V2 if is_v3 => None,
+        ZarrFormat::V2 => Some(relative.into_owned()),
+        _ => relative.strip_suffix("/zarr.json").map(str::to_owned),
+    }
 }
 
 /// The document of `group` that has the copies of documents called `name`, and their version.
@@ -250,8 +249,7 @@ impl Tree {
             let Ok(key) = group.key(name.as_bytes()) else {
                 return Ok(None);
             };
-            let own = self.hierarchy.read(&key, Holding::SOURCE);
-            Ok(own.map_err(ReadError::Other)?.map(|own| own.bytes.clone()))
+            self.document_to_copy(&key).map_err(ReadError::Other)
         };
         match with_documents(text, format, read) {
             Ok(Some(text)) => Ok(text),
@@ -260,16 +258,76 @@ impl Tree {
             Err(ReadError::Other(error)) => Err(error),
         }
     }
+
+    /// As [`Tree::with_stored_copies`], with those of all nodes below the group.
+    fn with_all_copies(&self, key: &Key, text: &[u8]) -> Result<Vec<u8>, Error> {
+        let text = self.with_stored_copies(key, text)?;
+        let format = match DocumentName::of(key.name()) {
+            Some(DocumentName::ZMetadata) => ZarrFormat::V2,
+            _ => ZarrFormat::V3,
+        };
+        let added = self.missing_copies(&key.parent(), format, &text)?;
+        with_added(&text, format, &added).map_err(|error| Error::in_document(key, error))
+    }
+
+    /// The documents below `group` that the consolidated document `text` has no copies of, and their names in it.
+    fn missing_copies(
+        &self,
+        group: &Prefix,
+        format: ZarrFormat,
+        text: &[u8],
+    ) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let listed = copied_names(text, format);
+        let listed = listed.map_err(|error| Error::in_document(group, error))?;
+        let Some(listed) = listed else {
+            return Ok(Vec::new());
+        };
+        let (mut added, mut n_bytes) = (Vec::new(), text.len() as u64);
+        let found = self.documents_below(group)?;
+        for (directory, error) in &found.refused {
+            log::warn!(
+                "{directory}: no consolidated metadata gets copies of what is in it: {error}"
+            );
+        }
+        for key in found.keys {
+            let name = copied_name(group, &key, format).filter(|name| !listed.contains(name));
+            let Some((name, copy)) = name.zip(self.document_to_copy(&key)?) else {
+                continue;
+            };
+            n_bytes = n_bytes.saturating_add(copy.len() as u64);
+            FormatError::check_limit("the size of the document", n_bytes, MAX_DOCUMENT_BYTES)
+                .map_err(|error| Error::in_document(group, error))?;
+            added.push((name, copy));
+        }
+        Ok(added)
+    }
+
+    /// The document at `key`; `None` where none is, or one that is no JSON object, which would make a document with a copy
+    /// of it invalid.
+    fn document_to_copy(&self, key: &Key) -> Result<Option<Vec<u8>>, Error> {
+        let Some(own) = self.hierarchy.read(key, Holding::SOURCE)? else {
+            return Ok(None);
+        };
+        if let Err(error) = differences(&own.bytes, &own.bytes) {
+            log::warn!("{key}: no consolidated metadata gets a copy of it: {error}");
+            return Ok(None);
+        }
+        Ok(Some(own.bytes.clone()))
+    }
 }
 
 /// Why copies could not be made.
 enum ReadError {
-    Format(crate::error::FormatError),
+    Format(FormatError),
     Other(Error),
 }
 
-impl From<crate::error::FormatError> for ReadError {
-    fn from(error: crate::error::FormatError) -> Self {
+impl From<FormatError> for ReadError {
+    fn from(error: FormatError) -> Self {
         ReadError::Format(error)
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests;

@@ -15,12 +15,14 @@ use crate::store::{ChangeNote, Key, StoreError, StoredFile};
 use crate::view::array_documents::stored_form;
 use crate::view::current::until_current;
 use crate::view::folder::NameRole;
+use crate::view::name_locks::NameLock;
 use crate::view::shown_node::{FileForm, ShownArray, check_can_show};
 use crate::view::tree::Tree;
 use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form};
 use crate::view::{OpenedVnode, Shards, View, ViewKind};
 
+use super::copies::HOLDERS;
 use super::earlier_chunks::NewArray;
 use super::objects::{MAX_DOCUMENT_BYTES, read_document};
 
@@ -320,6 +322,12 @@ impl Form for DocumentForm {
         }
         let new = carried(&text, &before, &written).map_err(|error| self.refused(error))?;
         Ok(Encoded::Bytes(new))
+    }
+
+    fn keep_copies(&self) -> Option<NameLock<'_>> {
+        let name = DocumentName::of(self.key.name());
+        let is_holder = name.is_some_and(|name| HOLDERS.contains(&name));
+        is_holder.then(|| self.view.keep_copies([self.key.to_prefix()]))
     }
 
     fn note(&self, encoded: &Encoded) -> Result<Option<ChangeNote>, Error> {

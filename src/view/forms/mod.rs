@@ -10,6 +10,7 @@ mod chunk;
 mod consolidation;
 mod copies;
 mod document;
+mod documents_below;
 mod earlier_chunks;
 mod encoded;
 mod groups_above;

@@ -127,4 +127,4 @@ impl View {
 
 #[cfg(test)]
 #[cfg(not(feature = "model"))]
-mod tests;
+pub(super) mod tests;

@@ -11,7 +11,7 @@ use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Key, Prefix, Refusal, StoreError, unless_absent};
 use crate::view::node_path::NodePath;
 use crate::view::tree::EndedArray;
-use crate::view::writing::{ObjectChange, Writing, change_objects};
+use crate::view::writing::{Form, ObjectChange, Writing, change_objects};
 use crate::view::{View, ViewKind};
 
 impl TranslatedForm {
@@ -83,6 +83,7 @@ impl View {
                 .unwrap_or_default();
             ended = Some(EndedArray { array, document });
         }
+        let copies = form.keep_copies();
         let changes = form.removal(&resolved)?;
         let key = form.key()?;
         let chunks = ended
@@ -99,6 +100,7 @@ impl View {
                 Some(_) => Err(StoreError::changed(&key).into()),
             }
         })?;
+        drop(copies);
         tree.node_changed(path);
         if is_kept {
             tree.unshow(view, path, name);

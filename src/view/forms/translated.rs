@@ -18,6 +18,7 @@ use crate::store::{
 };
 use crate::view::current::until_current;
 use crate::view::folder::NameRole;
+use crate::view::name_locks::NameLock;
 use crate::view::node_path::{NodePath, format_of};
 use crate::view::shown_node::{ShownArray, check_can_show};
 use crate::view::vnode::Vnode;
@@ -25,6 +26,7 @@ use crate::view::writing::{CleanFile, Encoded, Form, ObjectChange};
 use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::consolidation::{Wish, consolidate};
+use super::copies::HOLDERS;
 use super::document::{DocumentForm, has_members, room_for};
 use super::earlier_chunks::NewArray;
 use super::objects::{MAX_DOCUMENT_BYTES, Objects, Text, changed, read_object};
@@ -469,6 +471,13 @@ impl Form for TranslatedForm {
         let new = NewFile::like(&meta.ok_or(Error::Stale)?);
         let mode = new.mode & 0o666;
         Ok(NewFile { mode, ..new })
+    }
+
+    fn keep_copies(&self) -> Option<NameLock<'_>> {
+        // One of them may be its object.
+        let holders = HOLDERS.map(|name| self.path.key(name.as_str().as_bytes()));
+        let holders = holders.iter().flatten().map(Key::to_prefix);
+        Some(self.view.keep_copies(holders))
     }
 
     fn note(&self, encoded: &Encoded) -> Result<Option<ChangeNote>, Error> {

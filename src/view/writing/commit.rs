@@ -151,8 +151,10 @@ impl FileState {
         goes_on: impl Fn(&mut FileState, &Writing) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         let is_behind = self.draft.as_ref().is_some_and(|draft| draft.is_behind);
-        if let Some(form) = self.form.clone().filter(|_| is_behind)
-            && !self.merge(writing, &form, true)?
+        let form = self.form.clone();
+        let mut copies = None;
+        if let Some(form) = form.as_ref().filter(|_| is_behind)
+            && !self.merge(writing, form, true)?
         {
             return Ok(false);
         }
@@ -174,15 +176,15 @@ impl FileState {
                 self.stored = stored;
                 self.saving.note_stored();
                 self.note_saved_base(writing, is_open);
-                let form = self.form.as_ref();
                 let is_hidden =
-                    self.stored.is_none() && form.is_some_and(|form| form.hides_absent());
+                    self.stored.is_none() && form.as_ref().is_some_and(|form| form.hides_absent());
                 // Handles that are open go on with the fill value.
                 self.draft = self.draft.take().filter(|_| is_hidden && is_open);
                 if let Some(draft) = &mut self.draft {
                     draft.saved_as_nothing();
                 }
                 self.clean = None;
+                drop(copies);
                 if let Some(form) = &self.form {
                     form.committed(is_new, note);
                     self.has_wrong_pages |= form.respells();
@@ -190,6 +192,8 @@ impl FileState {
                 return Ok(true);
             }
             writing.counters.conflicts.add(1);
+            // The mount may have changed copies of documents, and does so no more before this is saved.
+            copies = copies.or_else(|| form.as_ref()?.keep_copies());
             if !goes_on(self, writing)? {
                 return Ok(false);
             }

@@ -8,6 +8,7 @@ use crate::budget::{Holding, Reservation};
 use crate::error::Error;
 use crate::load::Cache;
 use crate::store::{ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Replaces, StoredFile};
+use crate::view::name_locks::NameLock;
 use crate::view::staging::InnerChunk;
 use crate::view::{OpenFile, VnodeAttributes};
 
@@ -151,6 +152,12 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
     /// object.
     fn is_stored(&self) -> bool {
         false
+    }
+
+    /// Keeps the mount itself from changing what the file shows, until the result is dropped: it has copies of other
+    /// documents. `None` for a file that the mount does not change.
+    fn keep_copies(&self) -> Option<NameLock<'_>> {
+        None
     }
 
     /// Notes the change that is about to be made, where [`Form::committed`] has to follow though the daemon is

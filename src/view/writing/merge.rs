@@ -8,25 +8,36 @@ use super::base::Base;
 use super::draft::FileDraft;
 use super::form::Form;
 use super::state::FileState;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::load::to_usize;
 use crate::metadata::carry::differences;
 use crate::metadata::merge::{is_same_but_for_copies, merged};
 use crate::store::{FileChange, Replaces, StoreError};
+use crate::view::current::until_current;
 
 impl FileState {
     /// Notes what a document has, before somebody else changes it. Of other files, nothing is noted.
     pub(super) fn note_base(&mut self, writing: &Writing) {
         let form = self.form.clone().filter(|form| form.merges_members());
-        let (Some(form), Some(stored)) = (form, self.stored.clone()) else {
+        let (Some(form), Some(stored), Some(key)) = (form, self.stored.clone(), self.key.clone())
+        else {
             return;
         };
-        if self.base.is_some() || self.draft.is_some() || self.key.is_none() {
+        if self.base.is_some() || self.draft.is_some() {
             return;
         }
         let text = self.len(writing).and_then(|len| {
             let _room = form.reserve(len)?;
-            form.decode(Some(&stored))
+            let text = form.decode(Some(&stored));
+            if !matches!(&text, Err(error) if error.kind() == ErrorKind::Stale) {
+                return text;
+            }
+            // It was changed while it was opened, so that its writer can know no more than the text after that.
+            let _copies = form.keep_copies();
+            until_current(|| {
+                let now = form.open_now(&writing.writer, &key)?;
+                form.decode(Some(&now.ok_or(Error::Stale)?))
+            })
         });
         let base = text.map(|text| Base::of_text(writing, &self.shown_key(), &text));
         self.base = Some(base.unwrap_or(Base::Unknown));

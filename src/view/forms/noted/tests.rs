@@ -13,7 +13,7 @@ use crate::view::{Recovered, ViewKind, ViewOptions, VnodeId, VnodeKind};
 
 const THREAD: u32 = 1;
 
-fn mounted(path: &Path) -> Arc<View> {
+pub(in crate::view::forms) fn mounted(path: &Path) -> Arc<View> {
     let store: Arc<dyn Store> = Arc::new(DirStore::open(path, Symlinks::Inside).unwrap());
     let writer = store.writer(&WriterOptions::default()).unwrap().unwrap();
     let options = ViewOptions {
@@ -25,7 +25,7 @@ fn mounted(path: &Path) -> Arc<View> {
     Arc::new(View::writable(store, options, writer).unwrap())
 }
 
-fn array(version: u64) -> Value {
+pub(in crate::view::forms) fn array(version: u64) -> Value {
     match version {
         2 => {
             json!({"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|u1", "compressor": null,
@@ -40,7 +40,7 @@ fn array(version: u64) -> Value {
 }
 
 /// A store of groups with consolidated metadata of v2 and of v3, with an array in each.
-fn store(path: &Path) {
+pub(in crate::view::forms) fn store(path: &Path) {
     let copies =
         json!({"g/t": array(3), "g": {"zarr_format": 3, "node_type": "group", "attributes": {}}});
     let inline = json!({"kind": "inline", "must_understand": false, "metadata": copies});
@@ -65,7 +65,7 @@ fn store(path: &Path) {
     }
 }
 
-fn find(view: &View, path: &[&str]) -> VnodeId {
+pub(in crate::view::forms) fn find(view: &View, path: &[&str]) -> VnodeId {
     path.iter().fold(VnodeId::ROOT, |id, name| {
         view.lookup(id, name.as_bytes()).unwrap().unwrap().id
     })
@@ -104,7 +104,7 @@ fn change_all(view: &Arc<View>) {
         .unwrap();
 }
 
-fn read(path: &Path, key: &str) -> Option<Value> {
+pub(in crate::view::forms) fn read(path: &Path, key: &str) -> Option<Value> {
     let text = fs::read(path.join(key)).ok()?;
     Some(serde_json::from_slice(&text).unwrap())
 }

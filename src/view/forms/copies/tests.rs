@@ -1,0 +1,130 @@
+use std::sync::Arc;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::super::noted::tests::{array, find, mounted, read, store};
+use crate::store::NewFile;
+use crate::view::{HandleAccess, OpenedVnode, View, VnodeId};
+
+const THREAD: u32 = 1;
+
+/// The documents with copies in [`store`], with the list in each, and a document that a new node below it has.
+fn holders() -> [(&'static [&'static str], Value, &'static str, Value); 2] {
+    let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
+    let mut v3 = group.clone();
+    v3["consolidated_metadata"] =
+        json!({"kind": "inline", "must_understand": false, "metadata": {"g": group}});
+    let v2 = json!({"zarr_consolidated_format": 1, "metadata": {".zgroup": {"zarr_format": 2}}});
+    [
+        (&["zarr.json"], v3, "zarr.json", array(3)),
+        (&["old", ".zmetadata"], v2, ".zarray", array(2)),
+    ]
+}
+
+/// The name of the copy of the document at `path` in `holder`, and whether it is there.
+fn has_copy(holder: &Value, node: &str, name: &str) -> bool {
+    match name {
+        "zarr.json" => holder["consolidated_metadata"]["metadata"]
+            .get(node)
+            .is_some(),
+        _ => holder["metadata"].get(format!("{node}/{name}")).is_some(),
+    }
+}
+
+/// Opens a file to write it anew, as `O_WRONLY | O_TRUNC` does, and writes `document`.
+fn begin(view: &Arc<View>, path: &[&str], document: &Value) -> OpenedVnode {
+    let id = find(view, path);
+    let opened = view.open_for(id, HandleAccess::Writes, THREAD);
+    let opened = opened.unwrap().unwrap();
+    opened.file.clear().unwrap();
+    let text = document.to_string();
+    opened.file.write(0, text.as_bytes()).unwrap();
+    opened
+}
+
+fn make_node(view: &Arc<View>, group: VnodeId, node: &str, (name, document): (&str, &Value)) {
+    let new = |mode| NewFile {
+        mode,
+        umask: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let made = view
+        .make_directory(group, node.as_bytes(), new(0o755))
+        .unwrap();
+    let (_, made) = view
+        .create(made.id, name.as_bytes(), new(0o644), THREAD)
+        .unwrap();
+    let text = document.to_string();
+    made.file.write(0, text.as_bytes()).unwrap();
+    made.file.flush(THREAD).unwrap();
+    made.file.close();
+}
+
+#[test]
+fn a_node_that_is_made_while_a_program_consolidates_is_in_the_copies() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    let view = mounted(folder.path());
+    for (path, listed, name, document) in holders() {
+        let opened = begin(&view, path, &listed);
+        let group = find(&view, &path[..path.len() - 1]);
+        make_node(&view, group, "late", (name, &document));
+        // The mount has changed the copies since they were opened, which a program that writes all of them never saw.
+        opened.file.flush(THREAD).unwrap();
+        opened.file.close();
+        let holder = read(folder.path(), &path.join("/")).unwrap();
+        assert!(has_copy(&holder, "late", name), "{holder}");
+    }
+}
+
+#[test]
+fn no_copy_is_missing_however_many_programs_write_documents() {
+    const N_WRITERS: usize = 5;
+    const N_NODES: usize = 6;
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    let view = mounted(folder.path());
+    for (path, listed, name, document) in holders() {
+        let group = find(&view, &path[..path.len() - 1]);
+        thread::scope(|scope| {
+            for writer in 0..N_WRITERS {
+                let (view, document) = (&view, &document);
+                scope.spawn(move || {
+                    for node in 0..N_NODES {
+                        make_node(view, group, &format!("{writer}.{node}x"), (name, document));
+                    }
+                });
+            }
+            for _ in 0..N_NODES {
+                let opened = begin(&view, path, &listed);
+                opened.file.flush(THREAD).unwrap();
+                opened.file.close();
+            }
+        });
+        let holder = read(folder.path(), &path.join("/")).unwrap();
+        for writer in 0..N_WRITERS {
+            for node in 0..N_NODES {
+                let node = format!("{writer}.{node}x");
+                assert!(has_copy(&holder, &node, name), "{node} of {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_document_that_is_no_object_is_not_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    std::fs::create_dir(folder.path().join("old/bad")).unwrap();
+    std::fs::write(folder.path().join("old/bad/.zgroup"), "{").unwrap();
+    let view = mounted(folder.path());
+    let (path, listed, _, _) = &holders()[1];
+    let opened = begin(&view, path, listed);
+    opened.file.flush(THREAD).unwrap();
+    opened.file.close();
+    let holder = read(folder.path(), "old/.zmetadata").unwrap();
+    assert!(has_copy(&holder, "t", ".zarray"));
+    assert!(!has_copy(&holder, "bad", ".zgroup"));
+}
