@@ -161,6 +161,9 @@ impl View {
         let Place { vnode, key, kind } = self.place_of(&parent, name)?;
         let new = self.tree.options.makeable(new);
         let opened = self.opened_handle(writing.create((&key, kind), new, thread)?)?;
+        if let Some(view) = vnode.view() {
+            self.tree.note_asked(view, &key);
+        }
         let id = self.tree.numbers.refer(&vnode);
         let attributes = opened.attributes;
         Ok((LookupResult { id, attributes }, opened))

@@ -102,6 +102,11 @@ impl Tree {
     /// How a key is shown that lies in a group, or in a directory that is no node.
     fn plain_role(&self, folder: &Folder, key: Key) -> Result<NameRole, Error> {
         match DocumentName::of(key.name()) {
+            Some(DocumentName::ZarrJson | DocumentName::ZGroup)
+                if self.is_unasked(folder.resolved.view, &key)? =>
+            {
+                return Ok(NameRole::Hidden);
+            }
             Some(DocumentName::ZMetadata) if self.is_copy_of_draft(&folder.resolved.path)? => {
                 return Ok(NameRole::Hidden);
             }

@@ -1,5 +1,6 @@
 //! The tree of nodes as views show it: what is at a path, and which vnodes are numbered.
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,7 +21,7 @@ use crate::error::Error;
 use crate::hierarchy::Hierarchy;
 use crate::load::{Loader, Sources};
 use crate::metadata::DocumentName;
-use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store};
+use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, Version};
 
 /// The most warnings that are remembered, so that they are logged only once.
 const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
@@ -43,7 +44,10 @@ pub(super) struct Tree {
     ended: Mutex<LruCache<(ViewKind, Prefix), EndedArray>>,
     /// Documents that the store does not have, and that were removed all the same: they are not shown
     /// until their node changes, because tar(1) removes what it makes anew.
-    unshown: Mutex<LruCache<(ViewKind, Prefix, DocumentName), ()>>,
+    unshown: Mutex<LruCache<(ViewKind, Prefix), HashSet<DocumentName>>>,
+    /// Documents of groups, in directories that programs have made, that no program has written: the mount has stored
+    /// these versions itself. They are not shown, as any other document there that was not written.
+    unasked: Mutex<LruCache<(ViewKind, Key), Version>>,
     /// Directories of which programs may expect that they are groups in the store.
     expected_groups: Mutex<LruCache<(ViewKind, Prefix), ()>>,
     pub(super) renames: Renames,
@@ -65,6 +69,10 @@ pub(super) struct EndedArray {
 /// The most arrays without a document, and removed documents, that are remembered.
 const MOST_ENDED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
+/// The most directories of which is remembered that documents in them are not shown, or that they may be groups: a
+/// program that copies a directory may make all directories in it before the first document.
+const MOST_MADE: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
+
 impl Tree {
     /// A tree that has shown nothing yet.
     pub(super) fn new(
@@ -83,8 +91,9 @@ impl Tree {
             root,
             shown: Mutex::default(),
             ended: Mutex::new(LruCache::new(MOST_ENDED)),
-            unshown: Mutex::new(LruCache::new(MOST_ENDED)),
-            expected_groups: Mutex::new(LruCache::new(MOST_ENDED)),
+            unshown: Mutex::new(LruCache::new(MOST_MADE)),
+            unasked: Mutex::new(LruCache::new(MOST_MADE)),
+            expected_groups: Mutex::new(LruCache::new(MOST_MADE)),
             renames: Renames::default(),
             looks: Looks::default(),
             expanded: ExpandedArrays::default(),
@@ -239,8 +248,8 @@ impl Tree {
         }
         drop(ended);
         let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
-        let below: Vec<_> = (unshown.iter().map(|(place, ())| place))
-            .filter(|(_, path, _)| is_below(path))
+        let below: Vec<_> = (unshown.iter().map(|(place, _)| place))
+            .filter(|(_, path)| is_below(path))
             .cloned()
             .collect();
         for place in below {
@@ -252,7 +261,8 @@ impl Tree {
     /// directory was made just now.
     pub(super) fn unshow(&self, view: ViewKind, path: &Prefix, name: DocumentName) {
         let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
-        unshown.put((view, path.clone(), name), ());
+        let names = unshown.get_or_insert_mut((view, path.clone()), HashSet::new);
+        names.insert(name);
     }
 
     /// Whether a document is not there that is shown otherwise without having been written.
@@ -261,14 +271,17 @@ impl Tree {
             return false;
         }
         let unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
-        !unshown.is_empty() && unshown.contains(&(view, path.clone(), name))
+        let names = unshown.peek(&(view, path.clone()));
+        names.is_some_and(|names| names.contains(&name))
     }
 
     /// Shows a document of the node at `path` again.
     pub(super) fn show_again(&self, path: &Prefix, name: DocumentName) {
         let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
         for &view in &self.options.views {
-            unshown.pop(&(view, path.clone(), name));
+            if let Some(names) = unshown.peek_mut(&(view, path.clone())) {
+                names.remove(&name);
+            }
         }
     }
 
@@ -278,6 +291,33 @@ impl Tree {
         for name in DocumentName::ALL {
             self.unshow(view, path, name);
         }
+    }
+
+    /// Notes that the mount has stored this version of a document that no program has written.
+    pub(super) fn note_unasked(&self, view: ViewKind, key: &Key, version: Version) {
+        self.lock_unasked().put((view, key.clone()), version);
+    }
+
+    /// Whether the store has a document at `key` that no program has written, and that is not shown.
+    pub(super) fn is_unasked(&self, view: ViewKind, key: &Key) -> Result<bool, Error> {
+        if !self.is_writable() {
+            return Ok(false);
+        }
+        let noted = self.lock_unasked().peek(&(view, key.clone())).copied();
+        let Some(noted) = noted else {
+            return Ok(false);
+        };
+        let now = self.writer()?.stat(key)?;
+        Ok(now.is_some_and(|now| now.version == noted))
+    }
+
+    /// Notes that a program writes the document at `key`, which is shown from now on.
+    pub(super) fn note_asked(&self, view: ViewKind, key: &Key) {
+        self.lock_unasked().pop(&(view, key.clone()));
+    }
+
+    fn lock_unasked(&self) -> MutexGuard<'_, LruCache<(ViewKind, Key), Version>> {
+        (self.unasked.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a program may expect that the directory at `path` is a group in the store.

@@ -11,7 +11,7 @@ use crate::load::Cache;
 use crate::metadata::carry::{carried, differences, nothing_in};
 use crate::metadata::strict;
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
-use crate::store::{ChangeNote, Key, StoreError, StoredFile};
+use crate::store::{ChangeNote, DirWriter, Key, StoreError, StoredFile};
 use crate::view::array_documents::stored_form;
 use crate::view::current::until_current;
 use crate::view::folder::NameRole;
@@ -262,6 +262,11 @@ impl Form for DocumentForm {
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {
         until_current(|| self.open_once())
+    }
+
+    fn exists(&self, writer: &DirWriter, key: &Key) -> Result<bool, Error> {
+        let is_stored = writer.stat(key)?.is_some();
+        Ok(is_stored && !self.view.tree.is_unasked(self.kind, key)?)
     }
 
     fn cache(&self) -> &Cache {

@@ -37,8 +37,15 @@ impl View {
         path: &Prefix,
     ) -> Result<Vec<Key>, Error> {
         let resolved = self.tree.resolve(view, path)?;
-        let (Node::Group(_), Some(target)) = (&resolved.node, resolved.foreign) else {
+        let Node::Group(_) = &resolved.node else {
             return Ok(Vec::new());
+        };
+        let Some(target) = resolved.foreign else {
+            let Some(own) = Objects::of(&resolved)?.own else {
+                return Ok(Vec::new());
+            };
+            let is_unasked = self.tree.is_unasked(view, &own)?;
+            return Ok(is_unasked.then_some(own).into_iter().collect());
         };
         if !self.tree.is_unshown(view, path, group_document(target)) {
             return Ok(Vec::new());
@@ -91,26 +98,35 @@ impl View {
         if is_unshown {
             self.tree.unshow(view, path, name);
         }
-        stored
+        let key = path.key(name.as_str().as_bytes())?;
+        // In another version, it is another object.
+        if stored?
+            && is_unshown
+            && let Some(meta) = self.tree.writer()?.stat(&key)?
+        {
+            self.tree.note_unasked(view, &key, meta.version);
+        }
+        Ok(())
     }
 
+    /// Returns whether the store did not have it, and has it now.
     fn store_text(
         self: &Arc<Self>,
         resolved: &NodePath,
         target: Target,
         form: &TranslatedForm,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let Some(text) = form.text()? else {
-            return Ok(());
+            return Ok(false);
         };
         let format = form.format_above()?.unwrap_or(target.zarr_format());
         if self.has_nodes_but_of(resolved, format)? {
-            return Ok(());
+            return Ok(false);
         }
         let encoded = form.encode(&text, None)?;
         let note = form.note(&encoded)?;
         let Encoded::Objects(changes) = encoded else {
-            return Ok(());
+            return Ok(false);
         };
         let file = form.new_file()?;
         let writer = self.tree.writer()?;
@@ -120,9 +136,9 @@ impl View {
             Ok(draft)
         };
         // Where somebody else has made it meanwhile, there is one.
-        change_objects(writer, &changes, new)?;
+        let is_new = change_objects(writer, &changes, new)?.is_none();
         form.committed(true, note);
-        Ok(())
+        Ok(is_new)
     }
 
     /// Whether a node in the directory is stored in another version. Of many, the first are looked at.
@@ -150,3 +166,7 @@ fn group_document(target: Target) -> DocumentName {
         Target::V3 => DocumentName::ZarrJson,
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
+mod tests;
