@@ -294,7 +294,7 @@ fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> Vie
         arrays,
         uid: args.uid,
         gid: args.gid,
-        umask: args.umask.unwrap_or(0),
+        umask: args.umask,
         freshness: if args.immutable {
             Freshness::Immutable
         } else {

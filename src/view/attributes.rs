@@ -416,7 +416,7 @@ impl Tree {
     pub(super) fn directory(&self, meta: &ObjectMeta) -> VnodeAttributes {
         VnodeAttributes {
             kind: VnodeKind::Directory,
-            mode: meta.mode & self.bits(0o555) & !self.options.umask,
+            mode: meta.mode & self.bits(0o555) & !self.options.umask.unwrap_or(0),
             // The size of the store's directory, so that `du -b` agrees with the store.
             ..self.file(meta, meta.size(), 0)
         }
@@ -436,7 +436,7 @@ impl Tree {
         fingerprint: u64,
     ) -> VnodeAttributes {
         VnodeAttributes {
-            mode: meta.mode & self.bits(0o444) & !self.options.umask,
+            mode: meta.mode & self.bits(0o444) & !self.options.umask.unwrap_or(0),
             ..self.file(meta, size, fingerprint)
         }
     }
@@ -447,7 +447,7 @@ impl Tree {
             size,
             times: meta.times,
             // Never more than the store grants: a daemon that runs as root must not publish files.
-            mode: meta.mode & 0o444 & !self.options.umask,
+            mode: meta.mode & 0o444 & !self.options.umask.unwrap_or(0),
             uid: self.options.uid.unwrap_or(meta.uid),
             gid: self.options.gid.unwrap_or(meta.gid),
             fingerprint,

@@ -16,7 +16,7 @@ impl ViewOptions {
     }
 
     fn maps_rights(&self) -> bool {
-        self.maps_owners() || self.umask != 0
+        self.maps_owners() || self.umask.is_some()
     }
 
     /// What is set of the file or directory `name`, of which this is shown, where a caller asks for `new`. Programs
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    fn mapping(uid: Option<u32>, gid: Option<u32>, umask: u32) -> ViewOptions {
+    fn mapping(uid: Option<u32>, gid: Option<u32>, umask: Option<u32>) -> ViewOptions {
         ViewOptions {
             uid,
             gid,
@@ -97,9 +97,10 @@ mod tests {
     fn a_mount_that_maps_rights_sets_no_bits_that_give_those_of_the_owner() {
         use VnodeKind::{Directory, File};
         let maps = [
-            mapping(Some(7), None, 0),
-            mapping(None, Some(8), 0),
-            mapping(None, None, 0o022),
+            mapping(Some(7), None, None),
+            mapping(None, Some(8), None),
+            mapping(None, None, Some(0o022)),
+            mapping(None, None, Some(0)),
         ];
         for options in maps {
             for (kind, old, asked, set) in [
@@ -133,7 +134,7 @@ mod tests {
             uid: Some(1),
             ..NewAttributes::default()
         };
-        let as_stored = mapping(None, None, 0);
+        let as_stored = mapping(None, None, None);
         let settable = as_stored.settable(&new, &"a", || Err(Error::Stale));
         assert_eq!(settable.unwrap(), new);
     }
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn a_mount_that_maps_owners_changes_none() {
         let shown = shown(VnodeKind::File, 0o644);
-        for options in [mapping(Some(7), None, 0), mapping(None, Some(8), 0)] {
+        for options in [mapping(Some(7), None, None), mapping(None, Some(8), None)] {
             for (uid, gid, stays) in [
                 (Some(7), Some(8), true),
                 (None, Some(8), true),

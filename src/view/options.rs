@@ -109,8 +109,8 @@ pub struct ViewOptions {
     pub uid: Option<u32>,
     /// The group that is shown, in place of the store's.
     pub gid: Option<u32>,
-    /// Permission bits that are removed from all modes.
-    pub umask: u32,
+    /// Permission bits that are removed from all modes; `None` where the modes are those of the store.
+    pub umask: Option<u32>,
     /// When the store is asked again for documents, names and attributes.
     pub freshness: Freshness,
     /// The memory budget for chunks, index pages and buffers, in bytes.
@@ -171,7 +171,7 @@ impl Default for ViewOptions {
             arrays: ArrayOptions::default(),
             uid: None,
             gid: None,
-            umask: 0,
+            umask: None,
             freshness: Freshness::Checked(Duration::from_secs(1)),
             cache_budget_bytes: 256 << 20,
             max_chunk_bytes: 1 << 30,

@@ -426,7 +426,7 @@ fn no_more_is_shown_than_the_backing_object_shows() {
     let options = ViewOptions {
         uid: Some(12),
         gid: Some(34),
-        umask: 0o027,
+        umask: Some(0o027),
         ..ViewOptions::default()
     };
     let fixture = Fixture::new(options, &[("file", b"x")]);

@@ -18,7 +18,9 @@ pub(super) struct Audience(Option<Access>);
 impl Arrays {
     /// The users who may read a file that is shown with these attributes and read bits.
     pub(super) fn audience(&self, meta: &ObjectMeta, bits: u32) -> Audience {
-        let shown = meta.access().with_mode(bits & !self.tree.options.umask);
+        let shown = meta
+            .access()
+            .with_mode(bits & !self.tree.options.umask.unwrap_or(0));
         Audience(self.tree.options.arrays.others_look.then_some(shown))
     }
 }
