@@ -104,9 +104,9 @@ impl Core {
         thread: u32,
     ) -> Result<(LookupResult, OpenedVnode), Errno> {
         check_name(name)?;
-        let parent = self.vnode(parent)?;
-        let made = self.view.create(parent, name.as_bytes(), new, thread);
-        made.map_err(|error| self.errno_of_change(&error))
+        let directory = self.vnode(parent)?;
+        let made = self.view.create(directory, name.as_bytes(), new, thread);
+        self.of_directory(parent, made.map_err(|error| self.errno_of_change(&error)))
     }
 
     fn open_existing(
@@ -149,9 +149,10 @@ impl Core {
         new: NewFile,
     ) -> Result<Reported, Errno> {
         check_name(name)?;
-        let parent = self.vnode(parent)?;
-        let made = self.view.make_directory(parent, name.as_bytes(), new);
-        Ok(self.reported_entry(made.map_err(|error| self.errno_of_change(&error))?))
+        let directory = self.vnode(parent)?;
+        let made = self.view.make_directory(directory, name.as_bytes(), new);
+        let made = made.map_err(|error| self.errno_of_change(&error));
+        Ok(self.reported_entry(self.of_directory(parent, made)?))
     }
 
     pub(super) fn link(
@@ -161,15 +162,19 @@ impl Core {
         caller: Caller,
     ) -> Result<Reported, Errno> {
         check_name(name)?;
-        let (vnode, parent) = (self.vnode(ino)?, self.vnode(parent)?);
-        let linked = self.view.link(vnode, parent, name.as_bytes(), caller);
-        Ok(self.reported_entry(linked.map_err(|error| self.errno_of_change(&error))?))
+        let (vnode, directory) = (self.vnode(ino)?, self.vnode(parent)?);
+        let linked = self.view.link(vnode, directory, name.as_bytes(), caller);
+        let linked = linked.map_err(|error| self.errno_of_change(&error));
+        Ok(self.reported_entry(self.of_directory(parent, linked)?))
     }
 
     pub(super) fn remove(&self, parent: u64, name: &OsStr, kind: VnodeKind) -> Result<(), Errno> {
-        let parent = self.vnode(parent)?;
-        let removed = self.view.remove(parent, name.as_bytes(), kind);
-        removed.map_err(|error| self.errno_of_change(&error))
+        let directory = self.vnode(parent)?;
+        let removed = self.view.remove(directory, name.as_bytes(), kind);
+        self.of_directory(
+            parent,
+            removed.map_err(|error| self.errno_of_change(&error)),
+        )
     }
 
     pub(super) fn rename(
@@ -190,7 +195,8 @@ impl Core {
         let from = (self.vnode(parent)?, name.as_bytes());
         let to = (self.vnode(new_parent)?, new_name.as_bytes());
         let renamed = self.view.rename(from, to, mode, caller);
-        renamed.map_err(|error| self.errno_of_change(&error))
+        let renamed = renamed.map_err(|error| self.errno_of_change(&error));
+        self.of_directory(new_parent, self.of_directory(parent, renamed))
     }
 
     pub(super) fn set_attributes(

@@ -23,7 +23,7 @@ const UNKNOWN: Generation = Generation(0);
 
 impl Core {
     pub(super) fn open_stream(&self, ino: u64) -> Result<FileHandle, Errno> {
-        let opened = self.opened_stream(ino)?;
+        let opened = self.of_directory(ino, self.opened_stream(ino))?;
         Ok(self.directories.insert(Mutex::new(opened)))
     }
 
@@ -47,9 +47,10 @@ impl Core {
         let opened = self.directories.get(handle).ok_or(Errno::EBADF)?;
         let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
         if offset == 0 && opened.n_renames != self.view.n_renames() {
-            *opened = self.opened_stream(ino)?;
+            *opened = self.of_directory(ino, self.opened_stream(ino))?;
         }
-        list(&mut opened.stream).map_err(|error| self.errno(&error))
+        let listed = list(&mut opened.stream).map_err(|error| self.errno(&error));
+        self.of_directory(ino, listed)
     }
 
     /// Whether the kernel may cache the listing of a directory.

@@ -215,6 +215,16 @@ impl Core {
         found.ok_or(Errno::ENOENT)
     }
 
+    /// The `answer` to a request for names in the directory `ino`. Where that is gone, no name is in it, and there is
+    /// nothing that the kernel could find by looking again.
+    fn of_directory<T>(&self, ino: u64, answer: Result<T, Errno>) -> Result<T, Errno> {
+        let is_gone = || (self.vnode(ino)).is_ok_and(|directory| self.view.is_gone(directory));
+        match answer {
+            Err(Errno::ESTALE) if is_gone() => Err(Errno::ENOENT),
+            answer => answer,
+        }
+    }
+
     /// How long the kernel may use attributes without asking.
     fn ttl(&self, attributes: &VnodeAttributes) -> Duration {
         if attributes.is_momentary() {
@@ -233,10 +243,10 @@ impl Core {
             b".." => return self.find_parent(parent),
             _ => {}
         }
-        let parent = self.vnode(parent)?;
+        let directory = self.vnode(parent)?;
         // Absence is never cached: another process may create the file at any time.
-        let found = self.present(self.view.lookup(parent, name.as_bytes()))?;
-        Ok(self.reported_entry(found))
+        let found = self.present(self.view.lookup(directory, name.as_bytes()));
+        Ok(self.reported_entry(self.of_directory(parent, found)?))
     }
 
     /// The entry of a name that was found or made, with its reference.

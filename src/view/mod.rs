@@ -101,6 +101,7 @@ use crate::store::{
 };
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
+use current::until_current;
 use documents::Documents;
 use meaning::MeaningsInView;
 use name_locks::NameLocks;
@@ -393,7 +394,7 @@ impl View {
     /// # Errors
     /// [`Error`], also when the name exists but cannot be examined.
     pub fn lookup(&self, parent: VnodeId, name: &[u8]) -> Result<Option<LookupResult>, Error> {
-        let find = || self.find(&self.vnode(parent)?, name);
+        let find = || until_current(|| self.find(&self.vnode(parent)?, name));
         let Some((vnode, attributes)) = self.between_renames(find, drop)? else {
             return Ok(None);
         };
@@ -434,7 +435,22 @@ impl View {
     /// # Errors
     /// [`Error`].
     pub fn open_directory(self: &Arc<Self>, id: VnodeId) -> Result<Option<Directory>, Error> {
-        self.between_renames(|| self.list(&self.vnode(id)?), drop)
+        let list = || until_current(|| self.list(&self.vnode(id)?));
+        self.between_renames(list, drop)
+    }
+
+    /// Whether the directory `id`, or the array that it is a directory of, is not there any more.
+    pub fn is_gone(&self, id: VnodeId) -> bool {
+        let vnode = match self.vnode(id) {
+            Ok(Vnode::Gone(_)) => return true,
+            Ok(Vnode::ChunkDirectory(place)) => Vnode::Prefix {
+                view: place.view,
+                path: place.path,
+            },
+            Ok(vnode) => vnode,
+            Err(_) => return false,
+        };
+        matches!(self.attributes_of(&vnode), Ok(None))
     }
 
     /// Size and free space of the device that holds the store, where the store knows them.
