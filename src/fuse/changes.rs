@@ -312,10 +312,13 @@ impl Core {
     }
 
     /// Notes the attributes of a file after a change. The kernel asks for those of an open file that
-    /// has no name any more by its inode number alone.
+    /// has no name any more by its inode number alone. After a write, it takes only the size and the times for other
+    /// ones, though a program that is written loses the rights of its owner.
     pub(super) fn note_change(&self, ino: u64, file: &OpenFile) {
-        if let Ok(Some(now)) = file.written_now() {
-            self.versions.changed(ino, now);
+        if let Ok(Some(now)) = file.written_now()
+            && self.versions.changed(ino, now)
+        {
+            self.drop_attributes(ino);
         }
     }
 }

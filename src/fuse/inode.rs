@@ -154,13 +154,15 @@ impl<B: Clone> InodeVersions<B> {
     }
 
     /// Notes the attributes of a file that was written to, whose handles are open. Those of another
-    /// file, which has its name by now, are ignored.
-    pub(super) fn changed(&self, ino: u64, attributes: VnodeAttributes) {
+    /// file, which has its name by now, are ignored. Returns whether it has another mode.
+    pub(super) fn changed(&self, ino: u64, attributes: VnodeAttributes) -> bool {
         if let Some(pinned) = self.lock().pinned.get_mut(&ino)
             && pinned.attributes.fingerprint == attributes.fingerprint
         {
-            pinned.attributes = attributes;
+            let before = std::mem::replace(&mut pinned.attributes, attributes);
+            return before.mode != attributes.mode;
         }
+        false
     }
 
     /// The newest number of `vnode`, for a listing of names alone.

@@ -4,6 +4,7 @@ import fcntl
 import mmap
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -345,6 +346,38 @@ def test_what_is_open_when_the_mount_is_ended_is_saved(number, store, mount):
     except OSError:
         pass
     assert not (store / ".zarr-mount").exists()
+
+
+@pytest.mark.parametrize("call", [(os.mkdir, "x"), (os.open, "x", os.O_WRONLY | os.O_CREAT)], ids=lambda call: call[0].__name__)
+def test_nothing_is_made_in_a_directory_of_an_array_that_somebody_has_removed(call, store, mount):
+    """There is nothing that the kernel could find by looking again, so that the program need not, either."""
+    directory = os.open(mount(store, "--rw", "--view", "chunks").path / "a/c/0", os.O_RDONLY | os.O_DIRECTORY)
+    function, *arguments = call
+    try:
+        shutil.rmtree(store / "a")
+        # The document is remembered for a moment.
+        until(lambda: refused(lambda: function(*arguments, dir_fd=directory)) == "ENOENT", "an error of what is made in no directory")
+    finally:
+        os.close(directory)
+
+
+@pytest.mark.parametrize("args", [ARGS, ("--rw", "--view", "chunks")])
+def test_the_mode_of_a_program_is_shown_as_it_is_after_a_write(args, store, mount):
+    m = mount(store, *args, "--ttl", "3600").path
+    (m / "program").write_bytes(b"#!/bin/sh\n")
+
+    def mode():
+        # Whoever asks for the mode alone gets what the kernel knows of it.
+        return ok("stat", "-c", "%a", m / "program").strip()
+
+    for flags in (os.O_WRONLY, os.O_WRONLY | os.O_TRUNC):
+        (m / "program").chmod(0o6755)
+        assert mode() == "6755"
+        file = opened(m / "program", flags)
+        os.write(file, b"#!/bin/sh\n")
+        assert mode() == "755"
+        os.close(file)
+        assert mode() == "755"
 
 
 def test_one_writer_at_a_time(store, mount, tmp_path):
