@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::chunk_listing::StoredChunks;
+use super::damage::may_be_left_of;
 use super::file::FileContent;
 use super::forms::{FormedFile, Place};
 use super::names::ChunkName;
@@ -159,6 +160,7 @@ impl View {
         let parent = self.vnode(parent)?;
         let writing = self.writing(&parent)?;
         let Place { vnode, key, kind } = self.place_of(&parent, name)?;
+        self.tree.note_new_in(&key.parent());
         let new = self.tree.options.makeable(new);
         let opened = self.opened_handle(writing.create((&key, kind), new, thread)?)?;
         if let Some(view) = vnode.view() {
@@ -183,6 +185,7 @@ impl View {
         let vnode = self.vnode(parent)?;
         let writing = self.writing(&vnode)?;
         let key = self.directory_place(&vnode, name)?;
+        self.tree.note_new_in(&key.parent());
         writing.make_prefix(&key, self.tree.options.makeable(new))?;
         self.tree.hierarchy.forget(&key.to_prefix());
         if let Vnode::Prefix { view, path } = &vnode {
@@ -252,6 +255,9 @@ impl View {
             (Vnode::Written { view, path, name }, VnodeKind::File) => {
                 self.remove_translated(writing, (*view, path), *name)?;
             }
+            (Vnode::ErrorNote { .. } | Vnode::Unsupported { .. }, VnodeKind::File) => {
+                self.remove_damaged(writing, &vnode)?;
+            }
             (Vnode::Chunk(place), VnodeKind::File) => {
                 let array = self.tree.array_of(place)?;
                 let key = array.file_key(&place.indices)?;
@@ -286,6 +292,7 @@ impl View {
                     writer.remove_prefix_with(&key, &|below, is_directory| {
                         let array = gone.as_ref();
                         unshown.contains(below)
+                            || self.tree.was_damaged(path) && may_be_left_of(path, below)
                             || array.is_some_and(|array| array.leaves_over(below, is_directory))
                     })
                 })?;

@@ -5,16 +5,23 @@
 //! each name below the node that could be a chunk, a shard, or a directory of them is an error, and not
 //! absent. Other names are as they are.
 //!
+//! To remove such a node, a program removes its document, under the name that this has, and the directory.
+//!
 //! The keys view shows the stored keys of such a node, where they are those of its chunks: not where a reader may
 //! know inner chunks by these names, because the shards of the array were expanded a moment ago.
 
 use super::N5_ATTRIBUTES;
+use super::View;
 use super::folder::Folder;
 use super::names::ChunkName;
 use super::shown_node::{ShownNode, Unusable, may_be_part_of_chunk_key};
 use super::tree::Tree;
+use super::vnode::Vnode;
+use super::writing::Writing;
 use crate::error::Error;
 use crate::hierarchy::Node;
+use crate::metadata::DocumentName;
+use crate::store::{Key, Prefix};
 
 /// What a name is to be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +100,42 @@ impl Tree {
         let found = unusable.names.map(|chunks| chunks.in_array(name));
         matches!(found, Some(ChunkName::Directory(_))) && self.hierarchy.is_unlisted()
     }
+}
+
+impl View {
+    /// Removes the document for which a node cannot be shown, as it is shown. What could be chunks of the node goes with
+    /// its directory, because it is not shown as long as the document is there. The note of what is wrong goes with the
+    /// document, so that nothing is done where a program removes it.
+    ///
+    /// # Errors
+    /// [`Refusal::Fixed`] for one that does not lie in the directory of its node; [`Error`].
+    pub(super) fn remove_damaged(&self, writing: &Writing, vnode: &Vnode) -> Result<(), Error> {
+        let Vnode::Unsupported { view, key } = vnode else {
+            return Ok(());
+        };
+        let path = key.parent();
+        if self.tree.resolve(*view, &path)?.draft().is_some() {
+            let reason = "the document of a draft; remove the node in the store";
+            return Err(Error::unacceptable(key, reason));
+        }
+        let note = self.note_removal(key)?;
+        writing.erase(key, false)?;
+        self.tree.hierarchy.forget(&path);
+        self.tree.note_damaged(&path);
+        self.update_copies(std::slice::from_ref(key), note);
+        Ok(())
+    }
+}
+
+/// Whether what is at `key` could be a part of a node at `path`, of which the document is gone: its attributes, a chunk,
+/// or a directory of chunks.
+pub(super) fn may_be_left_of(path: &Prefix, key: &Key) -> bool {
+    let below = path.strip(key.as_bytes()).unwrap_or_default();
+    if DocumentName::of(below) == Some(DocumentName::ZAttrs) {
+        return true;
+    }
+    let mut segments = below.split(|byte| *byte == b'/');
+    segments.all(may_be_part_of_chunk_key)
 }
 
 impl Unusable {

@@ -240,13 +240,17 @@ impl Tree {
                 (renamed, Vnode::Unsupported { view, key }),
             ]);
         }
-        let mut added = Vec::new();
+        // The note comes first: it goes with the document, and who removes all that is listed is to find both.
+        let note = self.free_name(&path, note)?;
+        let of_note = Vnode::ErrorNote {
+            view,
+            path: path.clone(),
+        };
+        let mut added = vec![(note, of_note)];
         if key.parent() == path {
             let renamed = self.free_name(&path, renamed)?;
             added.push((renamed, Vnode::Unsupported { view, key }));
         }
-        let note = self.free_name(&path, note)?;
-        added.push((note, Vnode::ErrorNote { view, path }));
         Ok(added)
     }
 

@@ -86,6 +86,7 @@ impl View {
                 }
                 // A program that saves a file through another view would make the old directory again.
                 let others = self.tree.writings.as_ref();
+                self.tree.note_new_in(&to.parent());
                 let note = self.note_rename(*view, &from, &to)?;
                 let kept = others.map(|writings| writings.keep_others(*view, &from, &to));
                 writing.rename(&from, &to, mode, || {
@@ -109,6 +110,7 @@ impl View {
             Vnode::Object { view, key: from } => {
                 let place = self.place_of(&new_parent, new_name)?;
                 let to = &place.key;
+                self.tree.note_new_in(&to.parent());
                 place.kind.check_maker(caller)?;
                 let is_formed = self.is_formed(&vnode)?;
                 let is_scratch = writing.is_scratch(from);

@@ -42,6 +42,8 @@ pub(super) struct Tree {
     pub(super) shown: Mutex<ShownNodeCache>,
     /// Arrays whose documents were removed through the mount, by their paths.
     ended: Mutex<LruCache<(ViewKind, Prefix), EndedArray>>,
+    /// The directories of nodes that could not be shown, and whose documents were removed through the mount.
+    damaged: Mutex<LruCache<Prefix, ()>>,
     /// Documents that the store does not have, and that were removed all the same: they are not shown
     /// until their node changes, because tar(1) removes what it makes anew.
     unshown: Mutex<LruCache<(ViewKind, Prefix), HashSet<DocumentName>>>,
@@ -91,6 +93,7 @@ impl Tree {
             root,
             shown: Mutex::default(),
             ended: Mutex::new(LruCache::new(MOST_ENDED)),
+            damaged: Mutex::new(LruCache::new(MOST_ENDED)),
             unshown: Mutex::new(LruCache::new(MOST_MADE)),
             unasked: Mutex::new(LruCache::new(MOST_MADE)),
             expected_groups: Mutex::new(LruCache::new(MOST_MADE)),
@@ -232,6 +235,32 @@ impl Tree {
         for &view in &self.options.views {
             ended.pop(&(view, path.clone()));
         }
+        drop(ended);
+        self.lock_damaged().pop(path);
+    }
+
+    /// Notes that the document of the node at `path` was removed, which could not be shown.
+    pub(super) fn note_damaged(&self, path: &Prefix) {
+        self.lock_damaged().put(path.clone(), ());
+    }
+
+    /// Whether a node that could not be shown was at `path`, and nothing else since.
+    pub(super) fn was_damaged(&self, path: &Prefix) -> bool {
+        self.lock_damaged().contains(path)
+    }
+
+    /// Notes that a program makes something in the directory at `path`: what is there is not left over alone any more.
+    pub(super) fn note_new_in(&self, path: &Prefix) {
+        let mut damaged = self.lock_damaged();
+        if !damaged.is_empty() {
+            for above in path.with_ancestors() {
+                damaged.pop(&above);
+            }
+        }
+    }
+
+    fn lock_damaged(&self) -> MutexGuard<'_, LruCache<Prefix, ()>> {
+        (self.damaged.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets what ended, and which documents were removed, at and below `path`, where something else is
@@ -247,6 +276,15 @@ impl Tree {
             ended.pop(&place);
         }
         drop(ended);
+        let mut damaged = self.lock_damaged();
+        let below: Vec<_> = (damaged.iter().map(|(path, ())| path))
+            .filter(|path| is_below(path))
+            .cloned()
+            .collect();
+        for path in below {
+            damaged.pop(&path);
+        }
+        drop(damaged);
         let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
         let below: Vec<_> = (unshown.iter().map(|(place, _)| place))
             .filter(|(_, path)| is_below(path))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zarr
 
-from mounting import until
+from mounting import ok, until
 from remote_fault_server import FaultServer
 
 TTL = ("--ttl", "0.2")
@@ -145,6 +145,35 @@ def test_the_keys_view_shows_and_removes_what_is_stored_of_a_damaged_array(tmp_p
     assert refusal((made.path / "x/c/0/0").write_bytes, b"1") == errno.EIO
     shutil.rmtree(made.path / "x")
     assert not (root / "x").exists()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("view", ["chunks", "keys as the other version"])
+def test_an_array_whose_document_is_damaged_is_removed_with_its_chunks(tmp_path, mount, view, version, damage):
+    root = tmp_path / "store"
+    group = zarr.create_group(str(root), zarr_format=version)
+    array = group.create_array("a", shape=(8, 8), chunks=(2, 2), dtype="u1", attributes={"k": 1})
+    array[...] = 1
+    group.create_array("b", shape=(4,), chunks=(2,), dtype="u1")[...] = 1
+    document = root / "a" / (".zarray" if version == 2 else "zarr.json")
+    document.write_bytes(DAMAGES[damage](document.read_bytes()))
+    name, *more = VIEWS[view]
+    arguments = [*more, f"v{5 - version}"] if "--as" in more else more
+    made = mount(root, "--rw", "--view", name, *arguments)
+    # Without the document, the directory is not removed: nobody has said that the chunks are to go.
+    with pytest.raises(OSError):
+        os.rmdir(made.path / "a")
+    assert document.exists()
+    ok("rm", "-r", made.path / "a")
+    assert not (root / "a").exists() and not (made.path / "a").exists()
+    assert (root / "b").exists()
+    # A directory of this name has nothing to do with it.
+    (made.path / "a").mkdir()
+    (made.path / "a/0").write_bytes(b"new")
+    with pytest.raises(OSError):
+        os.rmdir(made.path / "a")
+    assert (root / "a/0").read_bytes() == b"new"
 
 
 def test_a_chunk_is_stale_and_not_absent_while_the_document_is_replaced(tmp_path, mount):
