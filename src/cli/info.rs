@@ -23,7 +23,7 @@ use crate::fresh::Freshness;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, TreePlace};
 use crate::load::Shards;
 use crate::metadata::write::{self, ChunkContent};
-use crate::metadata::{Attributes, Target, ZarrFormat};
+use crate::metadata::{Attributes, Target, ZarrFormat, missing};
 use crate::store::{Cursor, Detail, EntryKind, Prefix, Store, is_named_as_zip};
 use crate::view::{View, ViewKind, ViewOptions};
 use facts::{DimensionNames, FileFacts, facts_of_array, facts_of_group, insert_files};
@@ -31,6 +31,12 @@ use line::row;
 use omissions::SaidOmissions;
 use progress::ProgressLine;
 use table::Table;
+
+/// What the chunk files of each view hold.
+const CONTENTS: [(&str, ChunkContent); 2] = [
+    ("keys", ChunkContent::Encoded(Shards::Expand)),
+    ("chunks", ChunkContent::Complete(Shards::Expand)),
+];
 
 /// Memory budget for documents.
 const BUDGET_BYTES: u64 = 64 << 20;
@@ -186,6 +192,8 @@ impl InfoReport<'_> {
         {
             let inexpressible = self.inexpressible(array, target);
             facts["inexpressible"] = inexpressible.map_err(io::Error::other)?;
+            let unlike = self.missing_values(array, target);
+            facts["missing_values"] = unlike.map_err(io::Error::other)?;
         }
         let mut remarks = Vec::new();
         match self.files(prefix, node) {
@@ -274,15 +282,29 @@ impl InfoReport<'_> {
         let documents = self.hierarchy.documents(array)?.ok_or(Error::Stale)?;
         let source = documents.source();
         let mut reasons = json!({});
-        for (view, content) in [
-            ("keys", ChunkContent::Encoded(Shards::Expand)),
-            ("chunks", ChunkContent::Decoded(Shards::Expand)),
-        ] {
+        for (view, content) in CONTENTS {
             if let Err(error) = write::array(&array.metadata, &source, content, target) {
                 reasons[view] = error.to_string().into();
             }
         }
         Ok(reasons)
+    }
+
+    /// How the missing values that xarray reads from `target` are not those of the store, by view.
+    fn missing_values(&self, array: &ArrayNode, target: Target) -> Result<Value, Error> {
+        let documents = self.hierarchy.documents(array)?.ok_or(Error::Stale)?;
+        let metadata = &array.metadata;
+        let text = Attributes::text_of_array(metadata.zarr_format, &documents.source());
+        let mut unlike = json!({});
+        // Where the attributes cannot be read, the array cannot be shown, for another reason.
+        let Ok(text) = text else { return Ok(unlike) };
+        for (view, content) in CONTENTS {
+            let place = (content, target.zarr_format());
+            if let Ok(Some(reason)) = missing::lost(metadata, text.as_deref(), place) {
+                unlike[view] = reason.into();
+            }
+        }
+        Ok(unlike)
     }
 
     /// The number of objects below an array that are chunks or shards of its grid, and their total

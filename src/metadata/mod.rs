@@ -24,6 +24,7 @@ pub mod draft;
 mod json;
 pub mod mentions;
 pub mod merge;
+pub mod missing;
 pub mod n5;
 mod numcodecs;
 pub mod outline;

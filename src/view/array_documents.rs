@@ -5,6 +5,8 @@ use super::shown_node::{FileForm, ShownArray};
 use super::tree::Tree;
 use crate::budget::Holding;
 use crate::error::Error;
+use crate::metadata::missing::MissingInV2;
+use crate::metadata::write::attributes_of_array;
 use crate::metadata::{DocumentName, Target, ZarrFormat, render, write};
 
 /// How the document of an array is shown whose chunks are the stored objects: all documents of a view that
@@ -69,6 +71,17 @@ impl Tree {
             .map_err(|error| Error::in_document(&array.node.document.key, error))
     }
 
+    /// What programs read as missing in the document of v2 of an array.
+    pub(super) fn missing_in_v2(&self, array: &ShownArray) -> Result<MissingInV2, Error> {
+        let documents = self.hierarchy.documents(&array.node)?;
+        let documents = documents.ok_or(Error::Stale)?;
+        let metadata = &array.node.metadata;
+        let attributes = attributes_of_array(metadata.zarr_format, &documents.source());
+        let found =
+            attributes.and_then(|text| MissingInV2::of(metadata, text.as_deref(), array.content));
+        found.map_err(|error| Error::in_document(&array.node.document.key, error))
+    }
+
     /// The document `name` of an array, written in `target`; `None` when it has no such document.
     pub(super) fn array_text(
         &self,
@@ -82,7 +95,7 @@ impl Tree {
         let source = documents.source();
         let metadata = &array.node.metadata;
         let text = match name {
-            DocumentName::ZAttrs => write::array_attributes_v2(metadata, &source),
+            DocumentName::ZAttrs => write::array_attributes_v2(metadata, &source, array.content),
             _ => write::array(metadata, &source, array.content, target).map(Some),
         };
         text.map_err(|error| Error::in_document(key, error))

@@ -2,6 +2,7 @@
 //! [`Writing`](super::writing).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::chunk_listing::StoredChunks;
 use super::damage::may_be_left_of;
@@ -16,7 +17,9 @@ use super::tree::Tree;
 use super::vnode::{CONTROL, ChunkPlace, Vnode, VnodeAttributes, VnodeKind};
 use super::writing::{FileAttributes, HandleAccess, KeyHandle, ShownFile, Syncer, Writing};
 use super::{LookupResult, OpenedVnode, View, VnodeId};
+use crate::dtype::FillValue;
 use crate::error::Error;
+use crate::metadata::Target;
 use crate::store::{
     Detail, DirWriter, Key, NewAttributes, NewFile, Prefix, Refusal, StoreError, unless_absent,
 };
@@ -262,6 +265,9 @@ impl View {
                 let array = self.tree.array_of(place)?;
                 let key = array.file_key(&place.indices)?;
                 let is_kept = array.absent_len.is_some() && array.grid().contains(&place.indices);
+                if is_kept && let Some(fill) = self.fill_of_erased(&array)? {
+                    return self.fill_chunk(writing, (&array, &vnode), &fill);
+                }
                 match self.tree.inner_chunk(&array, &place.indices)? {
                     _ if array.unwritable.is_some() && array.has_inner_chunks() => {
                         return Err(refused(&vnode, Refusal::Fixed));
@@ -308,6 +314,32 @@ impl View {
         }
         self.tree.numbers.remove(&vnode);
         Ok(())
+    }
+
+    /// The fill value that a chunk has for the program that removes it, where it is not that of the store: the shown
+    /// document says another one, as missing values need it. `None` where the chunk may be absent.
+    fn fill_of_erased(&self, array: &ShownArray) -> Result<Option<FillValue>, Error> {
+        let is_written_in_v2 = array.foreign == Some(Target::V2);
+        if !is_written_in_v2 || array.has_ended.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let shown = self.tree.missing_in_v2(array)?.fill_value;
+        let stored = array.chunked.layout().fill_value();
+        Ok((shown.bytes() != stored.bytes()).then_some(shown))
+    }
+
+    /// Fills the chunk `vnode` of `array` with `fill`.
+    fn fill_chunk(
+        self: &Arc<Self>,
+        writing: &Arc<Writing>,
+        (array, vnode): (&ShownArray, &Vnode),
+        fill: &FillValue,
+    ) -> Result<(), Error> {
+        let fixed = || refused(vnode, Refusal::Fixed);
+        let FormedFile { key, form } = self.form_of(vnode)?.ok_or_else(fixed)?;
+        // Elements of any length would be filled in the form of their codec.
+        let (form, len) = form.zip(array.decoded_len()).ok_or_else(fixed)?;
+        writing.fill((&key, &form), len, &|offset, part| fill.fill(offset, part))
     }
 
     /// Removes the directory `place` of chunks, which has none.

@@ -134,6 +134,7 @@ impl ShownArray {
                 ..stored
             }),
             content: match form {
+                FileForm::Decoded if absent_len.is_some() => ChunkContent::Complete(shards),
                 FileForm::Decoded => ChunkContent::Decoded(shards),
                 FileForm::Encoded | FileForm::Stored => ChunkContent::Encoded(shards),
             },

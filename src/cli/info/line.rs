@@ -28,7 +28,8 @@ pub(super) fn row(prefix: &Prefix, facts: &Value, about_files: Vec<String>) -> R
     // An array that cannot be decoded cannot be shown in other ways either: one message suffices.
     if facts["error"].is_null() {
         remarks.extend(about_files);
-        remarks.extend(inexpressible(facts));
+        remarks.extend(by_view(facts, "inexpressible", "not in"));
+        remarks.extend(by_view(facts, "missing_values", "in"));
     } else {
         remarks.push(format!("cannot be decoded: {}", text("error")));
     }
@@ -69,15 +70,16 @@ fn shape(facts: &Value) -> String {
     format!("({})", lengths.collect::<Vec<_>>().join(", "))
 }
 
-/// Why another Zarr version cannot express an array.
-fn inexpressible(facts: &Value) -> Vec<String> {
-    let reason = |view: &str| facts["inexpressible"][view].as_str();
+/// What is to be said of the views in another Zarr version: the member `name` of `facts`, which has a reason for each
+/// view.
+fn by_view(facts: &Value, name: &str, preposition: &str) -> Vec<String> {
+    let reason = |view: &str| facts[name][view].as_str();
     match (reason("keys"), reason("chunks")) {
         (Some(keys), Some(chunks)) if keys == chunks => vec![keys.to_owned()],
         (keys, chunks) => {
             let reasons = [("keys", keys), ("chunks", chunks)].into_iter();
             let told = reasons.filter_map(|(view, reason)| Some((view, reason?)));
-            told.map(|(view, reason)| format!("not in the {view} view: {reason}"))
+            told.map(|(view, reason)| format!("{preposition} the {view} view: {reason}"))
                 .collect()
         }
     }

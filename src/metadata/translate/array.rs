@@ -1,16 +1,19 @@
 //! Changes of the documents of an array.
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::super::attributes::is_blank;
 use super::super::document::list_of;
+use super::super::missing::{self, FILL_VALUE, MissingInV2};
 use super::super::write::{self, StoredDocuments};
-use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry};
+use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry, render};
 use super::texts::{
     ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, dimension_names_in,
-    is_empty, list_of_names, parse_array,
+    is_empty, list_of_names, member_text, parse_array,
 };
 use super::{NodeDocuments, ShownAs};
+use crate::dtype::DataType;
 use crate::error::FormatError;
 use crate::grid::Dims;
 
@@ -46,7 +49,7 @@ pub fn array(
     let own = write::attributes_of_array(array.zarr_format, stored)?;
     let own = own.unwrap_or_else(|| EMPTY.to_vec());
     let change = match name {
-        DocumentName::ZAttrs => of_attributes(array, stored, &own, written)?,
+        DocumentName::ZAttrs => of_attributes(array, (stored, shown_as), &own, written)?,
         _ => of_document(array, stored, shown_as, (name, written), &own)?,
     };
     let mut new = NodeDocuments {
@@ -112,6 +115,13 @@ fn of_document(
     check_known(&shown, written, &more)?;
     let before = parse_array(name, &shown)?;
     let mut attributes = attributes_in(written)?;
+    let shown_attributes = attributes_in(&shown)?;
+    let spell = |value: &RawValue| {
+        // Without names the attribute is shown as it is stored.
+        let named = after.dimension_names.as_ref().map(|_| &before);
+        named.and_then(|array| respelled(array, value, missing::respelled_v2))
+    };
+    attributes = with_missing(attributes, (own, &shown_attributes), spell)?;
     if after.dimension_names.is_some() || before.dimension_names.is_some() {
         attributes = with_names(&attributes, own, &after)?;
     }
@@ -120,6 +130,39 @@ fn of_document(
         attributes: Some(attributes),
         names: None,
     })
+}
+
+/// The written `attributes` with the member `_FillValue` that the store has in its `own`, unless it was written anew:
+/// then it is respelled by `spell`. The `shown` attributes may have the fill value in its place, or nothing.
+fn with_missing(
+    attributes: Vec<u8>,
+    (own, shown): (&[u8], &[u8]),
+    spell: impl FnOnce(&RawValue) -> Option<String>,
+) -> Result<Vec<u8>, FormatError> {
+    if !differs(FILL_VALUE, shown, &attributes)? {
+        let value = member_text(own, FILL_VALUE)?;
+        return carry::with_member(&attributes, FILL_VALUE, value.as_deref());
+    }
+    match missing::member(&attributes, FILL_VALUE, spell)? {
+        Some(value) => carry::with_member(&attributes, FILL_VALUE, Some(value.as_bytes())),
+        None => Ok(attributes),
+    }
+}
+
+/// The attribute `_FillValue` of `array` as `spell` spells it.
+fn respelled(
+    array: &ArrayMetadata,
+    value: &RawValue,
+    spell: impl FnOnce(&DataType, &RawValue) -> Option<String>,
+) -> Option<String> {
+    let decoding = array.decoding.as_ref().ok()?;
+    spell(&render::stored_type(decoding), value)
+}
+
+/// Whether the member `name` is not the same in both objects.
+fn differs(name: &str, one: &[u8], other: &[u8]) -> Result<bool, FormatError> {
+    let members = carry::differences(one, other)?;
+    Ok(members.iter().any(|member| member == name))
 }
 
 /// The written `attributes` with the names of the dimensions of `after` among them.
@@ -150,7 +193,7 @@ fn with_names(
 /// `dimension_names` of v3, as xarray means it.
 fn of_attributes(
     array: &ArrayMetadata,
-    stored: &StoredDocuments<'_>,
+    (stored, shown_as): (&StoredDocuments<'_>, ShownAs),
     own: &[u8],
     written: &[u8],
 ) -> Result<Change, FormatError> {
@@ -161,17 +204,16 @@ fn of_attributes(
     if array.zarr_format != ZarrFormat::V3 {
         return Ok(only(written.to_vec()));
     }
-    let differs = |one: &[u8], other: &[u8]| {
-        let members = carry::differences(one, other)?;
-        Ok::<_, FormatError>(members.iter().any(|member| member == ARRAY_DIMENSIONS))
-    };
-    let without_names = || carry::with_member(written, ARRAY_DIMENSIONS, None);
-    let shown = write::array_attributes_v2(array, stored)?;
-    if !differs(shown.as_deref().unwrap_or(EMPTY), written)? {
+    let shown = write::array_attributes_v2(array, stored, shown_as.content)?;
+    let shown = shown.as_deref().unwrap_or(EMPTY);
+    let spell = |value: &RawValue| respelled(array, value, missing::respelled_v3);
+    let with_own = with_missing(written.to_vec(), (own, shown), spell)?;
+    let without_names = || carry::with_member(&with_own, ARRAY_DIMENSIONS, None);
+    if !differs(ARRAY_DIMENSIONS, shown, written)? {
         // Where the list is an attribute in the store, too, it stays one.
-        let is_stored = differs(own, EMPTY)?;
+        let is_stored = differs(ARRAY_DIMENSIONS, own, EMPTY)?;
         return Ok(only(if is_stored {
-            written.to_vec()
+            with_own
         } else {
             without_names()?
         }));
@@ -182,15 +224,40 @@ fn of_attributes(
     let is_shown =
         before.is_some_and(|names| names.iter().all(Option::is_some) && !names.is_empty());
     Ok(match dimension_names_in(written, array.shape.len()) {
-        Ok(Some(names)) => Change {
-            names: Some(Some(names)),
-            ..only(without_names()?)
-        },
+        Ok(Some(names)) => {
+            let after = ArrayMetadata {
+                dimension_names: Some(names.clone()),
+                ..array.clone()
+            };
+            let attributes = with_mask((array, own), (&after, without_names()?), shown_as)?;
+            Change {
+                names: Some(Some(names)),
+                ..only(attributes)
+            }
+        }
         _ => Change {
             names: is_shown.then_some(None),
-            ..only(written.to_vec())
+            ..only(with_own)
         },
     })
+}
+
+/// The `attributes` of an array that got names for its dimensions. The fill value that the view shows in v2 stays what
+/// it was for the writer, so that the attribute `_FillValue` has to say it where it would become `null` otherwise.
+fn with_mask(
+    (array, own): (&ArrayMetadata, &[u8]),
+    (named, attributes): (&ArrayMetadata, Vec<u8>),
+    shown_as: ShownAs,
+) -> Result<Vec<u8>, FormatError> {
+    let before = MissingInV2::of(array, Some(own), shown_as.content)?.fill_value;
+    let after = MissingInV2::of(named, Some(&attributes), shown_as.content)?.fill_value;
+    let is_lost = before.is_defined() && !after.is_defined();
+    let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
+    let data_type = render::stored_type(decoding);
+    match missing::spell_v3(&data_type, &before).filter(|_| is_lost) {
+        Some(value) => carry::with_member(&attributes, FILL_VALUE, Some(value.as_bytes())),
+        None => Ok(attributes),
+    }
 }
 
 /// Refuses `new` unless the view shows it as `written`.
@@ -214,11 +281,14 @@ fn check(
         attributes: new.attributes.as_deref(),
     };
     if name == DocumentName::ZAttrs {
-        let shown = write::array_attributes_v2(&metadata, &source)?;
+        let shown = write::array_attributes_v2(&metadata, &source, shown_as.content)?;
         let shown = shown.as_deref().unwrap_or(EMPTY);
         let mut changed = carry::differences(shown, written)?;
         // It is shown of every array without dimensions, and may be missing.
         changed.retain(|member| member != ARRAY_DIMENSIONS || !metadata.shape.is_empty());
+        // The fill value says it.
+        let is_said = missing::is_said_in_v2(&metadata, &source, (shown_as.content, written))?;
+        changed.retain(|member| member != FILL_VALUE || !is_said);
         return changed.first().map_or(Ok(()), |member| refused(member));
     }
     let shown = write::array(&metadata, &source, shown_as.content, shown_as.target)?;
@@ -234,9 +304,14 @@ fn check(
         return refused("dimension_names");
     }
     let changed = carry::differences(&attributes_in(&shown)?, &attributes_in(written)?)?;
-    // The names of the dimensions are among the attributes in v2, and follow `dimension_names`.
-    if changed.iter().any(|member| member != ARRAY_DIMENSIONS) {
-        return refused("attributes");
+    // The names of the dimensions are among the attributes in v2, and follow `dimension_names`. `_FillValue` is shown of
+    // every array with names and a fill value, and may be missing.
+    let is_without = !differs(FILL_VALUE, &attributes_in(written)?, EMPTY)?;
+    let may_differ =
+        |member: &str| member == ARRAY_DIMENSIONS || member == FILL_VALUE && is_without;
+    match changed.iter().find(|member| !may_differ(member)) {
+        Some(member) if member == FILL_VALUE => refused(FILL_VALUE),
+        Some(_) => refused("attributes"),
+        None => Ok(()),
     }
-    Ok(())
 }

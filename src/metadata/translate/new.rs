@@ -1,14 +1,15 @@
 //! Documents of new nodes, which are stored in the version of the group that they are in.
 
 use super::super::draft::{self, Generation};
+use super::super::missing::{self, FILL_VALUE};
 use super::super::render::Shards;
 use super::super::write::{self, ChunkContent, StoredDocuments, Target};
 use super::super::{ArrayMetadata, DocumentName, NodeMetadata, carry, strict, v3};
 use super::texts::{
-    ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, has_names, is_empty,
-    parse_array,
+    ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, is_empty, parse_array,
 };
 use super::{NodeDocuments, ShownAs, attributes_of};
+use crate::dtype::FillValue;
 use crate::error::FormatError;
 
 /// The version in which a new node is stored.
@@ -51,18 +52,15 @@ pub fn new_node(
     };
     let content = ChunkContent::Encoded(Shards::Keep);
     let (document, attributes) = match to {
-        StoredAs::V2 => (
-            write::array(&metadata, &source, content, Target::V2)?,
-            write::array_attributes(&metadata, &source)?,
-        ),
-        StoredAs::V3 => {
-            let document = write::array(&metadata, &source, content, Target::V3)?;
-            let document = match name {
-                DocumentName::ZArray => without_names(document, metadata.shape.len())?,
-                _ => document,
-            };
-            (document, None)
+        StoredAs::V2 => {
+            let document = write::array(&metadata, &source, content, Target::V2)?;
+            let attributes = write::array_attributes(&metadata, &source)?;
+            (
+                without_mask(document, &metadata, attributes.as_deref())?,
+                missing::attributes_v2(&metadata, attributes, content)?,
+            )
         }
+        StoredAs::V3 => (write::array(&metadata, &source, content, Target::V3)?, None),
         StoredAs::Draft(generation) => (write::array_draft(&metadata, &source, generation)?, None),
     };
     let new = NodeDocuments {
@@ -74,15 +72,22 @@ pub fn new_node(
     Ok(new)
 }
 
-/// The v3 document of an array without the attribute that says the names of its dimensions in v2, which the
-/// document has a member for.
-fn without_names(mut document: Vec<u8>, rank: usize) -> Result<Vec<u8>, FormatError> {
-    let attributes = attributes_in(&document)?;
-    if has_names(&attributes, rank) {
-        let rest = carry::with_member(&attributes, ARRAY_DIMENSIONS, None)?;
-        document = carry::with_member(&document, "attributes", Some(&rest))?;
+/// The v2 document of an array of v3. As xarray writes it, it has no fill value where v3 has no missing value: chunks
+/// that are absent then hold zeros, or "not a time".
+fn without_mask(
+    document: Vec<u8>,
+    array: &ArrayMetadata,
+    attributes: Option<&[u8]>,
+) -> Result<Vec<u8>, FormatError> {
+    let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
+    let undefined = FillValue::undefined(&decoding.data_type);
+    let is_declared = missing::member(attributes.unwrap_or(EMPTY), FILL_VALUE, |_| Some(()))?;
+    let is_named = array.dimension_names.is_some() && missing::is_opened_by_xarray(array);
+    let fills_alike = decoding.fill_value.bytes() == undefined.bytes();
+    if is_declared.is_some() || !is_named || !fills_alike {
+        return Ok(document);
     }
-    Ok(document)
+    carry::with_member(&document, "fill_value", Some(b"null"))
 }
 
 fn group(attributes: Option<&[u8]>, to: StoredAs) -> Result<NodeDocuments, FormatError> {
@@ -129,7 +134,7 @@ fn check(
     let problem = "the version of the group above cannot say this";
     check_same_chunks(name, (&stored, written), problem)?;
     let of_view = match shown_as.content {
-        ChunkContent::Decoded(_) => {
+        ChunkContent::Decoded(_) | ChunkContent::Complete(_) => {
             "in this view chunks are not encoded, so that a new array has neither compressor nor filters, \
              its order is C, and its numbers are little-endian"
         }

@@ -25,6 +25,13 @@ pub fn attributes_in(text: &[u8]) -> Result<Vec<u8>, FormatError> {
     Ok(document.text_of(attributes).to_vec())
 }
 
+/// The text of the member `name` of an object.
+pub(super) fn member_text(object: &[u8], name: &str) -> Result<Option<Vec<u8>>, FormatError> {
+    let document = JsonDocument::parse(object)?;
+    let found = document.root()?.get(name);
+    Ok(found.map(|value| document.text_of(value).to_vec()))
+}
+
 /// Whether an object has no members.
 pub(super) fn is_empty(object: &[u8]) -> Result<bool, FormatError> {
     Ok(JsonDocument::parse(object)?.root()?.iter().next().is_none())
@@ -53,11 +60,6 @@ pub(super) fn dimension_names_in(
     let name = |item| json::string(item, "a name").map(Some);
     let names = items.into_iter().map(name).collect::<Result<_, _>>();
     names.map(Some).map_err(|_| wrong())
-}
-
-/// Whether an object of attributes has a list with a name for each of `rank` dimensions.
-pub(super) fn has_names(attributes: &[u8], rank: usize) -> bool {
-    matches!(dimension_names_in(attributes, rank), Ok(Some(_)))
 }
 
 /// Names as a JSON list; `None` where a dimension has no name, which attributes cannot say.

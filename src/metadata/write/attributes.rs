@@ -3,17 +3,25 @@
 use serde_json::value::RawValue;
 
 use super::super::attributes::is_blank;
+use super::super::carry::with_member;
 use super::super::document::{Edits, JsonDocument, quoted};
-use super::super::{ArrayMetadata, ZarrFormat, splice};
-use super::source::StoredDocuments;
+use super::super::{ArrayMetadata, ZarrFormat, missing, splice};
+use super::source::{ChunkContent, StoredDocuments};
 use crate::error::FormatError;
 use crate::metadata::json::{self, Json, Members};
 
 /// The attribute with the names of a v2 array's dimensions, by the convention of xarray.
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// The attributes of an array as the text of an object; `None` when there are none.
-pub(in crate::metadata) fn of_array(
+/// The names of the dimensions that have one; `None` where there are no names.
+type DimensionNames = Option<Vec<Option<String>>>;
+
+/// The stored attributes of an array as the text of an object; `None` when there are none.
+///
+/// # Errors
+///
+/// When the attributes are not a JSON object.
+pub fn of_array(
     format: ZarrFormat,
     source: &StoredDocuments<'_>,
 ) -> Result<Option<Vec<u8>>, FormatError> {
@@ -77,9 +85,9 @@ fn object_text(
     ))
 }
 
-/// The `.zattrs` of an array, as it is shown: as [`array_attributes`] has it, and `_ARRAY_DIMENSIONS` of a v3 array
-/// without dimensions is an empty list. xarray opens no variable of v2 without the list, and libraries store no names
-/// for such an array in v3.
+/// The `.zattrs` of an array, as it is shown beside a document of `content`: as [`array_attributes`] has it, but
+/// `_FillValue` is left out where the fill value says it, and `_ARRAY_DIMENSIONS` of a v3 array without dimensions is an
+/// empty list. xarray opens no variable of v2 without the list, and libraries store no names for such an array in v3.
 ///
 /// # Errors
 ///
@@ -87,8 +95,10 @@ fn object_text(
 pub fn array_attributes_v2(
     array: &ArrayMetadata,
     source: &StoredDocuments<'_>,
+    content: ChunkContent,
 ) -> Result<Option<Vec<u8>>, FormatError> {
     let attributes = array_attributes(array, source)?;
+    let attributes = missing::attributes_v2(array, attributes, content)?;
     if array.zarr_format != ZarrFormat::V3 || !array.shape.is_empty() {
         return Ok(attributes);
     }
@@ -129,6 +139,25 @@ fn with_list(attributes: Option<Vec<u8>>, list: &str) -> Result<Vec<u8>, FormatE
     // `attributes` is an object of one member or more, and begins with its brace.
     let rest = attributes.get(1..).unwrap_or_default();
     Ok([added.as_bytes(), b", ", rest].concat())
+}
+
+/// The attributes of an array in v3, `None` when there are none, and the names of its dimensions. A list of names among
+/// the attributes is left out, and what xarray reads as missing in v2 is the attribute `_FillValue`.
+///
+/// # Errors
+///
+/// When the attributes are not a JSON object.
+pub(super) fn array_attributes_v3(
+    array: &ArrayMetadata,
+    source: &StoredDocuments<'_>,
+) -> Result<(Option<Vec<u8>>, DimensionNames), FormatError> {
+    let attributes = of_array(array.zarr_format, source)?;
+    let names = dimension_names(array, attributes.as_deref())?;
+    let (Some(text), Some(_), None) = (&attributes, &names, &array.dimension_names) else {
+        return Ok((attributes, names));
+    };
+    let text = with_member(text, ARRAY_DIMENSIONS, None)?;
+    Ok((Some(missing::attributes_v3(array, text)?), names))
 }
 
 /// The names of the dimensions of an array: those of its document, or those in `_ARRAY_DIMENSIONS`.

@@ -11,9 +11,10 @@
 //! | byte order | `dtype`, and the types of filters | `bytes.endian` |
 //! | codecs | `filters`, then `compressor` | `codecs` |
 //! | dimension names | attribute `_ARRAY_DIMENSIONS` | `dimension_names` |
+//! | missing values | `fill_value` | the attribute `_FillValue` ([`missing`](super::missing)) |
 //! | attributes | `.zattrs` | `attributes` |
 //!
-//! Attributes are copied as text, bare `NaN` included, which whoever shows them replaces.
+//! Other attributes are copied as text, bare `NaN` included, which whoever shows them replaces.
 //!
 //! The v3 codec `gzip` means gzip. A v2 chunk with the codec id `gzip` may be a zlib stream,
 //! because numcodecs before 0.6 did not tell them apart. A caller that keeps such chunks encoded
@@ -31,7 +32,7 @@ mod v2_config;
 mod v2_filters;
 mod v3;
 
-pub(super) use attributes::of_array as attributes_of_array;
+pub use attributes::of_array as attributes_of_array;
 pub use attributes::{array_attributes, array_attributes_v2, dimension_names};
 pub use draft::{array_draft, group_draft};
 pub use group::{consolidated_v2, consolidated_v3, group_attributes_v2, group_v2, group_v3};

@@ -11,12 +11,16 @@ pub enum ChunkContent {
     Encoded(Shards),
     /// Decoded chunks.
     Decoded(Shards),
+    /// Decoded chunks, and a file of fill value for each chunk that the store lacks.
+    Complete(Shards),
 }
 
 impl ChunkContent {
-    pub(super) fn shards(self) -> Shards {
+    pub(in crate::metadata) fn shards(self) -> Shards {
         match self {
-            ChunkContent::Encoded(shards) | ChunkContent::Decoded(shards) => shards,
+            ChunkContent::Encoded(shards)
+            | ChunkContent::Decoded(shards)
+            | ChunkContent::Complete(shards) => shards,
         }
     }
 }

@@ -139,7 +139,7 @@ fn a_v3_document_has_all_its_members() {
   "fill_value": 0,
   "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
   "dimension_names": ["y","x"],
-  "attributes": {"a": NaN, "_ARRAY_DIMENSIONS": ["y", "x"]}
+  "attributes": {"a": NaN}
 }
 "#
     );
@@ -618,7 +618,7 @@ fn attributes_and_dimension_names_go_along() {
             document: document.as_bytes(),
             attributes: None,
         };
-        let text = array_attributes_v2(array, &source).unwrap();
+        let text = array_attributes_v2(array, &source, DECODED).unwrap();
         text.map(|text| String::from_utf8(text).unwrap())
     };
     let document = r#"{"attributes": { "b" : [NaN,1.0], "a":{}}}"#;

@@ -1,8 +1,10 @@
 //! Writes the `.zarray` of an array of another version.
 
 use super::super::document::{JsonDocument, list_of};
+use super::super::missing::MissingInV2;
 use super::super::render;
 use super::super::{ArrayMetadata, ZarrFormat};
+use super::attributes;
 use super::members::document;
 use super::source::{ChunkContent, StoredDocuments, Target, chunk_keys, chunk_shape};
 use super::v2_codecs::V2Codecs;
@@ -19,12 +21,15 @@ pub(super) fn array(
     let rank = array.shape.len();
     let chain = match content {
         ChunkContent::Encoded(shards) => V2Codecs::encoded(decoding, shards, rank)?,
-        ChunkContent::Decoded(_) if data_type.is_variable() => V2Codecs::of_items(decoding)?,
-        ChunkContent::Decoded(_) => V2Codecs::default(),
+        _ if data_type.is_variable() => V2Codecs::of_items(decoding)?,
+        ChunkContent::Decoded(_) | ChunkContent::Complete(_) => V2Codecs::default(),
     };
-    let fill_value = match passed_through(array, &data_type, source)? {
-        Some(text) => text,
-        None => decoding.fill_value.spell_v2(&data_type)?.into_bytes(),
+    let fill_value = if let Some(text) = passed_through(array, &data_type, source)? {
+        text
+    } else {
+        let attributes = attributes::of_array(array.zarr_format, source)?;
+        let missing = MissingInV2::of(array, attributes.as_deref(), content)?;
+        missing.fill_value.spell_v2(&data_type)?.into_bytes()
     };
     let shape = list_of(&array.shape);
     let chunks = list_of(&chunk_shape(array, content));

@@ -27,11 +27,10 @@ pub(super) fn array(
     check_field_orders(&data_type)?;
     let codecs = match content {
         ChunkContent::Encoded(shards) => encoded(decoding, shards)?,
-        ChunkContent::Decoded(_) => decoded(decoding, &data_type)?,
+        ChunkContent::Decoded(_) | ChunkContent::Complete(_) => decoded(decoding, &data_type)?,
     };
     let fill_value = decoding.fill_value.spell_v3(&data_type)?;
-    let attributes = attributes::of_array(array.zarr_format, source)?;
-    let names = attributes::dimension_names(array, attributes.as_deref())?;
+    let (attributes, names) = attributes::array_attributes_v3(array, source)?;
     let shape = list_of(&array.shape);
     let data_type = data_type.spell_v3()?;
     let grid = regular_grid(&chunk_shape(array, content));

@@ -20,6 +20,7 @@ use crate::view::current::until_current;
 use crate::view::folder::NameRole;
 use crate::view::name_locks::NameLock;
 use crate::view::node_path::{NodePath, format_of};
+use crate::view::options::AbsentChunks;
 use crate::view::shown_node::{ShownArray, check_can_show};
 use crate::view::vnode::Vnode;
 use crate::view::writing::{CleanFile, Encoded, Form, ObjectChange};
@@ -271,6 +272,9 @@ impl TranslatedForm {
         let shown_as = ShownAs {
             target,
             content: match self.kind {
+                ViewKind::Chunks if tree.options.missing == AbsentChunks::Fill => {
+                    ChunkContent::Complete(tree.options.shards)
+                }
                 ViewKind::Chunks => ChunkContent::Decoded(tree.options.shards),
                 _ => ChunkContent::Encoded(tree.options.shards),
             },

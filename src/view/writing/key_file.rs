@@ -246,6 +246,11 @@ impl KeyFile {
         self.lock().has_wrong_pages
     }
 
+    /// Notes that the bytes changed without the kernel.
+    pub(super) fn note_wrong_pages(&self) {
+        self.lock().has_wrong_pages = true;
+    }
+
     /// As [`FileState::content`].
     pub(super) fn content(&self, offset: u64, buf: &mut [u8]) -> Result<Content, Error> {
         self.lock().content(offset, buf)

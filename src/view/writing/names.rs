@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{HandleAccess, KeyFile, NewKind, Writing, is_below, is_replaced_whole};
+use super::{Form, HandleAccess, KeyFile, NewKind, Writing, is_below, is_replaced_whole};
 use crate::error::Error;
+use crate::load::to_usize;
 use crate::store::{
     DirWriter, Durability, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, Replaces,
     StoreError,
@@ -49,6 +50,36 @@ impl Writing {
             self.lock_own().pop(key);
         }
         Ok(())
+    }
+
+    /// Fills the file at `key`, which its `form` shows as `len` bytes, by `fill`, which writes the bytes from an offset on.
+    /// Other handles of the file see it, as they see any write.
+    pub(in crate::view) fn fill(
+        self: &Arc<Self>,
+        (key, form): (&Key, &Arc<dyn Form>),
+        len: u64,
+        fill: &dyn Fn(u64, &mut [u8]),
+    ) -> Result<(), Error> {
+        const STEP: u64 = 64 << 10;
+        let handle = self.open((key, Some(form)), HandleAccess::Writes, 0)?;
+        let handle = handle.ok_or(Error::Stale)?;
+        let mut part = vec![0; to_usize(len.min(STEP))?];
+        let mut write = || {
+            let mut offset = 0;
+            while offset < len {
+                let n = to_usize((len - offset).min(STEP))?;
+                let part = part.get_mut(..n).unwrap_or_default();
+                fill(offset, part);
+                handle.write(offset, part)?;
+                offset += n as u64;
+            }
+            handle.flush(None)
+        };
+        let written = write();
+        // The kernel did not write this, and may have pages of what was there.
+        handle.file().note_wrong_pages();
+        handle.close();
+        written
     }
 
     /// Makes an open file one without a name.

@@ -1,0 +1,342 @@
+//! Missing values: the elements that xarray and GDAL read as no data.
+//!
+//! | | v2 | v3 |
+//! |---|---|---|
+//! | absent chunks hold | `fill_value` | `fill_value` |
+//! | xarray reads as missing | `fill_value`; where that is `null`, the attribute `_FillValue` | the attribute `_FillValue` |
+//! | a float of the attribute is | a number | base64 of an `f64`, little-endian |
+//! | GDAL reads as missing | `fill_value` | `fill_value` |
+//!
+//! So a document of v2 with the `fill_value` of v3 would mask elements that are data. Where all chunks are
+//! files, `fill_value` fills nothing, and says the missing value instead.
+//!
+//! xarray opens arrays alone whose dimensions all have names. Others keep their fill value, for GDAL.
+//!
+//! Source: xarray 2026.9, `backends/zarr.py`: `FillValueCoder`, `open_store_variable`.
+
+use serde_json::value::RawValue;
+
+use super::carry::with_member;
+use super::document::JsonDocument;
+use super::json::Json;
+use super::spell::Dialect;
+use super::write::{ChunkContent, StoredDocuments, attributes_of_array};
+use super::{ArrayMetadata, ZarrFormat, base64, render};
+use crate::dtype::{DataType, Element, FLOAT64, FillValue, FloatFormat};
+use crate::error::FormatError;
+
+/// The attribute that has the missing value.
+pub(super) const FILL_VALUE: &str = "_FillValue";
+
+/// The attributes that make xarray compute other numbers from the elements.
+const PACKING: [&str; 2] = ["scale_factor", "add_offset"];
+
+/// The missing value of an array in a document of v2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingInV2 {
+    /// The fill value of the document; undefined where it has none.
+    pub fill_value: FillValue,
+    /// Whether the fill value says what the attribute `_FillValue` says, which is left out then.
+    is_of_attribute: bool,
+}
+
+impl MissingInV2 {
+    /// The missing value of `array`, which has these `attributes`, where a document of v2 describes `content`.
+    ///
+    /// # Errors
+    /// When the array cannot be decoded, or the attributes are not a JSON object.
+    pub fn of(
+        array: &ArrayMetadata,
+        attributes: Option<&[u8]>,
+        content: ChunkContent,
+    ) -> Result<MissingInV2, FormatError> {
+        let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
+        let data_type = render::stored_type(decoding);
+        let stored = &decoding.fill_value;
+        let is_v3 = array.zarr_format == ZarrFormat::V3;
+        let attributes = attributes.filter(|_| is_v3);
+        let declared = match attributes {
+            Some(text) => Declared::of(&data_type, text)?,
+            None => Declared::default(),
+        };
+        let is_complete = matches!(content, ChunkContent::Complete(_));
+        let wanted = match &declared.value {
+            _ if !is_complete => Some(stored),
+            Some(value) => Some(value),
+            // xarray masks nothing by a NaN, and GDAL knows by it what is missing.
+            None if is_v3 && is_opened_by_xarray(array) => {
+                (is_nan(&data_type, stored) && !declared.is_packed).then_some(stored)
+            }
+            None => Some(stored),
+        };
+        // No chunk needs a fill value that v2 cannot say.
+        let can_say = |value: &&FillValue| !is_complete || value.spell_v2(&data_type).is_ok();
+        let fill_value = wanted.filter(can_say).cloned();
+        let fill_value = fill_value.unwrap_or_else(|| FillValue::undefined(&data_type));
+        let is_of_attribute =
+            (declared.value.as_ref()).is_some_and(|value| is_same(&data_type, value, &fill_value));
+        Ok(MissingInV2 {
+            fill_value,
+            is_of_attribute,
+        })
+    }
+}
+
+/// What the attributes of an array in v3 say about missing values.
+#[derive(Default)]
+struct Declared {
+    /// The missing value, if an element can have it.
+    value: Option<FillValue>,
+    is_packed: bool,
+}
+
+impl Declared {
+    fn of(data_type: &DataType, attributes: &[u8]) -> Result<Declared, FormatError> {
+        let document = JsonDocument::parse(attributes)?;
+        let root = document.root()?;
+        Ok(Declared {
+            value: (root.get(FILL_VALUE)).and_then(|value| element(data_type, value)),
+            is_packed: PACKING.iter().any(|name| root.get(name).is_some()),
+        })
+    }
+}
+
+/// The element that the attribute `_FillValue` of v3 says; `None` where no element equals it. A writer other than
+/// xarray may have spelled a float as in v2.
+fn element(data_type: &DataType, value: &RawValue) -> Option<FillValue> {
+    let json = Json::of(value).ok()?;
+    let bytes = match (&data_type.element, &json) {
+        (Element::Bool, Json::Bool(value)) => vec![u8::from(*value)],
+        (Element::Float(format), Json::String(text)) if let Some(value) = float_of(text) => {
+            exact(*format, value)?
+        }
+        (Element::Complex(format), Json::Array(parts)) => {
+            let mut bytes = Vec::new();
+            for part in parts {
+                let Ok(Json::String(text)) = Json::of(part) else {
+                    return None;
+                };
+                bytes.extend(exact(*format, float_of(&text)?)?);
+            }
+            (bytes.len() == 2 * format.bytes).then_some(bytes)?
+        }
+        (Element::Integer(_) | Element::Float(_), _) => {
+            return FillValue::parse(data_type, Some(value), Dialect::V3)
+                .ok()
+                .filter(FillValue::is_defined);
+        }
+        _ => return None,
+    };
+    Some(FillValue::of_type(data_type, bytes))
+}
+
+/// The bytes of the number of this format that equals `value`.
+fn exact(format: FloatFormat, value: f64) -> Option<Vec<u8>> {
+    let bits = if value.is_nan() {
+        format.nan()?
+    } else if value.is_infinite() {
+        format.infinity(value < 0.0)?
+    } else {
+        let bits = format.of_decimal(&serde_json::Value::from(value).to_string())?;
+        (format.value(bits).to_bits() == value.to_bits()).then_some(bits)?
+    };
+    Some(bits.to_le_bytes().into_iter().take(format.bytes).collect())
+}
+
+/// The number that xarray spells so in v3.
+fn float_of(text: &str) -> Option<f64> {
+    let bytes = base64::decode(text)?;
+    Some(f64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// The JSON of a number as xarray spells it in v3.
+fn float_text(value: f64) -> String {
+    let value = if value.is_nan() { f64::NAN } else { value };
+    format!("\"{}\"", base64::encode(&value.to_le_bytes()))
+}
+
+/// The JSON of the attribute `_FillValue` of v3 that says `value`; `None` where xarray reads no attribute for elements
+/// of this type.
+pub(super) fn spell_v3(data_type: &DataType, value: &FillValue) -> Option<String> {
+    let number = |format: FloatFormat, bytes: &[u8]| {
+        let is_known = ["float16", "float32", "float64"].contains(&format.name());
+        is_known.then(|| float_text(format.value(format.bits(bytes))))
+    };
+    match &data_type.element {
+        Element::Bool | Element::Integer(_) => value.spell_v3(data_type).ok(),
+        Element::Float(format) => number(*format, value.bytes()),
+        Element::Complex(format) => {
+            let (real, imaginary) = value.bytes().split_at_checked(format.bytes)?;
+            let (real, imaginary) = (number(*format, real)?, number(*format, imaginary)?);
+            Some(format!("[{real}, {imaginary}]"))
+        }
+        _ => None,
+    }
+}
+
+/// The attribute `_FillValue` of v3 as it is spelled in v2; `None` where that is the same text.
+pub(super) fn respelled_v2(data_type: &DataType, value: &RawValue) -> Option<String> {
+    let Element::Float(_) = data_type.element else {
+        return None;
+    };
+    let Json::String(text) = Json::of(value).ok()? else {
+        return None;
+    };
+    // JSON has no number for others.
+    let value = float_of(&text).filter(|value| value.is_finite())?;
+    Some(serde_json::Value::from(value).to_string())
+}
+
+/// The attribute `_FillValue` of v2 as it is spelled in v3; `None` where that is the same text.
+pub(super) fn respelled_v3(data_type: &DataType, value: &RawValue) -> Option<String> {
+    let Element::Float(_) = data_type.element else {
+        return None;
+    };
+    let value = match Json::of(value).ok()? {
+        Json::Number(text) => FLOAT64.value(FLOAT64.of_decimal(text)?),
+        Json::NonFinite(value) => value,
+        _ => return None,
+    };
+    Some(float_text(value))
+}
+
+/// The attributes of `array` as v2 has them: `_FillValue` is left out where the fill value says it.
+///
+/// # Errors
+/// As [`MissingInV2::of`].
+pub(super) fn attributes_v2(
+    array: &ArrayMetadata,
+    attributes: Option<Vec<u8>>,
+    content: ChunkContent,
+) -> Result<Option<Vec<u8>>, FormatError> {
+    let (Some(text), Ok(decoding), ZarrFormat::V3) =
+        (&attributes, &array.decoding, array.zarr_format)
+    else {
+        return Ok(attributes);
+    };
+    let data_type = render::stored_type(decoding);
+    if MissingInV2::of(array, Some(text), content)?.is_of_attribute {
+        return with_member(text, FILL_VALUE, None).map(Some);
+    }
+    let respelled = member(text, FILL_VALUE, |value| respelled_v2(&data_type, value))?;
+    match respelled {
+        Some(value) => with_member(text, FILL_VALUE, Some(value.as_bytes())).map(Some),
+        None => Ok(attributes),
+    }
+}
+
+/// Whether the attribute `_FillValue` among the `written` attributes of v2 says what the fill value says that is shown of
+/// `array`, which has the documents `source`.
+///
+/// # Errors
+/// As [`MissingInV2::of`].
+pub(super) fn is_said_in_v2(
+    array: &ArrayMetadata,
+    source: &StoredDocuments<'_>,
+    (content, written): (ChunkContent, &[u8]),
+) -> Result<bool, FormatError> {
+    let attributes = attributes_of_array(array.zarr_format, source)?;
+    let shown = MissingInV2::of(array, attributes.as_deref(), content)?;
+    let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
+    let data_type = render::stored_type(decoding);
+    let value = member(written, FILL_VALUE, |value| element(&data_type, value))?;
+    Ok(value.is_some_and(|value| is_same(&data_type, &value, &shown.fill_value)))
+}
+
+/// The `attributes` of `array`, of v2 and with names for its dimensions, as v3 has them: `_FillValue` says what the
+/// fill value says in v2.
+///
+/// # Errors
+/// When the attributes are not a JSON object.
+pub(super) fn attributes_v3(
+    array: &ArrayMetadata,
+    attributes: Vec<u8>,
+) -> Result<Vec<u8>, FormatError> {
+    let (Ok(decoding), ZarrFormat::V2) = (&array.decoding, array.zarr_format) else {
+        return Ok(attributes);
+    };
+    let data_type = render::stored_type(decoding);
+    let value = if decoding.fill_value.is_defined() {
+        spell_v3(&data_type, &decoding.fill_value)
+    } else {
+        member(&attributes, FILL_VALUE, |value| {
+            respelled_v3(&data_type, value)
+        })?
+    };
+    match value {
+        Some(value) => with_member(&attributes, FILL_VALUE, Some(value.as_bytes())),
+        None => Ok(attributes),
+    }
+}
+
+/// What `read` makes of the member `name` of the object `text`; `None` without it.
+pub(super) fn member<T>(
+    text: &[u8],
+    name: &str,
+    read: impl FnOnce(&RawValue) -> Option<T>,
+) -> Result<Option<T>, FormatError> {
+    let document = JsonDocument::parse(text)?;
+    Ok(document.root()?.get(name).and_then(read))
+}
+
+/// Whether xarray opens the array, which is of v3: its dimensions have names.
+pub(super) fn is_opened_by_xarray(array: &ArrayMetadata) -> bool {
+    let names = array.dimension_names.iter().flatten();
+    names.filter(|name| name.is_some()).count() == array.shape.len()
+}
+
+fn is_nan(data_type: &DataType, value: &FillValue) -> bool {
+    match &data_type.element {
+        Element::Float(format) => format.value(format.bits(value.bytes())).is_nan(),
+        _ => false,
+    }
+}
+
+/// Whether xarray finds the same elements by both values.
+fn is_same(data_type: &DataType, one: &FillValue, other: &FillValue) -> bool {
+    let are_nan = || is_nan(data_type, one) && is_nan(data_type, other);
+    other.is_defined() && (one.bytes() == other.bytes() || are_nan())
+}
+
+/// Why xarray does not read the same missing values from the document that is written of `array`, which has these
+/// `attributes`, in the version `target` as from the store; `None` where it does.
+///
+/// # Errors
+/// When the array cannot be decoded, or the attributes are not a JSON object.
+pub fn lost(
+    array: &ArrayMetadata,
+    attributes: Option<&[u8]>,
+    (content, target): (ChunkContent, ZarrFormat),
+) -> Result<Option<String>, FormatError> {
+    let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
+    let data_type = render::stored_type(decoding);
+    let stored = &decoding.fill_value;
+    match (array.zarr_format, target) {
+        (ZarrFormat::V3, ZarrFormat::V2) if is_opened_by_xarray(array) => {
+            let complete = ChunkContent::Complete(content.shards());
+            let wanted = MissingInV2::of(array, attributes, complete)?.fill_value;
+            let shown = MissingInV2::of(array, attributes, content)?.fill_value;
+            if wanted == shown || is_same(&data_type, &wanted, &shown) && wanted.is_defined() {
+                return Ok(None);
+            }
+            let value = shown.spell_v2(&data_type)?;
+            Ok(Some(format!(
+                "xarray takes the fill value {value} for missing"
+            )))
+        }
+        (ZarrFormat::V2, ZarrFormat::V3) if stored.is_defined() => {
+            let names = super::write::dimension_names(array, attributes)?;
+            if names.is_none() || spell_v3(&data_type, stored).is_some() {
+                return Ok(None);
+            }
+            Ok(Some(format!(
+                "xarray takes no {} for missing",
+                array.data_type
+            )))
+        }
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests;
