@@ -196,9 +196,24 @@ impl InfoReport<'_> {
             facts["missing_values"] = unlike.map_err(io::Error::other)?;
         }
         let mut remarks = Vec::new();
+        if let Node::Group(_) = node {
+            // Metadata that is none is told by the mount.
+            let copied = self.hierarchy.only_copied(prefix).unwrap_or_default();
+            if !copied.is_empty() && !self.config.json {
+                let names: Vec<String> = copied.iter().map(ToString::to_string).collect();
+                let names = names.join(", ");
+                remarks.push(format!(
+                    "only in consolidated metadata, so not shown: {names}"
+                ));
+            }
+            if !copied.is_empty() {
+                let paths = copied.iter().map(|path| Value::from(path.to_text()));
+                facts["only_in_consolidated_metadata"] = paths.collect();
+            }
+        }
         match self.files(prefix, node) {
             Some(Ok(files)) if self.config.json => insert_files(&mut facts, &files),
-            Some(Ok(files)) => remarks = self.remarks(prefix, &facts, &files)?,
+            Some(Ok(files)) => remarks.extend(self.remarks(prefix, &facts, &files)?),
             Some(Err(error)) => facts["error"] = error.to_string().into(),
             None => {}
         }

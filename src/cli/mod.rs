@@ -481,6 +481,12 @@ fn build(
             appearance::hint(&*store)
         ));
     }
+    if let [first, ..] = view.only_copied() {
+        let arrays = counted(view.only_copied().len(), "array", "arrays");
+        warnings.push(format!(
+            "STORE {shown}: {arrays} (such as {first}) not shown: only consolidated metadata has their documents"
+        ));
+    }
     warnings.extend(useless_options(&view));
     for warning in &warnings {
         // In the foreground, the log is where the warnings are printed.

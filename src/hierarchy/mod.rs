@@ -31,6 +31,7 @@ mod identity;
 mod look_again;
 mod node;
 mod node_cache;
+mod only_copied;
 mod read;
 mod separator;
 mod tree;

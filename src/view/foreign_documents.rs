@@ -32,6 +32,10 @@ impl Documents {
         if !resolved.written().contains(&name) || self.may_become_array(&resolved)? {
             return Ok(None);
         }
+        // A reader would take the array for a group.
+        if matches!(resolved.node, Node::Implicit) && self.tree.is_only_copied(path) {
+            return Ok(None);
+        }
         let is_unshown = self.tree.is_unshown(view, path, name);
         // Attributes that are in the store are shown in any case, and so is an array.
         let is_hidden = match &resolved.node {

@@ -312,6 +312,12 @@ impl View {
         }
     }
 
+    /// The paths of arrays that are not shown, because the store has only copies of their documents, in the
+    /// consolidated metadata of the root.
+    pub fn only_copied(&self) -> &[Prefix] {
+        self.tree.only_copied()
+    }
+
     /// Whether a node is at the root or directly below it; `None` where too many names are there
     /// to tell. Data of N5 are no nodes.
     ///

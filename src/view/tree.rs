@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use lru::LruCache;
 
@@ -58,6 +58,8 @@ pub(super) struct Tree {
     /// Arrays that the keys view has shown in another way than they are stored.
     pub(super) expanded: ExpandedArrays,
     said: Mutex<LruCache<u64, ()>>,
+    /// Arrays of which the store had only copies of their documents when it was mounted.
+    only_copied: OnceLock<Vec<Prefix>>,
 }
 
 /// An array whose document was removed through the mount.
@@ -101,6 +103,7 @@ impl Tree {
             looks: Looks::default(),
             expanded: ExpandedArrays::default(),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
+            only_copied: OnceLock::new(),
         }
     }
 
@@ -393,6 +396,24 @@ impl Tree {
         let stat = self.stat(key)?;
         let object = stat.filter(|stat| stat.kind == StatKind::Object);
         Ok(object.map(|stat| stat.meta))
+    }
+
+    /// The paths of arrays of which the store has only copies of their documents, in the consolidated metadata
+    /// of the root. It is read once.
+    pub(super) fn only_copied(&self) -> &[Prefix] {
+        self.only_copied.get_or_init(|| {
+            let found = self.hierarchy.only_copied(&Prefix::root());
+            found.unwrap_or_else(|error| {
+                log::debug!("consolidated metadata is not compared with the documents: {error}");
+                Vec::new()
+            })
+        })
+    }
+
+    /// Whether `path`, where no document is, is one of [`Tree::only_copied`] or below one.
+    pub(super) fn is_only_copied(&self, path: &Prefix) -> bool {
+        let copied = self.only_copied();
+        !copied.is_empty() && path.with_ancestors().any(|above| copied.contains(&above))
     }
 
     /// The store.

@@ -1,6 +1,7 @@
 """Groups whose documents have faults, or whose consolidated metadata is old, show their arrays as they are."""
 import json
 
+import mounting
 import numpy as np
 import pytest
 import zarr
@@ -77,3 +78,24 @@ def test_a_group_document_of_another_version_is_none(mount, tmp_path):
     made = mount(store, "--view", "chunks")
     names = {path.name for path in (made.path / "g").iterdir()}
     assert {".zgroup.unsupported", "ERROR.txt"} <= names and ".zgroup" not in names
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_arrays_that_only_consolidated_metadata_names_are_told(mount, tmp_path, zarr_format):
+    store = tmp_path / "s"
+    group = zarr.open_group(str(store), mode="w", zarr_format=zarr_format)
+    for name in ("a", "h/b", "kept"):
+        group.create_array(name, shape=(6,), chunks=(3,), dtype="i2", fill_value=0)[...] = VALUES
+    zarr.consolidate_metadata(str(store), zarr_format=zarr_format)
+    for name in ("a", "h/b"):
+        for document in (".zarray", ".zattrs", "zarr.json"):
+            (store / name / document).unlink(missing_ok=True)
+    said = mounting.run(mounting.BINARY, "--info", store).stdout
+    assert "only in consolidated metadata, so not shown: a, h/b" in said
+    for version in ("v2", "v3"):
+        made = mount(store, "--as", version)
+        assert "2 arrays (such as a) not shown" in made.said
+        for name in ("a", "a/c", "h/b"):
+            assert not (made.path / name / ".zgroup").exists() and not (made.path / name / "zarr.json").exists(), name
+        np.testing.assert_array_equal(zarr.open_array(str(made.path / "kept"), mode="r")[...], VALUES)
+        made.unmount()
