@@ -231,7 +231,7 @@ fn descriptions_are_what_the_program_prints() {
         &["--info", "--at", "49,99", "demo:", "legacy/elevation"],
         &["--info", "--json", "demo:", "legacy"],
         &["--info", "--files", "npy,nii", "demo:", "air/temperature"],
-        &["--info", "--files", "nc,tif", "demo:", "legacy"],
+        &["--info", "--files", "nc,mrc", "demo:", "legacy"],
     ] {
         let printed = format!(
             "$ zarr-mount {}\n{}",

@@ -32,13 +32,8 @@ const SAMPLES_BYTES: u64 = 8;
 
 /// Lays out `array` as a file.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
-    let sample = |number| match number {
-        Scalar::Bool | Scalar::UInt8 | Scalar::UInt16 | Scalar::Int16 | Scalar::Float32 => {
-            tiff::sample(&array.data_type)
-        }
-        _ => None,
-    };
-    let (number, sample) = Scalar::spelled(array, FileFormat::Tif, sample)?;
+    let spell = |number| tiff::sample(&array.data_type).filter(|_| is_held(number));
+    let (number, sample) = Scalar::spelled(array, FileFormat::Tif, spell)?;
     let image = Image::of(array, FileFormat::Tif)?;
     let plane = image.plane();
     let sample = Sample {
@@ -67,6 +62,22 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
         ..Elements::all(array, number.transform())?
     };
     Layout::of_header(header, ALIGNMENT, elements)
+}
+
+/// Whether a file holds numbers of this type: those that `ImageJ` works with, and wider integers, of
+/// which masks of labels are made. TIFF has these as they are, so no value has to be known. `ImageJ`
+/// converts integers of 32 bits to floats, and refuses those of 64 bits. It would take `int8` for
+/// unsigned numbers.
+fn is_held(number: Scalar) -> bool {
+    !matches!(
+        number,
+        Scalar::Int8
+            | Scalar::Float16
+            | Scalar::Float64
+            | Scalar::Complex64
+            | Scalar::Complex128
+            | Scalar::Time
+    )
 }
 
 /// The description, which tells `ImageJ` the dimensions of the stack and its calibration.

@@ -36,7 +36,7 @@ READ_AS = {
     "envi": {**same(*(set(REALS) - {"int8"}), *COMPLEX), **BOOL_AS_BYTE, **TIME_AS_INTEGER},
     "nc5": {**same(*REALS), **BOOL_AS_BYTE, **TIME_AS_INTEGER, **PAIRS, **LETTERS},
     "h5": {**same(*(set(TYPES) - {"text", *TIMES})), **TIME_AS_INTEGER, "text": np.dtype("S12")},
-    "tif": {**same("uint8", "int16", "uint16", "float32"), **BOOL_AS_BYTE},
+    "tif": {**same("uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32"), **BOOL_AS_BYTE},
     # The OME model has no 64-bit integers and no short floats, though TIFF has.
     "ome.tif": {**same(*(set(REALS) - {"int64", "uint64"}), *COMPLEX), **BOOL_AS_BYTE},
     "nii": {**same(*REALS, *COMPLEX), **BOOL_AS_BYTE},

@@ -126,9 +126,7 @@ fn truth_values_are_numbers_and_other_types_refused() {
     let file = whole(&layout(&array).unwrap(), &[(&array, &[0, 1, 2, 255, 0, 7])]);
     assert_eq!(file[4096..], [0, 1, 1, 1, 0, 1]);
     assert!(!text(&file).contains("images"), "one plane is no stack");
-    for typestr in [
-        "|i1", "<i4", "<u4", "<i8", "<f2", "<f8", "<c8", "|S2", "<M8[s]",
-    ] {
+    for typestr in ["|i1", "<f2", "<f8", "<c8", "|S2", "<M8[s]"] {
         let refused = layout(&image(typestr, &[2, 3], "yx"))
             .unwrap_err()
             .to_string();
@@ -136,6 +134,26 @@ fn truth_values_are_numbers_and_other_types_refused() {
             refused.contains("data type") && refused.contains("ImageJ"),
             "{refused}"
         );
+    }
+}
+
+#[test]
+fn labels_of_any_width_are_integers_as_they_are() {
+    for (typestr, bits, format) in [
+        ("<i4", 32, 2),
+        (">u4", 32, 1),
+        ("<i8", 64, 2),
+        ("<u8", 64, 1),
+    ] {
+        let array = image(typestr, &[4, 2, 3], "zyx");
+        let layout = layout(&array).unwrap();
+        let bytes = counting(&array, 1);
+        let file = whole(&layout, &[(&array, &bytes)]);
+        assert_eq!(file[4096..], bytes, "{typestr}");
+        let of = |tag| entries(&file).into_iter().find(|entry| entry.0 == tag);
+        assert_eq!(of(258), Some((258, 3, 1, bits)), "{typestr}");
+        assert_eq!(of(339), Some((339, 3, 1, format)), "{typestr}");
+        assert!(text(&file).contains("images=4\n"), "{typestr}");
     }
 }
 
