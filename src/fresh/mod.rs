@@ -124,6 +124,18 @@ impl LastCheck {
         self.ms.store(ms, Ordering::Relaxed);
     }
 
+    /// The one of the two that is longer ago.
+    #[must_use]
+    pub fn or_older(&self, other: &LastCheck) -> LastCheck {
+        let (ms, others) = (&self.ms, &other.ms);
+        let ms = ms
+            .load(Ordering::Relaxed)
+            .min(others.load(Ordering::Relaxed));
+        LastCheck {
+            ms: AtomicU64::new(ms),
+        }
+    }
+
     /// Whether the check began when its answers count for the caller ([`Recency`]).
     fn counts(&self) -> bool {
         // A check of the same millisecond may have begun before that time.

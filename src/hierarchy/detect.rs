@@ -159,6 +159,7 @@ impl<'h> DocumentSearch<'h> {
             observations: Arc::new(self.observations),
             draft: None,
             checked: Arc::new(self.begun),
+            lineage: None,
             memory_bytes: match &node {
                 // The model of a group has no parts.
                 Node::Group(_) | Node::Implicit | Node::Broken(_) => 0,

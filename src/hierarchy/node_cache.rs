@@ -26,6 +26,8 @@ pub(super) struct NodeCache {
     generation: u64,
     /// How often nodes were removed, because something of them has changed.
     removals: u64,
+    /// How often something happened that may have changed what is above other nodes.
+    changes: u64,
 }
 
 /// The state of a cache when a node was looked for: what is found then belongs to this state.
@@ -43,6 +45,7 @@ impl NodeCache {
             memory_bytes: 0,
             generation: 0,
             removals: 0,
+            changes: 0,
         }
     }
 
@@ -67,6 +70,7 @@ impl NodeCache {
         self.by_prefix.clear();
         self.memory_bytes = 0;
         self.removals += 1;
+        self.changes += 1;
     }
 
     /// The node at `prefix`, if it is cached.
@@ -77,6 +81,7 @@ impl NodeCache {
     /// Removes the node at `prefix`.
     pub(super) fn forget(&mut self, prefix: &Prefix) {
         self.removals += 1;
+        self.changes += 1;
         if let Some(left) = self.by_prefix.pop(prefix) {
             self.memory_bytes -= left.memory_bytes;
         }
@@ -89,6 +94,8 @@ impl NodeCache {
             return;
         }
         self.memory_bytes += node.memory_bytes;
+        let last = self.by_prefix.peek(&prefix);
+        self.changes += u64::from(last.is_some_and(CachedNode::may_have_children));
         if let Some((_, left)) = self.by_prefix.push(prefix, node) {
             self.memory_bytes -= left.memory_bytes;
         }
@@ -97,6 +104,29 @@ impl NodeCache {
         {
             self.memory_bytes -= left.memory_bytes;
         }
+    }
+
+    /// When it was last known that neither the node at `prefix` nor one above it is an array or the root
+    /// of a draft's hierarchy; `None` where that is not known.
+    pub(super) fn lineage(&mut self, prefix: &Prefix) -> Option<LastCheck> {
+        let changes = self.changes;
+        let known = self.by_prefix.get(prefix)?.lineage.as_ref();
+        known
+            .filter(|(_, then)| *then == changes)
+            .map(|(checked, _)| checked.clone())
+    }
+
+    /// Notes that the node at `prefix` and those above it are as [`NodeCache::lineage`] says, where those
+    /// above it were last known to be so at `above`. Returns since when that is known.
+    pub(super) fn note_lineage(&mut self, prefix: &Prefix, above: &LastCheck) -> LastCheck {
+        let changes = self.changes;
+        let node = self.by_prefix.get_mut(prefix);
+        let Some(node) = node.filter(|node| node.may_have_children()) else {
+            return LastCheck::never();
+        };
+        let checked = node.checked.or_older(above);
+        node.lineage = Some((checked.clone(), changes));
+        checked
     }
 }
 
@@ -109,5 +139,18 @@ pub(super) struct CachedNode {
     /// The draft's hierarchy that the node was looked up in; `None` outside of one.
     pub(super) draft: Option<Arc<DraftRoot>>,
     pub(super) checked: Arc<LastCheck>,
+    /// See [`NodeCache::lineage`], and the number of changes then.
+    pub(super) lineage: Option<(LastCheck, u64)>,
     pub(super) memory_bytes: u64,
+}
+
+impl CachedNode {
+    /// Whether the paths below it are nodes in the same prefix of the store.
+    fn may_have_children(&self) -> bool {
+        match &self.node {
+            Node::Group(group) => group.draft.is_none(),
+            Node::Implicit | Node::Broken(_) => true,
+            Node::Array(_) => false,
+        }
+    }
 }

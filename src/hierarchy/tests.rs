@@ -373,3 +373,46 @@ fn other_documents_describe_the_prefix_that_they_lie_at() {
     assert!(matches!(tree.in_tree("a/c/0").1, TreePlace::BelowArray));
     assert!(matches!(tree.in_tree("x/y").1, TreePlace::Store));
 }
+
+#[test]
+fn what_is_above_a_path_is_remembered_until_it_changes() {
+    let store = Arc::new(MemoryStore::new());
+    let shared: Arc<dyn Store> = Arc::clone(&store) as _;
+    let freshness = Freshness::Checked(Duration::from_secs(3600));
+    let hierarchy = Hierarchy::new(shared, Budget::new(1 << 30), freshness);
+    let put = |path: &str, text: &str| store.insert(key(path), text.to_owned());
+    for path in ["zarr.json", "a/zarr.json", "a/b/zarr.json"] {
+        put(path, V3_GROUP);
+    }
+    put("a/b/c/zarr.json", V3);
+    let is_below_array = |path: &str| {
+        let found = hierarchy.tree_node(&prefix(path)).unwrap();
+        matches!(found.place, TreePlace::BelowArray)
+    };
+    assert!(!is_below_array("a/b/c"));
+    assert!(is_below_array("a/b/c/d"));
+    // Another thread has found the change of `a`.
+    put("a/zarr.json", V3);
+    assert!(!is_below_array("a/b/c"), "it is trusted still");
+    hierarchy.forget(&prefix("a"));
+    assert!(is_below_array("a/b/c"));
+    put("a/zarr.json", V3_GROUP);
+    hierarchy.forget(&prefix("a"));
+    assert!(!is_below_array("a/b/c"));
+}
+
+#[test]
+fn no_path_is_trusted_for_longer_than_what_is_above_it() {
+    let tree = tree(&[("a/zarr.json", V3_GROUP), ("a/b/c/zarr.json", V3)]);
+    let is_below_array = || {
+        let found = tree.hierarchy.tree_node(&prefix("a/b/c")).unwrap();
+        matches!(found.place, TreePlace::BelowArray)
+    };
+    assert!(!is_below_array());
+    tree.put("a/zarr.json", V3);
+    assert!(is_below_array());
+    tree.put("a/zarr.json", PROTOCOL);
+    assert!(!is_below_array(), "it is a path of a draft");
+    tree.put("a/zarr.json", V3_GROUP);
+    assert!(!is_below_array());
+}

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::Hierarchy;
 use super::draft_node::{DraftNode, DraftRoot};
-use super::node::Node;
+use super::node::{GroupNode, Node};
 use crate::error::Error;
+use crate::fresh::LastCheck;
 use crate::store::Prefix;
 
 /// A node at a path of the tree.
@@ -35,23 +36,49 @@ impl Hierarchy {
     /// # Errors
     /// As [`Hierarchy::node`].
     pub fn tree_node(&self, path: &Prefix) -> Result<TreeNode, Error> {
-        for (prefix, rest) in splits(path)? {
-            let node = self.plain_node(&prefix)?;
-            if let Node::Group(group) = &node
-                && let Some(layout) = &group.draft
-            {
-                let layout = Arc::clone(layout);
-                return self.draft_tree_node(&Arc::new(DraftRoot { prefix, layout }), &rest);
+        let (above, mut checked) = self.unknown_above(path);
+        for prefix in above.into_iter().rev() {
+            match self.plain_node(&prefix)? {
+                Node::Array(_) => return Ok(below_array()),
+                Node::Group(GroupNode {
+                    draft: Some(layout),
+                    ..
+                }) => {
+                    let rest = Prefix::parse(prefix.strip(path.as_bytes()).unwrap_or_default())?;
+                    return self.draft_tree_node(&Arc::new(DraftRoot { prefix, layout }), &rest);
+                }
+                Node::Group(_) | Node::Implicit | Node::Broken(_) => {}
             }
-            if rest.is_root() {
-                let place = TreePlace::Store;
-                return Ok(TreeNode { node, place });
-            }
-            if matches!(node, Node::Array(_)) {
-                break;
-            }
+            checked = self.lock().note_lineage(&prefix, &checked);
         }
-        Ok(below_array())
+        let node = self.plain_node(path)?;
+        if let Node::Group(group) = &node
+            && let Some(layout) = &group.draft
+        {
+            let (prefix, layout) = (path.clone(), Arc::clone(layout));
+            let root = Arc::new(DraftRoot { prefix, layout });
+            return self.draft_tree_node(&root, &Prefix::root());
+        }
+        let place = TreePlace::Store;
+        Ok(TreeNode { node, place })
+    }
+
+    /// The prefixes above `path`, from the nearest, that may be arrays or roots of drafts; and since when
+    /// those above all of these are known to be neither. So a path of many names is not looked at name by
+    /// name each time.
+    fn unknown_above(&self, path: &Prefix) -> (Vec<Prefix>, LastCheck) {
+        let generation = self.store.generation();
+        let mut nodes = self.lock();
+        nodes.enter(generation);
+        let mut unknown = Vec::new();
+        for prefix in path.with_ancestors().skip(1) {
+            let known = nodes.lineage(&prefix);
+            if let Some(checked) = known.filter(|checked| self.freshness.trusts(checked)) {
+                return (unknown, checked);
+            }
+            unknown.push(prefix);
+        }
+        (unknown, LastCheck::now())
     }
 
     fn draft_tree_node(&self, root: &Arc<DraftRoot>, path: &Prefix) -> Result<TreeNode, Error> {
