@@ -80,7 +80,12 @@ impl Sources {
     /// The right to read an object with these attributes; `None` where permissions are not checked.
     pub fn object_right(&self, meta: &ObjectMeta) -> Option<ReadRight> {
         let right = ReadRight::of_object(meta.access());
-        self.directory_access.is_some().then_some(right)
+        self.checks_permissions().then_some(right)
+    }
+
+    /// Whether permissions are checked, because other users have access to the mount.
+    pub fn checks_permissions(&self) -> bool {
+        self.directory_access.is_some()
     }
 
     /// Whether all opened objects are kept for later callers. They are where nothing changes and

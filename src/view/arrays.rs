@@ -18,6 +18,7 @@ mod file;
 mod groups;
 mod inputs;
 mod json_lines;
+mod kept;
 mod listed;
 pub(super) mod listing;
 mod long_text;
@@ -39,20 +40,20 @@ use super::tree::Tree;
 use super::vnode::PlainName;
 use crate::budget::Evict;
 use crate::load::Block;
-use crate::store::Prefix;
 use context::GroupFacts;
 use facts::ArrayFacts;
 use file::PlainFile;
+use kept::KeptByPath;
 use listed::ListedDirectories;
 pub use reading::cache_for;
 pub(super) use reading::{PlainContent, PlainOpen};
 pub use sidecar::{FormatOutcome, GroupOutcome};
 use snapshots::Snapshots;
 
-/// The most arrays whose facts are kept in memory.
-const KEPT_FACTS: NonZeroUsize = NonZeroUsize::new(128).expect("128 is not 0");
-/// The most groups whose attributes are kept in memory.
-const KEPT_GROUPS: NonZeroUsize = NonZeroUsize::new(8).expect("8 is not 0");
+/// The most memory of the facts of arrays that are kept.
+const KEPT_FACTS_BYTES: u64 = 12 << 20;
+/// The most memory of the attributes of groups that are kept.
+const KEPT_GROUPS_BYTES: u64 = 6 << 20;
 /// The most files whose layouts are kept in memory.
 const KEPT_FILES: NonZeroUsize = NonZeroUsize::new(128).expect("128 is not 0");
 /// The most large layouts among them.
@@ -66,8 +67,8 @@ type KeptFile = (Weak<PlainFile>, Option<Arc<PlainFile>>);
 pub(super) struct Arrays {
     tree: Arc<Tree>,
     documents: Arc<Documents>,
-    facts: Mutex<LruCache<Prefix, Arc<ArrayFacts>>>,
-    groups: Mutex<LruCache<Prefix, Arc<GroupFacts>>>,
+    facts: Mutex<KeptByPath<Arc<ArrayFacts>>>,
+    groups: Mutex<KeptByPath<Arc<GroupFacts>>>,
     files: Mutex<LruCache<PlainName, KeptFile>>,
     listed: Mutex<ListedDirectories>,
     idle: Arc<IdleFiles>,
@@ -114,8 +115,8 @@ impl Arrays {
         Arrays {
             tree,
             documents,
-            facts: Mutex::new(LruCache::new(KEPT_FACTS)),
-            groups: Mutex::new(LruCache::new(KEPT_GROUPS)),
+            facts: Mutex::new(KeptByPath::new(KEPT_FACTS_BYTES)),
+            groups: Mutex::new(KeptByPath::new(KEPT_GROUPS_BYTES)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
             listed: Mutex::default(),
             texts: Mutex::default(),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 mod again;
 mod arrays;
+mod groups;
 mod meaning;
 mod versions;
 

@@ -12,6 +12,7 @@ use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
 use crate::hierarchy::{ArrayNode, Node};
+use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::metadata::{Attributes, DocumentName, ZarrFormat, write};
 use crate::plain::{Axis, axes};
 use crate::store::{Access, Key, ObjectMeta, Prefix, StatKind};
@@ -157,7 +158,7 @@ impl Arrays {
     /// The attributes of the group at `path`; none where the group has none, or where they cannot
     /// be read. Errors are only logged, because these attributes merely describe arrays.
     pub(super) fn group_facts(&self, path: &Prefix) -> Result<Arc<GroupFacts>, Error> {
-        let known = lock(&self.groups).get(path).cloned();
+        let known = lock(&self.groups).get(path);
         let begun = LastCheck::now();
         if let Some(known) = known
             && self.are_current(&known.inputs, &known.checked)
@@ -193,7 +194,10 @@ impl Arrays {
             checked: begun,
         });
         if is_kept {
-            lock(&self.groups).put(path.clone(), Arc::clone(&facts));
+            // Only short members of long attributes were parsed.
+            let attributes = bytes.min(KEPT_GROUP_BYTES).saturating_mul(MEMORY_PER_BYTE);
+            let inputs = facts.inputs.observations.memory_bytes();
+            lock(&self.groups).put(path, Arc::clone(&facts), attributes + inputs);
         }
         Ok(facts)
     }

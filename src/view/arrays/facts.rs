@@ -99,6 +99,13 @@ impl ArrayFacts {
         })
     }
 
+    /// An estimate of their memory.
+    fn memory_bytes(&self) -> u64 {
+        let attributes = self.tree_bytes.saturating_mul(MEMORY_PER_BYTE);
+        let inputs = self.inputs.observations.memory_bytes();
+        self.array.node.model_bytes + attributes + inputs
+    }
+
     /// The elements of a selection, or all elements; `None` where the selection is outside of the
     /// array.
     pub(super) fn selected(&self, selection: Option<&Selection>) -> Option<Selected> {
@@ -181,7 +188,7 @@ impl Arrays {
         let Node::Array(node) = &resolved.node else {
             return Ok(None);
         };
-        let known = lock(&self.facts).get(path).cloned();
+        let known = lock(&self.facts).get(path);
         let large = lock(&self.idle.facts).clone();
         for known in known.into_iter().chain(large) {
             if Arc::ptr_eq(&known.array.node, node)
@@ -201,7 +208,8 @@ impl Arrays {
         }
         let model = facts.array.node.model_bytes;
         if facts.tree_bytes <= KEPT_BYTES && model <= KEPT_MODEL_BYTES {
-            lock(&self.facts).put(path.clone(), Arc::clone(&facts));
+            let bytes = facts.memory_bytes();
+            lock(&self.facts).put(path, Arc::clone(&facts), bytes);
         } else if facts.reserved.is_some() {
             // One is kept, for the next format of the same array. The one before is dropped after
             // the lock is released.

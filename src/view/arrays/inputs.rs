@@ -39,6 +39,9 @@ impl Inputs {
     /// Adds `prefix` and all directories above it: readers of the file must be allowed to search
     /// them.
     pub(super) fn add_search(&mut self, sources: &Sources, prefix: &Prefix) -> Result<(), Error> {
+        if !sources.checks_permissions() {
+            return Ok(());
+        }
         for directory in prefix.with_ancestors() {
             if let Some(access) = self.observe_access(sources, &directory)? {
                 self.readers.add(ReadRight::of_directory(access));
@@ -56,12 +59,15 @@ impl Inputs {
     }
 
     /// Adds a directory of which only owner and mode matter, because they decide who can reach
-    /// objects in it.
+    /// objects in it. Where permissions are not checked, nothing depends on it.
     pub(super) fn observe_access(
         &mut self,
         sources: &Sources,
         prefix: &Prefix,
     ) -> Result<Option<Access>, Error> {
+        if !sources.checks_permissions() {
+            return Ok(None);
+        }
         let access = sources.directory_access(prefix)?;
         self.observations.add_passage(prefix, access);
         Ok(access)

@@ -10,7 +10,7 @@ use super::*;
 use crate::store::StoreError;
 use crate::store::testing::{Call, Layer, wrap};
 
-fn arrays(files: &[FileFormat]) -> ViewOptions {
+pub(super) fn arrays(files: &[FileFormat]) -> ViewOptions {
     ViewOptions {
         views: vec![ViewKind::Arrays],
         arrays: ArrayOptions {
@@ -22,7 +22,7 @@ fn arrays(files: &[FileFormat]) -> ViewOptions {
     }
 }
 
-fn document(data_type: &str, shape: &[u64], chunks: &[u64]) -> Vec<u8> {
+pub(super) fn document(data_type: &str, shape: &[u64], chunks: &[u64]) -> Vec<u8> {
     let mut document = array(shape, chunks, &plain());
     document["data_type"] = data_type.into();
     if data_type != "uint8" {
@@ -31,7 +31,7 @@ fn document(data_type: &str, shape: &[u64], chunks: &[u64]) -> Vec<u8> {
     text(&document)
 }
 
-fn group() -> Vec<u8> {
+pub(super) fn group() -> Vec<u8> {
     text(&json!({"zarr_format": 3, "node_type": "group"}))
 }
 
