@@ -151,6 +151,22 @@ def test_imagej(microscope, tmp_path):
     assert numbers[8] == int((planes * (np.arange(planes.size) + 1)).sum())
 
 
+@pytest.mark.parametrize("dtype", ["?", "<i4", "<u4"])
+def test_imagej_masks(module_mount, tmp_path, dtype):
+    """Labels of 32 bits up to 2^24, which its floats hold, and truth values."""
+    values = (np.arange(2 * 5 * 6).reshape(2, 5, 6) * 100_003).astype(dtype)
+    group = array_samples.reopen(tmp_path / "s")
+    group.create_array("m", shape=values.shape, chunks=(1, 5, 4), dtype=dtype)[...] = values
+    root = module_mount(tmp_path / "s", "--view", "arrays", "--files", "tif").path
+    text = array_programs.IMAGEJ % {"path": root / "m.tif"}
+    told = said_to(["xvfb-run", "-a", "java", "-cp", "/usr/share/java/ij.jar", "ij.ImageJ", "-batch"], text, tmp_path, "ijm")
+    line = re.search(r"said (.*)", told)
+    assert line, told
+    numbers = [float(n) for n in line[1].split()]
+    planes = values.reshape(2, -1).sum(1, dtype="u8")
+    assert numbers[:2] == [6, 5] and numbers[8] == int((planes * [1, 2]).sum())
+
+
 @pytest.fixture(scope="module", params=["2", "3"], ids=["v2", "v3"])
 def climate(request, tmp_path_factory, module_mount):
     """(store that xarray wrote, its mount, what xarray says of the store)"""

@@ -1,4 +1,5 @@
 """An array whose last axis has 3 or 4 channels is a colour picture in tif and ome.tif: tifffile, Pillow and GDAL see its colours."""
+import json
 import subprocess
 
 import numpy as np
@@ -76,3 +77,44 @@ def test_gdal(pictures, tmp_path, name):
         raw = tmp_path / "out"
         subprocess.run(["gdal_translate", "-q", "-of", "ENVI", "-co", "INTERLEAVE=BIP", path / f"{name}.{extension}", raw], check=True)
         assert raw.read_bytes() == values[name].tobytes(), extension
+
+
+MASKS = {"truth": "?", "int32": "<i4", "uint32": ">u4", "int64": "<i8", "uint64": "<u8"}
+
+
+@pytest.fixture(scope="module")
+def masks(module_mount, tmp_path_factory):
+    """Masks of labels, of which no value is known from the documents: those of 64 bits use all of them."""
+    group = zarr.open_group(str(tmp_path_factory.mktemp("masks") / "m.zarr"), mode="w")
+    values = {}
+    for name, dtype in MASKS.items():
+        values[name] = np.arange(3 * 11 * 13).reshape(3, 11, 13).astype(dtype)
+        if np.dtype(dtype).kind != "b":
+            values[name][:, 0, :2] = np.iinfo(dtype).min, np.iinfo(dtype).max
+        group.create_array(name, shape=(3, 11, 13), chunks=(2, 6, 13), dtype=dtype, dimension_names=("z", "y", "x"))[...] = values[name]
+    return module_mount(str(group.store.root), "--files", "tif,ome.tif"), values
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks_of_labels_are_images(masks, readers, tmp_path, name):
+    made, values = masks
+    expected = values[name].astype("u1") if name == "truth" else values[name]
+    is_wide = expected.itemsize == 8
+    for extension in ["tif"] if is_wide else ["tif", "ome.tif"]:
+        path = made.path / f"{name}.{extension}"
+        for reader in ["tifffile", "tifffile_mapped"] if extension == "tif" else ["tifffile"]:
+            found = readers.ask(reader, path)
+            assert (tuple(found["shape"]), found["sha256"]) == (expected.shape, digest(canonical(expected))), (extension, reader)
+        mounting.ok("gdal_translate", "-q", "-mo", "TIFFTAG_IMAGEDESCRIPTION=copy", path, tmp_path / "copy.tif")
+        copied = readers.ask("tifffile", tmp_path / "copy.tif")
+        assert (copied["dtype"], copied["sha256"]) == (found["dtype"], digest(canonical(expected[0]))), extension
+    if not is_wide:  # Pillow has no images of 64 bits
+        found = readers.ask("pillow", made.path / f"{name}.tif")
+        signed = expected[:1].astype("<i4") if expected.itemsize == 4 else expected[:1]
+        assert found["sha256"] == digest(canonical(signed))
+    # The model of OME has no integers of 64 bits, and each place that tells what is left out says so.
+    assert (made.path / f"{name}.ome.tif").exists() != is_wide
+    left_out = json.loads((made.path / f"{name}.json").read_text()).get("left_out", {})
+    told = mounting.ok(mounting.BINARY, "--info", "--files", "tif,ome.tif", made.store, name)
+    assert ("ome.tif" in left_out) == is_wide and ("no ome.tif: data type" in told) == is_wide, told
+    assert "no tif" not in told
