@@ -103,6 +103,20 @@ impl Observations {
         }
     }
 
+    /// Those of them that are not among `others`.
+    #[must_use]
+    pub fn apart_from<'o>(
+        &self,
+        others: impl IntoIterator<Item = &'o Observations>,
+    ) -> Observations {
+        let mut left = self.clone();
+        for other in others {
+            left.found
+                .retain(|subject, _| !other.found.contains_key(subject));
+        }
+        left
+    }
+
     /// What was made also depends on something that is not among the observations, so that they
     /// prove nothing.
     pub fn add_unobserved(&mut self) {

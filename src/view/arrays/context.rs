@@ -31,7 +31,7 @@ pub(in crate::view) struct GroupFacts {
     pub(super) left_out: Option<FormatError>,
     pub(super) inputs: Inputs,
     /// When `inputs` were last seen unchanged.
-    checked: LastCheck,
+    pub(super) checked: LastCheck,
 }
 
 impl Arrays {
@@ -105,15 +105,16 @@ impl Arrays {
         Ok(coordinates)
     }
 
-    /// The axes of the array at `path`, in space and time.
+    /// The axes of the array at `path`, in space and time, and the groups above it that were looked at for
+    /// them.
     pub(super) fn axes_of(
         &self,
         path: &Prefix,
         node: &ArrayNode,
         dimension_names: &[Option<String>],
         inputs: &mut Inputs,
-    ) -> Result<Vec<Axis>, Error> {
-        let mut ancestors = Vec::new();
+    ) -> Result<(Vec<Axis>, Vec<Arc<GroupFacts>>), Error> {
+        let (mut ancestors, mut groups) = (Vec::new(), Vec::new());
         let mut below = path.clone();
         while let Some(key) = below.to_key().filter(|_| ancestors.len() < MOST_ANCESTORS) {
             below = key.parent();
@@ -122,6 +123,7 @@ impl Arrays {
                 break;
             };
             let found = self.group_facts(&below)?;
+            groups.push(Arc::clone(&found));
             if may_mention(&found.inputs, node, inputs) {
                 inputs.add_all(&found.inputs);
                 ancestors.push((relative.to_owned(), found));
@@ -138,7 +140,7 @@ impl Arrays {
         let coordinates: Vec<_> = coordinates
             .map(|(name, attributes)| (name.as_str(), attributes))
             .collect();
-        Ok(axes(dimension_names, &ancestors, &coordinates))
+        Ok((axes(dimension_names, &ancestors, &coordinates), groups))
     }
 
     /// Reads the attributes of the group at `path`, and of the groups above it, on other threads if
@@ -161,7 +163,7 @@ impl Arrays {
         let known = lock(&self.groups).get(path);
         let begun = LastCheck::now();
         if let Some(known) = known
-            && self.are_current(&known.inputs, &known.checked)
+            && self.are_current(&known.inputs.observations, &known.checked)
         {
             return Ok(known);
         }

@@ -1,15 +1,16 @@
 //! The facts of an array that formats need: from its own documents, and from those around it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::super::options::ViewKind;
 use super::super::shown_node::{ShownArray, ShownNode};
 use super::Arrays;
-use super::inputs::Inputs;
+use super::context::GroupFacts;
+use super::inputs::{Inputs, hold};
 use super::lock;
 use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
-use crate::fresh::LastCheck;
+use crate::fresh::{LastCheck, Observations};
 use crate::hierarchy::{ArrayDocuments, ArrayNode, Node};
 use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
 use crate::metadata::{Attributes, ZarrFormat};
@@ -63,6 +64,12 @@ pub(in crate::view) struct ArrayFacts {
     pub(super) inputs: Inputs,
     /// When `inputs` were last seen unchanged.
     checked: LastCheck,
+    /// The groups above the array, whose documents are among `inputs`, too. While they are kept, the
+    /// documents of one group are looked at once for all arrays below it.
+    groups: Vec<Weak<GroupFacts>>,
+    /// Those of `inputs` that are not of `groups`, and when they were last seen unchanged.
+    own: Observations,
+    own_checked: LastCheck,
     /// Memory of long attributes that are kept.
     reserved: Option<Reservation>,
 }
@@ -102,7 +109,7 @@ impl ArrayFacts {
     /// An estimate of their memory.
     fn memory_bytes(&self) -> u64 {
         let attributes = self.tree_bytes.saturating_mul(MEMORY_PER_BYTE);
-        let inputs = self.inputs.observations.memory_bytes();
+        let inputs = self.inputs.observations.memory_bytes() + self.own.memory_bytes();
         self.array.node.model_bytes + attributes + inputs
     }
 
@@ -158,11 +165,22 @@ impl Arrays {
         self.try_array_facts(path)
     }
 
-    /// Whether `inputs`, which were last checked at `checked`, are unchanged. They are not looked at
+    /// Whether `observations`, which were last checked at `checked`, are unchanged. They are not looked at
     /// again within a moment.
-    pub(super) fn are_current(&self, inputs: &Inputs, checked: &LastCheck) -> bool {
+    pub(super) fn are_current(&self, observations: &Observations, checked: &LastCheck) -> bool {
         let freshness = self.tree.freshness_in_a_row();
-        inputs.hold(freshness, checked, self.tree.loader.sources())
+        hold(observations, freshness, checked, self.tree.loader.sources())
+    }
+
+    /// Whether all that `facts` were made from is unchanged.
+    fn has_current_inputs(&self, facts: &ArrayFacts) -> bool {
+        let groups: Option<Vec<_>> = facts.groups.iter().map(Weak::upgrade).collect();
+        let Some(groups) = groups else {
+            return self.are_current(&facts.inputs.observations, &facts.checked);
+        };
+        let is_current =
+            |group: &Arc<GroupFacts>| self.are_current(&group.inputs.observations, &group.checked);
+        self.are_current(&facts.own, &facts.own_checked) && groups.iter().all(is_current)
     }
 
     /// Forgets the facts of the arrays and groups at `prefixes`, and their nodes.
@@ -193,7 +211,7 @@ impl Arrays {
         for known in known.into_iter().chain(large) {
             if Arc::ptr_eq(&known.array.node, node)
                 && known.array.path == *path
-                && self.are_current(&known.inputs, &known.checked)
+                && self.has_current_inputs(&known)
             {
                 return Ok(Some(known));
             }
@@ -259,7 +277,9 @@ impl Arrays {
         let dimension_names = dimension_names(node, &attributes);
         // The chunks may be stored apart from the document.
         inputs.add_search(self.tree.loader.sources(), &node.prefix)?;
-        let axes = self.axes_of(path, node, &dimension_names, &mut inputs)?;
+        let (axes, groups) = self.axes_of(path, node, &dimension_names, &mut inputs)?;
+        let of_groups = groups.iter().map(|group| &group.inputs.observations);
+        let own = inputs.observations.apart_from(of_groups);
         Ok(ArrayFacts {
             array,
             attributes,
@@ -270,7 +290,10 @@ impl Arrays {
             dimension_names,
             axes,
             inputs,
-            checked: begun,
+            checked: begun.clone(),
+            groups: groups.iter().map(Arc::downgrade).collect(),
+            own,
+            own_checked: begun,
             reserved,
         })
     }

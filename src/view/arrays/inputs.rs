@@ -76,9 +76,7 @@ impl Inputs {
     /// Whether they still hold by the rule of `freshness`, if they were last checked at `last`. What
     /// cannot be examined counts as changed.
     pub(super) fn hold(&self, freshness: Freshness, last: &LastCheck, sources: &Sources) -> bool {
-        let ask = |subjects: &[&Subject]| sources.observe(subjects);
-        let holds = freshness.holds(&self.observations, last, ask);
-        holds.unwrap_or(false)
+        hold(&self.observations, freshness, last, sources)
     }
 
     /// Whether the store still shows the same. What cannot be examined counts as changed.
@@ -86,4 +84,15 @@ impl Inputs {
         let ask = |subjects: &[&Subject]| sources.observe(subjects);
         self.observations.are_unchanged(ask).unwrap_or(false)
     }
+}
+
+/// Whether `observations` still hold by the rule of `freshness`, as [`Inputs::hold`] says.
+pub(super) fn hold(
+    observations: &Observations,
+    freshness: Freshness,
+    last: &LastCheck,
+    sources: &Sources,
+) -> bool {
+    let ask = |subjects: &[&Subject]| sources.observe(subjects);
+    freshness.holds(observations, last, ask).unwrap_or(false)
 }
