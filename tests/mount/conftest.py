@@ -6,9 +6,15 @@ import signal
 
 import pytest
 
+import file_systems
 import mounting
 
 FIGURES = []
+
+
+def pytest_addoption(parser):
+    parser.addoption("--stores-on", choices=sorted(file_systems.KINDS),
+                     help="put the stores that tests make on a file system of this kind")
 
 
 def pytest_configure(config):
@@ -109,8 +115,20 @@ def factory(folder):
 
 
 @pytest.fixture
-def mount(tmp_path):
-    make, finish = factory(tmp_path)
+def tmp_path(tmp_path, request):
+    """A directory for the stores of one test, on the file system that `--stores-on` names."""
+    kind = request.config.getoption("--stores-on")
+    if kind is None:
+        yield tmp_path
+        return
+    with file_systems.KINDS[kind](tmp_path) as path:
+        yield path
+
+
+@pytest.fixture
+def mount(tmp_path, request):
+    # Mounts and logs are on a local file system wherever the stores are.
+    make, finish = factory(tmp_path.parent if request.config.getoption("--stores-on") else tmp_path)
     yield make
     finish()
 

@@ -98,6 +98,25 @@ def test_all_that_is_written_is_saved(disk, tmp_path, mount):
     check(store, values)
 
 
+@on(argvalues=["bindfs", COARSE, SSHFS])
+@pytest.mark.parametrize("how", ["before close", "after close"])
+def test_times_that_a_writer_sets_do_not_make_a_chunk_an_older_one(disk, mount, how):
+    store, same = make(disk / "store"), (1_000_000_000, 1_000_000_000)
+    made = mount(store, "--rw", "--view", "keys,chunks,arrays", "--files", "raw")
+    for number in range(1, 7):
+        for name in ("plain", "sharded"):
+            chunk = made.path / "chunks" / name / "c/0"
+            with open(chunk, "wb") as file:
+                file.write(np.full(CHUNK, number, "i8").tobytes())
+                file.flush()
+                if how == "before close":
+                    os.utime(file.fileno(), same)
+            if how == "after close":
+                os.utime(chunk, same)
+            for path in (chunk, made.path / f"arrays/{name}.raw"):
+                assert np.frombuffer(path.read_bytes(), "i8")[:CHUNK].tolist() == [number] * CHUNK, path
+
+
 @on(argvalues=["bindfs", SSHFS])
 def test_names_are_kept_that_are_taken(disk, mount):
     store = make(disk / "store")

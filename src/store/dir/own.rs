@@ -9,7 +9,8 @@
 //! asked for gets finer times with the next write.
 //!
 //! Where file times have whole seconds only, no such time can be given, and two commits of one second may have the
-//! same size, time and inode number, which the file system gives to the next file once it is free. There each commit
+//! same size, time and inode number, which the file system gives to the next file once it is free. Where the file
+//! system does not tell when a file was made, so may two whose writers have set their times. There each commit
 //! has a number ([`OwnVersions::number`]), which is a part of the version of this file wherever it is found: no two files
 //! that are there at once have one inode number.
 
@@ -22,7 +23,7 @@ use lru::LruCache;
 
 use super::attributes::{VersionedBy, object_meta_in};
 use super::stat::FileStat;
-use crate::store::{ObjectMeta, Version};
+use crate::store::{Dating, ObjectMeta, Version};
 
 /// How many are remembered. A version is older than the grain of the clock long before as many others were
 /// made.
@@ -137,6 +138,18 @@ impl FileVersions {
         let mut meta = object_meta_in(self.by, stat);
         meta.version = self.own.version(meta.version);
         meta
+    }
+
+    /// The version of the file `stat`, without the number that it may have.
+    pub(super) fn unnumbered(&self, stat: &FileStat) -> Version {
+        object_meta_in(self.by, stat).version
+    }
+
+    /// Whether two files that are made by this process one after the other may have the same attributes in `stat`, when
+    /// their times are set.
+    pub(super) fn may_repeat(&self, stat: &FileStat) -> bool {
+        let are_made_at_a_time = stat.btime.is_some() && !self.by.copies_files;
+        !are_made_at_a_time || Dating::of_file(stat.ctime) == Dating::COARSE
     }
 
     /// As these, of a file of which nothing is known yet. Whoever reads it finds nothing in a cache.

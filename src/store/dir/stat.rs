@@ -81,25 +81,45 @@ fn moment(seconds: i64, nanoseconds: u32) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Times of whole seconds, of which there is no other one while a test runs, and none at which files were made.
+/// Attributes of files that tell less. No time tells when a file was made.
 #[cfg(test)]
 pub(crate) mod coarse {
     use std::cell::Cell;
 
     use super::{Duration, FileStat, SystemTime};
 
-    thread_local! {
-        static IS_SHOWN: Cell<bool> = const { Cell::new(false) };
+    #[derive(Clone, Copy)]
+    enum Shown {
+        All,
+        Unmade,
+        Coarse,
     }
 
-    /// Shows them in this thread from now on.
+    thread_local! {
+        static SHOWN: Cell<Shown> = const { Cell::new(Shown::All) };
+    }
+
+    /// Shows times of whole seconds, of which there is no other one while a test runs, in this thread from now on.
     pub(crate) fn show() {
-        IS_SHOWN.set(true);
+        SHOWN.set(Shown::Coarse);
+    }
+
+    /// Shows all other times in this thread from now on, and the same inode number for all files.
+    pub(crate) fn show_unmade() {
+        SHOWN.set(Shown::Unmade);
     }
 
     pub(super) fn shown(stat: FileStat) -> FileStat {
-        if !IS_SHOWN.get() {
-            return stat;
+        match SHOWN.get() {
+            Shown::All => return stat,
+            Shown::Unmade => {
+                return FileStat {
+                    btime: None,
+                    st_ino: 7,
+                    ..stat
+                };
+            }
+            Shown::Coarse => {}
         }
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = Duration::from_secs(since.unwrap_or_default().as_secs());

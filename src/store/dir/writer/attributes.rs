@@ -9,7 +9,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{DirWriter, failed};
+use super::{DirWriter, failed, fstat};
 use crate::store::{Prefix, StoreError};
 
 /// The mode bits that give a program the rights of the owner and of the group of its file.
@@ -59,7 +59,8 @@ impl DirWriter {
     pub fn set_attributes(&self, path: &Prefix, new: &NewAttributes) -> Result<(), StoreError> {
         let opened = self.root()?.open_unlinked(path, OFlags::PATH);
         let opened = opened.map_err(|errno| failed(path, errno))?;
-        set_attributes_of(&opened, new).map_err(|errno| failed(path, errno))
+        let set = self.set_attributes_of_opened(&opened, new);
+        set.map_err(|errno| failed(path, errno))
     }
 
     /// Sets attributes of an open file.
@@ -72,7 +73,19 @@ impl DirWriter {
         file: &File,
         new: &NewAttributes,
     ) -> Result<(), StoreError> {
-        set_attributes_of(file, new).map_err(|errno| failed(key, errno))
+        let set = self.set_attributes_of_opened(file, new);
+        set.map_err(|errno| failed(key, errno))
+    }
+
+    fn set_attributes_of_opened(&self, file: impl AsFd, new: &NewAttributes) -> Result<(), Errno> {
+        set_attributes_of(&file, new)?;
+        let versions = &self.root.versions;
+        let stat = fstat(&file)?;
+        // An earlier file may have had the same time.
+        if new.mtime.is_some() && versions.may_repeat(&stat) {
+            versions.own.number(versions.unnumbered(&stat));
+        }
+        Ok(())
     }
 }
 

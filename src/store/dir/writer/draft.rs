@@ -5,7 +5,6 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::super::attributes::object_meta_in;
 use super::attributes::end_set_id;
 use super::copy::copy_range;
 use super::names::name_file;
@@ -278,8 +277,7 @@ impl DirWriter {
         if draft.dated == Some(now.version) {
             return Ok(now.version);
         }
-        let is_coarse = now.dating == Dating::COARSE;
-        if draft.has_times && !is_coarse {
+        if draft.has_times && !self.root.versions.may_repeat(&stat) {
             return Ok(now.version);
         }
         let own = &self.root.versions.own;
@@ -287,7 +285,7 @@ impl DirWriter {
         let times = FileTimes::new().set_modified(mtime);
         let is_set = !draft.has_times && draft.file.set_times(times).is_ok();
         let stat = fstat(&draft.file).map_err(|errno| failed(key, errno))?;
-        let found = object_meta_in(self.root.versions.by, &stat).version;
+        let found = self.root.versions.unnumbered(&stat);
         // Some file systems keep whole seconds only, or no times that are set.
         let has_own_time = is_set && found.mtime == mtime;
         let dated = if has_own_time {

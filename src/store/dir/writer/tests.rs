@@ -162,6 +162,45 @@ fn commits_are_not_waited_for_and_no_two_are_the_same_version() {
 }
 
 #[test]
+fn commits_of_files_with_the_same_times_are_no_two_the_same_version() {
+    coarse::show_unmade();
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("a")).unwrap();
+    let store = DirStore::open(folder.path(), Symlinks::Inside).unwrap();
+    let writer = store.writer(&WriterOptions::default()).unwrap().unwrap();
+    let key = key("a/0");
+    let set = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let at = NewTime::At {
+        seconds: 1_000_000_000,
+        nanoseconds: 0,
+    };
+    let mut versions = std::collections::HashSet::new();
+    for n in 0..20_u32 {
+        let mut draft = writer.begin(&key, NEW).unwrap();
+        draft.fill(&key, &n.to_le_bytes()).unwrap();
+        let is_set_before = n % 2 == 0;
+        if is_set_before {
+            let times = fs::FileTimes::new().set_modified(set);
+            draft.file().set_times(times).unwrap();
+            draft.keep_times();
+        }
+        writer.commit(&key, &mut draft, Replaces::Anything).unwrap();
+        if !is_set_before {
+            let new = NewAttributes {
+                mtime: Some(at),
+                ..NewAttributes::default()
+            };
+            writer.set_attributes(&key.to_prefix(), &new).unwrap();
+        }
+        let found = store.open(&key).unwrap().unwrap();
+        let version = found.meta().version;
+        assert_eq!(version.mtime, set);
+        assert!(versions.insert(version), "{n} has the version of another");
+        found.verify().unwrap();
+    }
+}
+
+#[test]
 fn commits_of_one_second_are_no_two_the_same_version() {
     coarse::show();
     let folder = tempfile::tempdir().unwrap();
