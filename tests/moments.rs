@@ -23,7 +23,8 @@ use zarr_mount::plain::FileFormat;
 use zarr_mount::store::{RemoteOptions, RemoteStore, RemoteUrl, StoreError};
 use zarr_mount::view::{ArrayOptions, OpenFile, View, ViewKind, ViewOptions};
 
-use self::server::{CHUNKS, Dates, ITEMS, Layout, Random, Server, Service, Ways};
+use self::common::random::Random;
+use self::server::{CHUNKS, Dates, ITEMS, Layout, Server, Service, Ways};
 
 /// Sequences for each way of a server and each layout.
 const SEQUENCES: u64 = 2;

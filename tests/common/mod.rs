@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 #![allow(missing_docs, unreachable_pub, reason = "tests")]
 
+pub mod random;
+pub mod web;
+
 use std::sync::{Arc, mpsc};
 
 use zarr_mount::error::Error;

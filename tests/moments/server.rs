@@ -1,14 +1,14 @@
 //! A web server, or a bucket, in this process, whose objects change between requests.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
+
+use crate::common::random::Random;
+use crate::common::web::{self, Answers, Request, Response, WebServer, in_headers};
 
 /// The number of chunks of the array, which is shown in this order.
 pub(crate) const CHUNKS: usize = 24;
@@ -18,28 +18,6 @@ pub(crate) const ITEMS: usize = 2;
 
 /// Inner chunks of a shard.
 const PER_SHARD: usize = 2;
-
-/// Random numbers that follow from a seed (xorshift64*).
-#[derive(Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 1
-    }
-
-    /// A number less than `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        (self.next() >> 8) % end
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Service {
@@ -212,19 +190,15 @@ fn shard(chunk: &[u8]) -> Vec<u8> {
 #[derive(Debug)]
 pub(crate) struct Server {
     shared: Arc<Shared>,
-    url: String,
+    server: WebServer,
 }
 
 #[derive(Debug)]
 struct Shared {
     ways: Ways,
     world: Mutex<World>,
-    is_over: AtomicBool,
-    requests: AtomicUsize,
     /// Requests for attributes that were refused.
     refused: AtomicUsize,
-    /// Bytes of bodies that were sent.
-    bytes: AtomicUsize,
 }
 
 impl Server {
@@ -256,28 +230,14 @@ impl Server {
         });
         let objects = objects.collect();
         world.states = vec![State { document, objects }];
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let shared = Arc::new(Shared {
             ways,
             world: Mutex::new(world),
-            is_over: AtomicBool::new(false),
-            requests: AtomicUsize::new(0),
             refused: AtomicUsize::new(0),
-            bytes: AtomicUsize::new(0),
         });
-        let serving = Arc::clone(&shared);
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                if serving.is_over.load(Ordering::Relaxed) {
-                    break;
-                }
-                let (serving, stream) = (Arc::clone(&serving), stream.unwrap());
-                // A connection that breaks is the client's affair.
-                thread::spawn(move || drop(serving.serve(&stream)));
-            }
-        });
-        Server { shared, url }
+        let answers: Arc<dyn Answers> = Arc::clone(&shared) as Arc<dyn Answers>;
+        let server = WebServer::start(answers);
+        Server { shared, server }
     }
 
     pub(crate) fn ways(&self) -> Ways {
@@ -285,7 +245,7 @@ impl Server {
     }
 
     pub(crate) fn url(&self) -> &str {
-        &self.url
+        self.server.url()
     }
 
     /// Lets about one of `requests` requests find a change; none with 0.
@@ -295,7 +255,7 @@ impl Server {
 
     /// How many requests came so far.
     pub(crate) fn requests(&self) -> usize {
-        self.shared.requests.load(Ordering::Relaxed)
+        self.server.requests()
     }
 
     /// How many requests for attributes were refused so far.
@@ -305,7 +265,7 @@ impl Server {
 
     /// How many bytes of bodies were sent so far.
     pub(crate) fn bytes(&self) -> usize {
-        self.shared.bytes.load(Ordering::Relaxed)
+        self.server.bytes()
     }
 
     /// Whether some state had all that was `shown`.
@@ -321,15 +281,6 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Relaxed);
-        // The thread that accepts connections wakes up.
-        let address = self.url.strip_prefix("http://").unwrap();
-        drop(TcpStream::connect(address));
-    }
-}
-
 fn clock(ways: Ways) -> SystemTime {
     let ahead = Duration::from_secs(ways.clock.unsigned_abs());
     if ways.clock < 0 {
@@ -339,95 +290,21 @@ fn clock(ways: Ways) -> SystemTime {
     }
 }
 
-fn in_headers(time: SystemTime) -> String {
-    let time = seconds(time);
-    let (days, seconds) = (time / 86400, time % 86400);
-    let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][(days % 7) as usize];
-    let (year, month, day) = civil(days);
-    let month = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ][month - 1];
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
-}
-
-/// Seconds since 1970.
-fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap()
-        .as_secs()
-}
-
-/// Year, month and day of a number of days since 1970.
-fn civil(days: u64) -> (u64, usize, u64) {
-    let is_leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let (mut year, mut day) = (1970, days);
-    while day >= 365 + u64::from(is_leap(year)) {
-        day -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let lengths = [
-        31,
-        28 + u64::from(is_leap(year)),
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-        31,
-    ];
-    let mut month = 0;
-    while day >= lengths[month] {
-        day -= lengths[month];
-        month += 1;
-    }
-    (year, month + 1, day + 1)
-}
-
 impl Shared {
     fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap()
     }
+}
 
-    /// Answers the requests of one connection.
-    fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
-        stream.set_nodelay(true)?;
-        let (mut reader, mut stream) = (BufReader::new(stream), stream);
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-            let mut words = line.split(' ').map(str::to_owned);
-            let (method, target) = (words.next().unwrap(), words.next().unwrap_or_default());
-            let mut headers = BTreeMap::new();
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line)?;
-                let Some((name, value)) = line.trim_end().split_once(':') else {
-                    break;
-                };
-                headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-            }
-            if let Some(len) = headers.get("content-length") {
-                let mut body = vec![0; len.parse().unwrap()];
-                reader.read_exact(&mut body)?;
-            }
-            stream.write_all(&self.answer(&method, &target, &headers))?;
-        }
-    }
-
-    fn answer(&self, method: &str, target: &str, headers: &BTreeMap<String, String>) -> Vec<u8> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        if let Some(status) = self.ways.heads.filter(|_| method == "HEAD") {
+impl Answers for Shared {
+    fn answer(&self, request: &Request) -> Response {
+        if let Some(status) = self.ways.heads.filter(|_| request.method == "HEAD") {
             self.refused.fetch_add(1, Ordering::Relaxed);
-            return format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").into_bytes();
+            return Response {
+                status,
+                headers: Vec::new(),
+                body: Vec::new(),
+            };
         }
         let mut world = self.world();
         let at = clock(self.ways);
@@ -436,73 +313,33 @@ impl Shared {
             world.change(at);
         }
         let mut told = vec![format!("Date: {}", in_headers(at))];
-        let path = target.split('?').next().unwrap_or_default();
+        let path = request.target.split('?').next().unwrap_or_default();
         let path = path.strip_prefix("/bucket").unwrap_or(path);
         let object = path.strip_prefix("/z/").and_then(|path| world.object(path));
-        let is_listing = target.contains("list-type");
-        let (status, body) = match object {
-            _ if !matches!(method, "GET" | "HEAD") || is_listing => ("405 No", Vec::new()),
-            None => ("404 Not Found", Vec::new()),
-            Some((bytes, number)) => {
-                let tag = format!("\"tag {number}\"");
-                if self.ways.tags {
-                    told.push(format!("ETag: {tag}"));
-                }
-                let modified = match self.ways.dates {
-                    Dates::None => None,
-                    Dates::Upload => Some(world.uploads[&number]),
-                    // The newer, the older.
-                    Dates::Old => {
-                        let before = Duration::from_secs(1_000_000 + 10 * u64::from(number));
-                        Some(world.begun - before)
-                    }
-                };
-                if let Some(modified) = modified {
-                    told.push(format!("Last-Modified: {}", in_headers(modified)));
-                }
-                let differs = |name: &str| headers.get(name).is_some_and(|value| *value != tag);
-                let is_same = headers
-                    .get("if-none-match")
-                    .is_some_and(|value| *value == tag);
-                match headers
-                    .get("range")
-                    .and_then(|range| part(range, bytes.len()))
-                {
-                    _ if self.ways.tags && differs("if-match") => ("412 Changed", Vec::new()),
-                    _ if self.ways.tags && is_same => ("304 Not Modified", Vec::new()),
-                    Some((start, end)) => {
-                        told.push(format!(
-                            "Content-Range: bytes {start}-{}/{}",
-                            end - 1,
-                            bytes.len()
-                        ));
-                        ("206 Part", bytes[start..end].to_vec())
-                    }
-                    None => ("200 OK", bytes),
-                }
+        let is_listing = request.target.contains("list-type");
+        let is_read = matches!(request.method.as_str(), "GET" | "HEAD");
+        let Some((bytes, number)) = object.filter(|_| is_read && !is_listing) else {
+            return Response {
+                status: if is_read && !is_listing {
+                    "404 Not Found"
+                } else {
+                    "405 No"
+                },
+                headers: told,
+                body: Vec::new(),
+            };
+        };
+        let modified = match self.ways.dates {
+            Dates::None => None,
+            Dates::Upload => Some(world.uploads[&number]),
+            // The newer, the older.
+            Dates::Old => {
+                let before = Duration::from_secs(1_000_000 + 10 * u64::from(number));
+                Some(world.begun - before)
             }
         };
-        drop(world);
-        let mut head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n", body.len());
-        for line in told {
-            head += &line;
-            head += "\r\n";
-        }
-        let mut answer = (head + "\r\n").into_bytes();
-        if method != "HEAD" {
-            self.bytes.fetch_add(body.len(), Ordering::Relaxed);
-            answer.extend(body);
-        }
-        answer
+        told.extend(modified.map(|modified| format!("Last-Modified: {}", in_headers(modified))));
+        let tag = self.ways.tags.then(|| format!("\"tag {number}\""));
+        web::object(request, told, tag.as_deref(), &bytes)
     }
-}
-
-/// The bytes that the header `Range` asks for.
-fn part(range: &str, len: usize) -> Option<(usize, usize)> {
-    let (start, end) = range.strip_prefix("bytes=")?.split_once('-')?;
-    if start.is_empty() {
-        return Some((len.saturating_sub(end.parse().ok()?), len));
-    }
-    let end = end.parse().map_or(len, |end: usize| (end + 1).min(len));
-    Some((start.parse().ok()?, end))
 }

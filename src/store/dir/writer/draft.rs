@@ -11,7 +11,7 @@ use super::names::name_file;
 use super::replace::Replaced;
 use super::temporary::TemporaryName;
 use super::{
-    Dating, DirWriter, Durability, Errno, FileStat, Key, Mode, NewFile, OFlags, OwnedFd, Prefix,
+    DirWriter, Durability, Errno, FileStat, Key, Mode, NewFile, OFlags, OwnedFd, Prefix,
     StoreError, StoredFile, Version, failed, fdatasync, fstat, give, openat,
 };
 use rustix::fs::{

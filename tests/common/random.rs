@@ -1,0 +1,23 @@
+//! Random numbers of tests.
+
+/// Random numbers that follow from a seed (xorshift64*).
+#[derive(Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 1
+    }
+
+    /// A number less than `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        (self.next() >> 8) % end
+    }
+}

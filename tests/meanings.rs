@@ -1,0 +1,225 @@
+//! What a key means depends on the documents above it. Other programs write, remove and replace arrays object by object,
+//! in any order, while names are looked up in several views at once: each read gives decoded elements where the view
+//! decodes, a stored chunk where it does not, elements of one state in a whole array, or an error. What the views have
+//! remembered makes nothing else of it.
+//!
+//! The store is a directory, or a web server with several ways to tell versions. The sequences follow from seeds;
+//! `ZARR_MOUNT_SEQUENCES` gives another number of them for each kind of store.
+
+#![cfg(feature = "remote")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::cast_possible_truncation, reason = "small test data")]
+
+mod common;
+#[path = "meanings/world.rs"]
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zarr_mount::fresh::Freshness;
+use zarr_mount::plain::FileFormat;
+use zarr_mount::store::{DirStore, RemoteOptions, RemoteStore, RemoteUrl, Store, Symlinks};
+use zarr_mount::view::{ArrayOptions, OpenFile, View, ViewKind, ViewOptions};
+
+use self::common::random::Random;
+use self::common::web::WebServer;
+use self::world::{CHUNKS, Kind, NAMES, Site, Ways, World};
+
+/// Sequences for each kind of store.
+const SEQUENCES: u64 = 5;
+
+/// Steps of a sequence: one is a lookup with a read, the write of an object, or a wait.
+const STEPS: usize = 80;
+
+/// The times to live that views have. The second one ends within a sequence.
+const TIMES_TO_LIVE: [Duration; 3] = [
+    Duration::ZERO,
+    Duration::from_millis(20),
+    Duration::from_secs(60),
+];
+
+fn view(store: Arc<dyn Store>, kinds: Vec<ViewKind>, ttl: Duration) -> Arc<View> {
+    let options = ViewOptions {
+        views: kinds,
+        arrays: ArrayOptions {
+            files: vec![FileFormat::Raw],
+            root_name: "z".to_owned(),
+            ..ArrayOptions::default()
+        },
+        freshness: Freshness::Checked(ttl),
+        readahead: Some(0),
+        ..ViewOptions::default()
+    };
+    common::view(store, options)
+}
+
+/// A file that is open, and what it was when it was opened.
+struct Held {
+    file: Arc<OpenFile>,
+    path: String,
+    key: String,
+}
+
+/// A place in a view: its path, and the key of the store that it may stand for, or the path of its array.
+fn choose(kinds: &[ViewKind], random: &mut Random) -> (String, ViewKind, String) {
+    let kind = kinds[random.below(kinds.len() as u64) as usize];
+    let name =
+        NAMES[random.below(2 * NAMES.len() as u64) as usize % (NAMES.len() + 1) % NAMES.len()];
+    let folder = match kind {
+        ViewKind::Arrays => return (format!("arrays/{name}.raw"), kind, name.to_owned()),
+        ViewKind::Chunks => "chunks",
+        ViewKind::Keys => "keys",
+    };
+    let chunk = random.below(CHUNKS as u64);
+    let key = match random.below(6) {
+        0 => format!("{name}/zarr.json"),
+        1 => format!("{name}/.zarray"),
+        // A chunk of version 2.
+        2 => format!("{name}/{chunk}"),
+        _ => format!("{name}/c/{chunk}"),
+    };
+    (format!("{folder}/{key}"), kind, key)
+}
+
+/// Whether `bytes`, which a view has given for what [`choose`] returned, may be there.
+fn is_right(world: &World, kind: ViewKind, key: &str, bytes: &[u8]) -> bool {
+    match kind {
+        ViewKind::Arrays => world.had_array(key, bytes),
+        _ if key.ends_with("zarr.json") || key.ends_with(".zarray") => true,
+        ViewKind::Chunks => {
+            let is_object = world.kind_of(key).is_none() && world.had_object(bytes);
+            is_object || world.had_decoded(bytes)
+        }
+        ViewKind::Keys => {
+            let is_object = world.kind_of(key) != Some(Kind::Sharded) && world.had_object(bytes);
+            is_object || world.had_encoded(bytes)
+        }
+    }
+}
+
+/// Returns how many reads were right.
+fn sequence(site: Site, seed: u64) -> u64 {
+    let mut random = Random::new(seed);
+    let ttl = TIMES_TO_LIVE[random.below(3) as usize];
+    let kinds = match random.below(3) {
+        0 => vec![ViewKind::Arrays, ViewKind::Chunks],
+        1 => vec![ViewKind::Arrays, ViewKind::Keys],
+        _ => vec![ViewKind::Arrays, ViewKind::Chunks, ViewKind::Keys],
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let world = Arc::new(World::new(site, folder.path().to_owned(), random.next()));
+    let server = matches!(site, Site::Web(_))
+        .then(|| WebServer::start(Arc::clone(&world) as Arc<dyn common::web::Answers>));
+    let store: Arc<dyn Store> = match &server {
+        None => Arc::new(DirStore::open(folder.path(), Symlinks::Inside).unwrap()),
+        Some(server) => {
+            let url = RemoteUrl::parse(&format!("{}/z", server.url()))
+                .unwrap()
+                .unwrap();
+            let options = RemoteOptions {
+                anonymous: true,
+                time_to_live: Some(ttl),
+                ..RemoteOptions::default()
+            };
+            Arc::new(RemoteStore::open(url, &options).unwrap())
+        }
+    };
+    let view = view(store, kinds.clone(), ttl);
+    let what = format!("{site:?} seed {seed} ttl {ttl:?} {kinds:?}");
+    let mut held: Vec<(ViewKind, Held)> = Vec::new();
+    let mut reads = 0;
+    for step in 0..STEPS {
+        match random.below(10) {
+            // Other programs write an object, or remove one.
+            0..=3 => world.step(),
+            4 if !ttl.is_zero() && ttl < Duration::from_secs(1) => std::thread::sleep(ttl),
+            5 if !held.is_empty() => {
+                let at = random.below(held.len() as u64) as usize;
+                let (kind, held) = held.swap_remove(at);
+                let len = held.file.len() as usize;
+                if let Ok(bytes) = common::read_at(&held.file, 0, len + 1) {
+                    let path = &held.path;
+                    // It may have been opened before it was a part of an array.
+                    let was_object = kind != ViewKind::Arrays && world.had_object(&bytes);
+                    assert!(
+                        is_right(&world, kind, &held.key, &bytes) || was_object,
+                        "{what}, step {step}: {path}, which was open, has {bytes:?}\n{world:?}"
+                    );
+                }
+            }
+            _ => {
+                let (path, kind, key) = choose(&kinds, &mut random);
+                let Ok(Some(file)) = common::open(&view, &path) else {
+                    continue;
+                };
+                if random.below(4) == 0 {
+                    held.push((kind, Held { file, path, key }));
+                    continue;
+                }
+                if let Ok(bytes) = common::read_at(&file, 0, file.len() as usize + 1) {
+                    reads += 1;
+                    assert!(
+                        is_right(&world, kind, &key, &bytes),
+                        "{what}, step {step}: {path} has {bytes:?}\n{world:?}"
+                    );
+                }
+            }
+        }
+    }
+    world.finish();
+    is_found(&view, &world, &kinds, ttl, &what);
+    reads
+}
+
+/// What stays is shown, once the time to live is over.
+fn is_found(view: &Arc<View>, world: &World, kinds: &[ViewKind], ttl: Duration, what: &str) {
+    if ttl > Duration::from_secs(1) || !world.tells_versions() {
+        return;
+    }
+    std::thread::sleep(ttl);
+    let mut expected: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for (name, array) in world.arrays() {
+        // A web server that does not list has no groups without documents.
+        if name != "x" && world.is_web() {
+            continue;
+        }
+        expected.insert(format!("arrays/{name}.raw"), array.all_decoded());
+        for chunk in 0..CHUNKS {
+            let key = array.key_of(chunk);
+            if kinds.contains(&ViewKind::Chunks) {
+                expected.insert(format!("chunks/{name}/{key}"), array.decoded(chunk));
+            }
+            if kinds.contains(&ViewKind::Keys) && array.kind != Kind::Group {
+                expected.insert(format!("keys/{name}/{key}"), array.encoded(chunk));
+            }
+        }
+    }
+    for (path, bytes) in expected {
+        // An object that has just changed is waited for, or is an error once.
+        let found = (0..20).find_map(|_| common::read(view, &path).ok().flatten());
+        assert_eq!(found, Some(bytes), "{what}: {path}\n{world:?}");
+    }
+}
+
+fn sequences(sites: &[Site]) {
+    let count = std::env::var("ZARR_MOUNT_SEQUENCES");
+    let count = count.map_or(SEQUENCES, |count| count.parse().unwrap());
+    for (number, site) in sites.iter().enumerate() {
+        let seeds = (0..count).map(|seed| seed + 1_000_000 * number as u64);
+        let reads: u64 = seeds.map(|seed| sequence(*site, seed)).sum();
+        assert!(reads > count, "{site:?}: hardly anything was read");
+    }
+}
+
+#[test]
+fn no_key_of_a_directory_is_taken_for_something_else() {
+    sequences(&[Site::Directory]);
+}
+
+#[test]
+fn no_key_of_a_web_server_is_taken_for_something_else() {
+    let ways = [Ways::Tags, Ways::Dates, Ways::OldDates, Ways::Lengths];
+    sequences(&ways.map(Site::Web));
+}
