@@ -230,30 +230,7 @@ impl View {
         self.tree.check_meaning(&vnode)?;
         match (&vnode, kind) {
             (Vnode::Object { view, key } | Vnode::Document { view, key }, VnodeKind::File) => {
-                let shows_store = self.tree.shows_store(*view);
-                let ending = if shows_store {
-                    None
-                } else {
-                    self.ending(*view, key)?
-                };
-                let chunks = ending
-                    .as_ref()
-                    .map_or_else(|| Ok(Vec::new()), |ended| ended.array.paths())?;
-                let note = if shows_store {
-                    None
-                } else {
-                    self.note_removal(key)?
-                };
-                let erase = |writer: &DirWriter| Ok(writer.unlink(key)?);
-                writing.erase_by((key, &chunks), false, erase)?;
-                self.tree.hierarchy.forget(&key.parent());
-                if let Some(ended) = ending {
-                    self.tree.hierarchy.forget(&ended.array.path);
-                    self.tree.end(ended);
-                }
-                if !shows_store {
-                    self.update_copies(std::slice::from_ref(key), note);
-                }
+                self.remove_object(writing, *view, key)?;
             }
             (Vnode::Written { view, path, name }, VnodeKind::File) => {
                 self.remove_translated(writing, (*view, path), *name)?;
@@ -313,6 +290,40 @@ impl View {
             _ => return Err(refused(&vnode, Refusal::Fixed)),
         }
         self.tree.numbers.remove(&vnode);
+        Ok(())
+    }
+
+    /// Removes an object, which may be the document of an array, with what is left of its chunks.
+    fn remove_object(
+        self: &Arc<Self>,
+        writing: &Arc<Writing>,
+        view: ViewKind,
+        key: &Key,
+    ) -> Result<(), Error> {
+        let shows_store = self.tree.shows_store(view);
+        let ending = if shows_store {
+            None
+        } else {
+            self.ending(view, key)?
+        };
+        let chunks = ending
+            .as_ref()
+            .map_or_else(|| Ok(Vec::new()), |ended| ended.array.paths())?;
+        let note = if shows_store {
+            None
+        } else {
+            self.note_removal(key)?
+        };
+        let erase = |writer: &DirWriter| Ok(writer.unlink(key)?);
+        writing.erase_by((key, &chunks), false, erase)?;
+        self.tree.hierarchy.forget(&key.parent());
+        if let Some(ended) = ending {
+            self.tree.hierarchy.forget(&ended.array.path);
+            self.tree.end(ended);
+        }
+        if !shows_store {
+            self.update_copies(std::slice::from_ref(key), note);
+        }
         Ok(())
     }
 
