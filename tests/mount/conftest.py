@@ -31,6 +31,10 @@ def pytest_collection_modifyitems(config, items):
     others = [item for item in items if not is_about(item)]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if is_about(item)]
+    if config.getoption("--stores-on"):
+        for item in items:
+            if item.get_closest_marker("local"):
+                item.add_marker(pytest.mark.skip(reason="needs a local file system"))
     if os.geteuid() != 0:
         for item in items:
             if item.get_closest_marker("root"):

@@ -203,6 +203,7 @@ def test_modes_and_times(store, written):
     assert stat.S_IMODE((store / C).stat().st_mode) == 0o640
 
 
+@pytest.mark.local
 def test_space_is_allocated(store, written):
     fd = opened(written.path / C)
     size = os.fstat(fd).st_size

@@ -538,6 +538,7 @@ class TestOutsiders:
             thread.join()
             (store / "source").unlink(missing_ok=True)
 
+    @pytest.mark.local
     def test_a_new_encoding_is_obeyed(self, chunks, store):
         """The document is replaced while a chunk is open: its bytes are never encoded in the old way."""
         fd = os.open(chunks.path / "a/c/0/0", os.O_WRONLY)
@@ -675,6 +676,7 @@ def test_who_has_read_a_chunk_and_empties_it_does_not_overrule_others(how, confl
 
 @pytest.mark.parametrize("keys", [None, {"name": "v2", "separator": "."}, {"name": "v2", "separator": "/"}])
 @pytest.mark.parametrize("shards", [None, (32, 32)])
+@pytest.mark.local
 def test_an_array_is_removed_with_the_chunks_that_it_has_left_over(keys, shards, tmp_path, mount):
     """Its document was changed alone, so that chunks are outside of the grid, which are not shown."""
     store = make(tmp_path / "store", chunk_key_encoding=keys, shards=shards)

@@ -153,6 +153,7 @@ def test_other_members_stay(member, made, store):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"zarr_format": 3', "\xff", "null", "{}"])
+@pytest.mark.local
 def test_what_is_no_document_is_refused(text, made, store):
     before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
     for name in ("three/zarr.json", "zarr.json", "old/two/.zarray", "old/.zgroup"):

@@ -134,6 +134,7 @@ def test_one_shard_is_written_once(tmp_path, mount):
 
 
 @pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.local
 def test_what_is_staged_is_shown(view, tmp_path, mount):
     store = make(tmp_path / "store", codecs=[BytesCodec(), GzipCodec(level=1)])
     made = mount(store, "--rw", "--view", view)
@@ -987,6 +988,7 @@ def test_sizes_are_set_and_asked_for_while_a_neighbour_is_saved(tmp_path, mount)
     assert stored(tmp_path / "store")[0, 0] == 699
 
 
+@pytest.mark.local
 def test_an_array_that_is_made_anew_while_its_chunks_wait(tmp_path, mount):
     """What was staged is none of the new array: it stays in the journal, and is no obstacle."""
     store = make(tmp_path / "store")
@@ -1013,6 +1015,7 @@ def test_an_array_that_is_made_anew_while_its_chunks_wait(tmp_path, mount):
 
 
 @pytest.mark.parametrize("by", ["pack", "recover"])
+@pytest.mark.local
 def test_what_was_erased_of_an_array_is_not_erased_of_the_next_one(by, tmp_path, mount):
     """The new array has the same bytes, and another fill value."""
     make_ones = lambda fill: zarr.create_array(

@@ -174,6 +174,7 @@ def test_a_document_is_written_by_a_handle_from_before(node, view, name, tmp_pat
 
 @pytest.mark.parametrize("held", ["a/c/0/0", "a/c/0"])
 @pytest.mark.parametrize("view", VIEWS[:3], ids=" ".join)
+@pytest.mark.local
 def test_a_directory_is_made_again_while_something_in_it_is_open(view, held, tmp_path, mount):
     store = tmp_path / "store"
     zarr.create_group(str(store)).create_array("a", shape=(4, 4), chunks=(2, 2), dtype="<i4", compressors=None, fill_value=0)[...] = 1
@@ -189,6 +190,7 @@ def test_a_directory_is_made_again_while_something_in_it_is_open(view, held, tmp
     os.close(fd)
 
 
+@pytest.mark.local
 def test_an_array_is_made_anew_while_somebody_reads_it(tmp_path, mount):
     store = tmp_path / "store"
     zarr.create_group(str(store))

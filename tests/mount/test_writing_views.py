@@ -244,6 +244,7 @@ class TestHardLinks:
         assert (store / "log").read_bytes() == b"old\nnew\n"
         assert (store.with_name("snapshot") / "log").read_bytes() == b"old\n"
 
+    @pytest.mark.local
     def test_two_names_are_two_files(self, made, store):
         (store / "one").write_bytes(b"")
         os.link(store / "one", store / "two")
@@ -255,6 +256,7 @@ class TestHardLinks:
         os.close(two)
         assert (store / "one").read_bytes() == b"first " * 5 and (store / "two").read_bytes() == b"second " * 5
 
+    @pytest.mark.local
     def test_a_name_that_is_made_through_the_mount(self, made, store):
         (made.path / "one").write_bytes(b"same")
         os.link(made.path / "one", made.path / "two")
