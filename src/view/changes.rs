@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::chunk_listing::StoredChunks;
-use super::damage::may_be_left_of;
 use super::file::FileContent;
 use super::forms::{FormedFile, Place};
 use super::names::ChunkName;
@@ -275,7 +274,7 @@ impl View {
                     writer.remove_prefix_with(&key, &|below, is_directory| {
                         let array = gone.as_ref();
                         unshown.contains(below)
-                            || self.tree.was_damaged(path) && may_be_left_of(path, below)
+                            || self.tree.is_left_of_damaged(path, below).unwrap_or(false)
                             || array.is_some_and(|array| array.leaves_over(below, is_directory))
                     })
                 })?;

@@ -118,10 +118,16 @@ impl View {
             let reason = "the document of a draft; remove the node in the store";
             return Err(Error::unacceptable(key, reason));
         }
+        // Somebody may have repaired it since it was listed.
+        self.tree.hierarchy.look_again(&path)?;
+        let folder = self.tree.folder(*view, &path)?;
+        if !matches!(folder.shown, ShownNode::Unusable(_)) {
+            return Err(Error::Stale);
+        }
         let note = self.note_removal(key)?;
         writing.erase(key, false)?;
         self.tree.hierarchy.forget(&path);
-        self.tree.note_damaged(&path);
+        self.tree.note_damaged(&path)?;
         self.update_copies(std::slice::from_ref(key), note);
         Ok(())
     }

@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::SystemTime;
 
 use lru::LruCache;
 
+use super::damage::may_be_left_of;
 use super::expanded::ExpandedArrays;
 use super::fingerprint::hash;
 use super::looks::Looks;
@@ -43,7 +45,7 @@ pub(super) struct Tree {
     /// Arrays whose documents were removed through the mount, by their paths.
     ended: Mutex<LruCache<(ViewKind, Prefix), EndedArray>>,
     /// The directories of nodes that could not be shown, and whose documents were removed through the mount.
-    damaged: Mutex<LruCache<Prefix, ()>>,
+    damaged: Mutex<LruCache<Prefix, SystemTime>>,
     /// Documents that the store does not have, and that were removed all the same: they are not shown
     /// until their node changes, because tar(1) removes what it makes anew.
     unshown: Mutex<LruCache<(ViewKind, Prefix), HashSet<DocumentName>>>,
@@ -242,14 +244,33 @@ impl Tree {
         self.lock_damaged().pop(path);
     }
 
-    /// Notes that the document of the node at `path` was removed, which could not be shown.
-    pub(super) fn note_damaged(&self, path: &Prefix) {
-        self.lock_damaged().put(path.clone(), ());
+    /// Notes that the document of the node at `path` was just removed, which could not be shown.
+    ///
+    /// # Errors
+    /// Those of looking at its directory.
+    pub(super) fn note_damaged(&self, path: &Prefix) -> Result<(), Error> {
+        let key = path.to_key();
+        let directory = key.map_or(Ok(None), |key| self.stat(&key))?;
+        if let Some(directory) = directory {
+            // By the clock of the file system, which dates what others put there later.
+            self.lock_damaged()
+                .put(path.clone(), directory.meta.changed());
+        }
+        Ok(())
     }
 
-    /// Whether a node that could not be shown was at `path`, and nothing else since.
-    pub(super) fn was_damaged(&self, path: &Prefix) -> bool {
-        self.lock_damaged().contains(path)
+    /// Whether the object or prefix `key` was there when the document of the node at `path` was removed, which could
+    /// not be shown, and nobody has changed it since.
+    ///
+    /// # Errors
+    /// Those of looking at it.
+    pub(super) fn is_left_of_damaged(&self, path: &Prefix, key: &Key) -> Result<bool, Error> {
+        let removed = self.lock_damaged().peek(path).copied();
+        let Some(removed) = removed.filter(|_| may_be_left_of(path, key)) else {
+            return Ok(false);
+        };
+        let found = self.stat(key)?;
+        Ok(found.is_some_and(|found| found.meta.changed() < removed))
     }
 
     /// Notes that a program makes something in the directory at `path`: what is there is not left over alone any more.
@@ -262,7 +283,7 @@ impl Tree {
         }
     }
 
-    fn lock_damaged(&self) -> MutexGuard<'_, LruCache<Prefix, ()>> {
+    fn lock_damaged(&self) -> MutexGuard<'_, LruCache<Prefix, SystemTime>> {
         (self.damaged.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -280,7 +301,7 @@ impl Tree {
         }
         drop(ended);
         let mut damaged = self.lock_damaged();
-        let below: Vec<_> = (damaged.iter().map(|(path, ())| path))
+        let below: Vec<_> = (damaged.iter().map(|(path, _)| path))
             .filter(|path| is_below(path))
             .cloned()
             .collect();
