@@ -109,6 +109,9 @@ impl Tree {
         } else {
             possible_arrays(key)
         };
+        if view == ViewKind::Keys && name_use != NameUse::Written {
+            self.check_not_expanded(key, &prefixes)?;
+        }
         let (is_local, freshness) = (self.loader.is_local(), self.options.freshness);
         let was_looked_at = || !is_local && self.looks.are_trusted(freshness, view, key);
         if prefixes.is_empty() || was_looked_at() {
@@ -123,6 +126,30 @@ impl Tree {
         }
         if !is_local {
             self.looks.note(view, key, begun);
+        }
+        Ok(())
+    }
+
+    /// Checks that `key` was no inner chunk of an array at one of `prefixes` which is none any more: readers that have
+    /// it open would take a stored shard, or the absence of one, for an inner chunk. In a mount that is written to,
+    /// programs make the chunks of the next array before its document.
+    fn check_not_expanded(&self, key: &Key, prefixes: &[Prefix]) -> Result<(), Error> {
+        if self.is_writable() {
+            return Ok(());
+        }
+        for prefix in prefixes.iter().filter(|prefix| self.expanded.has(prefix)) {
+            let below = prefix.strip(key.as_bytes()).unwrap_or_default();
+            let mut segments = below.split(|&byte| byte == b'/');
+            if !segments.all(may_be_part_of_chunk_key) {
+                continue;
+            }
+            if self.loader.is_local() {
+                self.hierarchy.look_again(prefix)?;
+            }
+            let node = self.hierarchy.node(prefix)?;
+            if !matches!(node, Node::Array(_) | Node::Broken(_)) {
+                return Err(Error::Stale);
+            }
         }
         Ok(())
     }

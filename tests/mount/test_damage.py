@@ -176,6 +176,49 @@ def test_an_array_whose_document_is_damaged_is_removed_with_its_chunks(tmp_path,
     assert (root / "a/0").read_bytes() == b"new"
 
 
+def test_what_others_put_beside_a_removed_document_stays(tmp_path, mount):
+    root = tmp_path / "store"
+    make(root, 3)
+    document = root / "x/zarr.json"
+    good = document.read_bytes()
+    document.write_bytes(b"{")
+    made = mount(root, "--rw", "--view", "chunks", "--ttl", "3600")
+    assert (made.path / "x/zarr.json.unsupported").exists()
+    # It was repaired since it was listed.
+    document.with_name("draft").write_bytes(good)
+    document.with_name("draft").rename(document)
+    assert refusal(os.unlink, made.path / "x/zarr.json.unsupported") in (errno.ENOENT, errno.ESTALE)
+    assert document.read_bytes() == good
+    document.write_bytes(b"{")
+    made.unmount()
+    made = mount(root, "--rw", "--view", "chunks")
+    os.unlink(made.path / "x/zarr.json.unsupported")
+    (root / "x/2024/11").mkdir(parents=True)
+    (root / "x/2024/11/28").write_bytes(b"others")
+    assert refusal(os.rmdir, made.path / "x") == errno.ENOTEMPTY
+    assert (root / "x/2024/11/28").read_bytes() == b"others"
+    assert (root / "x/c/0/0").exists()
+
+
+@pytest.mark.parametrize("after", ["nothing", "group", "directory"])
+@pytest.mark.parametrize("arguments", [[], ["--as", "v3"]], ids=["", "as v3"])
+def test_a_stored_shard_is_no_inner_chunk_once_the_array_is_gone(tmp_path, mount, arguments, after):
+    root = tmp_path / "store"
+    array = zarr.create_group(str(root)).create_array("x", shape=(48,), chunks=(4,), shards=(16,), dtype="i4", fill_value=-5)
+    array[...] = np.arange(48)
+    made = mount(root, *arguments, "--ttl", "0")
+    inner = (made.path / "x/c/1").read_bytes()
+    assert inner != (root / "x/c/1").read_bytes()
+    document = root / "x/zarr.json"
+    document.unlink()
+    if after == "group":
+        document.write_text('{"zarr_format": 3, "node_type": "group"}')
+    elif after == "directory":
+        document.mkdir()
+    for name in ("c/1", "c/2", "c/5"):
+        assert refusal(os.stat, made.path / "x" / name) == errno.ESTALE, name
+
+
 def test_a_chunk_is_stale_and_not_absent_while_the_document_is_replaced(tmp_path, mount):
     """A writer may remove the document before it writes another one."""
     root = tmp_path / "s.zarr"
