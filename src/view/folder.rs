@@ -254,9 +254,12 @@ impl Tree {
         Ok(added)
     }
 
-    /// `name`, followed by as many `~` as it takes to be no name of the store.
+    /// `name`, followed by as many `~` as it takes to be no name of the store. A store in which very many such names
+    /// are, as on a web server that has an answer for everything, has the last of them hidden.
     fn free_name(&self, prefix: &Prefix, mut name: Vec<u8>) -> Result<Vec<u8>, Error> {
-        while self.stat(&prefix.key(&name)?)?.is_some() {
+        const MOST: usize = 8;
+        let longest = name.len() + MOST;
+        while name.len() < longest && self.stat(&prefix.key(&name)?)?.is_some() {
             name.push(b'~');
         }
         Ok(name)
