@@ -18,7 +18,7 @@ pub use copy::{copied_names, with_added, with_copy, with_documents};
 use serde_json::value::RawValue;
 
 use super::DocumentName;
-use super::document::{Edits, JsonDocument};
+use super::document::{Edits, JsonDocument, without_bare_numbers};
 use super::json::{self, Json, Members};
 use super::splice::remove;
 use crate::error::FormatError;
@@ -68,7 +68,10 @@ pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
             }
             match edit(name, path, document.text_of(member.value)) {
                 EntryEdit::Keep => {}
-                EntryEdit::Replace(bytes) => edits.replace(document.span(member.value), bytes),
+                // A document of its own may have a byte order mark.
+                EntryEdit::Replace(bytes) => {
+                    edits.replace(document.span(member.value), without_bare_numbers(bytes));
+                }
                 EntryEdit::Remove => {
                     removed.insert(member.span.start);
                     if name == DocumentName::ZArray {
@@ -227,7 +230,10 @@ fn edit_group(
                 document.text_of(member.value),
             ) {
                 EntryEdit::Keep => {}
-                EntryEdit::Replace(bytes) => edits.replace(document.span(member.value), bytes),
+                // A document of its own may have a byte order mark.
+                EntryEdit::Replace(bytes) => {
+                    edits.replace(document.span(member.value), without_bare_numbers(bytes));
+                }
                 EntryEdit::Remove => {
                     removed.insert(member.span.start);
                 }

@@ -52,8 +52,11 @@ impl MissingInV2 {
     ) -> Result<MissingInV2, FormatError> {
         let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
         let data_type = render::stored_type(decoding);
-        let stored = &decoding.fill_value;
         let is_v3 = array.zarr_format == ZarrFormat::V3;
+        // `null` of v3 is 0, where readers of v2 may take any memory for the elements.
+        let zero = FillValue::of_type(&data_type, decoding.fill_value.bytes().to_vec());
+        let is_null = is_v3 && !decoding.fill_value.is_defined() && !data_type.is_variable();
+        let stored = if is_null { &zero } else { &decoding.fill_value };
         let attributes = attributes.filter(|_| is_v3);
         let declared = match attributes {
             Some(text) => Declared::of(&data_type, text)?,
@@ -216,7 +219,9 @@ pub(super) fn attributes_v2(
     };
     let data_type = render::stored_type(decoding);
     if MissingInV2::of(array, Some(text), content)?.is_of_attribute {
-        return with_member(text, FILL_VALUE, None).map(Some);
+        let left = with_member(text, FILL_VALUE, None)?;
+        let is_empty = JsonDocument::parse(&left)?.root()?.iter().next().is_none();
+        return Ok((!is_empty).then_some(left));
     }
     let respelled = member(text, FILL_VALUE, |value| respelled_v2(&data_type, value))?;
     match respelled {

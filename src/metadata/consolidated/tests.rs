@@ -53,6 +53,14 @@ fn v2_entries_are_replaced_and_removed_in_place() {
         _ => EntryEdit::Keep,
     });
     assert_eq!(replaced, ZMETADATA.replace(r#"{"shape": [1.0]}"#, "{}"));
+    let marked = v2(ZMETADATA, |path, _| match path {
+        "a" => EntryEdit::Replace("\u{feff}{}".as_bytes().to_vec()),
+        _ => EntryEdit::Keep,
+    });
+    assert_eq!(
+        marked, replaced,
+        "a byte order mark is only at the beginning of a file"
+    );
     let removed = v2(ZMETADATA, |path, _| match path {
         "a" => EntryEdit::Remove,
         _ => EntryEdit::Keep,

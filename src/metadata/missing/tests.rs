@@ -194,3 +194,33 @@ fn what_another_version_cannot_say_is_told() {
         assert_eq!(told.is_some(), is_told, "{dtype} {told:?}");
     }
 }
+
+#[test]
+fn the_last_attribute_that_the_fill_value_says_leaves_the_names_alone() {
+    let mut document = of_v3(
+        "float64",
+        &json!(0),
+        &Value::Null,
+        &json!({"_FillValue": "AAAAAAAAAAA="}),
+    );
+    document["shape"] = json!([]);
+    document["chunk_grid"]["configuration"]["chunk_shape"] = json!([]);
+    let (array, text) = (parsed(&document), document.to_string());
+    let source = StoredDocuments {
+        document: text.as_bytes(),
+        attributes: None,
+    };
+    let shown = array_attributes_v2(&array, &source, FILES).unwrap();
+    let shown: Value = serde_json::from_slice(&shown.unwrap()).unwrap();
+    assert_eq!(shown, json!({"_ARRAY_DIMENSIONS": []}));
+}
+
+#[test]
+fn null_of_v3_is_a_number_in_v2_where_chunks_may_be_absent() {
+    for (data_type, zero) in [("int32", json!(0)), ("bool", json!(false))] {
+        let document = of_v3(data_type, &Value::Null, &Value::Null, &json!({}));
+        for content in [KEYS, STORED, FILES] {
+            assert_eq!(as_v2(&document, content).0, zero, "{data_type}");
+        }
+    }
+}
