@@ -47,6 +47,13 @@ fn has_fatal_signal(status: &str) -> Option<bool> {
         u64::from_str_radix(bits.trim(), 16).ok()
     };
     let pending = signals("SigPnd:")? | signals("ShdPnd:")?;
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"))?;
+    if tracer.trim() != "0" {
+        // A debugger may keep all others from the process.
+        return Some(pending & 1 << (Signal::KILL.as_raw() - 1) != 0);
+    }
     let survived = signals("SigBlk:")? | signals("SigIgn:")? | signals("SigCgt:")?;
     let harmless = HARMLESS
         .iter()
@@ -103,13 +110,21 @@ mod tests {
                 (NONE, NONE, survived),
             ] {
                 let status = format!(
-                    "Name:\tcat\nSigPnd:\t{own}\nShdPnd:\t{shared}\n\
+                    "Name:\tcat\nTracerPid:\t0\nSigPnd:\t{own}\nShdPnd:\t{shared}\n\
                      SigBlk:\t{blocked}\nSigIgn:\t{ignored}\nSigCgt:\t{caught}\n"
                 );
                 assert_eq!(has_fatal_signal(&status), Some(is_fatal), "{status}");
             }
         }
         assert_eq!(has_fatal_signal("Name:\tcat\n"), None);
+        // A debugger decides which signals reach the process, but for SIGKILL.
+        for (pending, is_fatal) in [(QUIT, false), (KILL, true)] {
+            let status = format!(
+                "TracerPid:\t7\nSigPnd:\t{pending}\nShdPnd:\t{NONE}\n\
+                 SigBlk:\t{NONE}\nSigIgn:\t{NONE}\nSigCgt:\t{NONE}\n"
+            );
+            assert_eq!(has_fatal_signal(&status), Some(is_fatal), "{status}");
+        }
     }
 
     #[test]
