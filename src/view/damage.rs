@@ -133,9 +133,27 @@ impl View {
     }
 }
 
+impl Tree {
+    /// Whether the object or prefix `key` was there when the document of the node at `path` was removed, which could
+    /// not be shown, and nobody has changed it since.
+    ///
+    /// # Errors
+    /// Those of looking at it.
+    pub(super) fn is_left_of_damaged(&self, path: &Prefix, key: &Key) -> Result<bool, Error> {
+        let Some(removed) = self.damaged_until(path) else {
+            return Ok(false);
+        };
+        if !may_be_left_of(path, key) {
+            return Ok(false);
+        }
+        let found = self.stat(key)?;
+        Ok(found.is_some_and(|found| found.meta.changed() < removed))
+    }
+}
+
 /// Whether what is at `key` could be a part of a node at `path`, of which the document is gone: its attributes, a chunk,
 /// or a directory of chunks.
-pub(super) fn may_be_left_of(path: &Prefix, key: &Key) -> bool {
+fn may_be_left_of(path: &Prefix, key: &Key) -> bool {
     let below = path.strip(key.as_bytes()).unwrap_or_default();
     if DocumentName::of(below) == Some(DocumentName::ZAttrs) {
         return true;

@@ -8,7 +8,6 @@ use std::time::SystemTime;
 
 use lru::LruCache;
 
-use super::damage::may_be_left_of;
 use super::expanded::ExpandedArrays;
 use super::fingerprint::hash;
 use super::looks::Looks;
@@ -259,18 +258,10 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether the object or prefix `key` was there when the document of the node at `path` was removed, which could
-    /// not be shown, and nobody has changed it since.
-    ///
-    /// # Errors
-    /// Those of looking at it.
-    pub(super) fn is_left_of_damaged(&self, path: &Prefix, key: &Key) -> Result<bool, Error> {
-        let removed = self.lock_damaged().peek(path).copied();
-        let Some(removed) = removed.filter(|_| may_be_left_of(path, key)) else {
-            return Ok(false);
-        };
-        let found = self.stat(key)?;
-        Ok(found.is_some_and(|found| found.meta.changed() < removed))
+    /// When the document of the node at `path` was removed, which could not be shown; `None` when something else has been
+    /// there since.
+    pub(super) fn damaged_until(&self, path: &Prefix) -> Option<SystemTime> {
+        self.lock_damaged().peek(path).copied()
     }
 
     /// Notes that a program makes something in the directory at `path`: what is there is not left over alone any more.
