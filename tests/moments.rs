@@ -18,10 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zarr_mount::error::Error;
-use zarr_mount::fresh::Freshness;
-use zarr_mount::plain::FileFormat;
 use zarr_mount::store::{RemoteOptions, RemoteStore, RemoteUrl, StoreError};
-use zarr_mount::view::{ArrayOptions, OpenFile, View, ViewKind, ViewOptions};
+use zarr_mount::view::{OpenFile, View, ViewKind};
 
 use self::common::random::Random;
 use self::server::{CHUNKS, Dates, ITEMS, Layout, Server, Service, Ways};
@@ -94,18 +92,7 @@ fn view(server: &Server, ttl: Duration) -> Arc<View> {
     };
     let url = RemoteUrl::parse(&url).unwrap().unwrap();
     let store = RemoteStore::open(url, &options).unwrap();
-    let options = ViewOptions {
-        views: vec![ViewKind::Arrays],
-        arrays: ArrayOptions {
-            files: vec![FileFormat::Raw],
-            root_name: "z".to_owned(),
-            ..ArrayOptions::default()
-        },
-        freshness: Freshness::Checked(ttl),
-        readahead: Some(0),
-        ..ViewOptions::default()
-    };
-    common::view(Arc::new(store), options)
+    common::view_of_raw_files(Arc::new(store), vec![ViewKind::Arrays], ttl)
 }
 
 /// What an open file has shown: the number in each chunk.

@@ -8,16 +8,36 @@ pub mod random;
 pub mod web;
 
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use zarr_mount::error::Error;
+use zarr_mount::fresh::Freshness;
 use zarr_mount::load::Patience;
+use zarr_mount::plain::FileFormat;
 use zarr_mount::store::{Detail, Store};
 use zarr_mount::view::{
-    DirectoryEntry, EntrySource, OpenFile, View, ViewOptions, VnodeAttributes, VnodeId,
+    ArrayOptions, DirectoryEntry, EntrySource, OpenFile, View, ViewKind, ViewOptions,
+    VnodeAttributes, VnodeId,
 };
 
 pub fn view(store: Arc<dyn Store>, options: ViewOptions) -> Arc<View> {
     Arc::new(View::new(store, options).unwrap())
+}
+
+/// Views that read nothing ahead, in which the array at the root is the file `z.raw`.
+pub fn view_of_raw_files(store: Arc<dyn Store>, kinds: Vec<ViewKind>, ttl: Duration) -> Arc<View> {
+    let options = ViewOptions {
+        views: kinds,
+        arrays: ArrayOptions {
+            files: vec![FileFormat::Raw],
+            root_name: "z".to_owned(),
+            ..ArrayOptions::default()
+        },
+        freshness: Freshness::Checked(ttl),
+        readahead: Some(0),
+        ..ViewOptions::default()
+    };
+    view(store, options)
 }
 
 /// The vnode at `path`, `/`-separated; references are not given back.

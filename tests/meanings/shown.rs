@@ -9,10 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use zarr_mount::fresh::Freshness;
-use zarr_mount::plain::FileFormat;
 use zarr_mount::store::{DirStore, RemoteOptions, RemoteStore, RemoteUrl, Store, Symlinks};
-use zarr_mount::view::{ArrayOptions, OpenFile, View, ViewKind, ViewOptions};
+use zarr_mount::view::{OpenFile, View, ViewKind};
 
 use crate::common;
 
@@ -52,18 +50,7 @@ impl Shown {
                 Arc::new(RemoteStore::open(url, &options).unwrap())
             }
         };
-        let options = ViewOptions {
-            views: kinds,
-            arrays: ArrayOptions {
-                files: vec![FileFormat::Raw],
-                root_name: "z".to_owned(),
-                ..ArrayOptions::default()
-            },
-            freshness: Freshness::Checked(ttl),
-            readahead: Some(0),
-            ..ViewOptions::default()
-        };
-        Shown::Here(common::view(store, options))
+        Shown::Here(common::view_of_raw_files(store, kinds, ttl))
     }
 
     pub(crate) fn mounted(place: &Place<'_>, kinds: &[ViewKind], ttl: Duration) -> Shown {
