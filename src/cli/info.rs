@@ -32,7 +32,7 @@ use omissions::SaidOmissions;
 use progress::ProgressLine;
 use table::Table;
 
-/// What the chunk files of each view hold.
+/// The content of the chunk files in each view.
 const CONTENTS: [(&str, ChunkContent); 2] = [
     ("keys", ChunkContent::Encoded(Shards::Expand)),
     ("chunks", ChunkContent::Complete(Shards::Expand)),

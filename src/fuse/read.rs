@@ -68,7 +68,7 @@ impl Core {
                 }
                 Err(error) => {
                     let errno = core.errno(&error);
-                    // What the kernel reads for pages it asks for again. What it reads for the program it does not.
+                    // The kernel repeats a read for its pages, and none that goes straight to the program.
                     if error.is_timeout() && !is_direct {
                         let range = offset..offset.saturating_add(len as u64);
                         late_reads.add(range, errno, Instant::now());

@@ -85,7 +85,7 @@ impl MissingInV2 {
     }
 }
 
-/// What the attributes of an array in v3 say about missing values.
+/// The missing value that the attributes of an array in v3 declare.
 #[derive(Default)]
 struct Declared {
     /// The missing value, if an element can have it.

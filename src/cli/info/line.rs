@@ -70,8 +70,8 @@ fn shape(facts: &Value) -> String {
     format!("({})", lengths.collect::<Vec<_>>().join(", "))
 }
 
-/// What is to be said of the views in another Zarr version: the member `name` of `facts`, which has a reason for each
-/// view.
+/// The reasons in the member `name` of `facts`, which has one for each view where another Zarr version cannot say
+/// something. A reason of both views is given once.
 fn by_view(facts: &Value, name: &str, preposition: &str) -> Vec<String> {
     let reason = |view: &str| facts[name][view].as_str();
     match (reason("keys"), reason("chunks")) {
