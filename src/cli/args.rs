@@ -15,7 +15,7 @@ use super::passthrough::Passthrough;
 use crate::store::Durability;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
-use crate::view::{AbsentChunks, Conflict, FileFormat, Shards, Target, ViewKind};
+use crate::view::{AbsentChunks, Conflict, FileFormat, NarrowType, Shards, Target, ViewKind};
 
 /// Mount a Zarr store of any version: its keys, with shards expanded, its decoded chunks, or its
 /// whole arrays, as plain files
@@ -87,6 +87,11 @@ pub(crate) struct Args {
     /// group (nc, nc4, nc5, h5, h5ad) [default: 1MiB; for h5ad a tenth of --cache-size]
     #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
     pub(crate) strings: Option<u64>,
+
+    /// In the arrays view: show integers of 32 and 64 bits in images (tif, ome.tif, nii, mrc) as numbers of
+    /// this type, for programs that open no wide ones; a value that it does not hold cannot be read
+    #[arg(long, value_name = "TYPE", value_parser = narrow_type())]
+    pub(crate) integers: Option<NarrowType>,
 
     /// Memory for decoded chunks, shard indices and buffers [default: a quarter of the memory
     /// that this process may use, at most 1GiB]
@@ -285,6 +290,13 @@ fn file_format() -> impl TypedValueParser<Value = FileFormat> {
     let names = FileFormat::ALL.iter().map(|format| format.name());
     PossibleValuesParser::new(names)
         .try_map(|name| FileFormat::of_name(&name).ok_or("not a format"))
+}
+
+fn narrow_type() -> impl TypedValueParser<Value = NarrowType> {
+    PossibleValuesParser::new(NarrowType::ALL.map(NarrowType::name)).try_map(|name| {
+        let mut all = NarrowType::ALL.into_iter();
+        all.find(|known| known.name() == name).ok_or("not a type")
+    })
 }
 
 fn pattern(text: &str) -> Result<Pattern, String> {

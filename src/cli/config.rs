@@ -429,6 +429,7 @@ fn option_of_arrays(args: &Args) -> Option<&'static str> {
         ("--sidecar", args.sidecar.is_some()),
         ("--unlimited", args.unlimited.is_some()),
         ("--strings", args.strings.is_some()),
+        ("--integers", args.integers.is_some()),
     ];
     let found = given.into_iter().find(|(_, is_given)| *is_given);
     found.map(|(option, _)| option)
@@ -473,12 +474,17 @@ fn array_options(
     if files.is_empty() {
         files = ArrayOptions::default().files;
     }
+    if args.integers.is_some() && !files.iter().any(|format| format.takes_narrowed()) {
+        let problem = "--integers is for images: add tif, ome.tif, nii or mrc to --files";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
     Ok(ArrayOptions {
         files,
         only: args.array.clone(),
         sidecars: args.sidecar.unwrap_or(true),
         unlimited: args.unlimited.clone(),
         strings: args.strings,
+        integers: args.integers,
         root_name: root_name(store),
         others_look,
     })

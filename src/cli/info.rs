@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::config::InfoConfig;
 use super::output::Output;
 use crate::budget::Budget;
+use crate::dtype::Element;
 use crate::error::Error;
 use crate::escape::Text;
 use crate::fresh::Freshness;
@@ -213,7 +214,10 @@ impl InfoReport<'_> {
         }
         match self.files(prefix, node) {
             Some(Ok(files)) if self.config.json => insert_files(&mut facts, &files),
-            Some(Ok(files)) => remarks.extend(self.remarks(prefix, &facts, &files)?),
+            Some(Ok(files)) => {
+                remarks.extend(self.remarks(prefix, &facts, &files)?);
+                remarks.extend(self.wide_integers(node));
+            }
             Some(Err(error)) => facts["error"] = error.to_string().into(),
             None => {}
         }
@@ -243,6 +247,21 @@ impl InfoReport<'_> {
             remarks.extend(self.said.sentences(prefix, files, view)?);
         }
         Ok(remarks)
+    }
+
+    /// What people are told of the images of an array whose integers many programs do not open.
+    fn wide_integers(&self, node: &Node) -> Option<String> {
+        let options = self.config.arrays.as_ref()?;
+        let Node::Array(array) = node else {
+            return None;
+        };
+        let data_type = &array.metadata.decoding.as_ref().ok()?.data_type;
+        let is_wide =
+            matches!(&data_type.element, Element::Integer(integers) if integers.bytes == 8);
+        let is_image = options.files.iter().any(|format| format.takes_narrowed());
+        (is_wide && is_image && options.integers.is_none()).then(|| {
+            "ImageJ, Pillow and OME-TIFF have no integers of 64 bits (see --integers)".to_owned()
+        })
     }
 
     /// The names of the dimensions of an array, which versions before v3 have among the attributes.

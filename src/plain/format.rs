@@ -148,6 +148,15 @@ impl FileFormat {
         matches!(self, FileFormat::Raw | FileFormat::Npy)
     }
 
+    /// Whether a file of this format is an image for programs of which some open no wide integers, so
+    /// that a user may have them narrower.
+    pub fn takes_narrowed(self) -> bool {
+        matches!(
+            self,
+            FileFormat::Tif | FileFormat::OmeTif | FileFormat::Nii | FileFormat::Mrc
+        )
+    }
+
     /// Whether a file of this format is only a header that refers to the `.raw` file.
     pub fn points_to_raw(self) -> bool {
         matches!(self, FileFormat::Nhdr | FileFormat::Mhd | FileFormat::Envi)

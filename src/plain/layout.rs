@@ -53,8 +53,8 @@ pub enum PartContent {
     Elements(Elements),
 }
 
-/// A run of elements of an array. All elements in the axis order `order` form one sequence of
-/// bytes; the run is the `len` bytes of it after the first `skip`.
+/// A run of elements of an array. All elements in the axis order `order`, in the width that they have
+/// in the file, form one sequence of bytes; the run is the `len` bytes of it after the first `skip`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elements {
     /// The array, by its [`Array::id`].
@@ -159,6 +159,17 @@ impl Layout {
         let mut builder = Layout::builder();
         builder.bytes(header).align(alignment).elements(elements);
         builder.finish()
+    }
+
+    /// The file with `transform` of all its elements, which the format takes as they are.
+    pub(super) fn with_transform(mut self, transform: &Transform) -> Layout {
+        for part in &mut self.parts {
+            if let PartContent::Elements(elements) = &mut part.content {
+                debug_assert_eq!(elements.transform, Transform::None);
+                elements.transform = transform.clone();
+            }
+        }
+        self
     }
 
     /// Length of the file in bytes.

@@ -7,7 +7,8 @@
 //! this module does no I/O and knows no chunks.
 //!
 //! A format refuses an array that it cannot hold without loss, and the error names the reason:
-//! nothing is narrowed or rounded.
+//! nothing is narrowed or rounded. Integers are narrowed for a user who asks for that, and each of
+//! them is compared when it is read.
 
 mod array;
 mod axes;
@@ -25,6 +26,7 @@ pub mod jsonl;
 mod layout;
 mod mhd;
 mod mrc;
+mod narrowing;
 mod netcdf;
 mod nifti;
 mod npy;
@@ -51,6 +53,7 @@ pub use chunk_strings::{ChunkElements, chunk_strings};
 pub use format::{FileFormat, Scope};
 pub use group_file::GroupFile;
 pub use layout::{AxisOrder, Elements, Layout, LayoutPart, PartContent, Plan, PlannedRun, Slabs};
+pub use narrowing::{NarrowType, Narrowing};
 pub use selection::{SIGN, Selected, Selection};
 pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};
 pub use strings::{ELEMENT_BYTES, ElementKind, Strings, StringsLimit};
@@ -66,13 +69,30 @@ pub fn is_anndata(attributes: &Attributes) -> bool {
     hdf5::is_anndata(attributes)
 }
 
-/// Lays out one array as a file of `format`, whose scope is [`Scope::Array`].
+/// Lays out one array as a file of `format`, whose scope is [`Scope::Array`]. Wide integers become
+/// numbers of the type `integers` in a file of an image, if it is given.
 ///
 /// # Errors
 ///
 /// [`FormatError`] when the format cannot hold the array without loss; it names the data type,
 /// shape or name that does not fit.
-pub fn array_file(format: FileFormat, array: &Array) -> Result<Layout, FormatError> {
+pub fn array_file(
+    format: FileFormat,
+    array: &Array,
+    integers: Option<NarrowType>,
+) -> Result<Layout, FormatError> {
+    let narrowed = integers.map(|to| Narrowing::of(array, format, to));
+    match narrowed.transpose()?.flatten() {
+        Some((narrowed, narrowing)) => {
+            let layout = file_as_it_is(format, &narrowed)?;
+            Ok(layout.with_transform(&narrowing.transform()))
+        }
+        None => file_as_it_is(format, array),
+    }
+}
+
+/// Lays out one array with elements of its own type.
+fn file_as_it_is(format: FileFormat, array: &Array) -> Result<Layout, FormatError> {
     match format {
         FileFormat::Raw => raw::layout(array),
         FileFormat::Npy => npy::layout(array),

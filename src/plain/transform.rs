@@ -1,8 +1,9 @@
-//! Transforms of elements between the decoded array and the file. Every transform keeps the number
-//! of bytes and works on whole elements.
+//! Transforms of elements between the decoded array and the file. They work on whole elements, and all
+//! but [`Transform::Narrow`] keep the number of bytes.
 
 use std::sync::Arc;
 
+use super::narrowing::Narrowing;
 use crate::codec::swap;
 use crate::error::FormatError;
 
@@ -33,6 +34,8 @@ pub enum Transform {
     },
     /// Does the same to the text in records.
     RecordText(Arc<RecordText>),
+    /// Turns integers into narrower numbers.
+    Narrow(Narrowing),
 }
 
 /// The text in records.
@@ -78,21 +81,31 @@ impl RecordText {
 }
 
 impl Transform {
-    /// The number of bytes that are transformed together, 1 or more.
+    /// The number of bytes of the file that are made together, 1 or more.
     pub fn unit(&self) -> usize {
         match *self {
             Transform::None | Transform::Bool => 1,
             Transform::Swap { unit } | Transform::FlipSign { unit, .. } => unit.max(1),
             Transform::Utf8 { units } => units.saturating_mul(4).max(1),
             Transform::RecordText(ref text) => text.size.max(1),
+            Transform::Narrow(narrowing) => narrowing.narrow_bytes(),
         }
     }
 
-    /// Transforms whole elements in place.
+    /// The number of bytes of the array that [`Transform::unit`] bytes of the file are made of.
+    pub(super) fn source_unit(&self) -> usize {
+        match self {
+            Transform::Narrow(narrowing) => narrowing.wide_bytes(),
+            _ => self.unit(),
+        }
+    }
+
+    /// Transforms whole elements in place. Where they become narrower, they are then at the front of
+    /// the same bytes.
     ///
     /// # Errors
     ///
-    /// [`FormatError::Encoded`] when text is not Unicode.
+    /// [`FormatError::Encoded`] when text is not Unicode, or a number does not fit.
     pub fn apply(&self, elements: &mut [u8]) -> Result<(), FormatError> {
         match *self {
             Transform::None => {}
@@ -119,6 +132,7 @@ impl Transform {
                 }
             }
             Transform::RecordText(ref text) => text.apply(elements)?,
+            Transform::Narrow(narrowing) => narrowing.apply(elements)?,
         }
         Ok(())
     }

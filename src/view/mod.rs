@@ -78,8 +78,8 @@ pub use file::{OpenFile, OpenedVnode};
 pub use listing::{Directory, DirectoryEntry, EntrySource};
 pub use moves::Caller;
 pub use options::{
-    AbsentChunks, ArrayOptions, Conflict, FileFormat, Shards, Target, ViewKind, ViewOptions,
-    WriteOptions,
+    AbsentChunks, ArrayOptions, Conflict, FileFormat, NarrowType, Shards, Target, ViewKind,
+    ViewOptions, WriteOptions,
 };
 pub use own_log::OwnLog;
 pub use segment::DirectoryPosition;

@@ -7,7 +7,7 @@ use glob::Pattern;
 
 pub use crate::load::Shards;
 pub use crate::metadata::Target;
-pub use crate::plain::FileFormat;
+pub use crate::plain::{FileFormat, NarrowType};
 
 /// A way to show a hierarchy as files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,6 +56,8 @@ pub struct ArrayOptions {
     /// The most bytes of strings of any length that are read for one file of a group; `None` lets
     /// the format decide.
     pub strings: Option<u64>,
+    /// The type in which images have integers of 32 and 64 bits; `None` where they have them as they are.
+    pub integers: Option<NarrowType>,
     /// The name of the root node: the name of the store.
     pub root_name: String,
     /// Whether users other than the daemon's own may see the mount. Files then show nothing that
@@ -86,6 +88,7 @@ impl Default for ArrayOptions {
             sidecars: true,
             unlimited: None,
             strings: None,
+            integers: None,
             root_name: "array".to_owned(),
             others_look: false,
         }

@@ -80,7 +80,7 @@ pub(crate) fn shaped(
         fill_is_missing: false,
     };
     if format.scope() == Scope::Array {
-        return array_file(format, &array);
+        return array_file(format, &array, None);
     }
     let group = Group {
         name: "g".to_owned(),

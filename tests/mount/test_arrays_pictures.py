@@ -1,4 +1,5 @@
 """An array whose last axis has 3 or 4 channels is a colour picture in tif and ome.tif: tifffile, Pillow and GDAL see its colours."""
+import errno
 import json
 import subprocess
 
@@ -118,3 +119,55 @@ def test_masks_of_labels_are_images(masks, readers, tmp_path, name):
     told = mounting.ok(mounting.BINARY, "--info", "--files", "tif,ome.tif", made.store, name)
     assert ("ome.tif" in left_out) == is_wide and ("no ome.tif: data type" in told) == is_wide, told
     assert "no tif" not in told
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory):
+    """Masks of wide integers: of small labels, of labels that 16 bits do not hold, and of one that float32 does not hold."""
+    group = zarr.open_group(str(tmp_path_factory.mktemp("labels") / "l.zarr"), mode="w")
+    values = {}
+    for name, dtype, most in [("small", "<i8", 250), ("many", "u8", 70_000), ("huge", "<i8", (1 << 24) + 1), ("wide", ">i4", 60_000)]:
+        values[name] = (np.arange(3 * 11 * 13).reshape(3, 11, 13) % 200).astype(dtype)
+        values[name][2, 10, 12] = most
+        group.create_array(name, shape=(3, 11, 13), chunks=(2, 6, 13), dtype=dtype, dimension_names=("z", "y", "x"))[...] = values[name]
+    return str(group.store.root), values
+
+
+@pytest.mark.parametrize("integers, name", [
+    ("uint8", "small"), ("uint16", "small"), ("uint16", "wide"), ("float32", "small"), ("float32", "many"), ("float32", "wide")])
+def test_labels_are_narrowed_for_those_who_ask(module_mount, labels, readers, integers, name):
+    store, values = labels
+    made = module_mount(store, "--files", "npy,tif,ome.tif,nii,mrc", "--integers", integers)
+    expected = values[name].astype(integers)
+    asked = [("tifffile", "tif"), ("tifffile_mapped", "tif"), ("tifffile", "ome.tif"), ("pillow", "ome.tif"), ("nibabel", "nii")]
+    for reader, extension in asked + ([] if integers == "uint8" else [("mrcfile", "mrc")]):
+        found = readers.ask(reader, made.path / f"{name}.{extension}")
+        assert np.dtype(found["dtype"]) == np.dtype(integers), (reader, extension)
+        assert found["sha256"] == digest(canonical(expected)), (reader, extension)
+    # Files for programs that open wide integers have them as they are.
+    assert np.array_equal(np.load(made.path / f"{name}.npy"), values[name])
+
+
+@pytest.mark.parametrize("integers, name, most", [("uint8", "wide", 60_000), ("uint16", "many", 70_000), ("float32", "huge", 16_777_217)])
+def test_a_label_that_does_not_fit_cannot_be_read(mount, labels, integers, name, most):
+    """It is no other label. The planes without it are read."""
+    store, values = labels
+    made = mount(store, "--files", "tif", "--integers", integers)
+    size = values[name].size * np.dtype(integers).itemsize
+    with open(made.path / f"{name}.tif", "rb", buffering=0) as file:
+        with pytest.raises(OSError) as caught:
+            file.seek(-size, 2)
+            file.read()
+        assert caught.value.errno == errno.EIO
+    mounting.until(lambda: f"{most} is no {integers} (see --integers)" in made.log_text(), "a word in the log")
+
+
+def test_info_says_what_integers_many_programs_do_not_open(labels):
+    store, _ = labels
+    told = mounting.ok(mounting.BINARY, "--info", "--files", "tif", store)
+    hinted = [line.split()[0] for line in told.splitlines() if "no integers of 64 bits (see --integers)" in line]
+    assert hinted == ["huge", "many", "small"], told
+    narrowed = mounting.ok(mounting.BINARY, "--info", "--files", "tif,ome.tif", "--integers", "uint16", store)
+    assert "--integers" not in narrowed and "no ome.tif" not in narrowed, narrowed
+    refused = mounting.run(mounting.BINARY, "--info", "--files", "npy", "--integers", "uint16", store)
+    assert refused.returncode == 2 and "--integers is for images" in refused.stderr

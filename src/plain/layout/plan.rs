@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Short slabs, such as records of one number, are one run: their elements are read side by side behind
-//! the range, and copied to the slabs.
+//! the range, and copied to the slabs. Elements that become narrower are read behind the range too.
 
 use smallvec::SmallVec;
 
@@ -46,15 +46,16 @@ pub struct PlannedRun {
 enum Placement {
     /// Where they are read to.
     InPlace,
-    /// The run is one element, within which the range begins or ends.
-    Cut(CutElement),
+    /// In another place, because the range begins or ends within an element, or because the bytes of the
+    /// file are fewer than those that are read.
+    Copied(CopiedBytes),
     /// After the first `skip` bytes, in all slabs of the part that the range touches.
     Slabs { skip: usize },
 }
 
-/// The bytes `skip..skip + len` of an element, which are copied to the offset `to` of the output.
+/// The bytes `skip..skip + len` of a run, once it is transformed, which are copied to the offset `to` of the output.
 #[derive(Debug)]
-struct CutElement {
+struct CopiedBytes {
     skip: usize,
     to: usize,
     len: usize,
@@ -140,9 +141,9 @@ impl Plan {
                 elements.transform.apply(to)?;
             }
             match (&run.placement, elements.slabs) {
-                (Placement::Cut(cut), _) => {
-                    let from = run.at + cut.skip;
-                    out.copy_within(from..from + cut.len, cut.to);
+                (Placement::Copied(copied), _) => {
+                    let from = run.at + copied.skip;
+                    out.copy_within(from..from + copied.len, copied.to);
                 }
                 (Placement::Slabs { skip }, Some(slabs)) => {
                     let start = layout.parts().get(run.part).map_or(0, |part| part.offset);
@@ -241,6 +242,9 @@ impl Plan {
     fn add_run(&mut self, part: usize, elements: &Elements, from: u64, (at, n): (usize, usize)) {
         let (mut from, mut at, mut left) = (elements.skip + from, at, n);
         let unit = elements.transform.unit();
+        if elements.transform.source_unit() != unit {
+            return self.add_narrowed(part, elements, from, (at, n));
+        }
         while left > 0 {
             let before = usize::try_from(from % unit as u64).unwrap_or(0);
             let whole = if before == 0 { left / unit * unit } else { 0 };
@@ -260,7 +264,7 @@ impl Plan {
                     from: from - before as u64,
                     at: self.room,
                     len: unit,
-                    placement: Placement::Cut(CutElement {
+                    placement: Placement::Copied(CopiedBytes {
                         skip: before,
                         to: at,
                         len,
@@ -273,6 +277,32 @@ impl Plan {
             at += done;
             left -= done;
         }
+    }
+
+    /// As [`Plan::add_run`], for `n` bytes of the file at `from` of elements that are wider in the array.
+    fn add_narrowed(
+        &mut self,
+        part: usize,
+        elements: &Elements,
+        from: u64,
+        (at, n): (usize, usize),
+    ) {
+        let (unit, source) = (elements.transform.unit(), elements.transform.source_unit());
+        let skip = usize::try_from(from % unit as u64).unwrap_or(0);
+        // As many bytes as the range has, times 8 at most; a longer run could not be read.
+        let len = (skip.saturating_add(n).div_ceil(unit)).saturating_mul(source);
+        self.runs.push(PlannedRun {
+            part,
+            from: from / unit as u64 * source as u64,
+            at: self.room,
+            len,
+            placement: Placement::Copied(CopiedBytes {
+                skip,
+                to: at,
+                len: n,
+            }),
+        });
+        self.room = self.room.saturating_add(len);
     }
 }
 

@@ -254,7 +254,8 @@ impl Arrays {
             return Ok(None);
         };
         let array = selected.apply(&whole);
-        let layout = array_file(format, &array).map_err(refused)?;
+        let integers = self.tree.options.arrays.integers;
+        let layout = array_file(format, &array, integers).map_err(refused)?;
         let array = Arc::clone(&facts.array);
         Ok(Some(FileParts {
             sources: vec![ElementSource { array, selected }],

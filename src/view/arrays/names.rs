@@ -467,7 +467,7 @@ fn holds_elements(array: &ShownArray, format: FileFormat) -> bool {
         layout.data_type().clone(),
         layout.fill_value().clone(),
     );
-    !layout.data_type().is_variable() && array_file(format, &elements).is_ok()
+    !layout.data_type().is_variable() && array_file(format, &elements, None).is_ok()
 }
 
 fn plain(path: &Prefix, kind: PlainKind) -> Vnode {
