@@ -2,6 +2,7 @@
 import ctypes
 import errno
 import functools
+import itertools
 import os
 import random
 import signal
@@ -33,7 +34,7 @@ def make(path):
     """A store of two arrays, without shards and with them."""
     group = zarr.open_group(str(path), mode="w")
     for name, more in {"plain": {}, "sharded": {"shards": (SHARD,)}}.items():
-        array = group.create_array(name, shape=(N,), chunks=(CHUNK,), dtype="i8", fill_value=FILL, **more)
+        array = group.create_array(name, shape=(N,), chunks=(CHUNK,), dtype="i8", fill_value=FILL, compressors=None, **more)
         array[...] = 0
     return path
 
@@ -115,6 +116,27 @@ def test_times_that_a_writer_sets_do_not_make_a_chunk_an_older_one(disk, mount, 
                 os.utime(chunk, same)
             for path in (chunk, made.path / f"arrays/{name}.raw"):
                 assert np.frombuffer(path.read_bytes(), "i8")[:CHUNK].tolist() == [number] * CHUNK, path
+
+
+@on(argvalues=[COARSE])
+def test_a_file_with_the_inode_number_and_the_time_of_another_one_is_another_one(disk, mount):
+    """No time tells when it was made."""
+    store, same = make(disk / "store"), (1_000_000_000, 1_000_000_000)
+    zarr.open_array(f"{store}/plain", mode="r+")[CHUNK:2 * CHUNK] = 5
+    chunk, other = store / "plain/c/0", (store / "plain/c/1").read_bytes()
+    os.utime(chunk, same)
+    old, made = chunk.stat(), mount(store, "--view", "chunks")
+    read = lambda: np.frombuffer((made.path / "plain/c/0").read_bytes(), "i8").tolist()
+    assert read() == [0] * CHUNK and old.st_size == len(other)
+    chunk.unlink()
+    for number in itertools.count():
+        new = chunk.with_name(f"new{number}")
+        new.write_bytes(other)
+        if new.stat().st_ino == old.st_ino:
+            break
+    os.utime(new, same)
+    new.rename(chunk)
+    assert read() == [5] * CHUNK
 
 
 @on(argvalues=["bindfs", SSHFS])

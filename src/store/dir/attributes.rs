@@ -46,14 +46,14 @@ pub(super) fn object_meta_in(directory: VersionedBy, stat: &FileStat) -> ObjectM
     meta
 }
 
-/// The attributes in `stat`. The tag has the device, and the time when the file was made.
+/// The attributes in `stat`. The tag has the device, and the time when the file was made, or its generation.
 pub(in crate::store) fn object_meta(stat: &FileStat) -> ObjectMeta {
     ObjectMeta {
         version: Version {
             size: stat.st_size,
             mtime: stat.mtime,
             inode: stat.st_ino,
-            tag: stat.st_dev ^ stat.btime.map_or(0, spread),
+            tag: stat.st_dev ^ origin(stat).map_or(0, spread),
         },
         times: Times {
             atime: stat.atime,
@@ -69,11 +69,19 @@ pub(in crate::store) fn object_meta(stat: &FileStat) -> ObjectMeta {
     }
 }
 
-/// A time as a number that has few bits in common with those of times soon after it, and with small numbers.
-fn spread(time: SystemTime) -> u64 {
-    // Odd, so that no two times give the same.
+/// What tells the file apart from earlier ones of its inode number; `None` where nothing does.
+pub(super) fn origin(stat: &FileStat) -> Option<u64> {
+    let made = stat.btime.map(|made| {
+        let since = made.duration_since(SystemTime::UNIX_EPOCH);
+        let nanoseconds = since.as_ref().map_or(0, Duration::as_nanos);
+        u64::try_from(nanoseconds).unwrap_or(0)
+    });
+    made.or(stat.generation.map(u64::from))
+}
+
+/// A number that has few bits in common with those of numbers soon after it, and with small numbers.
+fn spread(number: u64) -> u64 {
+    // Odd, so that no two numbers give the same.
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let since = time.duration_since(SystemTime::UNIX_EPOCH);
-    let nanoseconds = since.as_ref().map_or(0, Duration::as_nanos);
-    u64::try_from(nanoseconds).unwrap_or(0).wrapping_mul(ODD)
+    number.wrapping_mul(ODD)
 }

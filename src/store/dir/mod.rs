@@ -14,6 +14,7 @@
 mod access_list;
 pub(super) mod attributes;
 mod followed;
+mod generation;
 mod listing;
 mod object;
 mod own;

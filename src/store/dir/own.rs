@@ -10,7 +10,7 @@
 //!
 //! Where file times have whole seconds only, no such time can be given, and two commits of one second may have the
 //! same size, time and inode number, which the file system gives to the next file once it is free. Where the file
-//! system does not tell when a file was made, so may two whose writers have set their times. There each commit
+//! system tells neither when a file was made nor its generation, so may two whose writers have set their times. There each commit
 //! has a number ([`OwnVersions::number`]), which is a part of the version of this file wherever it is found: no two files
 //! that are there at once have one inode number.
 
@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 
 use lru::LruCache;
 
-use super::attributes::{VersionedBy, object_meta_in};
+use super::attributes::{VersionedBy, object_meta_in, origin};
 use super::stat::FileStat;
 use crate::store::{Dating, ObjectMeta, Version};
 
@@ -148,8 +148,8 @@ impl FileVersions {
     /// Whether two files that are made by this process one after the other may have the same attributes in `stat`, when
     /// their times are set.
     pub(super) fn may_repeat(&self, stat: &FileStat) -> bool {
-        let are_made_at_a_time = stat.btime.is_some() && !self.by.copies_files;
-        !are_made_at_a_time || Dating::of_file(stat.ctime) == Dating::COARSE
+        let are_told_apart = origin(stat).is_some() && !self.by.copies_files;
+        !are_told_apart || Dating::of_file(stat.ctime) == Dating::COARSE
     }
 
     /// As these, of a file of which nothing is known yet. Whoever reads it finds nothing in a cache.

@@ -2,7 +2,7 @@
 //!
 //! A file system gives the inode number of a removed file to the next one, and whoever writes that can set its
 //! time of modification to that of the removed one, as `cp -p` and tar(1) do. Only the time at which it was made
-//! tells the two apart.
+//! tells the two apart, or its [generation](super::generation).
 
 use std::os::fd::AsFd;
 use std::time::{Duration, SystemTime};
@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp, makedev, statx};
 use rustix::io::Errno;
 use rustix::path::Arg;
+
+use super::generation::generation;
 
 /// Attributes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(in crate::store) struct FileStat {
     pub(in crate::store) ctime: SystemTime,
     /// When the file was made; `None` where the file system does not tell.
     pub(in crate::store) btime: Option<SystemTime>,
+    /// What tells files of one inode number apart; only asked for where `btime` is not told.
+    pub(in crate::store) generation: Option<u32>,
 }
 
 /// The attributes of an open file.
@@ -42,7 +46,15 @@ pub(in crate::store) fn statat(
     flags: AtFlags,
 ) -> Result<FileStat, Errno> {
     let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    let found = statx(directory, name, flags, mask)?;
+    let directory = directory.as_fd();
+    let (found, generation) = name.into_with_c_str(|name| {
+        let found = statx(directory, name, flags, mask)?;
+        let is_unmade = found.stx_mask & StatxFlags::BTIME.bits() == 0;
+        // File systems without a disk have the major number 0.
+        let generation = (is_unmade && found.stx_dev_major != 0)
+            .then(|| generation(directory, name, flags, found.stx_ino));
+        Ok((found, generation.flatten()))
+    })?;
     let has_btime = found.stx_mask & StatxFlags::BTIME.bits() != 0;
     let stat = FileStat {
         st_mode: found.stx_mode.into(),
@@ -57,6 +69,7 @@ pub(in crate::store) fn statat(
         mtime: time(found.stx_mtime),
         ctime: time(found.stx_ctime),
         btime: has_btime.then(|| time(found.stx_btime)),
+        generation,
     };
     #[cfg(test)]
     let stat = coarse::shown(stat);
@@ -81,7 +94,7 @@ fn moment(seconds: i64, nanoseconds: u32) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Attributes of files that tell less. No time tells when a file was made.
+/// Attributes of files that tell less. Nothing tells apart the files of one inode number.
 #[cfg(test)]
 pub(crate) mod coarse {
     use std::cell::Cell;
@@ -115,6 +128,7 @@ pub(crate) mod coarse {
             Shown::Unmade => {
                 return FileStat {
                     btime: None,
+                    generation: None,
                     st_ino: 7,
                     ..stat
                 };
@@ -128,6 +142,7 @@ pub(crate) mod coarse {
             // However slow the test is, this is young.
             ctime: SystemTime::UNIX_EPOCH + now,
             btime: None,
+            generation: None,
             ..stat
         }
     }
