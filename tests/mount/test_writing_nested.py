@@ -11,13 +11,17 @@ from mounting import BINARY, force_away, ok, run
 ARGS = ("--rw", "--view", "chunks")
 
 
-@pytest.fixture
-def stores(tmp_path):
+def make(path):
     """A directory with two stores, each of an array with shards. It is no group itself."""
     for name in ("a.zarr", "b.zarr"):
-        array = zarr.create_array(str(tmp_path / "stores" / name), shape=(64,), chunks=(8,), shards=(32,), dtype="i8")
+        array = zarr.create_array(str(path / name), shape=(64,), chunks=(8,), shards=(32,), dtype="i8")
         array[...] = 1
-    return tmp_path / "stores"
+    return path
+
+
+@pytest.fixture
+def stores(tmp_path):
+    return make(tmp_path / "stores")
 
 
 def refused(store, path, mounted):
@@ -47,6 +51,16 @@ def test_there_is_one_writer_of_a_directory_and_of_the_stores_in_it(through, sto
         mount(other / "b.zarr", *ARGS).unmount()
         inner.unmount()
         mount(other, *ARGS).unmount()
+
+
+@pytest.mark.root
+def test_the_writer_on_another_disk_is_not_taken_for_the_one_on_this_disk(disk, mount, tmp_path):
+    """Directories of two disks have one inode number."""
+    both = [make(disk("2M") / "stores") for _ in range(2)]
+    assert len({path.stat().st_ino for path in both}) == 1
+    for path, writer in [(path, mount(path, *ARGS)) for path in both]:
+        refused(path, tmp_path / "no", writer)
+        refused(path / "a.zarr", tmp_path / "no", writer)
 
 
 @pytest.mark.root

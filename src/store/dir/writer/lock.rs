@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat, stat};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, stat};
 use rustix::io::Errno;
 
 use super::super::root::Root;
@@ -160,18 +160,22 @@ fn check_alone(
 /// The process that has locked a directory, by /proc/locks, in words.
 fn holder(directory: &OwnedFd) -> String {
     let found = || {
-        let inode = fstat(directory).ok()?.st_ino.to_string();
+        let stat = fstat(directory).ok()?;
+        let inode = stat.st_ino.to_string();
         let locks = fs::read_to_string("/proc/locks").ok()?;
         // 1: FLOCK  ADVISORY  WRITE 4711 08:01:131074 0 EOF
-        let of_directory = |line: &&str| {
+        let pid_of = |line: &str| {
             let mut words = line.split_ascii_whitespace().skip(1);
-            words.next() == Some("FLOCK")
-                && words
-                    .nth(3)
-                    .is_some_and(|id| id.rsplit(':').next() == Some(&*inode))
+            (words.next() == Some("FLOCK")).then_some(())?;
+            let pid = words.nth(2)?.parse().ok()?;
+            (words.next()?.rsplit(':').next() == Some(&*inode)).then_some(pid)
         };
-        let line = locks.lines().find(of_directory)?;
-        process(line.split_ascii_whitespace().nth(4)?.parse().ok()?)
+        let pids: Vec<u32> = locks.lines().filter_map(pid_of).collect();
+        // Btrfs has other numbers of devices there than elsewhere, and directories of several file systems may have one
+        // inode number. The files of other users' processes cannot be looked at.
+        let by_file = pids.iter().find(|pid| has_locked(**pid, &stat, ""));
+        let only = || (pids.len() == 1).then(|| &pids[0]);
+        process(*by_file.or_else(only)?)
     };
     found().unwrap_or_else(|| "another process".to_owned())
 }
@@ -180,23 +184,33 @@ fn holder(directory: &OwnedFd) -> String {
 /// but each process has those of its own files.
 fn marker(directory: &OwnedFd, byte: LockedBytes) -> String {
     let found = || {
-        let inode = fstat(directory).ok()?.st_ino;
+        let stat = fstat(directory).ok()?;
         // lock: 1: OFDLCK ADVISORY  READ -1 fe:00:246951 1000 1000
-        let end = format!(":{inode} {0} {0}", byte.start);
-        let has_lock = |file: fs::DirEntry| {
-            let text = fs::read_to_string(file.path()).unwrap_or_default();
-            text.lines()
-                .any(|line| line.starts_with("lock:") && line.ends_with(&end))
-        };
+        let end = format!(" {0} {0}", byte.start);
         let processes = fs::read_dir("/proc").ok()?.flatten();
-        let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let mut holders = pids.filter(|pid| {
-            let files = fs::read_dir(format!("/proc/{pid}/fdinfo"));
-            files.is_ok_and(|mut files| files.any(|file| file.is_ok_and(has_lock)))
-        });
-        process(holders.next()?)
+        let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        process(pids.find(|pid| has_locked(*pid, &stat, &end))?)
     };
     found().unwrap_or_else(|| "another process".to_owned())
+}
+
+/// Whether a process has locked the open directory with the attributes `stat`, in words that end with `end`.
+fn has_locked(pid: u32, stat: &Stat, end: &str) -> bool {
+    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
+        return false;
+    };
+    let is_locked = |file: &fs::DirEntry| {
+        let text = fs::read_to_string(file.path()).unwrap_or_default();
+        (text.lines()).any(|line| line.starts_with("lock:") && line.ends_with(end))
+    };
+    let is_of_directory = |file: &fs::DirEntry| {
+        let opened = Path::new("/proc").join(pid.to_string()).join("fd");
+        let opened = rustix::fs::stat(opened.join(file.file_name()));
+        opened.is_ok_and(|found| (found.st_dev, found.st_ino) == (stat.st_dev, stat.st_ino))
+    };
+    files
+        .flatten()
+        .any(|file| is_locked(&file) && is_of_directory(&file))
 }
 
 /// A process, in words.
