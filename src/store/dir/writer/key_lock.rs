@@ -22,6 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked whether a lock is free.
 const STEP: Duration = Duration::from_millis(1);
 
+/// How often in a row the file may be gone when it is opened. On file systems of FUSE, the kernel finds its name and opens it
+/// in two steps, and its last holder may remove it in between. Without the directory, no file is ever there.
+const MOST_GONE: usize = 20;
+
 /// A lock that is held. Dropping it gives it back.
 #[derive(Debug)]
 pub(super) struct KeyLock<'p> {
@@ -38,14 +42,19 @@ impl<'p> KeyLock<'p> {
     pub(super) fn take(parent: &'p OwnedFd, key: &Key) -> Result<KeyLock<'p>, StoreError> {
         let name = [key.name(), SUFFIX].concat();
         let end = Instant::now() + PATIENCE;
+        let mut n_gone = 0;
         while Instant::now() < end {
-            let taken = try_lock(parent, &name).map_err(|errno| failed(key, errno))?;
-            if let Some(file) = taken {
-                return Ok(KeyLock {
-                    parent,
-                    name,
-                    _file: file,
-                });
+            match try_lock(parent, &name) {
+                Ok(Some(file)) => {
+                    return Ok(KeyLock {
+                        parent,
+                        name,
+                        _file: file,
+                    });
+                }
+                Ok(None) => n_gone = 0,
+                Err(Errno::NOENT) if n_gone < MOST_GONE => n_gone += 1,
+                Err(errno) => return Err(failed(key, errno)),
             }
             thread::sleep(STEP);
         }
