@@ -10,11 +10,13 @@ import file_systems
 import mounting
 
 FIGURES = []
+LOCAL_PATH = pytest.StashKey()
 
 
 def pytest_addoption(parser):
-    parser.addoption("--stores-on", choices=sorted(file_systems.KINDS),
-                     help="put the stores that tests make on a file system of this kind")
+    parser.addoption("--stores-on", metavar="KIND|DIRECTORY",
+                     help=f"put the stores that tests make on a file system of this kind ({', '.join(file_systems.KINDS)}), "
+                          "or in this directory of any file system")
 
 
 def pytest_configure(config):
@@ -121,18 +123,19 @@ def factory(folder):
 @pytest.fixture
 def tmp_path(tmp_path, request):
     """A directory for the stores of one test, on the file system that `--stores-on` names."""
+    request.node.stash[LOCAL_PATH] = tmp_path
     kind = request.config.getoption("--stores-on")
     if kind is None:
         yield tmp_path
         return
-    with file_systems.KINDS[kind](tmp_path) as path:
+    with file_systems.place(kind, tmp_path) as path:
         yield path
 
 
 @pytest.fixture
 def mount(tmp_path, request):
     # Mounts and logs are on a local file system wherever the stores are.
-    make, finish = factory(tmp_path.parent if request.config.getoption("--stores-on") else tmp_path)
+    make, finish = factory(request.node.stash[LOCAL_PATH])
     yield make
     finish()
 

@@ -1,6 +1,8 @@
 """File systems that can do less than those of local disks."""
 import shutil
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +42,7 @@ def coarse(folder):
     """A disk of ext4 with inodes that have no room for fractions of seconds, nor for the time at which a file was made."""
     image, path = folder / "image", folder / "coarse"
     with open(image, "wb") as file:
-        file.truncate(64 << 20)
+        file.truncate(512 << 20)
     path.mkdir()
     ok("/usr/sbin/mkfs.ext4", "-q", "-I", "128", "-O", "^has_journal", image)
     mounted = run("mount", "-o", "loop", image, path)
@@ -53,3 +55,14 @@ def coarse(folder):
 
 
 KINDS = {"bindfs": bindfs, "sshfs": sshfs, "coarse": coarse}
+
+
+@contextmanager
+def place(where, folder):
+    """A directory on a file system of this kind, or a new one in the directory `where`."""
+    if where in KINDS:
+        with KINDS[where](folder) as path:
+            yield path
+        return
+    with tempfile.TemporaryDirectory(dir=where, prefix="stores-", ignore_cleanup_errors=True) as path:
+        yield Path(path)

@@ -3,6 +3,7 @@ import ctypes
 import fcntl
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -205,6 +206,20 @@ def held_lock(path):
     held = open(path, "wb")
     fcntl.fcntl(held, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     return held
+
+
+@contextmanager
+def opened_by_others(path):
+    """Waits at its end until somebody has opened the file since its begin."""
+    in_open = 0x20
+    libc = ctypes.CDLL(None, use_errno=True)
+    events = libc.inotify_init1(0)
+    assert events >= 0 and libc.inotify_add_watch(events, os.fsencode(path), in_open) >= 0, os.strerror(ctypes.get_errno())
+    try:
+        yield
+        assert select.select([events], [], [], PATIENCE)[0], f"nobody opens {path}"
+    finally:
+        os.close(events)
 
 
 def force_away(path):

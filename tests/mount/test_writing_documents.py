@@ -15,7 +15,7 @@ import pytest
 import tensorstore
 import zarr
 
-from mounting import held_lock, ok, run, until
+from mounting import held_lock, ok, opened_by_others, run, until
 
 ARGS = ("--rw", "--view", "chunks")
 DATA = np.arange(64, dtype="<i4").reshape(8, 8)
@@ -541,8 +541,8 @@ class TestConsolidated:
         os.unlink(made.path / path / holder)
         held = held_lock(store / path / f"{holder}.__lock")
         saver = threading.Thread(target=(made.path / path / holder).write_text, args=(text,))
-        saver.start()
-        saver.join(0.5)
+        with opened_by_others(store / path / f"{holder}.__lock"):
+            saver.start()
         assert saver.is_alive() and not (store / path / holder).exists()
         attributes = made.path / path / name / ("zarr.json" if holder == "zarr.json" else ".zattrs")
         changed = document(attributes)

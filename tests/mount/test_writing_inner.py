@@ -20,7 +20,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, Trans
 import corpus
 import readers
 from canonical import canonical, digest
-from mounting import BINARY, force_away, held_lock, ok, other_program, run, until
+from mounting import BINARY, force_away, held_lock, ok, opened_by_others, other_program, run, until
 
 SHAPE, SHARD, INNER = (19, 17), (8, 6), (4, 3)
 FILL = -1.0
@@ -747,9 +747,13 @@ def test_the_lock_of_tensorstore(lock, tmp_path, mount):
     held = held_lock(locked)
     (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
     waiter = threading.Thread(target=made.sync)
-    waiter.start()
-    waiter.join(0.5)
-    assert waiter.is_alive() == bool(lock)
+    if lock:
+        with opened_by_others(locked):
+            waiter.start()
+        assert waiter.is_alive()
+    else:
+        waiter.start()
+        waiter.join()
     held.write((other / "a/c/0/0").read_bytes())
     held.flush()
     os.rename(locked, shard)
@@ -861,7 +865,8 @@ def test_a_directory_is_renamed_while_a_save_in_it_waits(tmp_path, mount):
     made = mount(store, "--rw", "--view", "chunks", "--lock", "tensorstore")
     lock = store / "top/g/a/c/0.__lock"
     held = held_lock(lock)
-    save = begun(lambda: (made.path / "top/g/a/c/0").write_bytes(b"\7"))
+    with opened_by_others(lock):
+        save = begun(lambda: (made.path / "top/g/a/c/0").write_bytes(b"\7"))
     rename = begun(lambda: (made.path / "top/g").rename(made.path / "top/h"))
     assert (made.path / "b/c/0").read_bytes() == b"\1" and len(os.listdir(made.path / "b/c")) == 4
     (made.path / "b/c/1").write_bytes(b"\5")
@@ -888,7 +893,8 @@ def test_an_array_is_not_removed_while_a_chunk_is_saved(view, tmp_path, mount):
     lock = store / "a/c/0.__lock"
     held = held_lock(lock)
     chunk, document = ("a/0", "a/.zarray") if "v2" in view else ("a/c/0", "a/zarr.json")
-    save = begun(lambda: (made.path / chunk).write_bytes(b"\7"))
+    with opened_by_others(lock):
+        save = begun(lambda: (made.path / chunk).write_bytes(b"\7"))
     remove = begun((made.path / document).unlink)
     assert (store / "a/zarr.json").exists()
     lock.unlink()
