@@ -101,18 +101,7 @@ class Mount:
 
         Raises MountError, with the program's own message, where unmounting fails.
         """
-        if not self._is_mounted:
-            return
-        try:
-            _run(["--unmount", str(self.path)])
-        except MountError as error:
-            if " is busy; " not in str(error) or not self._detach():
-                raise
-            self._ended()
-            warnings.warn(f"{self.path}: files are still open or mapped. The mount has left its place; zarr-mount serves these "
-                          "files, and ends when the last of them is closed.", RuntimeWarning, stacklevel=2)
-        else:
-            self._ended()
+        self._unmount()
 
     def info(self, path: Optional[str] = None, **options: object) -> list[dict[str, Any]]:
         """Describes the nodes of the store, or the node at `path` in it, as `zarr_mount.info`."""
@@ -122,7 +111,7 @@ class Mount:
         return self.path
 
     def __exit__(self, *_: object) -> None:
-        self.unmount()
+        self._unmount()
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -130,6 +119,23 @@ class Mount:
     def __repr__(self) -> str:
         state = f"at {str(self.path)!r}" if self._is_mounted else "unmounted"
         return f"<zarr_mount.Mount of {self.store!r}, {state}>"
+
+    def _unmount(self) -> None:
+        """As `unmount`, for the methods that callers see: a warning names their line."""
+        if not self._is_mounted:
+            return
+        is_busy = False
+        try:
+            _run(["--unmount", str(self.path)])
+        except MountError as error:
+            is_busy = " is busy; " in str(error) and self._detach()
+            # A shell may have unmounted it meanwhile.
+            if not is_busy and "nothing is mounted at" not in str(error):
+                raise
+        self._ended()
+        if is_busy:
+            warnings.warn(f"{self.path}: files are still open or mapped. The mount has left its place; zarr-mount serves these "
+                          "files, and ends when the last of them is closed.", RuntimeWarning, stacklevel=3)
 
     def _detach(self) -> bool:
         """Takes the mount out of the tree, though it is in use. Whether that was possible."""

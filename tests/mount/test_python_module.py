@@ -49,12 +49,20 @@ def test_an_object(module, point):
     made.unmount()
 
 
+def test_a_mount_that_a_shell_has_unmounted_is_unmounted(module):
+    made = module.mount("demo:", files="npy")
+    mounting.ok(BINARY, "--unmount", made.path)
+    made.unmount()
+    assert "unmounted" in repr(made) and not made.path.exists(), "the temporary directory is left"
+
+
 def test_a_memmap_that_is_alive_is_told_and_stays_readable(module, point):
     made = module.mount("demo:", point, files="npy")
     array = np.load(made.path / "air/temperature.npy", mmap_mode="r")
     expected = np.load(made.path / "air/temperature.npy")
-    with pytest.warns(RuntimeWarning, match="still open or mapped"):
+    with pytest.warns(RuntimeWarning, match="still open or mapped") as told:
         made.unmount()
+    assert told[0].filename == __file__
     assert not os.path.ismount(point)
     np.testing.assert_array_equal(array, expected)
     with warnings.catch_warnings():
