@@ -204,15 +204,21 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     };
     match printed {
         Ok(true) => Ok(()),
-        Ok(false) => Err(CliError::Failed(format!(
-            "{}: no Zarr node here or below; is this the directory that holds the hierarchy?{}",
-            shown_node(&config.store, &start),
-            if start.is_root() {
-                appearance::hint(&*store)
+        Ok(false) => {
+            let advice = if start.is_root() {
+                let hint = appearance::hint(&*store);
+                if hint.is_empty() {
+                    "; is this the directory that holds the hierarchy?".to_owned()
+                } else {
+                    hint
+                }
             } else {
-                String::new()
-            }
-        ))),
+                "; without a path, --info lists all nodes".to_owned()
+            };
+            let node = shown_node(&config.store, &start);
+            let problem = format!("{node}: no Zarr node here or below{advice}");
+            Err(CliError::Failed(problem))
+        }
         // The reader closed the pipe, as in `zarr-mount --info … | head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(CliError::failed(error)),

@@ -101,3 +101,13 @@ def test_what_a_version_cannot_express_is_told():
     told = ok(BINARY, "--info", "--as", "v2", corpus.stores()["ts_v3.zarr"].path, "transpose")
     assert "keys view" in told and "cannot be expressed in v2" in told
     assert "cannot" not in ok(BINARY, "--info", "--as", "v3", "demo:", "legacy/elevation")
+
+
+def test_what_is_no_node_is_said_with_what_to_do(tmp_path):
+    (tmp_path / "hdf5").mkdir()
+    (tmp_path / "hdf5" / "data.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(8))
+    (tmp_path / "empty").mkdir()
+    for words, advice in [(["demo:", "nix"], "without a path, --info lists all nodes"), ([tmp_path / "hdf5"], "it looks like"),
+                          ([tmp_path / "empty"], "is this the directory that holds the hierarchy?")]:
+        done = run(BINARY, "--info", *words)
+        assert done.returncode == 1 and f"no Zarr node here or below; {advice}" in done.stderr, done.stderr
