@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, CommandFactory, Parser, ValueHint};
 use clap_complete::Shell;
 use glob::Pattern;
@@ -287,7 +287,9 @@ fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
 }
 
 fn file_format() -> impl TypedValueParser<Value = FileFormat> {
-    let names = FileFormat::ALL.iter().map(|format| format.name());
+    let names = FileFormat::ALL
+        .iter()
+        .map(|format| PossibleValue::new(format.name()).aliases(format.aliases()));
     PossibleValuesParser::new(names)
         .try_map(|name| FileFormat::of_name(&name).ok_or("not a format"))
 }

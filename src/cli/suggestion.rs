@@ -8,8 +8,8 @@ use std::path::Path;
 
 use super::error::CliError;
 
-/// The options that are meant by words. The rest of the command line follows them.
-const MEANT: [(&str, &str); 12] = [
+/// The options, or the store, that are meant by words. The rest of the command line follows them.
+const MEANT: [(&str, &str); 13] = [
     ("help", "--help"),
     ("version", "--version"),
     ("info", "--info"),
@@ -22,6 +22,7 @@ const MEANT: [(&str, &str); 12] = [
     ("umount", "--unmount"),
     ("unmount", "--unmount"),
     ("mount", ""),
+    ("demo", "demo:"),
 ];
 
 /// Adds the command line that was probably meant to `error`, which `typed` led to. The first word
@@ -72,6 +73,7 @@ mod tests {
             (&["umount", "/mnt/z"], "zarr-mount --unmount /mnt/z"),
             (&["mount", "a.zarr", "m", "-f"], "zarr-mount a.zarr m -f"),
             (&["help", "info"], "zarr-mount --help"),
+            (&["demo", "m"], "zarr-mount demo: m"),
         ] {
             assert_eq!(meant(words).unwrap(), expected);
         }

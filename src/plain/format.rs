@@ -83,11 +83,25 @@ impl FileFormat {
         }
     }
 
-    /// The format called `name`.
+    /// Other words by which users know the format.
+    pub fn aliases(self) -> &'static [&'static str] {
+        match self {
+            FileFormat::Npy => &["numpy"],
+            FileFormat::Nhdr => &["nrrd"],
+            FileFormat::Nc => &["netcdf"],
+            FileFormat::H5 => &["hdf5"],
+            FileFormat::Tif => &["tiff"],
+            FileFormat::OmeTif => &["ome.tiff"],
+            FileFormat::Nii => &["nifti"],
+            _ => &[],
+        }
+    }
+
+    /// The format called `name`, or known by it.
     pub fn of_name(name: &str) -> Option<FileFormat> {
         FileFormat::ALL
             .into_iter()
-            .find(|format| format.name() == name)
+            .find(|format| format.name() == name || format.aliases().contains(&name))
     }
 
     /// The file name extension, without the dot in front of it.
@@ -186,6 +200,9 @@ mod tests {
     fn names_come_back() {
         for format in FileFormat::ALL {
             assert_eq!(FileFormat::of_name(format.name()), Some(format));
+            for alias in format.aliases() {
+                assert_eq!(FileFormat::of_name(alias), Some(format));
+            }
         }
         assert_eq!(FileFormat::of_name("raw.hdr"), None);
     }

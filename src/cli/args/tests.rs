@@ -65,6 +65,15 @@ fn another_version() {
 }
 
 #[test]
+fn formats_have_the_names_that_users_know() {
+    use FileFormat::{H5, Nc, OmeTif, Tif};
+    let files = |words| parsed(words).files;
+    let known = files(&["--files", "tiff,ome.tiff,netcdf,hdf5"]);
+    assert_eq!(known, [Tif, OmeTif, Nc, H5]);
+    assert_eq!(files(&["-o", "files=hdf5"]), [H5]);
+}
+
+#[test]
 fn a_mount_option_of_ours_is_a_flag() {
     let args = parsed(&[
         "s",
