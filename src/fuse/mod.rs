@@ -216,11 +216,12 @@ impl Core {
     }
 
     /// The `answer` to a request for names in the directory `ino`. Where that is gone, no name is in it, and there is
-    /// nothing that the kernel could find by looking again.
+    /// nothing that a program that writes could find by looking again. For one that reads, names would be those of absent
+    /// chunks.
     fn of_directory<T>(&self, ino: u64, answer: Result<T, Errno>) -> Result<T, Errno> {
         let is_gone = || (self.vnode(ino)).is_ok_and(|directory| self.view.is_gone(directory));
         match answer {
-            Err(Errno::ESTALE) if is_gone() => Err(Errno::ENOENT),
+            Err(Errno::ESTALE) if self.view.is_writable() && is_gone() => Err(Errno::ENOENT),
             answer => answer,
         }
     }

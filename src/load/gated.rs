@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use super::gate::PriorityGate;
 use crate::store::{
@@ -111,6 +111,10 @@ impl Store for GatedStore {
 
     fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
         self.store.known_object(key)
+    }
+
+    fn absent_since(&self, key: &Key) -> Option<Instant> {
+        self.store.absent_since(key)
     }
 
     fn fetch(

@@ -40,7 +40,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use rustix::fs::fstatvfs;
 
@@ -134,6 +134,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// is there.
     fn known_object(&self, _key: &Key) -> Option<Option<ObjectMeta>> {
         None
+    }
+
+    /// When the store learned that nothing is at `key`: now, if it does not remember that. `None` where it
+    /// remembers that something is there.
+    fn absent_since(&self, _key: &Key) -> Option<Instant> {
+        Some(Instant::now())
     }
 
     /// The time before which nothing was told of what the store remembers of objects, so that it need

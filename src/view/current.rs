@@ -40,12 +40,23 @@ impl Tree {
     /// # Errors
     /// [`Error::Stale`] when it has changed, and errors of examining it.
     pub(super) fn check_current(&self, array: &ShownArray) -> Result<(), Error> {
-        if self.options.freshness.is_immutable()
-            || array.last_check.is_within(TRUSTED)
-            || array.has_ended.load(Ordering::Relaxed)
-        {
+        if !self.may_change(array) || array.last_check.is_within(TRUSTED) {
             return Ok(());
         }
+        self.look_at_document(array)
+    }
+
+    /// Whether the document of `array` may be another one than the one that was read. One that was removed through the
+    /// mount is not looked at.
+    pub(super) fn may_change(&self, array: &ShownArray) -> bool {
+        !self.options.freshness.is_immutable() && !array.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// As [`Tree::check_current`], whenever that was checked.
+    ///
+    /// # Errors
+    /// As [`Tree::check_current`].
+    pub(super) fn look_at_document(&self, array: &ShownArray) -> Result<(), Error> {
         let begun = LastCheck::now();
         let node = &array.node;
         let found = self.loader.sources().stat(&node.document.key)?;

@@ -224,7 +224,10 @@ impl View {
             let content = FileContent::Absent(Arc::clone(&array));
             Ok(attributes.map(|attributes| (self.opened(attributes, content), None)))
         };
-        if array.form != FileForm::Stored {
+        if found.is_none() {
+            let key = chunked.stored_key(indices)?;
+            self.tree.check_array_of_absent(&array, Some(&key))?;
+        } else if array.form != FileForm::Stored {
             self.tree.check_current(&array)?;
         }
         let Some(object) = found else {

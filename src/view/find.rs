@@ -66,6 +66,11 @@ impl View {
                     return Ok(Some(found));
                 }
                 match self.find_in_folder(&self.tree.folder(*view, path)?, name) {
+                    Ok(None) => {
+                        let path = path.key(name)?.to_prefix();
+                        self.tree.check_no_array_before(*view, &path)?;
+                        Ok(None)
+                    }
                     Err(error) => match self.directory_now(*view, path, error)? {
                         Some(now) => self.find(&now, name),
                         None => Err(Error::Stale),
@@ -98,6 +103,9 @@ impl View {
                     }
                     _ => self.tree.find_stored(place.view, &directory, name)?,
                 };
+                if stored.is_none() {
+                    self.tree.check_array_of_name(&array, &found)?;
+                }
                 Ok(stored
                     .map(|(stored, attributes)| (array.stored_vnode(found, stored), attributes)))
             }
@@ -176,7 +184,11 @@ impl View {
             }
         }
         Ok(match (&folder.shown, stored) {
-            (ShownNode::Array(_), None) => None,
+            (ShownNode::Array(array), None) => {
+                let found = array.shown.in_array(name);
+                self.tree.check_array_of_name(array, &found)?;
+                None
+            }
             (_, None) if folder.resolved.draft().is_none() => {
                 let path = folder.resolved.path.key(name)?.to_prefix();
                 let meta = self.tree.stat_untold(&path)?;
@@ -259,22 +271,18 @@ impl Tree {
 
     /// A chunk, or a directory of chunks, of an array.
     fn find_chunk(&self, array: &ShownArray, name: ChunkName) -> Result<Option<FoundVnode>, Error> {
-        let (attributes, vnode) = match name {
-            ChunkName::Directory(first) => {
-                let attributes = self.chunk_directory(array, &first)?;
-                (attributes, Vnode::ChunkDirectory(array.place(first)))
-            }
-            ChunkName::Chunk(indices) => {
-                let attributes = self.chunk(array, &indices)?;
-                (attributes, Vnode::Chunk(array.place(indices)))
-            }
-            ChunkName::Other => return Ok(None),
+        let attributes = match &name {
+            ChunkName::Directory(first) => self.chunk_directory(array, first)?,
+            ChunkName::Chunk(indices) => self.chunk(array, indices)?,
+            ChunkName::Other => None,
         };
         if attributes.is_none() {
-            // The array may have been replaced by another one that has this chunk.
-            self.check_current(array)?;
+            // The array may have been removed, or replaced by another one that has this chunk.
+            self.check_array_of_name(array, &name)?;
         }
-        Ok(attributes.map(|attributes| (vnode, attributes)))
+        Ok(attributes
+            .zip(array.vnode(name))
+            .map(|(attributes, vnode)| (vnode, attributes)))
     }
 }
 
@@ -286,6 +294,15 @@ impl ShownArray {
             path: self.path.clone(),
             identity: self.node.chunk_identity,
             indices,
+        }
+    }
+
+    /// The vnode of the chunk, or of the directory of chunks, that is called `name`.
+    fn vnode(&self, name: ChunkName) -> Option<Vnode> {
+        match name {
+            ChunkName::Directory(first) => Some(Vnode::ChunkDirectory(self.place(first))),
+            ChunkName::Chunk(indices) => Some(Vnode::Chunk(self.place(indices))),
+            ChunkName::Other => None,
         }
     }
 

@@ -11,7 +11,7 @@
 //! A store that is not local is asked once for each such file within the time to live, and not at
 //! all where the file is below an array that is known.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::damage::NameUse;
 use super::folder::{Folder, NameRole};
@@ -60,7 +60,7 @@ fn may_describe_array(key: &Key) -> bool {
 
 impl Tree {
     /// Whether documents decide how `view` shows an object, which else has its own bytes.
-    fn depends_on_documents(&self, view: ViewKind) -> bool {
+    pub(super) fn depends_on_documents(&self, view: ViewKind) -> bool {
         !self.options.freshness.is_immutable()
             && match view {
                 ViewKind::Chunks => true,
@@ -109,12 +109,12 @@ impl Tree {
         } else {
             possible_arrays(key)
         };
-        if view == ViewKind::Keys && name_use != NameUse::Written {
-            self.check_not_expanded(key, &prefixes)?;
-        }
         let (is_local, freshness) = (self.loader.is_local(), self.options.freshness);
-        let was_looked_at = || !is_local && self.looks.are_trusted(freshness, view, key);
-        if prefixes.is_empty() || was_looked_at() {
+        if prefixes.is_empty() {
+            return Ok(());
+        }
+        let is_trusted = !is_local && self.looks.are_trusted(freshness, view, key);
+        if is_trusted && !self.has_lost_array(view, &prefixes)? {
             return Ok(());
         }
         let begun = LastCheck::now();
@@ -126,30 +126,6 @@ impl Tree {
         }
         if !is_local {
             self.looks.note(view, key, begun);
-        }
-        Ok(())
-    }
-
-    /// Checks that `key` was no inner chunk of an array at one of `prefixes` which is none any more: readers that have
-    /// it open would take a stored shard, or the absence of one, for an inner chunk. In a mount that is written to,
-    /// programs make the chunks of the next array before its document.
-    fn check_not_expanded(&self, key: &Key, prefixes: &[Prefix]) -> Result<(), Error> {
-        if self.is_writable() {
-            return Ok(());
-        }
-        for prefix in prefixes.iter().filter(|prefix| self.expanded.has(prefix)) {
-            let below = prefix.strip(key.as_bytes()).unwrap_or_default();
-            let mut segments = below.split(|&byte| byte == b'/');
-            if !segments.all(may_be_part_of_chunk_key) {
-                continue;
-            }
-            if self.loader.is_local() {
-                self.hierarchy.look_again(prefix)?;
-            }
-            let node = self.hierarchy.node(prefix)?;
-            if !matches!(node, Node::Array(_) | Node::Broken(_)) {
-                return Err(Error::Stale);
-            }
         }
         Ok(())
     }
@@ -283,7 +259,9 @@ impl Tree {
             let name = below.split(|&byte| byte == b'/').next();
             let name = name.unwrap_or_default();
             self.check_undamaged(&folder, name, name_use)?;
-            if !self.is_shown_as_stored(&folder, name, name_use)? || self.was_chunk(&folder, name) {
+            if !self.is_shown_as_stored(&folder, name, name_use)?
+                || self.was_chunk(&folder, (below, name), name_use)?
+            {
                 return Ok(false);
             }
             if matches!(folder.resolved.node, Node::Array(_)) {
@@ -292,22 +270,6 @@ impl Tree {
             }
         }
         Ok(true)
-    }
-
-    /// Whether `name` was part of a chunk's key a moment ago, before the document of its array was removed: a
-    /// program may be about to write another one, and readers have the array open.
-    fn was_chunk(&self, folder: &Folder, name: &[u8]) -> bool {
-        if self.is_writable() || !matches!(folder.resolved.node, Node::Implicit) {
-            return false;
-        }
-        let place = (folder.resolved.view, folder.resolved.path.clone());
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ShownNode::Array(array)) = shown.get(&place) else {
-            return false;
-        };
-        array.form != FileForm::Stored
-            && self.options.freshness.trusts(&array.last_check)
-            && array.shown.in_array(name) != ChunkName::Other
     }
 
     fn is_shown_as_stored(

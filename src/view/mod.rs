@@ -14,6 +14,7 @@
 //!
 //! Each part uses those above it, and has its own state.
 
+mod absence_looks;
 mod again;
 mod array_documents;
 mod arrays;
@@ -33,6 +34,7 @@ mod fingerprint;
 mod folder;
 mod foreign_documents;
 mod forms;
+mod gone;
 mod grid_listing;
 mod listing;
 mod looks;

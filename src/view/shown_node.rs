@@ -1,8 +1,10 @@
 //! Nodes as a view shows them: arrays, and what cannot be shown.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
+use super::absence_looks::AbsenceLooks;
 use super::names::{ChunkName, ChunkNames};
 use super::node_path::NodePath;
 use super::options::{AbsentChunks, ViewKind, ViewOptions};
@@ -30,6 +32,9 @@ pub(super) struct ShownArray {
     pub(super) path: Prefix,
     /// When its document was last seen unchanged.
     pub(super) last_check: LastCheck,
+    pub(super) absence_looks: AbsenceLooks,
+    /// Since when it is known that the array is not there any more.
+    pub(super) gone_since: OnceLock<Instant>,
     /// The version in which the document of a foreign array is written.
     pub(super) foreign: Option<Target>,
     pub(super) form: FileForm,
@@ -127,6 +132,8 @@ impl ShownArray {
             node,
             path: resolved.path.clone(),
             last_check: LastCheck::never(),
+            absence_looks: AbsenceLooks::default(),
+            gone_since: OnceLock::new(),
             form,
             stored,
             shown: foreign.map_or(stored, |target| ChunkNames {

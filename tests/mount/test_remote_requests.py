@@ -166,12 +166,17 @@ def test_a_chunk_is_one_request(warmed):
     assert not asked.told
 
 
-def test_an_absent_chunk_is_one_request(warmed):
+def test_an_absent_chunk_is_one_request_and_a_look_at_the_documents(warmed):
+    """Here they are copied into the document of the group. The names of the others that may be there are asked for with it."""
     server, made = warmed
-    for expected in ([("GET", "bucket/z/hole/c/0", None, 404)], []):
+    for expected, looks in ([("GET", "bucket/z/hole/c/0", None, 404)], len(OF_GROUP)), ([], 0):
         with Asked(server) as asked:
             assert attempt(made.path / "chunks" / "hole" / "c" / "0") == b"\7\0\0\0" * remote_samples.PLAIN_CHUNK
-        assert asked.told == expected
+        assert asked.told[:1] == expected and {r[1] for r in asked.told[1:]} <= {f"bucket/z/{name}" for name in OF_GROUP}, asked.told
+        assert len(asked.told[1:]) == looks, asked.told
+
+
+OF_GROUP = ("zarr.json", ".zarray", ".zgroup", ".zmetadata")
 
 
 def test_a_key_is_two_requests(warmed):
@@ -348,7 +353,10 @@ def test_absent_chunks_one_after_the_other(root, mount):
         with Asked(server) as asked:
             for n in range(100):
                 assert attempt(made.path / "sparse" / "c" / str(n)) == b"\7\0\0\0"
-        assert len(asked) <= 4 and [r[0] for r in asked.told].count("LIST") == 1, asked.told
+        chunks = [r for r in asked.told if not r[1].endswith(OF_GROUP)]
+        assert len(chunks) <= 4 and [r[0] for r in chunks].count("LIST") == 1, asked.told
+        # One look for each chunk that was asked for alone, and one for all that the listing tells of.
+        assert len(asked.told) - len(chunks) <= 4 * len(OF_GROUP), asked.told
         made.unmount()
 
 

@@ -1,7 +1,7 @@
 //! The store as its catalog shows it.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use super::copies::CopiedNode;
 use super::groups::Catalog;
@@ -234,6 +234,10 @@ impl Store for CatalogStore {
             return None;
         }
         self.within().known_object(key)
+    }
+
+    fn absent_since(&self, key: &Key) -> Option<Instant> {
+        self.within().absent_since(key)
     }
 
     fn fetch(

@@ -43,7 +43,10 @@ struct Watched {
 /// A part of the names below a prefix, in their order: all from one to another.
 #[derive(Debug)]
 pub(super) struct ListedNames {
+    /// When the first request for names was sent.
     pub(super) checked: Instant,
+    /// When the last answer was there.
+    pub(super) answered: Instant,
     /// The names after this one were listed.
     pub(super) after: Vec<u8>,
     /// The last name that was listed; `None` where no other follows.
@@ -79,15 +82,20 @@ impl Absences {
 
     /// Whether a listing tells that nothing is at `key`.
     pub(super) fn has(&self, key: &Key) -> bool {
-        let mut by_prefix = self.lock();
-        let watched = by_prefix.get(&key.parent());
-        watched.is_some_and(|watched| self.tells(watched, key))
+        self.told_at(key).is_some()
     }
 
-    fn tells(&self, watched: &Watched, key: &Key) -> bool {
+    /// When a listing was there that tells that nothing is at `key`, if one does.
+    pub(super) fn told_at(&self, key: &Key) -> Option<Instant> {
+        let mut by_prefix = self.lock();
+        self.tells(by_prefix.get(&key.parent())?, key)
+    }
+
+    fn tells(&self, watched: &Watched, key: &Key) -> Option<Instant> {
         let listed = watched.listed.as_ref();
-        let listed = listed.filter(|listed| self.trust.covers(listed.checked));
-        listed.is_some_and(|listed| listed.covers(key.name()) && !listed.names.contains(key.name()))
+        let listed = listed.filter(|listed| self.trust.covers(listed.checked))?;
+        let tells = listed.covers(key.name()) && !listed.names.contains(key.name());
+        tells.then_some(listed.answered)
     }
 
     /// Notes that nothing is at `key`, as a request told.
@@ -95,7 +103,7 @@ impl Absences {
         let mut by_prefix = self.lock();
         let watched = by_prefix.get_or_insert_mut(key.parent(), Watched::new);
         // The request may have been under way when the names were listed.
-        let is_told = self.tells(watched, key);
+        let is_told = self.tells(watched, key).is_some();
         watched.misses = watched.misses.saturating_add(u32::from(!is_told));
     }
 
@@ -170,6 +178,7 @@ mod tests {
     fn listed(after: &str, last: Option<&str>, names: &[&str]) -> ListedNames {
         ListedNames {
             checked: Instant::now(),
+            answered: Instant::now(),
             after: after.into(),
             last: last.map(Into::into),
             names: names.iter().map(|name| name.as_bytes().to_vec()).collect(),

@@ -119,6 +119,7 @@ impl RemoteListing {
         if let Some(names) = self.names.take() {
             let listed = ListedNames {
                 checked: self.begun,
+                answered: Instant::now(),
                 after: Vec::new(),
                 last: None,
                 names,

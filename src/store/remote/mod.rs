@@ -379,6 +379,10 @@ impl Store for RemoteStore {
         Some(known.0.map(|found| found.meta))
     }
 
+    fn absent_since(&self, key: &Key) -> Option<Instant> {
+        self.shared.remembered.absent_since(key)
+    }
+
     fn fetch(
         &self,
         key: &Key,

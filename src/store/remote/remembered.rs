@@ -31,11 +31,21 @@ pub(super) struct Known(pub(super) Option<Pinned>);
 #[derive(Debug)]
 pub(super) struct Remembered {
     trust: Arc<Trust>,
-    keys: Mutex<LruCache<Key, (Instant, Option<Pinned>)>>,
+    keys: Mutex<LruCache<Key, Told>>,
     /// Whether keys begin with a prefix.
     prefixes: Mutex<LruCache<Prefix, (Instant, bool)>>,
     documents: Mutex<KeptDocuments>,
     pub(super) absences: Absences,
+}
+
+/// What an answer told of one key.
+#[derive(Debug)]
+struct Told {
+    /// When the request was sent.
+    asked: Instant,
+    /// When the answer was there.
+    answered: Instant,
+    found: Option<Pinned>,
 }
 
 /// Documents that were read, which are read again and again. After the time to live, the server is
@@ -78,12 +88,23 @@ impl Remembered {
 
     /// What is at `key`, where it was told no longer ago than the time to live.
     pub(super) fn get(&self, key: &Key) -> Option<Known> {
-        if let Some((checked, found)) = lock(&self.keys).get(key)
-            && self.trust.covers(*checked)
+        if let Some(told) = lock(&self.keys).get(key)
+            && self.trust.covers(told.asked)
         {
-            return Some(Known(found.clone()));
+            return Some(Known(told.found.clone()));
         }
         self.absences.has(key).then_some(Known(None))
+    }
+
+    /// When an answer was there that told that nothing is at `key`; now, where none is remembered. `None` where
+    /// something is known to be there.
+    pub(super) fn absent_since(&self, key: &Key) -> Option<Instant> {
+        if let Some(told) = lock(&self.keys).get(key)
+            && self.trust.covers(told.asked)
+        {
+            return told.found.is_none().then_some(told.answered);
+        }
+        Some(self.absences.told_at(key).unwrap_or_else(Instant::now))
     }
 
     /// Whether keys begin with `prefix`; `None` where that is not known.
@@ -101,7 +122,12 @@ impl Remembered {
         } else if !is_document(key.name()) {
             self.absences.add(key);
         }
-        lock(&self.keys).put(key.clone(), (checked, found));
+        let told = Told {
+            asked: checked,
+            answered: Instant::now(),
+            found,
+        };
+        lock(&self.keys).put(key.clone(), told);
     }
 
     /// Remembers that there is an object below `prefix`.

@@ -147,10 +147,12 @@ impl Shared {
         let offset = (!after.is_empty()).then(|| format!("{start}{after}"));
         let checked = Instant::now();
         let page = self.client.page(&start, None, offset, None).await.ok()?;
+        let answered = Instant::now();
         let is_last = page.token.is_none();
         let names = self.names_in(prefix, &start, page, checked);
         Some(ListedNames {
             checked,
+            answered,
             after: after.as_bytes().to_vec(),
             last: (!is_last).then(|| names.iter().max().cloned().unwrap_or_default()),
             names: names.into_iter().collect(),

@@ -1,0 +1,170 @@
+//! Arrays that are gone.
+//!
+//! A reader that has an array open takes an absent chunk for fill values. Where the array itself was removed, all of its
+//! chunks are absent. So that a chunk is absent is believed only if the document of its array was there after that, and
+//! what could be a part of an array that is gone is stale for a while before it is absent.
+//!
+//! In a mount that is written to, programs remove arrays, and make the chunks of the next array before its document.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::damage::NameUse;
+use super::folder::Folder;
+use super::names::ChunkName;
+use super::options::ViewKind;
+use super::shown_node::{FileForm, ShownArray, ShownNode, may_be_part_of_chunk_key};
+use super::tree::Tree;
+use crate::error::Error;
+use crate::fresh::Freshness;
+use crate::hierarchy::Node;
+use crate::store::{Key, Prefix, Recency};
+
+/// What could be a part of an array that is gone is stale for the time to live, and for this long at least, after that was
+/// noticed.
+const LEAST_STALE: Duration = Duration::from_secs(1);
+
+impl Tree {
+    /// Checks that `array`, of which a chunk is absent, is still what its document says. A store that is not local is asked
+    /// for the document after it told that nothing is at `key`, the key of the chunk.
+    ///
+    /// # Errors
+    /// As [`Tree::check_current`].
+    pub(super) fn check_array_of_absent(
+        &self,
+        array: &ShownArray,
+        key: Option<&Key>,
+    ) -> Result<(), Error> {
+        if !self.may_change(array) {
+            return Ok(());
+        }
+        if self.loader.is_local() {
+            return self.look_at_document(array);
+        }
+        let since = key.map_or_else(
+            || Some(Instant::now()),
+            |key| self.store().absent_since(key),
+        );
+        match since {
+            Some(since) => array.absence_looks.cover(since, |begun| {
+                Recency::scope(Some(begun), || self.look_at_document(array))
+            }),
+            // An object is there, a shard, which tells that the chunk is absent.
+            None => self.check_current(array),
+        }
+    }
+
+    /// As [`Tree::check_array_of_absent`], where `found` is absent. A view that does not depend on documents shows what the
+    /// store has, and nothing else.
+    ///
+    /// # Errors
+    /// As [`Tree::check_current`]; [`crate::store::StoreError`] for a key that is too long.
+    pub(super) fn check_array_of_name(
+        &self,
+        array: &ShownArray,
+        found: &ChunkName,
+    ) -> Result<(), Error> {
+        if !self.depends_on_documents(array.view) {
+            return Ok(());
+        }
+        match found {
+            ChunkName::Chunk(indices) if array.grid().contains(indices) => {
+                let key = array.chunked.stored_key(indices)?;
+                self.check_array_of_absent(array, Some(&key))
+            }
+            ChunkName::Chunk(_) | ChunkName::Directory(_) => {
+                self.check_array_of_absent(array, None)
+            }
+            ChunkName::Other => Ok(()),
+        }
+    }
+
+    /// Checks that nothing that is absent at `path` was an array a moment ago.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when an array was there.
+    pub(super) fn check_no_array_before(&self, view: ViewKind, path: &Prefix) -> Result<(), Error> {
+        let Some(gone) = self.gone_lately(view, path) else {
+            return Ok(());
+        };
+        self.forget_array(&gone.node, path);
+        Err(Error::Stale)
+    }
+
+    /// Whether an array was shown at one of `paths`, and there is none.
+    ///
+    /// # Errors
+    /// Those of looking for it.
+    pub(super) fn has_lost_array(&self, view: ViewKind, paths: &[Prefix]) -> Result<bool, Error> {
+        for path in paths {
+            let was_shown = view == ViewKind::Keys && self.expanded.has(path)
+                || self.shown_before(view, path).is_some();
+            if was_shown && !matches!(self.hierarchy.node(path)?, Node::Array(_) | Node::Broken(_))
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the first `name` of `below`, in `folder`, was part of a chunk's key before the array there was removed:
+    /// another program may be about to write another document, and readers have the array open.
+    ///
+    /// # Errors
+    /// Those of looking for a node of this name.
+    pub(super) fn was_chunk(
+        &self,
+        folder: &Folder,
+        (below, name): (&[u8], &[u8]),
+        name_use: NameUse,
+    ) -> Result<bool, Error> {
+        let (view, path) = (folder.resolved.view, &folder.resolved.path);
+        if self.is_writable() || matches!(folder.resolved.node, Node::Array(_) | Node::Broken(_)) {
+            return Ok(false);
+        }
+        // Readers would take a stored shard for an inner chunk at any time.
+        let mut segments = below.split(|&byte| byte == b'/');
+        if view == ViewKind::Keys
+            && self.expanded.has(path)
+            && segments.all(may_be_part_of_chunk_key)
+        {
+            return Ok(true);
+        }
+        let Some(gone) = self.gone_lately(view, path) else {
+            return Ok(false);
+        };
+        // A stored chunk that is shown as it is stored is still the chunk.
+        if gone.form == FileForm::Stored && name_use != NameUse::Absent
+            || gone.shown.in_array(name) == ChunkName::Other
+        {
+            return Ok(false);
+        }
+        // A group that took its place may have children called `0` and `1`.
+        let child = path.key(name)?.to_prefix();
+        Ok(matches!(folder.resolved.node, Node::Implicit)
+            || matches!(self.hierarchy.node(&child)?, Node::Implicit))
+    }
+
+    /// The array that was shown at `path`, where there is none now, for a while after that was noticed.
+    fn gone_lately(&self, view: ViewKind, path: &Prefix) -> Option<Arc<ShownArray>> {
+        let Freshness::Checked(time_to_live) = self.options.freshness else {
+            return None;
+        };
+        let gone = self.shown_before(view, path)?;
+        let noticed = gone.gone_since.get_or_init(Instant::now);
+        (noticed.elapsed() < time_to_live.max(LEAST_STALE)).then_some(gone)
+    }
+
+    /// The array that was last shown at `path`, in a mount that is read-only.
+    fn shown_before(&self, view: ViewKind, path: &Prefix) -> Option<Arc<ShownArray>> {
+        if self.is_writable() {
+            return None;
+        }
+        let place = (view, path.clone());
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        match shown.get(&place) {
+            Some(ShownNode::Array(array)) => Some(Arc::clone(array)),
+            _ => None,
+        }
+    }
+}
