@@ -19,7 +19,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-pub use process::{is_dying, process_of};
+pub use process::{is_dying, may_wait_for_page, process_of};
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, spawn_named, wait_timeout};
 

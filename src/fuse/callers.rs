@@ -36,6 +36,11 @@ impl<R> Unanswered<R> {
             refuse,
         }
     }
+
+    /// The thread that the kernel names as the caller; 0 where it names none.
+    pub(super) fn thread(&self) -> u32 {
+        self.thread
+    }
 }
 
 /// The reply of one request, which is sent once: by the request, or because the caller was killed.

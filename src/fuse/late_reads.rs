@@ -3,7 +3,8 @@
 //! The kernel reads ahead of a program, which waits for one of the pages. If that request fails, the kernel repeats it
 //! for this page, and only the error of the repetition reaches the program. With a time limit of its own, the repetition
 //! would make the program wait twice. So it gets the error of the request before. It does so only once for each byte, so
-//! that the store is asked again when the program tries again: the kernel begins with reading ahead then, too.
+//! that the store is asked again when the program tries again: the kernel begins with reading ahead then, too. A read ahead
+//! that no program waits for (`posix_fadvise`) is not repeated at once, so its error is not kept.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,7 +10,7 @@ use super::Core;
 use super::callers::{AwaitedReply, Callers, Unanswered};
 use super::opened::OpenedFile;
 use crate::load::Patience;
-use crate::threads::confine;
+use crate::threads::{confine, may_wait_for_page};
 
 /// The bytes that the kernel asks for.
 #[derive(Debug, Clone, Copy)]
@@ -35,19 +35,21 @@ impl Core {
         if let Some(errno) = file.late_reads.take(&(asked.offset..end)) {
             return AwaitedReply::own(unanswered).refuse(errno);
         }
+        let caller = unanswered.thread();
         if let Some(_permit) = self.events.may_wait() {
-            return self.read_with(file, asked, Patience::Waits, AwaitedReply::own(unanswered));
+            let reply = AwaitedReply::own(unanswered);
+            return self.read_with(file, (asked, caller), Patience::Waits, reply);
         }
         // The reply is shared also where the bytes are in memory, which is known only when it was sent.
         let (reply, unwatched) = Callers::share(unanswered);
-        self.read_with(file, asked, Patience::Never, reply);
+        self.read_with(file, (asked, caller), Patience::Never, reply);
         self.callers.watch(unwatched);
     }
 
     fn read_with(
         self: &Arc<Self>,
         file: &OpenedFile,
-        asked: ReadRequest,
+        (asked, caller): (ReadRequest, u32),
         patience: Patience,
         reply: AwaitedReply<ReplyData>,
     ) {
@@ -68,8 +70,9 @@ impl Core {
                 }
                 Err(error) => {
                     let errno = core.errno(&error);
-                    // The kernel repeats a read for its pages, and none that goes straight to the program.
-                    if error.is_timeout() && !is_direct {
+                    // The kernel repeats a read for its pages, and none that goes straight to the program. If the program
+                    // does not wait for them, because it only told what it will read, nothing repeats it at once.
+                    if error.is_timeout() && !is_direct && may_wait_for_page(caller) {
                         let range = offset..offset.saturating_add(len as u64);
                         late_reads.add(range, errno, Instant::now());
                     }

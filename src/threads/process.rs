@@ -30,13 +30,33 @@ const HARMLESS: [Signal; 8] = [
 /// Whether the process of this thread ends as soon as the thread returns from its system call, because a signal that
 /// ends it is pending. `false` where that cannot be found out.
 pub fn is_dying(thread: u32) -> bool {
+    let status = status_of(thread);
+    status.is_some_and(|status| has_fatal_signal(&status).unwrap_or(false))
+}
+
+/// Whether this thread may be waiting for a page of a file, which no signal but a fatal one ends. `true` where that cannot
+/// be found out.
+pub fn may_wait_for_page(thread: u32) -> bool {
+    let status = status_of(thread);
+    let waits = status.and_then(|status| is_uninterruptible(&status));
+    waits.unwrap_or(true)
+}
+
+/// The status file of a thread; `None` where it cannot be read.
+fn status_of(thread: u32) -> Option<String> {
     // A /proc of other processes, as that of the host in a container, has other threads by these numbers.
     let ourselves = std::fs::read_link("/proc/self");
     if !ourselves.is_ok_and(|number| number.as_os_str() == &*std::process::id().to_string()) {
-        return false;
+        return None;
     }
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status"));
-    status.is_ok_and(|status| has_fatal_signal(&status).unwrap_or(false))
+    std::fs::read_to_string(format!("/proc/{thread}/status")).ok()
+}
+
+/// Whether the lines of a status file tell of a sleep that no harmless signal ends. `None` where they do not say.
+fn is_uninterruptible(status: &str) -> Option<bool> {
+    let mut lines = status.lines();
+    let state = lines.find_map(|line| line.strip_prefix("State:"))?;
+    Some(state.trim_start().starts_with('D'))
 }
 
 /// Whether the lines of a status file tell of a pending signal that ends the process. `None` where they do not say.
@@ -125,6 +145,21 @@ mod tests {
             );
             assert_eq!(has_fatal_signal(&status), Some(is_fatal), "{status}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_otherwise_waits_for_no_page() {
+        let cases = [
+            ("Name:\tcat\nState:\tD (disk sleep)\n", Some(true)),
+            ("State:\tS (sleeping)\n", Some(false)),
+            ("State:\tR (running)\n", Some(false)),
+            ("Name:\tcat\n", None),
+        ];
+        for (status, waits) in cases {
+            assert_eq!(is_uninterruptible(status), waits, "{status}");
+        }
+        assert!(!may_wait_for_page(this_thread()));
+        assert!(may_wait_for_page(0) && may_wait_for_page(u32::MAX));
     }
 
     #[test]

@@ -115,3 +115,19 @@ def test_what_a_killed_reader_looked_up_is_given_back(root, mount):
         assert notes[0].read_text() == "note"
         until(lambda: interned() <= before + 1, lambda: f"{interned()} names, {before} before")
         made.unmount()
+
+
+def test_a_read_ahead_that_nobody_waits_for_keeps_no_error(root, mount):
+    """The next read asks the server, although what `posix_fadvise` began has failed a moment ago."""
+    with FaultServer(root) as server:
+        made = mounted(mount, server, "--view", "keys", "--timeout", "2", "--ttl", "60")
+        file = os.open(made.path / "hole" / "c" / "1", os.O_RDONLY)
+        try:
+            server.rules({"fault": "hold", "method": "GET", "key": "*/c/*"})
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_WILLNEED)
+            until(lambda: "hole/c/1" in made.log_text(), "the error of the read ahead")
+            server.rules()
+            assert outcome(file) == chunk("plain", 1)
+        finally:
+            os.close(file)
+        made.unmount()
