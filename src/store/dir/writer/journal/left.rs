@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -146,7 +147,9 @@ impl LeftJournal {
         };
         let mut len = begin;
         let mut records = Vec::new();
-        while let Some(record) = read_record(&file, len, size) {
+        while let Some(record) =
+            read_record(&file, len, size).map_err(|error| StoreError::io("the journal", &error))?
+        {
             len = record.end();
             records.push(record);
         }
@@ -214,9 +217,30 @@ fn is_begun_only(file: &File, size: u64) -> bool {
 }
 
 /// The record at `at` of a journal of `size` bytes; `None` where none was finished.
-fn read_record(file: &File, at: u64, size: u64) -> Option<JournalRecord> {
+///
+/// # Errors
+/// Those of reading it: one that cannot be read may be finished.
+fn read_record(file: &File, at: u64, size: u64) -> io::Result<Option<JournalRecord>> {
     let mut record = [0; RECORD_BYTES];
-    file.read_exact_at(&mut record, at).ok()?;
+    if size.saturating_sub(at) < RECORD_BYTES as u64 {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut record, at)?;
+    let Some(found) = parse_record(&record, at) else {
+        return Ok(None);
+    };
+    let is_finished = match found.new {
+        PartContent::Nothing => true,
+        PartContent::Unknown => false,
+        PartContent::Bytes { len, hash } => {
+            len <= size.saturating_sub(found.offset) && hash_of(file, found.offset, len)? == hash
+        }
+    };
+    Ok(is_finished.then_some(found))
+}
+
+/// The record that begins at `at` with these bytes; `None` where they were not written whole.
+fn parse_record(record: &[u8; RECORD_BYTES], at: u64) -> Option<JournalRecord> {
     let (known, own) = record.split_last_chunk()?;
     let checksum = crc32c::crc32c_append(crc32c::crc32c(&at.to_le_bytes()), known);
     if checksum != u32::from_le_bytes(*own) {
@@ -227,33 +251,62 @@ fn read_record(file: &File, at: u64, size: u64) -> Option<JournalRecord> {
         let hash = u128::from_le_bytes(*record.get(at + 8..)?.first_chunk()?);
         Some(PartContent::of_words(long(at)?, hash))
     };
-    let found = JournalRecord {
+    Some(JournalRecord {
         slot: long(0)?,
         new: content(8)?,
         before: content(32)?,
         offset: at.checked_add(RECORD_BYTES as u64)?,
-    };
-    match found.new {
-        PartContent::Nothing => Some(found),
-        PartContent::Unknown => None,
-        PartContent::Bytes { len, hash } => {
-            let end = found.offset.checked_add(len)?;
-            (end <= size && hash_of(file, found.offset, len)? == hash).then_some(found)
-        }
-    }
+    })
 }
 
-fn hash_of(file: &File, mut at: u64, len: u64) -> Option<u128> {
-    let end = at.checked_add(len)?;
+/// The hash of `len` bytes at `at`, which are in the file.
+fn hash_of(file: &File, mut at: u64, len: u64) -> io::Result<u128> {
+    let end = at.saturating_add(len);
     let mut buffer = vec![0; 1 << 16];
     let mut hasher = XxHash3_128::new();
     while at < end {
         let most = usize::try_from(end - at).unwrap_or(usize::MAX);
         let most = most.min(buffer.len());
-        let piece = buffer.get_mut(..most)?;
-        file.read_exact_at(piece, at).ok()?;
+        let (piece, _) = buffer.split_at_mut(most);
+        file.read_exact_at(piece, at)?;
         hasher.write(piece);
         at += most as u64;
     }
-    Some(hasher.finish_128())
+    Ok(hasher.finish_128())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_an_error_and_one_that_is_cut_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let mut record = [0; RECORD_BYTES];
+        record[8..16].copy_from_slice(&100_u64.to_le_bytes());
+        let own = RECORD_BYTES - 4;
+        let checksum = crc32c::crc32c_append(crc32c::crc32c(&0_u64.to_le_bytes()), &record[..own]);
+        record[own..].copy_from_slice(&checksum.to_le_bytes());
+        std::fs::write(&path, record).unwrap();
+        let (size, len) = (RECORD_BYTES as u64, 100);
+        let file = File::open(&path).unwrap();
+        for (at, size) in [
+            (0, 0),
+            (0, size - 1),
+            (1, size),
+            (size, size),
+            (0, size),
+            (u64::MAX, size),
+        ] {
+            assert!(
+                matches!(read_record(&file, at, size), Ok(None)),
+                "{at} {size}"
+            );
+        }
+        // The file is shorter than it was, as on a disk that fails.
+        assert!(read_record(&file, 0, size + len).is_err());
+        let unreadable = File::options().append(true).open(&path).unwrap();
+        assert!(read_record(&unreadable, 0, size).is_err());
+    }
 }
