@@ -218,7 +218,8 @@ def test_an_unreadable_chunk_is_eio_there_alone(mount, tmp_path, array):
 
 @pytest.mark.parametrize("format", ["jsonl", "nc5"])
 def test_strings_of_a_shard_are_of_one_version(mount, tmp_path, format):
-    """Four inner chunks of one shard, which a writer replaces while the file is read: all of one version, or ESTALE."""
+    """Four inner chunks of one shard, which a writer replaces while the file is read: all of one version, or ESTALE. After some versions,
+    the writer waits until one was read, so that readers get some on a slow machine, too."""
     def write(folder, version):
         made = zarr.create_array(str(folder), shape=(40,), chunks=(10,), shards=(40,), dtype="string")
         made[...] = [f"{version:06} {'x' * (i % 7)}" for i in range(40)]
@@ -228,10 +229,15 @@ def test_strings_of_a_shard_are_of_one_version(mount, tmp_path, format):
     blobs = [write(tmp_path / f"other{version}", version).read_bytes() for version in range(1, 9)]
     made = mount(tmp_path / "s", "--view", "arrays", "--files", format)
     path = made.path / f"s.{'jsonl' if format == 'jsonl' else 'nc'}"
-    stop = threading.Event()
+    stop, was_read = threading.Event(), threading.Event()
 
     def replace():
         for n in itertools.count():
+            if n % 8 == 0:
+                was_read.clear()
+                while not was_read.wait(.02):
+                    if stop.is_set():
+                        return
             if stop.wait(.02):
                 return
             (tmp_path / "new").write_bytes(blobs[n % len(blobs)])
@@ -241,8 +247,10 @@ def test_strings_of_a_shard_are_of_one_version(mount, tmp_path, format):
     writer.start()
     seen = set()
     try:
-        deadline = time.monotonic() + 4
-        while time.monotonic() < deadline:
+        deadline, reads = time.monotonic() + mounting.PATIENCE, 0
+        while reads < 100 or len(seen) < 2:
+            assert time.monotonic() < deadline, f"{reads} reads, {seen}"
+            reads += 1
             try:
                 data = path.read_bytes()
             except OSError as error:
@@ -251,7 +259,7 @@ def test_strings_of_a_shard_are_of_one_version(mount, tmp_path, format):
             versions = set(re.findall(rb"00000\d", data))
             assert len(versions) == 1, versions
             seen |= versions
+            was_read.set()
     finally:
         stop.set()
         writer.join()
-    assert len(seen) > 1
