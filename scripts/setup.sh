@@ -58,6 +58,8 @@ need_heavy_packages() {
         automount:autofs ganesha.nfsd:nfs-ganesha-vfs nfs-cat:libnfs-utils fio:fio vim:vim sshfs:sshfs
     need_libraries openssh-sftp-server octave-netcdf r-cran-ncdf4 r-bioc-rhdf5 r-cran-jsonlite
 }
+# Whether a file can be mounted as a disk.
+has_loop_devices() { [ "$(id -u)" = 0 ] && losetup --find >/dev/null 2>&1; }
 # Two more servers of objects: a web server, and Azure's, which is a program of Node.
 need_heavy_servers() {
     need_packages caddy:caddy node:nodejs npm:npm
