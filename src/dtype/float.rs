@@ -166,6 +166,16 @@ impl FloatFormat {
         }
     }
 
+    /// Whether all readers take the decimal `text` for the same finite number: those that round it to this format, and
+    /// those that round it to an `f64` first.
+    pub(crate) fn is_read_alike(self, text: &str) -> bool {
+        let Some(bits) = self.of_decimal(text) else {
+            return false;
+        };
+        let value: Option<f64> = text.parse().ok();
+        self.value(bits).is_finite() && value.and_then(|value| self.of_value(value)) == Some(bits)
+    }
+
     /// Bits of the number of this format nearest to `value`, half to even.
     fn round(self, value: f64) -> Option<u64> {
         let sign = self.sign(value.is_sign_negative());

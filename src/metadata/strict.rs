@@ -182,14 +182,28 @@ fn check_extension(value: &RawValue, known: Option<&[&str]>) -> Result<(), Forma
     })
 }
 
-/// Refuses codecs that are not in the spelling of the final specification, or have unknown members.
+/// Refuses codecs that have unknown members, or are not in the spelling of the final specification.
 fn check_codecs(metadata: &ArrayMetadata, value: &RawValue) -> Result<(), FormatError> {
+    for_each_codec(value, |codec| {
+        known_members(&codec.name).map_or(Ok(()), |known| {
+            let checked = check_known(&codec.configuration, known);
+            checked.map_err(|error| error.within("configuration"))
+        })
+    })?;
     if let Ok(decoding) = &metadata.decoding
         && !is_same("codecs", (value, codecs::parse(&decoding.pipeline)?))?
     {
         let expected = format!("the spelling of v3: {}", decoding.pipeline);
         return Err(json::mismatch(value, &expected));
     }
+    for_each_codec(value, |codec| check_extension(codec.text, None))
+}
+
+/// Checks each codec of a list, those in shards included.
+fn for_each_codec(
+    value: &RawValue,
+    check: impl Fn(&Extension<'_>) -> Result<(), FormatError>,
+) -> Result<(), FormatError> {
     // A stack, because shards may nest.
     let mut left = vec![value];
     while let Some(list) = left.pop() {
@@ -198,8 +212,7 @@ fn check_codecs(metadata: &ArrayMetadata, value: &RawValue) -> Result<(), Format
             .enumerate()
         {
             let spec = Extension::of(codec, "a codec")?;
-            let known = known_members(&spec.name);
-            check_extension(codec, known).map_err(|error| error.within(&format!("[{i}]")))?;
+            check(&spec).map_err(|error| error.within(&format!("[{i}]")))?;
             if codecs::is_sharding(&spec) {
                 let inner = ["codecs", "index_codecs"];
                 left.extend(inner.iter().filter_map(|name| spec.configuration.get(name)));
@@ -224,7 +237,7 @@ fn check_but_for_id(members: &Members<'_>, known: &[&str]) -> Result<(), FormatE
 }
 
 /// The members of the configuration of the codec `name` of v3; `None` where they are not judged.
-fn known_members(name: &str) -> Option<&'static [&'static str]> {
+pub(super) fn known_members(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
         "bytes" => &["endian"],
         "transpose" => &["order"],
@@ -241,7 +254,7 @@ fn known_members(name: &str) -> Option<&'static [&'static str]> {
 }
 
 /// The parameters of the codec `id` of numcodecs; `None` where they are not judged.
-fn members_of_numcodecs(id: &str) -> Option<&'static [&'static str]> {
+pub(super) fn members_of_numcodecs(id: &str) -> Option<&'static [&'static str]> {
     Some(match id {
         "blosc" => &["cname", "clevel", "shuffle", "blocksize", "typesize"],
         "zstd" => &["level", "checksum"],

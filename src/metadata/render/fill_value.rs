@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::dtype::Element;
+use crate::dtype::{Element, FloatFormat};
 use crate::metadata::json::{self, Json};
 
 /// Whether `value`, the fill value of elements of v2, is.
@@ -10,8 +10,9 @@ pub(super) fn is_canonical_v2(element: &Element, value: &RawValue) -> bool {
     let text = value.get();
     text == "null"
         || match element {
-            Element::Float(_) => {
-                begins_number(text) || matches!(text, "\"NaN\"" | "\"Infinity\"" | "\"-Infinity\"")
+            Element::Float(format) => {
+                format.is_read_alike(text)
+                    || matches!(text, "\"NaN\"" | "\"Infinity\"" | "\"-Infinity\"")
             }
             element => is_canonical(element, text),
         }
@@ -19,14 +20,14 @@ pub(super) fn is_canonical_v2(element: &Element, value: &RawValue) -> bool {
 
 /// Whether `value`, the fill value of elements of v3, is.
 pub(super) fn is_canonical_v3(element: &Element, value: &RawValue) -> bool {
-    let is_float = |text: &str| {
+    let is_float = |format: &FloatFormat, text: &str| {
         let is_name = matches!(text, "\"NaN\"" | "\"Infinity\"" | "\"-Infinity\"");
-        begins_number(text) || is_name || text.starts_with("\"0x")
+        format.is_read_alike(text) || is_name || text.starts_with("\"0x")
     };
     match element {
-        Element::Float(_) => is_float(value.get()),
-        Element::Complex(_) => match Json::of(value) {
-            Ok(Json::Array(parts)) => parts.iter().all(|part| is_float(part.get())),
+        Element::Float(format) => is_float(format, value.get()),
+        Element::Complex(format) => match Json::of(value) {
+            Ok(Json::Array(parts)) => parts.iter().all(|part| is_float(format, part.get())),
             _ => false,
         },
         element => is_canonical(element, value.get()),

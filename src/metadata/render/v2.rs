@@ -3,9 +3,11 @@
 //! Readers of v2 differ in what they take: absent members, other spellings of types and numbers. So the
 //! document that is edited has each member, in the one spelling that all of them take.
 
+use serde_json::value::RawValue;
+
 use super::super::document::{Edits, JsonDocument, list_of, quoted};
 use super::super::json::{self, Json, Members};
-use super::super::{ArrayMetadata, Decoding, codecs};
+use super::super::{ArrayMetadata, Decoding, codecs, splice, strict};
 use super::edit::{change, decoding, make_little_endian};
 use super::fill_value::is_canonical_v2;
 use crate::dtype::ByteOrder;
@@ -49,9 +51,34 @@ pub(super) fn canonical(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, F
         changes.push(("order", "\"C\"", false));
     }
     change(&document, &root, &changes, &mut edits)?;
+    let filters = match root.get_some("filters") {
+        Some(list) => json::array(list, "null or a list")?,
+        None => Vec::new(),
+    };
+    for codec in filters.into_iter().chain(root.get_some("compressor")) {
+        remove_unknown(&document, codec, &mut edits)?;
+    }
     let order = order.unwrap_or(ByteOrder::Little);
     make_canonical(&document, array, order, &mut edits)?;
     Ok(edits.apply(text))
+}
+
+/// Removes the parameters of a filter or compressor that it does not have. numcodecs refuses them.
+fn remove_unknown(
+    document: &JsonDocument<'_>,
+    codec: &RawValue,
+    edits: &mut Edits,
+) -> Result<(), FormatError> {
+    let id = json::object(codec, "an object with an id")?;
+    let id = id.read("id", |id| json::string(id, "a name"))?;
+    let Some(known) = strict::members_of_numcodecs(&id) else {
+        return Ok(());
+    };
+    let members = document.members(codec)?;
+    splice::remove(&members, edits, |member| {
+        member.name != "id" && !known.contains(&member.name.as_str())
+    });
+    Ok(())
 }
 
 /// Gives all members but those of the codecs the spelling that all readers take. The bytes of numbers are
@@ -65,6 +92,12 @@ fn make_canonical(
     let data_type = &decoding(array)?.data_type;
     let root = document.root()?;
     let mut changes = Vec::new();
+    if root
+        .get("zarr_format")
+        .is_some_and(|value| value.get() != "2")
+    {
+        changes.push(("zarr_format", "2", false));
+    }
     let separator = format!("\"{}\"", char::from(array.chunk_keys.separator));
     let is_spelled = |name: &str| root.get(name).is_some_and(|value| value.get() != "null");
     if !is_spelled("dimension_separator")

@@ -16,6 +16,7 @@ use crate::dtype::{
     ByteOrder, DataType, Element, Field, MAX_NESTING, TimeFormat, Variable, v3_name,
 };
 use crate::error::FormatError;
+use crate::metadata::codecs::members::check_known;
 use crate::metadata::json::{self, Extension, Json, Members};
 
 impl DataType {
@@ -34,11 +35,23 @@ impl DataType {
             "bytes" | "variable_length_bytes" | "binary" => Element::Variable(Variable::Bytes),
             _ => of_fixed_size(&extension, 0)?,
         };
+        check_parameters(&extension)?;
         DataType::of(extension.name, element)
     }
 }
 
 const EXPECTED_TYPE: &str = "a data type: a name, or an object of name and configuration";
+
+/// Refuses parameters that a known type does not have: they may change what its elements are.
+fn check_parameters(extension: &Extension<'_>) -> Result<(), FormatError> {
+    let known: &[&str] = match extension.name.as_str() {
+        "numpy.datetime64" | "numpy.timedelta64" => &["unit", "scale_factor"],
+        "null_terminated_bytes" | "raw_bytes" | "fixed_length_utf32" => &["length_bytes"],
+        "struct" | "structured" => &["fields"],
+        _ => &[],
+    };
+    check_known(&extension.configuration, known).map_err(|error| error.within("configuration"))
+}
 
 fn of_fixed_size(extension: &Extension<'_>, depth: usize) -> Result<Element, FormatError> {
     let (name, configuration) = (extension.name.as_str(), &extension.configuration);
@@ -133,7 +146,10 @@ fn field(text: &RawValue, depth: usize) -> Result<Field, FormatError> {
     }
     Ok(Field {
         element: Extension::of(element, EXPECTED_TYPE)
-            .and_then(|element| of_fixed_size(&element, depth + 1))
+            .and_then(|element| {
+                check_parameters(&element)?;
+                of_fixed_size(&element, depth + 1)
+            })
             .map_err(|error| error.within(&format!("`{name_text}`")))?,
         name: name_text,
         shape: Vec::new(),
@@ -273,6 +289,18 @@ mod tests {
             (
                 r#"{"name":"structured","configuration":{"fields":[["a","string"]]}}"#,
                 "configuration.fields[0].`a`: unsupported",
+            ),
+            (
+                r#"{"name":"int32","configuration":{"x":1}}"#,
+                "configuration.x: unsupported member `x`",
+            ),
+            (
+                r#"{"name":"raw_bytes","configuration":{"length_bytes":6,"unit":"s"}}"#,
+                "configuration.unit: unsupported member `unit`",
+            ),
+            (
+                r#"{"name":"struct","configuration":{"fields":[["a",{"name":"int8","configuration":{"x":1}}]]}}"#,
+                "`a`.configuration.x: unsupported",
             ),
             ("3", "found 3, expected a data type"),
         ] {

@@ -7,12 +7,14 @@
 //! | 2023-08 | `endian` | `bytes` |
 //! | 2023-10 | a transpose order `"C"`, `"F"` | the axes |
 //! | | a name alone, `type` | an object, `name` |
+//! | | members that the codec does not have | none of these |
 
 use serde_json::value::RawValue;
 
 use super::super::codecs;
 use super::super::document::object_text;
 use super::super::numcodecs;
+use super::super::strict::known_members;
 use crate::codec::{ArrayToBytes, BytesCodec, CodecChain};
 use crate::dtype::DataType;
 use crate::error::FormatError;
@@ -47,8 +49,11 @@ fn of_codec(
     rank: usize,
 ) -> Result<String, FormatError> {
     let (name, configuration) = (spec.name.as_str(), &spec.configuration);
+    let name = if name == "endian" { "bytes" } else { name };
+    let known = known_members(name);
+    let is_known = |member: &str| known.is_none_or(|known| known.contains(&member));
     let mut members = Vec::new();
-    for (member, value) in configuration.iter() {
+    for (member, value) in configuration.iter().filter(|(member, _)| is_known(member)) {
         let text = match (name, member) {
             ("transpose", "order") => order(value, rank)?,
             ("sharding_indexed", "codecs") => match chain.and_then(CodecChain::sharding) {
@@ -73,7 +78,6 @@ fn of_codec(
         _ if members.is_empty() => String::new(),
         _ => object_text(members),
     };
-    let name = if name == "endian" { "bytes" } else { name };
     Ok(numcodecs::codec_text(name, &configuration))
 }
 
