@@ -267,6 +267,9 @@ fn check_depth(depth: usize) -> Result<(), FormatError> {
 
 fn tree(raw: &RawValue, depth: usize) -> Result<JsonTree, FormatError> {
     check_depth(depth)?;
+    if let Some(text) = json::lossy_text(raw) {
+        return Ok(JsonTree::Text(text));
+    }
     Ok(match json::Json::of(raw)? {
         json::Json::Null => JsonTree::Null,
         json::Json::Bool(value) => JsonTree::Bool(value),

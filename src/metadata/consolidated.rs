@@ -18,9 +18,10 @@ pub use copy::{copied_names, with_added, with_copy, with_documents};
 use serde_json::value::RawValue;
 
 use super::DocumentName;
-use super::document::{Edits, JsonDocument, without_bare_numbers};
+use super::document::{Edits, JsonDocument};
 use super::json::{self, Json, Members};
 use super::splice::remove;
+use super::strict_json;
 use crate::error::FormatError;
 
 /// The deepest nesting of copies that hold copies of their own.
@@ -70,7 +71,7 @@ pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
                 EntryEdit::Keep => {}
                 // A document of its own may have a byte order mark.
                 EntryEdit::Replace(bytes) => {
-                    edits.replace(document.span(member.value), without_bare_numbers(bytes));
+                    edits.replace(document.span(member.value), strict_json(bytes));
                 }
                 EntryEdit::Remove => {
                     removed.insert(member.span.start);
@@ -232,7 +233,7 @@ fn edit_group(
                 EntryEdit::Keep => {}
                 // A document of its own may have a byte order mark.
                 EntryEdit::Replace(bytes) => {
-                    edits.replace(document.span(member.value), without_bare_numbers(bytes));
+                    edits.replace(document.span(member.value), strict_json(bytes));
                 }
                 EntryEdit::Remove => {
                     removed.insert(member.span.start);

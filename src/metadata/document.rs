@@ -1,7 +1,8 @@
 //! The text of a JSON document, the spans of its members, and edits of it.
 //!
 //! Before `serde_json` parses the text, Python's bare `NaN`, `Infinity` and `-Infinity` are
-//! replaced by strings of the same length, and a byte order mark by spaces. Spans of the masked
+//! replaced by strings of the same length, halves of pairs of surrogates by an escape, and a byte order
+//! mark by spaces. Spans of the masked
 //! text are therefore spans of the original, from which edits copy.
 //!
 //! Objects and lists are opened one level at a time, so that deep nesting cannot overflow the
@@ -117,9 +118,7 @@ fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
     if text.starts_with(MARK) {
         put(0, "   ");
     }
-    for_each_bare(text, |at, token| {
-        put(at, json::mask_of(token.as_bytes()).unwrap_or_default());
-    });
+    for_each_masked(text, put);
     if done == 0 {
         return Ok(Cow::Borrowed(text));
     }
@@ -128,53 +127,37 @@ fn mask(text: &[u8]) -> Result<Cow<'_, str>, FormatError> {
 }
 
 /// The byte order mark, with which JSON must not begin.
-const MARK: char = '\u{feff}';
+pub(super) const MARK: char = '\u{feff}';
 
-/// Calls `each` with the position and the text of each bare number that is not finite.
-fn for_each_bare(text: &str, mut each: impl FnMut(usize, &'static str)) {
+/// Calls `each` with the position, and the text of the same length that replaces it, of each bare number that is not
+/// finite and of each half of a pair of surrogates.
+fn for_each_masked(text: &str, mut each: impl FnMut(usize, &'static str)) {
     let mut bytes = text.as_bytes();
     let mut in_string = false;
     while let Some((&byte, rest)) = bytes.split_first() {
         let at = text.len() - bytes.len();
         bytes = match (in_string, byte) {
-            (true, b'\\') => rest.get(1..).unwrap_or_default(),
+            (true, b'\\') => {
+                let (len, is_half) = json::escape_of(bytes);
+                if is_half {
+                    each(at, json::HALF_PAIR.0);
+                }
+                bytes.get(len..).unwrap_or_default()
+            }
             (_, b'"') => {
                 in_string = !in_string;
                 rest
             }
-            (false, b'N' | b'I' | b'-') => match json::bare_token_of(bytes) {
-                Some(token) => {
-                    each(at, token);
-                    bytes.get(token.len()..).unwrap_or_default()
+            (false, b'N' | b'I' | b'-') => match json::mask_of(bytes) {
+                Some(mask) => {
+                    each(at, mask);
+                    bytes.get(mask.len()..).unwrap_or_default()
                 }
                 None => rest,
             },
             _ => rest,
         };
     }
-}
-
-/// `text` as JSON: with strings in place of the bare `NaN` and `Infinity` that Python writes, as Zarr v3 spells
-/// these numbers, and without a byte order mark. A text that is not UTF-8 stays as it is.
-pub fn without_bare_numbers(text: Vec<u8>) -> Vec<u8> {
-    // There may be very many, so that no list is made of them.
-    let mut edited = Vec::new();
-    let mut done = 0;
-    if let Ok(text) = str::from_utf8(&text) {
-        if text.starts_with(MARK) {
-            done = MARK.len_utf8();
-        }
-        for_each_bare(text, |at, token| {
-            edited.extend_from_slice(text.as_bytes().get(done..at).unwrap_or_default());
-            edited.extend([b"\"", token.as_bytes(), b"\""].concat());
-            done = at + token.len();
-        });
-    }
-    if done == 0 {
-        return text;
-    }
-    edited.extend_from_slice(text.get(done..).unwrap_or_default());
-    edited
 }
 
 /// Replacements of spans of one text.
@@ -373,18 +356,6 @@ mod tests {
                 "\"c\":Infinity"
             ]
         );
-    }
-
-    #[test]
-    fn bare_numbers_become_strings() {
-        let text =
-            "\u{feff}{\"NaN\": [NaN, -Infinity], \"a\": \"-Infinity\\\" NaN\", \"b\":Infinity}";
-        let found = without_bare_numbers(text.as_bytes().to_vec());
-        let expected = r#"{"NaN": ["NaN", "-Infinity"], "a": "-Infinity\" NaN", "b":"Infinity"}"#;
-        assert_eq!(String::from_utf8(found).unwrap(), expected);
-        for same in [&b"{\"a\": [1, -2, \"NaN\"]}"[..], b"{\"a\": NaN\xff}", b""] {
-            assert_eq!(without_bare_numbers(same.to_vec()), same);
-        }
     }
 
     #[test]

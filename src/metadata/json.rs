@@ -7,6 +7,8 @@
 //! Python writes bare `NaN`, `Infinity` and `-Infinity`. Before a document is parsed, strings of
 //! the same length replace them ([`mask_of`]), and [`Json::of`] returns them as
 //! [`Json::NonFinite`]. These strings contain the character U+007F, which real documents do not.
+//! Python also writes halves of pairs of surrogates, such as `\ud800`, which are no characters. An escape
+//! of the same length replaces them, for U+FFFF, and a string with one is an error where it is read.
 
 use std::fmt;
 
@@ -28,6 +30,37 @@ pub(crate) fn mask_of(text: &[u8]) -> Option<&'static str> {
         .iter()
         .find(|(token, _, _)| text.starts_with(token.as_bytes()))
         .map(|&(_, mask, _)| mask)
+}
+
+/// The escape that replaces half of a pair of surrogates, and the character that it stands for.
+pub(crate) const HALF_PAIR: (&str, char) = ("\\uffff", '\u{ffff}');
+
+/// The length of the escape that `bytes` begins with, and whether it is half of a pair of surrogates.
+pub(crate) fn escape_of(bytes: &[u8]) -> (usize, bool) {
+    let unit = |at: usize| {
+        let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+    };
+    match (unit(0), unit(6)) {
+        (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, false),
+        (Some(0xd800..=0xdfff), _) => (6, true),
+        (Some(_), _) => (6, false),
+        (None, _) => (2, false),
+    }
+}
+
+/// Whether half of a pair of surrogates is in the JSON string `text`.
+pub(crate) fn has_half_pair(text: &str) -> bool {
+    let mut left = text;
+    while let Some(at) = left.find('\\') {
+        let escape = left.get(at..).unwrap_or_default();
+        let (len, is_half) = escape_of(escape.as_bytes());
+        if is_half {
+            return true;
+        }
+        left = escape.get(len..).unwrap_or_default();
+    }
+    false
 }
 
 /// The bare token that `text` begins with, if it does.
@@ -75,7 +108,7 @@ impl<'a> Json<'a> {
             Some(b'n') => Json::Null,
             Some(b't') => Json::Bool(true),
             Some(b'f') => Json::Bool(false),
-            Some(b'"') => Json::String(read(text)?),
+            Some(b'"') => Json::String(whole(read(text)?)?),
             Some(b'[') => Json::Array(read(text)?),
             Some(b'{') => Json::Object(read(text)?),
             _ => Json::Number(text),
@@ -91,8 +124,34 @@ impl<'a> Json<'a> {
     }
 }
 
+/// `text`, unless half of a pair of surrogates is in it.
+fn whole(text: String) -> Result<String, FormatError> {
+    if text.contains(HALF_PAIR.1) {
+        let problem = "found half of a pair of surrogates, which is no character";
+        return Err(FormatError::document("", problem));
+    }
+    Ok(text)
+}
+
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, FormatError> {
     serde_json::from_str(text).map_err(|error| FormatError::document("", error.to_string()))
+}
+
+/// The characters of the JSON string `raw`, with U+FFFD in place of what is none; `None` for another value.
+pub(crate) fn lossy_text(raw: &RawValue) -> Option<String> {
+    let text = raw.get();
+    let is_text = text.starts_with('"') && NON_FINITE.iter().all(|(_, mask, _)| *mask != text);
+    let text: Option<String> = is_text.then(|| read(text).ok())?;
+    text.map(lossy)
+}
+
+/// `text` with U+FFFD in place of each half of a pair of surrogates.
+fn lossy(text: String) -> String {
+    if text.contains(HALF_PAIR.1) {
+        text.replace(HALF_PAIR.1, "\u{fffd}")
+    } else {
+        text
+    }
 }
 
 /// The string `raw`, or an error that says what was found instead of `expected`.
@@ -167,7 +226,7 @@ impl<'de, F: FnMut(Option<String>, &'de RawValue)> Visitor<'de> for EachValue<F>
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some((name, value)) = map.next_entry()? {
-            (self.0)(Some(name), value);
+            (self.0)(Some(lossy(name)), value);
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ pub mod render;
 mod spell;
 mod splice;
 pub mod strict;
+mod strict_json;
 pub mod translate;
 mod unshard;
 pub mod v1;
@@ -43,7 +44,8 @@ pub mod write;
 pub use attributes::{Attributes, JsonTree};
 pub use chunk_key::{ChunkKeyEncoding, KeyKind};
 pub(crate) use chunk_key::{index_of, push_index};
-pub use document::{check_array_document_len, check_outlined, without_bare_numbers};
+pub use document::{check_array_document_len, check_outlined};
+pub use strict_json::strict_json;
 pub use write::Target;
 
 use crate::codec::{ArrayToArray, CodecChain};

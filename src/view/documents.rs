@@ -22,8 +22,7 @@ use crate::hierarchy::{ArrayIdentity, Document, DocumentText};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, EntryEdit};
 use crate::metadata::{
-    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, carry, v2, v3, without_bare_numbers,
-    write,
+    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, carry, strict_json, v2, v3, write,
 };
 use crate::store::{Key, ObjectMeta, Prefix, Readers, StoreError, Version};
 
@@ -104,7 +103,7 @@ impl Documents {
             Ok(if self.tree.shows_own_bytes(view) && edited == text.bytes {
                 edited
             } else {
-                without_bare_numbers(edited)
+                strict_json(edited)
             })
         })?;
         Ok(Some((meta, text)))

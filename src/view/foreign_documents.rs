@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::hierarchy::{DocumentText, GroupNode, Node};
 use crate::load::Block;
 use crate::metadata::write;
-use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated, without_bare_numbers};
+use crate::metadata::{DocumentName, Target, ZarrFormat, consolidated, strict_json};
 use crate::store::{Access, Key, ObjectMeta, Prefix, Readers, Version};
 
 impl Documents {
@@ -74,7 +74,7 @@ impl Documents {
         let text = self.document_block(identity, meta.version, epoch, || {
             // An empty text stands for a document that the node does not have.
             let text = self.write(&resolved, name, (access, &readers))?;
-            Ok(without_bare_numbers(text.unwrap_or_default()))
+            Ok(strict_json(text.unwrap_or_default()))
         })?;
         Ok((!text.is_empty()).then_some((meta, text)))
     }
