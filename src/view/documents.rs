@@ -163,8 +163,10 @@ impl Documents {
         if is_zmetadata(key) {
             return self.edit_copies(view, text, ZarrFormat::V2);
         }
-        if DocumentName::of(key.name()) == Some(DocumentName::ZGroup) {
-            return Ok(write::group_v2().to_vec());
+        match DocumentName::of(key.name()) {
+            Some(DocumentName::ZGroup) => return Ok(write::group_v2().to_vec()),
+            Some(DocumentName::ZAttrs) => return Ok(text.bytes.clone()),
+            _ => {}
         }
         if let Some(array) = self.array_of_document(view, key)? {
             return self.tree.translated(&array, &text.bytes);

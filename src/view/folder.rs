@@ -35,6 +35,9 @@ pub(super) enum NameRole {
     Hidden,
 }
 
+/// Longer attributes of v2 are shown as they are stored.
+const MOST_MENDED_BYTES: u64 = 1 << 20;
+
 /// The suffix of the name of a document that no reader should find.
 const UNSUPPORTED: &[u8] = b".unsupported";
 
@@ -70,6 +73,11 @@ impl Tree {
             });
         }
         let key = folder.resolved.path.key(name)?;
+        if DocumentName::of(name) == Some(DocumentName::ZAttrs)
+            && self.mends_attributes(folder, &key)?
+        {
+            return Ok(NameRole::Edited(key));
+        }
         match &folder.shown {
             ShownNode::Array(array) => {
                 if DocumentName::of(name) == Some(DocumentName::ZMetadata) {
@@ -147,6 +155,20 @@ impl Tree {
     fn mends(&self, folder: &Folder) -> bool {
         let is_faulty = matches!(&folder.resolved.node, Node::Group(group) if group.is_faulty);
         is_faulty && !self.shows_own_bytes(folder.resolved.view)
+    }
+
+    /// Whether `key` has the attributes of a node of v2 that is shown in its own version, by a view that shows no faults.
+    fn mends_attributes(&self, folder: &Folder, key: &Key) -> Result<bool, Error> {
+        let is_of_node = match (&folder.shown, &folder.resolved.node) {
+            (ShownNode::Array(array), _) => array.node.attributes.as_ref() == Some(key),
+            (ShownNode::Plain, Node::Group(group)) => group.format == ZarrFormat::V2,
+            _ => false,
+        };
+        if !is_of_node || self.shows_own_bytes(folder.resolved.view) {
+            return Ok(false);
+        }
+        let meta = self.object_meta(key)?;
+        Ok(meta.is_some_and(|meta| meta.size() <= MOST_MENDED_BYTES))
     }
 
     /// Whether `view` shows documents that need no change as they are stored, whatever quirks they have.

@@ -32,6 +32,8 @@ V2 = {
     "fill value in a list": (member("fill_value", [-7]), "."),
     "fill value as text": (member("fill_value", "-7"), "."),
     "lengths as floats": (member("shape", [6.0, 8.0]), "."),
+    "version as a float": (member("zarr_format", 2.0), "."),
+    "parameter that the codec lacks": (lambda document: document["compressor"].update(more=1), "."),
 }
 V3 = {
     "bare name of chunk keys": member("chunk_key_encoding", "default"),
@@ -40,6 +42,7 @@ V3 = {
     "empty codecs, as zarrita.js": both(member("codecs", []), member("fill_value", None)),
     "data type as an object": member("data_type", {"name": "int32"}),
     "lengths as floats": member("shape", [6.0, 8.0]),
+    "parameter that the codec lacks": lambda document: document["codecs"][0]["configuration"].update(more=1),
     "members that are null": both(member("dimension_names", None), member("attributes", None)),
 }
 
@@ -113,9 +116,8 @@ def test_made_documents_are_json(mount, tmp_path, zarr_format, arguments):
     array[...] = VALUES
     zarr.consolidate_metadata(str(tmp_path / "s"), zarr_format=zarr_format)
     made = mount(tmp_path / "s", *arguments)
-    stored = ".zattrs" if zarr_format == 2 and "v3" not in arguments else None
     for path in made.path.rglob("*"):
-        if path.name in {"zarr.json", ".zmetadata", ".zattrs"} and path.name != stored:
+        if path.name in {"zarr.json", ".zmetadata", ".zattrs"}:
             document = strict_json(path)
             if path.name == ".zmetadata":
                 assert document["metadata"]["t/.zattrs"] == AS_STRINGS
@@ -124,6 +126,95 @@ def test_made_documents_are_json(mount, tmp_path, zarr_format, arguments):
             else:
                 assert document["attributes"] == AS_STRINGS
     np.testing.assert_array_equal(zarr.open_group(str(made.path), mode="r")["t"][...], VALUES)
+
+
+# What some parsers of JSON refuse, and how it is shown.
+LOOSE = {
+    "a number beyond all doubles": ('{"a": -1e400}', {"a": "-Infinity"}),
+    "half of a pair of surrogates": ('{"a": "x\\ud800", "\\udfff": 1}', {"a": "x\ufffd", "\ufffd": 1}),
+    "members of one name": ('{"a": 1, "b": {"c": 1, "c": 2}, "\\u0061": 3}', {"b": {"c": 2}, "a": 3}),
+    "bare numbers": (NAN_ATTRIBUTES, AS_STRINGS),
+}
+
+
+@pytest.mark.parametrize("loose", LOOSE)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_attributes_are_json_that_every_parser_takes(mount, tmp_path, zarr_format, loose):
+    text, expected = LOOSE[loose]
+    group = zarr.open_group(str(tmp_path / "s"), mode="w", zarr_format=zarr_format, attributes={"x": 1})
+    array = group.create_array("t", shape=VALUES.shape, chunks=(3, 4), dtype="i4", fill_value=0, attributes={"x": 1})
+    array[...] = VALUES
+    for name in ("", "t/"):
+        path = tmp_path / "s" / f"{name}{'.zattrs' if zarr_format == 2 else 'zarr.json'}"
+        stored = json.loads(path.read_text())
+        if zarr_format == 2:
+            path.write_text("\ufeff" + text)
+        else:
+            path.write_text(json.dumps(stored).replace(json.dumps(stored["attributes"]), text, 1))
+    for arguments in SHOWN:
+        made = mount(tmp_path / "s", *arguments)
+        for name in ("", "t/"):
+            attributes = made.path / f"{name}.zattrs"
+            shown = attributes if attributes.exists() else made.path / f"{name}zarr.json"
+            # Not the bytes of the parser alone: a mark at the beginning is an error for some.
+            found = json.loads(shown.read_bytes().decode("utf-8"), object_pairs_hook=once)
+            assert (found if shown is attributes else found["attributes"]) == expected, (arguments, name)
+        check(made)
+
+
+def once(pairs):
+    found = dict(pairs)
+    assert len(found) == len(pairs), f"two members of one name: {pairs}"
+    return found
+
+
+def test_attributes_of_v2_are_written_where_they_were_no_json(mount, tmp_path):
+    group = zarr.open_group(str(tmp_path / "s"), mode="w", zarr_format=2)
+    group.create_array("t", shape=VALUES.shape, chunks=(3, 4), dtype="i4", fill_value=0)[...] = VALUES
+    for text, after in (("", {"k": 1}), ("{", {"k": 1}), ('{"n": NaN, "old": 1}', {"n": "NaN", "old": 1, "k": 1})):
+        path = tmp_path / "s" / "t" / ".zattrs"
+        path.write_text(text)
+        made = mount(tmp_path / "s", "--view", "chunks", "--rw")
+        shown = made.path / "t" / ".zattrs"
+        before = json.loads(shown.read_text()) if text != "{" else {}
+        shown.write_text(json.dumps(before | {"k": 1}))
+        assert json.loads(shown.read_text()) == after
+        made.unmount()
+        # What was not changed stays as it is stored.
+        assert path.read_text().startswith('{"n": NaN' if "NaN" in text else '{"k"')
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_fill_value_is_the_same_number_for_all_readers(mount, tmp_path, zarr_format):
+    group = zarr.open_group(str(tmp_path / "s"), mode="w", zarr_format=zarr_format)
+    group.create_array("t", shape=(4,), chunks=(2,), dtype="f4", fill_value=1.5)
+    path = tmp_path / "s" / "t" / ("zarr.json" if zarr_format == 3 else ".zarray")
+    text = path.read_text()
+    # The nearest float32 is the largest one. By way of a double it is infinity.
+    path.write_text(text.replace('"fill_value": 1.5', '"fill_value": 3.4028235677973366e+38'))
+    assert path.read_text() != text
+    largest = np.full(4, np.finfo("f4").max)
+    for arguments in SHOWN:
+        made = mount(tmp_path / "s", *arguments, "--missing", "hide")
+        driver = "zarr" if (made.path / "t" / ".zarray").exists() else "zarr3"
+        assert "3.4028234663852886e+38" in next((made.path / "t").glob("*zarr*")).read_text()
+        np.testing.assert_array_equal(strictly(made.path / "t", driver), largest)
+        np.testing.assert_array_equal(zarr.open_array(str(made.path / "t"), mode="r")[...], largest)
+        made.unmount()
+
+
+@pytest.mark.parametrize("data_type", [
+    {"name": "int32", "configuration": {"scale": 2}}, {"name": "r32", "configuration": {"scale": 2}},
+])
+def test_a_data_type_of_unknown_parameters_is_told(mount, tmp_path, data_type):
+    group = zarr.open_group(str(tmp_path / "s"), mode="w", zarr_format=3)
+    group.create_array("t", shape=VALUES.shape, chunks=(3, 4), dtype="i4", fill_value=0)[...] = VALUES
+    path = tmp_path / "s" / "t" / "zarr.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"data_type": data_type}))
+    for arguments in (("--view", "chunks"), ("--view", "keys", "--as", "v2")):
+        made = mount(tmp_path / "s", *arguments)
+        assert "data_type.configuration.scale: unsupported member" in (made.path / "t" / "ERROR.txt").read_text()
+        made.unmount()
 
 
 def test_the_keys_view_shows_the_bytes_of_the_store(mount, tmp_path):

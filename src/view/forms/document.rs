@@ -322,7 +322,10 @@ impl Form for DocumentForm {
             return Ok(Encoded::Bytes(new));
         }
         let written = self.checked_new(written)?;
-        if self.edited()?.is_none() {
+        let is_attributes = DocumentName::of(self.key.name()) == Some(DocumentName::ZAttrs);
+        // Attributes that no reader could read are written anew.
+        let is_unread = is_attributes && differences(&text, &text).is_err();
+        if self.edited()?.is_none() || is_unread {
             return Ok(Encoded::Bytes(written));
         }
         let new = carried(&text, &before, &written).map_err(|error| self.refused(error))?;
