@@ -1,7 +1,7 @@
 //! Documents of every version: parsed, and shown as the views show them.
 
 use zarr_mount::metadata::carry::with_member;
-use zarr_mount::metadata::consolidated::{self, EntryEdit};
+use zarr_mount::metadata::consolidated::{self, Copied, EntryEdit};
 use zarr_mount::metadata::render::{self, ArrayForm, Shards};
 use zarr_mount::metadata::translate::{self, ShownAs, StoredAs};
 use zarr_mount::metadata::write::{self, ChunkContent, StoredDocuments, Target};
@@ -171,8 +171,8 @@ fn check_carried(
 
 /// Copies of documents in a group's own are shown as the documents are.
 fn check_consolidated(text: &[u8], format: ZarrFormat, shown: ArrayForm) {
-    let mut edit = |name: DocumentName, _: &str, copy: &[u8]| {
-        if name == DocumentName::ZAttrs {
+    let mut edit = |copied: Copied, _: &str, copy: &[u8]| {
+        if copied != Copied::Array {
             return EntryEdit::Keep;
         }
         let shown = parse(copy, format).and_then(|array| render::array(copy, &array, shown).ok());

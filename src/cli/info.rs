@@ -181,7 +181,7 @@ impl InfoReport<'_> {
             Node::Implicit => return Ok(()),
             Node::Group(group) => facts_of_group(group.format),
             Node::Broken(broken) => json!({
-                "node_type": "unknown",
+                "node_type": if broken.is_group { "group" } else { "unknown" },
                 "document": broken.document.key.to_text(),
                 "error": broken.error.to_string(),
             }),

@@ -248,14 +248,12 @@ impl<'h> DocumentSearch<'h> {
         }
         if let Some(text) = self.read(&prefix.key(b".zgroup")?)? {
             return Ok(Some(match v2::parse_group(&text.bytes) {
-                Ok(()) => Node::group(ZarrFormat::V2, text.document),
+                Ok(()) => Node::Group(GroupNode {
+                    is_faulty: !v2::is_canonical_group(&text.bytes),
+                    ..GroupNode::new(ZarrFormat::V2, Some(text.document))
+                }),
                 Err(error) if v2::is_faulty_group(&text.bytes) => {
-                    let key = &text.document.key;
-                    log::warn!("{key}: {error}; it is shown as a group without faults");
-                    Node::Group(GroupNode {
-                        is_faulty: true,
-                        ..GroupNode::new(ZarrFormat::V2, Some(text.document))
-                    })
+                    Node::faulty_group(ZarrFormat::V2, text.document, &error)
                 }
                 Err(error) => Node::broken(text.document, error),
             }));
@@ -398,6 +396,10 @@ impl<'h> DocumentSearch<'h> {
                     ..GroupNode::new(ZarrFormat::Draft, Some(document))
                 })
             }
+            _ if v3::is_faulty_group(&text.bytes) => {
+                Node::faulty_group(ZarrFormat::V3, document, &error)
+            }
+            _ if v3::says_group(&text.bytes) => Node::broken_group(document, error),
             Ok(None) => Node::broken(document, error),
             Err(error) => Node::broken(document, error),
         })

@@ -68,6 +68,8 @@ pub struct BrokenNode {
     pub document: Document,
     /// What is wrong with it.
     pub error: FormatError,
+    /// Whether it says that it is that of a group, so that nodes may be below it.
+    pub is_group: bool,
 }
 
 /// A metadata document as it was when it was read.
@@ -168,8 +170,35 @@ impl Node {
         Node::Group(GroupNode::new(format, Some(document)))
     }
 
+    /// The group of `document`, which has a fault.
+    pub(super) fn faulty_group(
+        format: ZarrFormat,
+        document: Document,
+        error: &FormatError,
+    ) -> Node {
+        let key = &document.key;
+        log::warn!("{key}: {error}; it is shown as a group without faults");
+        Node::Group(GroupNode {
+            is_faulty: true,
+            ..GroupNode::new(format, Some(document))
+        })
+    }
+
     /// The node of a `document` that cannot be used.
     pub(super) fn broken(document: Document, error: FormatError) -> Node {
-        Node::Broken(Arc::new(BrokenNode { document, error }))
+        Node::of_broken(document, error, false)
+    }
+
+    /// The group of a `document` that cannot be used.
+    pub(super) fn broken_group(document: Document, error: FormatError) -> Node {
+        Node::of_broken(document, error, true)
+    }
+
+    fn of_broken(document: Document, error: FormatError, is_group: bool) -> Node {
+        Node::Broken(Arc::new(BrokenNode {
+            document,
+            error,
+            is_group,
+        }))
     }
 }

@@ -11,14 +11,15 @@
 
 mod copy;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 pub use copy::{copied_names, with_added, with_copy, with_documents};
 use serde_json::value::RawValue;
 
 use super::DocumentName;
-use super::document::{Edits, JsonDocument};
+use super::carry::with_member;
+use super::document::{Edits, JsonDocument, MemberSpan};
 use super::json::{self, Json, Members};
 use super::splice::remove;
 use super::strict_json;
@@ -27,7 +28,18 @@ use crate::error::FormatError;
 /// The deepest nesting of copies that hold copies of their own.
 const MAX_NESTING: usize = 16;
 
-/// The edit of the copy of an array's document.
+/// The document that a copy is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copied {
+    /// That of an array.
+    Array,
+    /// That of a group.
+    Group,
+    /// That of the attributes of a node of v2.
+    Attributes,
+}
+
+/// The edit of the copy of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryEdit {
     /// The copy stays as it is.
@@ -38,9 +50,9 @@ pub enum EntryEdit {
     Remove,
 }
 
-/// Edits a v2 `.zmetadata` document. `edit` is called with the name of each document of an array or of
-/// attributes, the path of its node relative to the group ("" is the group's own prefix), and its text.
-/// [`EntryEdit::Remove`] of an array drops its `.zattrs` too. A document of another
+/// Edits a v2 `.zmetadata` document. `edit` is called for each copy with what it is of, the path of the
+/// node relative to the group ("" is the group's own prefix), and its text.
+/// [`EntryEdit::Remove`] of an array drops its `.zattrs` too, and that of a group all copies below it. A document of another
 /// `zarr_consolidated_format` stays as it is.
 ///
 /// # Errors
@@ -57,17 +69,30 @@ pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
         .members(metadata)
         .map_err(|error| error.within("metadata"))?;
     let mut edits = Edits::default();
+    let groups = members.iter().filter_map(|member| {
+        let path = path_of(&member.name, DocumentName::ZGroup)?;
+        Some((member, path.to_owned()))
+    });
+    let text_of = |member: &MemberSpan<'_>| document.text_of(member.value);
+    let (replaced, gone) = edited_groups(groups, text_of, edit);
+    for (member, _, bytes) in replaced {
+        edits.replace(document.span(member.value), strict_json(bytes));
+    }
     let (mut removed, mut without_array) = (HashSet::new(), HashSet::new());
-    for name in [DocumentName::ZArray, DocumentName::ZAttrs] {
+    for (name, copied) in [
+        (DocumentName::ZArray, Copied::Array),
+        (DocumentName::ZAttrs, Copied::Attributes),
+    ] {
         for member in &members {
             let Some(path) = path_of(&member.name, name) else {
                 continue;
             };
-            if without_array.contains(path) {
+            if is_gone(path, &gone) || copied == Copied::Attributes && without_array.contains(path)
+            {
                 removed.insert(member.span.start);
                 continue;
             }
-            match edit(name, path, document.text_of(member.value)) {
+            match edit(copied, path, document.text_of(member.value)) {
                 EntryEdit::Keep => {}
                 // A document of its own may have a byte order mark.
                 EntryEdit::Replace(bytes) => {
@@ -75,7 +100,7 @@ pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
                 }
                 EntryEdit::Remove => {
                     removed.insert(member.span.start);
-                    if name == DocumentName::ZArray {
+                    if copied == Copied::Array {
                         without_array.insert(path);
                     }
                 }
@@ -83,25 +108,76 @@ pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
         }
     }
     remove(&members, &mut edits, |member| {
-        removed.contains(&member.span.start)
+        let group = path_of(&member.name, DocumentName::ZGroup);
+        removed.contains(&member.span.start) || group.is_some_and(|path| is_gone(path, &gone))
     });
     Ok(edits.apply(text))
 }
 
-/// Decides about one copy: the name of the document, the path of its node, and its text.
-pub type EditEntry<'f> = dyn FnMut(DocumentName, &str, &[u8]) -> EntryEdit + 'f;
+/// A copy of the document of a group, the path of the group, and the text that replaces it.
+type ReplacedGroup<'d, 'm> = (&'m MemberSpan<'d>, String, Vec<u8>);
 
-/// Edits the inline `consolidated_metadata` of a v3 group document. `edit` is called with the
-/// path of each array relative to the group and its document's text. A document that holds no
-/// copies, or copies of another kind than `inline`, stays as it is.
+/// The copies of groups that `edit` replaces, and the paths of those that it removes. Readers find no node of which a group above has no copy,
+/// so that those below such a group are not replaced.
+fn edited_groups<'d, 'm>(
+    groups: impl Iterator<Item = (&'m MemberSpan<'d>, String)>,
+    text_of: impl Fn(&MemberSpan<'d>) -> &'d [u8],
+    edit: &mut EditEntry<'_>,
+) -> (Vec<ReplacedGroup<'d, 'm>>, HashSet<String>)
+where
+    'd: 'm,
+{
+    let (mut replaced, mut gone) = (Vec::new(), HashSet::new());
+    for (member, path) in groups {
+        match edit(Copied::Group, &path, text_of(member)) {
+            EntryEdit::Keep => {}
+            EntryEdit::Replace(bytes) => replaced.push((member, path, bytes)),
+            EntryEdit::Remove => {
+                gone.insert(path);
+            }
+        }
+    }
+    replaced.retain(|(_, path, _)| !is_gone(path, &gone));
+    (replaced, gone)
+}
+
+/// Whether the node at `path` is one of the `gone` groups, or below one.
+fn is_gone(path: &str, gone: &HashSet<String>) -> bool {
+    let above = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
+    !gone.is_empty() && above.chain(["", path]).any(|path| gone.contains(path))
+}
+
+/// Decides about one copy: what it is of, the path of its node, and its text.
+pub type EditEntry<'f> = dyn FnMut(Copied, &str, &[u8]) -> EntryEdit + 'f;
+
+/// Edits the inline `consolidated_metadata` of a v3 group document. `edit` is called for each copy with
+/// what it is of, the path of the node relative to the group, and its text. The copy of a group that is
+/// replaced keeps the copies in it. A document that holds no copies, or copies of another kind than
+/// `inline`, stays as it is.
 ///
 /// # Errors
 ///
 /// When it is no JSON object, or its entries are none.
 pub fn edit_v3(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatError> {
+    edit_below(text, "", 0, edit)
+}
+
+/// As [`edit_v3`], of the document of the group at `prefix` ("" or ending in `/`), which is nested in `depth` others.
+fn edit_below(
+    text: &[u8],
+    prefix: &str,
+    depth: usize,
+    edit: &mut EditEntry<'_>,
+) -> Result<Vec<u8>, FormatError> {
     let document = JsonDocument::parse(text)?;
     let mut edits = Edits::default();
-    edit_group(&document, &document.root()?, "", 0, edit, &mut edits)?;
+    edit_group(
+        &document,
+        &document.root()?,
+        (prefix, depth),
+        edit,
+        &mut edits,
+    )?;
     Ok(edits.apply(text))
 }
 
@@ -199,12 +275,11 @@ fn inline<'a>(group: &Members<'a>) -> Result<Option<Members<'a>>, FormatError> {
     })
 }
 
-/// Edits the copies in the document of the group at `prefix` ("" or ending in `/`).
+/// Edits the copies in the document of a group.
 fn edit_group(
     document: &JsonDocument<'_>,
     group: &Members<'_>,
-    prefix: &str,
-    depth: usize,
+    (prefix, depth): (&str, usize),
     edit: &mut EditEntry<'_>,
     edits: &mut Edits,
 ) -> Result<(), FormatError> {
@@ -218,29 +293,50 @@ fn edit_group(
     let members = document
         .members(metadata)
         .map_err(|error| error.within("metadata").within(NAME))?;
-    let mut removed = HashSet::new();
+    let mut nodes = Vec::new();
     for member in &members {
-        let Json::Object(node) = Json::of(member.value)? else {
+        if let Json::Object(node) = Json::of(member.value)? {
+            let is_array = node.get("node_type").map(RawValue::get) == Some("\"array\"");
+            nodes.push((member, node, is_array));
+        }
+    }
+    let path_of = |member: &MemberSpan<'_>| format!("{prefix}{}", member.name);
+    let groups = nodes.iter().filter(|(_, _, is_array)| !is_array);
+    let groups = groups.map(|(member, ..)| (*member, path_of(member)));
+    let (replaced, gone) = edited_groups(groups, |member| document.text_of(member.value), edit);
+    let mut replaced: HashMap<String, Vec<u8>> = replaced
+        .into_iter()
+        .map(|(_, path, bytes)| (path, bytes))
+        .collect();
+    let mut removed = HashSet::new();
+    for (member, node, is_array) in &nodes {
+        let path = path_of(member);
+        if is_gone(&path, &gone) {
+            removed.insert(member.span.start);
             continue;
-        };
-        let path = format!("{prefix}{}", member.name);
-        match node.get("node_type").map(RawValue::get) {
-            Some("\"array\"") => match edit(
-                DocumentName::ZarrJson,
-                &path,
-                document.text_of(member.value),
-            ) {
-                EntryEdit::Keep => {}
-                // A document of its own may have a byte order mark.
-                EntryEdit::Replace(bytes) => {
-                    edits.replace(document.span(member.value), strict_json(bytes));
-                }
+        }
+        let below = format!("{path}/");
+        let bytes = match (is_array, replaced.remove(&path)) {
+            (true, _) => match edit(Copied::Array, &path, document.text_of(member.value)) {
+                EntryEdit::Keep => continue,
+                EntryEdit::Replace(bytes) => bytes,
                 EntryEdit::Remove => {
                     removed.insert(member.span.start);
+                    continue;
                 }
             },
-            _ => edit_group(document, &node, &format!("{path}/"), depth + 1, edit, edits)?,
-        }
+            (false, Some(bytes)) => {
+                let copies = node.get(NAME).map(|copies| document.text_of(copies));
+                let bytes = with_member(&bytes, NAME, copies)?;
+                edit_below(&bytes, &below, depth + 1, edit)?
+            }
+            (false, None) => {
+                edit_group(document, node, (&below, depth + 1), edit, edits)?;
+                continue;
+            }
+        };
+        // A document of its own may have a byte order mark.
+        edits.replace(document.span(member.value), strict_json(bytes));
     }
     remove(&members, edits, |member| {
         removed.contains(&member.span.start)

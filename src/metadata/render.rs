@@ -65,5 +65,14 @@ pub fn array(text: &[u8], array: &ArrayMetadata, shown: ArrayForm) -> Result<Vec
     }
 }
 
+/// The v3 document `text` of a group, as all readers take it.
+///
+/// # Errors
+///
+/// When it is no JSON object.
+pub fn group_v3(text: &[u8]) -> Result<Vec<u8>, FormatError> {
+    v3::group(text)
+}
+
 #[cfg(test)]
 mod tests;

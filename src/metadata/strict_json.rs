@@ -199,6 +199,27 @@ impl Iterator for Characters<'_> {
     }
 }
 
+/// The string that the member `wanted` of the document `text` says, without its quotes, also where the text ends too soon.
+pub(super) fn text_member<'t>(text: &'t str, wanted: &str) -> Option<&'t str> {
+    let mut members = Members::of(text);
+    let mut found = None;
+    while let Some(event) = members.next() {
+        let Member::Name(span) = event else { continue };
+        if members.open.len() > 1 || text.get(span)? != format!("\"{wanted}\"") {
+            continue;
+        }
+        let mut after = Tokens {
+            text,
+            at: members.tokens.at,
+        };
+        found = match (after.next(), after.next()) {
+            (Some((_, Token::Colon)), Some((value, Token::Text))) => text.get(value),
+            _ => None,
+        };
+    }
+    found?.strip_prefix('"')?.strip_suffix('"')
+}
+
 /// A name of a member, or the end of an object.
 enum Member {
     /// The span of its name, with the quotes.
@@ -428,5 +449,25 @@ mod tests {
         }
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(strict(&deep), deep);
+    }
+
+    #[test]
+    fn a_member_is_found_in_a_text_that_is_cut_off() {
+        for (text, expected) in [
+            (r#"{"node_type": "group", "attributes": {"a"#, Some("group")),
+            (
+                r#"{"a": {"node_type": "array"}, "node_type":"group"}"#,
+                Some("group"),
+            ),
+            (
+                r#"{"a": ["node_type", "group"], "b": {"node_type": "group"#,
+                None,
+            ),
+            (r#"{"node_type": "gro"#, None),
+            (r#"{"node_type": 3}"#, None),
+            ("", None),
+        ] {
+            assert_eq!(text_member(text, "node_type"), expected, "{text}");
+        }
     }
 }

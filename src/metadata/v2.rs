@@ -23,6 +23,7 @@ use super::document::{JsonDocument, check_array_document_len, check_format, leng
 use super::json::{self, Json, Members};
 use super::numcodecs::{Pipeline, Spec, frames_items, is_object_codec, nests_items};
 use super::spell::Dialect;
+use super::strict_json;
 use super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat, check_chunk_shape};
 use crate::dtype::{ByteOrder, DataType, FillValue};
 use crate::error::FormatError;
@@ -94,6 +95,17 @@ pub fn is_faulty_group(text: &[u8]) -> bool {
 /// When it is not a v2 group document.
 pub fn parse_group(text: &[u8]) -> Result<(), FormatError> {
     check_format(&JsonDocument::parse(text)?.root()?, 2)
+}
+
+/// Whether `text`, a `.zgroup` document or a copy of one, says its version as all readers take it.
+pub fn is_canonical_group(text: &[u8]) -> bool {
+    let is_canonical = || {
+        let document = JsonDocument::parse(text)?;
+        let root = document.root()?;
+        let format = root.get("zarr_format").map(RawValue::get);
+        Ok::<bool, FormatError>(format == Some("2"))
+    };
+    is_canonical().unwrap_or(false) && strict_json(text.to_vec()) == text
 }
 
 /// Whether `text` is a `.zmetadata` document of consolidated format 1, the only known one.

@@ -30,6 +30,7 @@ use super::document::{
     spelled,
 };
 use super::json::{self, Extension, Json, Members};
+use super::strict_json::text_member;
 use super::{
     ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, NodeMetadata, ZarrFormat, check_chunk_shape,
 };
@@ -51,7 +52,8 @@ const ARRAY_MEMBERS: [&str; 11] = [
     "storage_transformers",
 ];
 
-const GROUP_MEMBERS: [&str; 4] = [
+/// The members of a group.
+pub(super) const GROUP_MEMBERS: [&str; 4] = [
     "zarr_format",
     "node_type",
     "attributes",
@@ -76,6 +78,32 @@ pub fn parse(text: &[u8]) -> Result<NodeMetadata, FormatError> {
     check_members(&root, &GROUP_MEMBERS)?;
     check_attributes(&root)?;
     Ok(NodeMetadata::Group)
+}
+
+/// Whether `text`, a `zarr.json` document that [`parse`] refuses, is that of a group all the same, of which all is known:
+/// the fault is that its version is spelled as text, or missing.
+pub fn is_faulty_group(text: &[u8]) -> bool {
+    let is_sound = || {
+        let document = JsonDocument::parse(text)?;
+        let root = document.root()?;
+        check_members(&root, &GROUP_MEMBERS)?;
+        check_attributes(&root)?;
+        let format = root.get("zarr_format").map(RawValue::get);
+        Ok::<bool, FormatError>(matches!(format, None | Some("\"3\"")))
+    };
+    says_group(text) && is_sound().unwrap_or(false)
+}
+
+/// Whether `text`, a `zarr.json` document that cannot be used, says that it is that of a group, also where it is cut off.
+pub fn says_group(text: &[u8]) -> bool {
+    let text = match str::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => {
+            let valid = text.get(..error.valid_up_to()).unwrap_or_default();
+            str::from_utf8(valid).unwrap_or_default()
+        }
+    };
+    text_member(text, "node_type") == Some("group")
 }
 
 fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {

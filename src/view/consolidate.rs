@@ -104,7 +104,9 @@ impl Documents {
     ) -> Result<Vec<(Vec<u8>, Prefix)>, Error> {
         let mut own = Readers::default();
         self.tree.add_names(&folder.resolved, &mut own)?;
-        if !folder.has_children() || !own.include(shown, readers) {
+        // Readers find no node of which a group above has no copy.
+        let is_copied = matches!(folder.shown, ShownNode::Plain);
+        if !is_copied || !own.include(shown, readers) {
             return Ok(Vec::new());
         }
         self.tree.nodes_in(folder, MOST_NODES)

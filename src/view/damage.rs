@@ -49,6 +49,10 @@ impl Tree {
         let ShownNode::Unusable(unusable) = self.understood_at(&folder.resolved)? else {
             return Ok(());
         };
+        // No reader opens a group as an array, whatever was there before.
+        if unusable.is_group {
+            return Ok(());
+        }
         let is_stored = matches!(folder.shown, ShownNode::Plain);
         if is_stored && self.is_known_by_stored_names(folder, &unusable, (name, name_use)) {
             return Ok(());

@@ -18,11 +18,12 @@ use super::tree::Tree;
 use super::vnode::{CONTROL, Vnode};
 use crate::budget::Holding;
 use crate::error::Error;
-use crate::hierarchy::{ArrayIdentity, Document, DocumentText};
+use crate::hierarchy::{ArrayIdentity, Document, DocumentText, Node};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
-use crate::metadata::consolidated::{self, EntryEdit};
+use crate::metadata::consolidated::{self, Copied, EntryEdit};
 use crate::metadata::{
-    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, carry, strict_json, v2, v3, write,
+    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, carry, render, strict_json, v2, v3,
+    write,
 };
 use crate::store::{Key, ObjectMeta, Prefix, Readers, StoreError, Version};
 
@@ -171,7 +172,11 @@ impl Documents {
         if let Some(array) = self.array_of_document(view, key)? {
             return self.tree.translated(&array, &text.bytes);
         }
-        self.edit_copies(view, text, ZarrFormat::V3)
+        let edited = self.edit_copies(view, text, ZarrFormat::V3)?;
+        if self.tree.shows_own_bytes(view) {
+            return Ok(edited);
+        }
+        render::group_v3(&edited).map_err(|error| Error::in_document(key, error))
     }
 
     /// The text of a consolidated document, in which each copy is edited as the view shows its
@@ -185,11 +190,11 @@ impl Documents {
         let (document, text) = (&text.document, text.bytes.as_slice());
         let group = document.key.parent();
         let mut failed = None;
-        let mut edit = |name: DocumentName, path: &str, entry: &[u8]| {
-            let edited = if name == DocumentName::ZAttrs {
-                self.edit_attributes(view, document, (path, entry))
-            } else {
-                self.edit_entry(view, document, (path, entry), format)
+        let mut edit = |copied: Copied, path: &str, entry: &[u8]| {
+            let edited = match copied {
+                Copied::Attributes => self.edit_attributes(view, document, (path, entry)),
+                Copied::Array => self.edit_entry(view, document, (path, entry), format),
+                Copied::Group => self.edit_group(view, document, (path, entry), format),
             };
             match edited {
                 Ok(edit) => return edit,
@@ -263,6 +268,42 @@ impl Documents {
             return Err(refused);
         }
         Ok(EntryEdit::Replace(self.tree.translated(&array, entry)?))
+    }
+
+    /// How to edit `entry`, the copy of the document of the group at `path`.
+    fn edit_group(
+        &self,
+        view: ViewKind,
+        document: &Document,
+        (path, entry): (&str, &[u8]),
+        format: ZarrFormat,
+    ) -> Result<EntryEdit, Error> {
+        let is_canonical = || format == ZarrFormat::V2 && v2::is_canonical_group(entry);
+        if self.tree.shows_own_bytes(view) || is_canonical() {
+            return Ok(EntryEdit::Keep);
+        }
+        let Some(prefix) = prefix_of(document, path) else {
+            return Ok(EntryEdit::Remove);
+        };
+        let own = match self.tree.resolve(view, &prefix)?.node {
+            Node::Group(group) if group.format == format => group.document,
+            Node::Implicit | Node::Group(_) => return Ok(EntryEdit::Keep),
+            // Readers of v2 know an array by its own document.
+            Node::Array(_) if format == ZarrFormat::V2 => return Ok(EntryEdit::Keep),
+            Node::Array(_) | Node::Broken(_) => return Ok(EntryEdit::Remove),
+        };
+        if format == ZarrFormat::V2 {
+            return Ok(EntryEdit::Replace(write::group_v2().to_vec()));
+        }
+        let Some(own) = own.filter(|own| self.check_may_copy(own, document).is_ok()) else {
+            return Ok(EntryEdit::Keep);
+        };
+        let Some(text) = self.tree.hierarchy.read(&own.key, Holding::SOURCE)? else {
+            return Ok(EntryEdit::Remove);
+        };
+        let text = render::group_v3(&text.bytes);
+        let text = text.map_err(|error| Error::in_document(&own.key, error))?;
+        Ok(EntryEdit::Replace(text))
     }
 
     /// How to edit `entry`, the copy of the attributes of v2 of the node at `path`.

@@ -44,7 +44,7 @@ const UNSUPPORTED: &[u8] = b".unsupported";
 impl Folder {
     /// Whether nodes can be below it.
     pub(super) fn has_children(&self) -> bool {
-        matches!(self.shown, ShownNode::Plain)
+        self.shown.has_children()
     }
 }
 
@@ -197,7 +197,7 @@ impl Tree {
         if unusable.hides(name) {
             return Ok(true);
         }
-        if unusable.names.is_some() || !looks_like_a_chunk(name) {
+        if unusable.names.is_some() || unusable.is_group || !looks_like_a_chunk(name) {
             return Ok(false);
         }
         let child = folder.resolved.path.key(name)?.to_prefix();

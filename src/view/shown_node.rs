@@ -94,6 +94,8 @@ pub(super) struct Unusable {
     pub(super) names: Option<ChunkNames>,
     /// The identity of the array; 0 where the document does not describe an array.
     pub(super) identity: u64,
+    /// Whether the document says that it is that of a group. The nodes in the group are shown.
+    pub(super) is_group: bool,
 }
 
 impl ShownArray {
@@ -331,6 +333,15 @@ impl ShownNode {
         }
     }
 
+    /// Whether nodes can be below it.
+    pub(super) fn has_children(&self) -> bool {
+        match self {
+            ShownNode::Plain => true,
+            ShownNode::Unusable(unusable) => unusable.is_group,
+            ShownNode::Array(_) => false,
+        }
+    }
+
     /// The array, if it can be shown.
     pub(super) fn into_array(self) -> Option<Arc<ShownArray>> {
         match self {
@@ -349,6 +360,7 @@ impl Unusable {
             _ => None,
         };
         Unusable {
+            is_group: matches!(&resolved.node, Node::Broken(broken) if broken.is_group),
             path: resolved.path.clone(),
             document: document.clone(),
             error: error.clone(),
@@ -359,13 +371,25 @@ impl Unusable {
 
     /// The text of `ERROR.txt` in `view`.
     pub(super) fn note(&self, view: ViewKind) -> Vec<u8> {
+        let what = if self.is_group { "The group " } else { "" };
         let mut text = Text::new()
-            .line(format_args!("{} cannot be shown in this view.", self.path))
+            .line(format_args!(
+                "{what}{} cannot be shown in this view.",
+                self.path
+            ))
             .line("")
             .line(format_args!("{}: {}", self.document.key, self.error))
             .line("");
-        if view != ViewKind::Arrays {
-            let name = String::from_utf8_lossy(self.document.key.name());
+        let name = String::from_utf8_lossy(self.document.key.name());
+        if self.is_group {
+            text = text.line("The nodes in the group are shown.");
+        }
+        if view != ViewKind::Arrays && self.is_group {
+            text = text.line(format_args!(
+                "Its metadata document is shown under the name {name}.unsupported, because readers \
+                 would refuse it."
+            ));
+        } else if view != ViewKind::Arrays {
             text = text.line(format_args!(
                 "Its metadata document is shown under the name {name}.unsupported, so that no \
                  reader takes it for an array without chunks."

@@ -4,15 +4,18 @@ use super::*;
 
 /// The text with the copies of the documents of arrays edited.
 fn v2(text: &str, mut edit: impl FnMut(&str, &[u8]) -> EntryEdit) -> String {
-    let mut edit = |name, path: &str, text: &[u8]| match name {
-        DocumentName::ZArray => edit(path, text),
+    let mut edit = |copied, path: &str, text: &[u8]| match copied {
+        Copied::Array => edit(path, text),
         _ => EntryEdit::Keep,
     };
     String::from_utf8(edit_v2(text.as_bytes(), &mut edit).unwrap()).unwrap()
 }
 
 fn v3(text: &str, mut edit: impl FnMut(&str, &[u8]) -> EntryEdit) -> String {
-    let mut edit = |_, path: &str, text: &[u8]| edit(path, text);
+    let mut edit = |copied, path: &str, text: &[u8]| match copied {
+        Copied::Array => edit(path, text),
+        _ => EntryEdit::Keep,
+    };
     String::from_utf8(edit_v3(text.as_bytes(), &mut edit).unwrap()).unwrap()
 }
 
@@ -72,16 +75,16 @@ fn v2_entries_are_replaced_and_removed_in_place() {
 #[test]
 fn v2_attributes_are_offered_after_the_arrays() {
     let mut seen = Vec::new();
-    let mut edit = |name: DocumentName, path: &str, _: &[u8]| {
-        seen.push(format!("{path}:{}", name.as_str()));
-        match (name, path) {
-            (DocumentName::ZArray, "a") => EntryEdit::Remove,
-            (DocumentName::ZAttrs, "") => EntryEdit::Replace(b"{}".to_vec()),
+    let mut edit = |copied: Copied, path: &str, _: &[u8]| {
+        seen.push(format!("{path}:{copied:?}"));
+        match (copied, path) {
+            (Copied::Array, "a") => EntryEdit::Remove,
+            (Copied::Attributes, "") => EntryEdit::Replace(b"{}".to_vec()),
             _ => EntryEdit::Keep,
         }
     };
     let edited = edit_v2(ZMETADATA.as_bytes(), &mut edit).unwrap();
-    assert_eq!(seen, ["a:.zarray", "g/b:.zarray", ":.zattrs"]);
+    assert_eq!(seen, [":Group", "a:Array", "g/b:Array", ":Attributes"]);
     let gone = ",\n        \"a/.zarray\": {\"shape\": [1.0]},\n        \"a/.zattrs\": {}";
     let expected = ZMETADATA
         .replace(gone, "")
@@ -162,6 +165,54 @@ fn v3_copies_are_edited_and_empty_ones_of_nested_groups_stay() {
         )
         .replace(r#""z": {"node_type": "array"}"#, r#""z": {"new": 1}"#);
     assert_eq!(edited, expected);
+}
+
+#[test]
+fn copies_of_groups_are_replaced_and_keep_the_copies_in_them() {
+    let of_v2 = r#"{"zarr_consolidated_format": 1, "metadata": {".zgroup": {"zarr_format": "2"}, "g/.zgroup": {}, "g/h/.zgroup": {}, "g/b/.zarray": {}, "g/.zattrs": {}, "a/.zarray": {}}}"#;
+    let mut edit = |copied, path: &str, _: &[u8]| match (copied, path) {
+        (Copied::Group, "") => EntryEdit::Replace(b"{\"zarr_format\": 2}".to_vec()),
+        (Copied::Group, "g") => EntryEdit::Remove,
+        (Copied::Array, "g/b") => unreachable!("no reader finds it"),
+        _ => EntryEdit::Replace(b"{}".to_vec()),
+    };
+    let edited = edit_v2(of_v2.as_bytes(), &mut edit).unwrap();
+    let expected = of_v2.replace(r#""2""#, "2").replace(
+        r#""g/.zgroup": {}, "g/h/.zgroup": {}, "g/b/.zarray": {}, "g/.zattrs": {}, "#,
+        "",
+    );
+    assert_eq!(String::from_utf8(edited).unwrap(), expected);
+    let of_v3 = r#"{"consolidated_metadata": {"kind": "inline", "metadata": {
+        "g": {"node_type": "group", "attributes": {"old": NaN}, "consolidated_metadata": {"kind": "inline", "metadata": {
+            "a": {"node_type": "array"}}}},
+        "g/h": {"node_type": "group"}}}}"#;
+    let mut edit = |copied, path: &str, _: &[u8]| match (copied, path) {
+        (Copied::Group, "g") => {
+            let own = "{\"new\": NaN, \"consolidated_metadata\": {\"own\": 1}}";
+            EntryEdit::Replace(own.as_bytes().to_vec())
+        }
+        (Copied::Group, _) => EntryEdit::Replace(b"{\"new\": 2}".to_vec()),
+        (Copied::Array, "g/a") => EntryEdit::Replace(b"{}".to_vec()),
+        _ => EntryEdit::Keep,
+    };
+    let edited = edit_v3(of_v3.as_bytes(), &mut edit).unwrap();
+    let expected = r#"{"consolidated_metadata": {"kind": "inline", "metadata": {
+        "g": {"new": "NaN", "consolidated_metadata": {"kind": "inline", "metadata": {
+            "a": {}}}},
+        "g/h": {"new": 2}}}}"#;
+    assert_eq!(String::from_utf8(edited).unwrap(), expected);
+    let mut edit = |copied, path: &str, _: &[u8]| match (copied, path) {
+        (Copied::Group, "g") => EntryEdit::Remove,
+        (Copied::Array, _) => unreachable!("no reader finds it"),
+        _ => EntryEdit::Replace(b"{}".to_vec()),
+    };
+    let edited = edit_v3(of_v3.as_bytes(), &mut edit).unwrap();
+    let expected = r#"{"consolidated_metadata": {"kind": "inline", "metadata": {
+        }}}"#;
+    assert_eq!(
+        String::from_utf8(edited).unwrap().replace(' ', ""),
+        expected.replace(' ', "")
+    );
 }
 
 #[test]

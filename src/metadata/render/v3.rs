@@ -15,6 +15,7 @@ use super::shown::Shards;
 use crate::dtype::ItemLayout;
 use crate::error::FormatError;
 use crate::metadata::json::Extension;
+use crate::metadata::v3::GROUP_MEMBERS;
 
 /// The document of the unsharded array of the innermost chunks. The document of an array without
 /// shards stays as it is.
@@ -100,6 +101,29 @@ pub(super) fn decoded(
         done = Some("chunk_grid");
     }
     make_canonical(&document, array, done, &mut edits)?;
+    Ok(edits.apply(text))
+}
+
+/// The document of a group that all readers take.
+pub(super) fn group(text: &[u8]) -> Result<Vec<u8>, FormatError> {
+    let document = JsonDocument::parse(text)?;
+    let root = document.root()?;
+    let mut edits = Edits::default();
+    let mut changes = Vec::new();
+    if root.get("zarr_format").map(RawValue::get) != Some("3") {
+        changes.push(("zarr_format", "3", false));
+    }
+    if root.get("attributes").map(RawValue::get) == Some("null") {
+        changes.push(("attributes", "{}", false));
+    }
+    change(&document, &root, &changes, &mut edits)?;
+    // zarr-python opens no group that has other members, even ones that need not be understood.
+    let members = document.members(document.value()?)?;
+    splice::remove(&members, &mut edits, |member| {
+        let is_null = member.value.get() == "null";
+        let name = member.name.as_str();
+        !GROUP_MEMBERS.contains(&name) || name == "consolidated_metadata" && is_null
+    });
     Ok(edits.apply(text))
 }
 

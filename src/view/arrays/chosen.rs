@@ -33,7 +33,12 @@ impl Arrays {
             return left;
         }
         let walk = self.look_at_nodes(deadline, |path, node| {
-            if let Node::Array(_) | Node::Broken(_) = node {
+            let is_array = match node {
+                Node::Array(_) => true,
+                Node::Broken(broken) => !broken.is_group,
+                Node::Group(_) | Node::Implicit => false,
+            };
+            if is_array {
                 left.retain(|pattern| !self.selects(pattern, path));
             }
             left.is_empty()
@@ -56,7 +61,7 @@ impl Arrays {
                     let mut names = facts.dimension_names.iter().flatten();
                     names.any(|found| *found == name)
                 }),
-                Node::Broken(_) => true,
+                Node::Broken(broken) => !broken.is_group,
                 Node::Group(_) | Node::Implicit => false,
             };
             is_found

@@ -317,7 +317,7 @@ impl Gathering<'_> {
         }
         Ok(match kind {
             PathKind::Array => self.array(path, name, group)?,
-            PathKind::Unusable => {
+            PathKind::Unusable | PathKind::BrokenGroup => {
                 self.document(path)?;
                 Some(FormatError::document("metadata", "cannot be decoded"))
             }

@@ -12,6 +12,7 @@ use super::super::folder::Folder;
 use super::super::name_stream::NameStream;
 use super::super::options::ViewKind;
 use super::super::segment::{DirectoryPosition, Segment, SegmentItem, attributes_if};
+use super::super::shown_node::ShownNode;
 use super::super::side_by_side::side_by_side;
 use super::super::vnode::Vnode;
 use super::Arrays;
@@ -53,7 +54,9 @@ impl Arrays {
         folder: &Folder,
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut files = self.group_files(&folder.resolved.path)?;
-        if !folder.has_children() {
+        // No directory above the root says why it cannot be shown.
+        let is_root = folder.resolved.path.is_root();
+        if !folder.has_children() || is_root && matches!(folder.shown, ShownNode::Unusable(_)) {
             files.extend(self.files_of(&folder.resolved)?);
         }
         Ok(files)
@@ -66,16 +69,20 @@ impl Arrays {
         let Ok(resolved) = self.tree.resolve(ViewKind::Arrays, path) else {
             return Vec::new();
         };
-        if matches!(resolved.node, Node::Group(_) | Node::Implicit) {
+        let mut listed = Vec::new();
+        let is_broken_group = matches!(&resolved.node, Node::Broken(broken) if broken.is_group);
+        if is_broken_group || matches!(resolved.node, Node::Group(_) | Node::Implicit) {
             let (view, path) = (ViewKind::Arrays, path.clone());
-            return vec![(name, Vnode::Prefix { view, path })];
+            listed.push((name, Vnode::Prefix { view, path }));
         }
-        self.files_of(&resolved).unwrap_or_else(|error| {
-            self.tree.warn_once(path, || {
+        match self.files_of(&resolved) {
+            _ if listed.len() == 1 && !is_broken_group => {}
+            Ok(files) => listed.extend(files),
+            Err(error) => self.tree.warn_once(path, || {
                 format!("{path}: {error}; its files are not listed")
-            });
-            Vec::new()
-        })
+            }),
+        }
+        listed
     }
 
     /// The vnode called `name` in the directory at `path`; `None` when there is none.

@@ -50,8 +50,17 @@ pub(super) enum PathKind {
     Directory,
     /// An array that can be decoded.
     Array,
+    /// A directory: a group that cannot be shown itself.
+    BrokenGroup,
     /// A node that cannot be shown.
     Unusable,
+}
+
+impl PathKind {
+    /// Whether it is a directory.
+    pub(super) fn is_directory(self) -> bool {
+        matches!(self, PathKind::Directory | PathKind::BrokenGroup)
+    }
 }
 
 impl Arrays {
@@ -67,6 +76,7 @@ impl Arrays {
                 ShownNode::Array(_) => PathKind::Array,
                 ShownNode::Plain | ShownNode::Unusable(_) => PathKind::Unusable,
             },
+            Node::Broken(broken) if broken.is_group => PathKind::BrokenGroup,
             Node::Broken(_) => PathKind::Unusable,
             Node::Group(_) | Node::Implicit => {
                 match self
@@ -354,7 +364,9 @@ impl Arrays {
                 (PathKind::Array, FileExtension::Sidecar) => {
                     claims.push(plain(&child, PlainKind::Sidecar));
                 }
-                (PathKind::Unusable, FileExtension::Note) => claims.push(note(&child)),
+                (PathKind::Unusable | PathKind::BrokenGroup, FileExtension::Note) => {
+                    claims.push(note(&child));
+                }
                 _ => {}
             }
         }
@@ -408,7 +420,9 @@ impl Arrays {
     /// The path of the node called `name` in the directory at `path`: a child, or the root itself
     /// where that is an array.
     fn node_called(&self, path: &Prefix, name: &[u8]) -> Result<Option<Prefix>, Error> {
-        if path.is_root() && self.kind_of(path)? != PathKind::Directory {
+        let kind = (path.is_root()).then(|| self.kind_of(path)).transpose()?;
+        let is_of_root = kind == Some(PathKind::BrokenGroup) && name == self.name_of(path);
+        if is_of_root || kind.is_some_and(|kind| !kind.is_directory()) {
             return Ok((name == self.name_of(path)).then(Prefix::root));
         }
         if name == CONTROL {
@@ -455,7 +469,7 @@ impl Arrays {
         if !is_of_draft && self.tree.stat_prefix(&child)?.is_none() {
             return Ok(false);
         }
-        Ok(self.kind_of(&child)? == PathKind::Directory)
+        Ok(self.kind_of(&child)?.is_directory())
     }
 }
 
