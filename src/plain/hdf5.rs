@@ -79,9 +79,9 @@ pub(super) fn can_hold(array: &Array, convention: Convention) -> bool {
 }
 
 fn superblock(placed: &PlacedBlocks, root: usize) -> Vec<u8> {
-    let root = placed.addresses.get(&Pointee::Block(root));
+    let root = placed.addresses.of(Pointee::Block(root));
     let mut bytes = SIGNATURE.to_vec();
-    for address in [0, UNDEFINED, placed.end, root.copied().unwrap_or(UNDEFINED)] {
+    for address in [0, UNDEFINED, placed.end, root] {
         bytes.extend(address.to_le_bytes());
     }
     let hash = lookup3(0, &[], &bytes);

@@ -7,6 +7,7 @@
 //!
 //! Source: "The `NetCDF` Classic Format Specification", section "Note on names".
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use unicode_normalization::UnicodeNormalization;
@@ -43,7 +44,12 @@ impl Names {
 }
 
 fn readable(wanted: &str) -> String {
-    let wanted: String = wanted.nfc().collect();
+    // ASCII is in normal form C, and most names are ASCII.
+    let wanted = if wanted.is_ascii() {
+        Cow::Borrowed(wanted)
+    } else {
+        wanted.nfc().collect()
+    };
     let blanks_from = wanted.trim_end_matches(' ').len();
     let replaced = wanted.char_indices().map(|(at, character)| {
         let good = match character {

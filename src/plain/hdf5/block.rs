@@ -109,9 +109,9 @@ impl FileBlock {
     }
 
     /// The bytes with the addresses and the checksum filled in.
-    fn filled(mut self, addresses: &HashMap<Pointee, u64>) -> Vec<u8> {
+    fn filled(mut self, addresses: &Addresses) -> Vec<u8> {
         for holes in std::mem::take(&mut self.holes) {
-            let address = addresses.get(&holes.target).copied().unwrap_or(UNDEFINED);
+            let address = addresses.of(holes.target);
             for i in 0..holes.count {
                 self.overwrite(holes.at + i * STRING, &address.to_le_bytes());
             }
@@ -141,9 +141,27 @@ pub(super) struct PlacedBlocks {
     /// The payloads with their addresses, in ascending order.
     pub(super) payloads: Vec<(u64, Elements)>,
     /// The address of each block and payload.
-    pub(super) addresses: HashMap<Pointee, u64>,
+    pub(super) addresses: Addresses,
     /// The length of the file.
     pub(super) end: u64,
+}
+
+/// The addresses of blocks and payloads, by their numbers.
+#[derive(Debug)]
+pub(super) struct Addresses {
+    blocks: Vec<u64>,
+    payloads: Vec<u64>,
+}
+
+impl Addresses {
+    /// The address of `target`, or [`UNDEFINED`].
+    pub(super) fn of(&self, target: Pointee) -> u64 {
+        let address = match target {
+            Pointee::Block(number) => self.blocks.get(number),
+            Pointee::Payload(number) => self.payloads.get(number),
+        };
+        address.copied().unwrap_or(UNDEFINED)
+    }
 }
 
 impl FileBlocks {
@@ -223,11 +241,14 @@ impl FileBlocks {
     ///
     /// When the file would exceed the greatest file offset.
     pub(super) fn place(self, start: u64) -> Result<PlacedBlocks, FormatError> {
-        let mut addresses = HashMap::new();
+        let mut addresses = Addresses {
+            blocks: Vec::with_capacity(self.list.len()),
+            payloads: vec![UNDEFINED; self.payloads.len()],
+        };
         let mut end = start;
-        for (number, block) in self.list.iter().enumerate() {
+        for block in &self.list {
             end = end.next_multiple_of(ALIGNMENT);
-            addresses.insert(Pointee::Block(number), end);
+            addresses.blocks.push(end);
             end += block.len() as u64;
         }
 
@@ -247,7 +268,9 @@ impl FileBlocks {
             end = address
                 .checked_add(elements.len)
                 .ok_or_else(file_too_large)?;
-            addresses.insert(Pointee::Payload(number), address);
+            if let Some(placed) = addresses.payloads.get_mut(number) {
+                *placed = address;
+            }
             payloads.push((address, elements));
         }
         if i64::try_from(end).is_err() {
