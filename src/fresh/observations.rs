@@ -3,6 +3,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::store::{Access, Key, ObjectMeta, Prefix, Store, StoreError, Version};
@@ -69,6 +70,8 @@ impl Subject {
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     found: HashMap<Subject, Option<Observed>>,
+    /// More of them, which others have, too, by their addresses.
+    shared: HashMap<usize, Arc<Shared>>,
     /// Whether equal observations prove nothing: one of them is younger than the grain of file
     /// times, so that it could change without a new version, or something was not observed.
     is_unsettled: bool,
@@ -76,7 +79,35 @@ pub struct Observations {
     is_torn: bool,
 }
 
+/// Observations that many others contain.
+#[derive(Debug)]
+struct Shared {
+    found: HashMap<Subject, Option<Observed>>,
+    /// The hash of each.
+    hashes: Vec<u64>,
+}
+
 impl Observations {
+    /// The same, of which no copy is made where they are added to others.
+    #[must_use]
+    pub fn shared(mut self) -> Observations {
+        let found = std::mem::take(&mut self.found);
+        let hashes = found.iter().map(hash_of).collect();
+        let shared = Arc::new(Shared { found, hashes });
+        self.shared.insert(Arc::as_ptr(&shared).addr(), shared);
+        self
+    }
+
+    /// Those of them that are not [shared](Observations::shared).
+    #[must_use]
+    pub fn unshared(&self) -> Observations {
+        Observations {
+            found: self.found.clone(),
+            shared: HashMap::new(),
+            ..*self
+        }
+    }
+
     /// Adds an object that was examined. An observation of an object that was read has to be added
     /// after it was read, so that a later change is noticed.
     pub fn add_object(&mut self, key: &Key, meta: Option<&ObjectMeta>) {
@@ -94,27 +125,17 @@ impl Observations {
         self.insert(subject, access.map(Observed::passage));
     }
 
-    /// Adds all of `others`.
+    /// Adds all of `others`. Where a subject was found in two versions and one of them is shared, this is
+    /// noticed when the store is asked again.
     pub fn add_all(&mut self, others: &Observations) {
         self.is_unsettled |= others.is_unsettled;
         self.is_torn |= others.is_torn;
         for (subject, found) in &others.found {
             self.insert(subject.clone(), *found);
         }
-    }
-
-    /// Those of them that are not among `others`.
-    #[must_use]
-    pub fn apart_from<'o>(
-        &self,
-        others: impl IntoIterator<Item = &'o Observations>,
-    ) -> Observations {
-        let mut left = self.clone();
-        for other in others {
-            left.found
-                .retain(|subject, _| !other.found.contains_key(subject));
-        }
-        left
+        let shared = others.shared.iter();
+        self.shared
+            .extend(shared.map(|(&at, shared)| (at, Arc::clone(shared))));
     }
 
     /// What was made also depends on something that is not among the observations, so that they
@@ -151,36 +172,57 @@ impl Observations {
         if self.is_torn {
             return Ok(false);
         }
-        let (subjects, found): (Vec<&Subject>, Vec<&Option<Observed>>) = self.found.iter().unzip();
+        let (subjects, found): (Vec<&Subject>, Vec<&Option<Observed>>) = if self.shared.is_empty() {
+            self.found.iter().unzip()
+        } else {
+            let mut all = HashMap::new();
+            for (subject, found) in self.entries() {
+                if *all.entry(subject).or_insert(found) != found {
+                    return Ok(false);
+                }
+            }
+            all.into_iter().unzip()
+        };
         Ok(ask(&subjects)?.iter().eq(found))
     }
 
-    /// All that was looked at.
+    /// All that was looked at, and what was found. A subject may be among several that are shared.
+    fn entries(&self) -> impl Iterator<Item = (&Subject, &Option<Observed>)> {
+        let shared = self.shared.values().flat_map(|shared| &shared.found);
+        self.found.iter().chain(shared)
+    }
+
+    /// All that was looked at. A subject may be among several that are shared.
     pub fn subjects(&self) -> impl Iterator<Item = &Subject> {
-        self.found.keys()
+        self.entries().map(|(subject, _)| subject)
     }
 
     /// The prefixes of all subjects, and of the directories that they are in.
     pub fn prefixes(&self) -> HashSet<Prefix> {
-        self.found.keys().map(Subject::prefix).collect()
+        self.subjects().map(Subject::prefix).collect()
     }
 
     /// An estimate of their memory.
     pub fn memory_bytes(&self) -> u64 {
         const ENTRY: u64 = 256;
-        self.found.len() as u64 * ENTRY
+        self.entries().count() as u64 * ENTRY
     }
 
     /// A hash of the subjects and what was found, valid within this process.
     pub fn fingerprint(&self) -> u64 {
-        let hash = |entry: (&Subject, &Option<Observed>)| {
-            let mut hasher = DefaultHasher::new();
-            entry.hash(&mut hasher);
-            hasher.finish()
-        };
-        // The sum does not depend on the order of the entries.
-        self.found.iter().map(hash).fold(1, u64::wrapping_add)
+        let mut hashes: Vec<u64> = self.found.iter().map(hash_of).collect();
+        hashes.extend(self.shared.values().flat_map(|shared| &shared.hashes));
+        // It depends neither on their order nor on which of them are shared.
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes.into_iter().fold(1, u64::wrapping_add)
     }
+}
+
+fn hash_of(entry: (&Subject, &Option<Observed>)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    entry.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What `store` shows of `subjects` now, in order. All are asked for at once.

@@ -224,3 +224,28 @@ fn a_check_does_not_count_where_answers_must_be_newer() {
         crate::store::Recency::scope(Some(later), || Freshness::Immutable.trusts(&last));
     assert!(immutable);
 }
+
+#[test]
+fn observations_that_are_shared_count_as_copies_do() {
+    let watched = watched(&["a", "b/c", "d"]);
+    let [one, two] = [&["a", "b/c"][..], &["b/c", "d", "absent"]].map(|all| watched.observe(all));
+    let (mut copied, mut shared) = (one.clone(), one.clone().shared());
+    copied.add_all(&two);
+    shared.add_all(&two.clone().shared());
+    shared.add_all(&two);
+    assert_eq!(shared.fingerprint(), copied.fingerprint());
+    assert_eq!(shared.prefixes(), copied.prefixes());
+    assert_ne!(shared.fingerprint(), one.fingerprint());
+    let zero = Freshness::Checked(Duration::ZERO);
+    let last = LastCheck::never();
+    assert!(watched.holds(zero, &shared, &last));
+    assert_eq!(watched.recording.calls().len(), 4, "each is asked for once");
+    watched
+        .memory
+        .insert_at(key("d"), "new", SystemTime::now() - HOUR);
+    assert!(!watched.holds(zero, &shared, &last));
+    // Something that was found in two versions never holds, whichever of them is the one of now.
+    let mut both = two.shared();
+    both.add_all(&watched.observe(&["d"]));
+    assert!(!watched.holds(zero, &both, &last));
+}

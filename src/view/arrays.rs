@@ -43,6 +43,7 @@ use crate::load::Block;
 use context::GroupFacts;
 use facts::ArrayFacts;
 use file::PlainFile;
+use groups::{KEPT_MEMBERS_BYTES, Members};
 use kept::KeptByPath;
 use listed::ListedDirectories;
 pub use reading::cache_for;
@@ -69,6 +70,7 @@ pub(super) struct Arrays {
     documents: Arc<Documents>,
     facts: Mutex<KeptByPath<Arc<ArrayFacts>>>,
     groups: Mutex<KeptByPath<Arc<GroupFacts>>>,
+    members: Mutex<KeptByPath<Arc<Members>>>,
     files: Mutex<LruCache<PlainName, KeptFile>>,
     listed: Mutex<ListedDirectories>,
     idle: Arc<IdleFiles>,
@@ -117,6 +119,7 @@ impl Arrays {
             documents,
             facts: Mutex::new(KeptByPath::new(KEPT_FACTS_BYTES)),
             groups: Mutex::new(KeptByPath::new(KEPT_GROUPS_BYTES)),
+            members: Mutex::new(KeptByPath::new(KEPT_MEMBERS_BYTES)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
             listed: Mutex::default(),
             texts: Mutex::default(),

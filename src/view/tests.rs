@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -83,15 +84,24 @@ impl Fixture {
         objects: &[(&str, &[u8])],
         layer: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
     ) -> Fixture {
-        let store = Arc::new(MemoryStore::new());
-        for (key, bytes) in objects {
-            store.insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
-        }
         let options = ViewOptions {
             // Documents are checked at each use, so that the tests need not wait.
             freshness: Freshness::Checked(std::time::Duration::ZERO),
             ..options
         };
+        Fixture::trusting(options, objects, layer)
+    }
+
+    /// As [`Fixture::layered`], where documents are trusted as `options` say.
+    fn trusting(
+        options: ViewOptions,
+        objects: &[(&str, &[u8])],
+        layer: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+    ) -> Fixture {
+        let store = Arc::new(MemoryStore::new());
+        for (key, bytes) in objects {
+            store.insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
+        }
         let shown = layer(Arc::clone(&store) as Arc<dyn Store>);
         let view = Arc::new(View::new(shown, options).unwrap());
         Fixture { store, view }
@@ -100,6 +110,14 @@ impl Fixture {
     fn put(&self, key: &str, bytes: &[u8]) {
         self.store
             .insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
+    }
+
+    /// As [`Fixture::put`], of an object that is old enough to be trusted: one that was written just now could
+    /// change within the grain of the clock.
+    fn put_old(&self, key: &str, bytes: &[u8]) {
+        let key = Key::parse(key.as_bytes()).unwrap();
+        let written = SystemTime::now() - Duration::from_secs(3600);
+        self.store.insert_at(key, bytes.to_vec(), written);
     }
 
     fn find(&self, path: &str) -> Result<Option<LookupResult>, Error> {

@@ -192,7 +192,11 @@ impl Arrays {
         let facts = Arc::new(GroupFacts {
             attributes,
             left_out,
-            inputs: own,
+            inputs: Inputs {
+                // The arrays below the group depend on them.
+                observations: own.observations.shared(),
+                ..own
+            },
             checked: begun,
         });
         if is_kept {

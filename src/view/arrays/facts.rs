@@ -67,8 +67,7 @@ pub(in crate::view) struct ArrayFacts {
     /// The groups above the array, whose documents are among `inputs`, too. While they are kept, the
     /// documents of one group are looked at once for all arrays below it.
     groups: Vec<Weak<GroupFacts>>,
-    /// Those of `inputs` that are not of `groups`, and when they were last seen unchanged.
-    own: Observations,
+    /// When those of `inputs` that are not of `groups` were last seen unchanged.
     own_checked: LastCheck,
     /// Memory of long attributes that are kept.
     reserved: Option<Reservation>,
@@ -107,9 +106,9 @@ impl ArrayFacts {
     }
 
     /// An estimate of their memory.
-    fn memory_bytes(&self) -> u64 {
+    pub(super) fn memory_bytes(&self) -> u64 {
         let attributes = self.tree_bytes.saturating_mul(MEMORY_PER_BYTE);
-        let inputs = self.inputs.observations.memory_bytes() + self.own.memory_bytes();
+        let inputs = self.inputs.observations.memory_bytes();
         self.array.node.model_bytes + attributes + inputs
     }
 
@@ -180,7 +179,10 @@ impl Arrays {
         };
         let is_current =
             |group: &Arc<GroupFacts>| self.are_current(&group.inputs.observations, &group.checked);
-        self.are_current(&facts.own, &facts.own_checked) && groups.iter().all(is_current)
+        let checked = &facts.own_checked;
+        let has_current_own = self.tree.freshness_in_a_row().trusts(checked)
+            || self.are_current(&facts.inputs.observations.unshared(), checked);
+        has_current_own && groups.iter().all(is_current)
     }
 
     /// Forgets the facts of the arrays and groups at `prefixes`, and their nodes.
@@ -188,6 +190,7 @@ impl Arrays {
         for prefix in prefixes {
             lock(&self.facts).pop(&prefix);
             lock(&self.groups).pop(&prefix);
+            lock(&self.members).pop(&prefix);
             self.tree.hierarchy.forget(&prefix);
         }
     }
@@ -278,8 +281,6 @@ impl Arrays {
         // The chunks may be stored apart from the document.
         inputs.add_search(self.tree.loader.sources(), &node.prefix)?;
         let (axes, groups) = self.axes_of(path, node, &dimension_names, &mut inputs)?;
-        let of_groups = groups.iter().map(|group| &group.inputs.observations);
-        let own = inputs.observations.apart_from(of_groups);
         Ok(ArrayFacts {
             array,
             attributes,
@@ -292,7 +293,6 @@ impl Arrays {
             inputs,
             checked: begun.clone(),
             groups: groups.iter().map(Arc::downgrade).collect(),
-            own,
             own_checked: begun,
             reserved,
         })

@@ -67,6 +67,8 @@ pub(super) struct FileParts {
     pub(super) meta: ObjectMeta,
     pub(super) omitted: Vec<Omitted>,
     pub(super) inputs: Inputs,
+    /// Since when some of `inputs` were last seen unchanged.
+    pub(super) checked: LastCheck,
     /// Whether elements are in the bytes of the layout: strings, which several chunks hold.
     pub(super) has_strings: bool,
 }
@@ -163,7 +165,7 @@ impl Arrays {
             omitted: parts.omitted,
             // Unsettled inputs are not trusted at all.
             last_check: if parts.inputs.observations.are_settled() {
-                LastCheck::now()
+                parts.checked
             } else {
                 LastCheck::never()
             },
@@ -331,6 +333,7 @@ impl ArrayFacts {
             meta,
             omitted: Vec::new(),
             inputs: self.inputs.clone(),
+            checked: LastCheck::now(),
             has_strings: false,
         }
     }

@@ -1,10 +1,10 @@
 //! Files of whole groups: the arrays in a group, and in some formats the groups in it too.
 
+mod members;
 mod text;
 
 use std::sync::Arc;
 
-use super::super::folder::Folder;
 use super::super::options::ViewKind;
 use super::super::rights::{is_refused, more_private, refused};
 use super::Arrays;
@@ -16,15 +16,15 @@ use super::names::PathKind;
 use super::strings;
 use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
+use crate::fresh::LastCheck;
 use crate::hierarchy::Node;
-use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::plain::{ElementKind, FileFormat, Group, Omitted, Options, group_file, is_anndata};
 use crate::store::{Access, ObjectMeta, Prefix};
+pub(super) use members::{KEPT_MEMBERS_BYTES, Members};
+use members::{Member, MemberKind};
 
 /// The most nodes and directories that are walked for one file.
 const MOST_NODES: usize = 10_000;
-/// Memory for each gathered node, beside its attributes.
-const NODE_BYTES: u64 = 8 << 10;
 /// Memory that is used without a reservation.
 const FREE_BYTES: u64 = 16 << 20;
 /// The budget is asked for this part of itself at a time.
@@ -47,6 +47,8 @@ struct Gathering<'v> {
     meta: ObjectMeta,
     /// The access that the file will be shown with. Nodes that fewer users may read are left out.
     shown: Access,
+    /// Since when all that was gathered was last seen unchanged.
+    checked: LastCheck,
     n_nodes: usize,
     /// An estimate of the memory of what was gathered, and the reservations for it.
     memory: u64,
@@ -80,6 +82,7 @@ impl Arrays {
             shown: meta.access(),
             n_nodes: 0,
             memory: 0,
+            checked: LastCheck::now(),
             reserved: Vec::new(),
             deadline: self.tree.loader.deadline(),
         };
@@ -90,7 +93,7 @@ impl Arrays {
         let most = self.most_gathered();
         let beyond = if gathering.n_nodes > MOST_NODES {
             Some(("the number of nodes in one file", MOST_NODES as u64))
-        } else if gathering.memory > most {
+        } else if !gathering.has_room() {
             let what = "the memory that all nodes of one file take (see --cache-size)";
             Some((what, most))
         } else {
@@ -113,6 +116,7 @@ impl Arrays {
             meta,
             omitted: file.omitted,
             inputs: gathering.inputs,
+            checked: gathering.checked,
             has_strings: gathering.has_strings,
         }))
     }
@@ -126,24 +130,6 @@ impl Arrays {
         }
     }
 
-    /// The documents and names of a group itself, without those of its children, and the group with
-    /// its attributes.
-    fn own_inputs(&self, folder: &Folder) -> Result<(Inputs, Group), Error> {
-        let facts = self.group_facts(&folder.resolved.path)?;
-        let mut own = facts.inputs.clone();
-        own.add_names(self.tree.loader.sources(), &folder.resolved.listed()?)?;
-        let left_out = facts.left_out.clone().map(|reason| Omitted {
-            name: ":attributes".to_owned(),
-            reason,
-        });
-        let group = Group {
-            attributes: facts.attributes.clone(),
-            omitted: left_out.into_iter().collect(),
-            ..Group::default()
-        };
-        Ok((own, group))
-    }
-
     /// Whether the file of the group at `path` may include an array with these `facts`: all readers
     /// of the group must be allowed to read what they are made from.
     pub(super) fn may_include(&self, path: &Prefix, facts: &ArrayFacts) -> Result<bool, Error> {
@@ -151,7 +137,7 @@ impl Arrays {
         let Some(meta) = self.group_meta(path)?.filter(|_| folder.has_children()) else {
             return Ok(true);
         };
-        let (own, _) = self.own_inputs(&folder)?;
+        let own = self.own_parts(path)?.inputs;
         let shown = meta.access().with_mode(own.readers.bits_for(meta.access()));
         Ok(facts.inputs.readers.include(shown, &own.readers))
     }
@@ -195,91 +181,26 @@ impl Gathering<'_> {
     fn root(&mut self, path: &Prefix) -> Result<Group, Error> {
         let arrays = self.arrays;
         let folder = arrays.tree.folder(ViewKind::Arrays, path)?;
-        let mut group = Group::default();
         if folder.has_children() {
-            let own;
-            (own, group) = arrays.own_inputs(&folder)?;
-            self.shown = self.shown.with_mode(own.readers.bits_for(self.shown));
-            self.inputs.add_all(&own);
-            self.children(&folder, 0, &mut group)?;
-        } else {
-            // A file of a single array leaves nothing out.
-            self.shown = self.shown.with_mode(0);
-            let name = arrays.text_name_of(path);
-            let reason = self.array(path, &name, &mut group)?;
-            let omitted = reason.map(|reason| Omitted { name, reason });
-            group.omitted.extend(omitted);
+            // Nothing is more private than the group of the file.
+            return Ok(self.group(path, 0)?.unwrap_or_default());
         }
-        Ok(group)
-    }
-
-    /// Gathers the group at `path`, at some depth below the root; or the reason to leave it out.
-    fn group(&mut self, path: &Prefix, depth: usize) -> Result<Result<Group, FormatError>, Error> {
-        let folder = self.arrays.tree.folder(ViewKind::Arrays, path)?;
-        let (own, mut group) = self.arrays.own_inputs(&folder)?;
-        if !self.may_hold(&own) {
-            return Ok(Err(more_private()));
-        }
-        self.children(&folder, depth, &mut group)?;
-        Ok(Ok(group))
-    }
-
-    /// Whether all readers of the file may read what is made from `inputs`. Either way the file
-    /// depends on them.
-    fn may_hold(&mut self, inputs: &Inputs) -> bool {
-        let holds = inputs.readers.include(self.shown, &self.inputs.readers);
-        if holds {
-            self.inputs.add_all(inputs);
-        } else {
-            self.inputs.observations.add_all(&inputs.observations);
-        }
-        holds
-    }
-
-    fn children(&mut self, folder: &Folder, depth: usize, group: &mut Group) -> Result<(), Error> {
-        let arrays = self.arrays;
-        let listed = folder.resolved.listed()?;
-        self.inputs
-            .observations
-            .add_directory(&listed, arrays.tree.stat_prefix(&listed)?.as_ref());
-        let mut children = arrays
-            .tree
-            .nodes_in(folder, MOST_NODES.saturating_sub(self.n_nodes))?;
-        if self.n_nodes + children.len() > MOST_NODES {
-            self.n_nodes += children.len();
-            return Ok(());
-        }
-        children.sort_unstable();
-        for (name, child) in children {
-            self.n_nodes += 1;
-            self.deadline.check(|| folder.resolved.path.to_string())?;
-            self.account_for(NODE_BYTES)?;
-            if self.n_nodes > MOST_NODES || self.memory > arrays.most_gathered() {
-                break;
+        // A file of a single array leaves nothing out.
+        self.shown = self.shown.with_mode(0);
+        let name = arrays.text_name_of(path);
+        let mut group = Group::default();
+        let reason = match arrays.member_at(path, &mut self.inputs)? {
+            Some(MemberKind::Array(facts)) => {
+                self.inputs.observations.add_all(&facts.inputs.observations);
+                self.account_for(MemberKind::Array(Arc::clone(&facts)).memory_bytes())?;
+                self.array(&facts, &name, &mut group)?
             }
-            // A lossy name could be the name of another node.
-            let Ok(name) = String::from_utf8(name) else {
-                group.omitted.push(Omitted {
-                    name: child.to_string(),
-                    reason: FormatError::document("name", "is no UTF-8"),
-                });
-                continue;
-            };
-            let n_sources = self.sources.len();
-            let reason = match self.child(&child, &name, depth, group) {
-                // A node that the store refuses is left out.
-                Err(Error::Store(error)) if is_refused(&error) => {
-                    self.sources.truncate(n_sources);
-                    self.inputs
-                        .observe_access(arrays.tree.loader.sources(), &child)?;
-                    Some(refused(&error))
-                }
-                reason => reason?,
-            };
-            let omitted = reason.map(|reason| Omitted { name, reason });
-            group.omitted.extend(omitted);
-        }
-        Ok(())
+            Some(MemberKind::LeftOut(reason)) => Some(reason),
+            Some(MemberKind::Group) | None => None,
+        };
+        let omitted = reason.map(|reason| Omitted { name, reason });
+        group.omitted.extend(omitted);
+        Ok(group)
     }
 
     /// Accounts for `bytes` more, and reserves memory a little ahead of use.
@@ -299,87 +220,98 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Adds the node at `path` to `group`, or returns the reason to leave it out.
-    fn child(
+    /// Whether the memory of what was gathered is within its limit.
+    fn has_room(&self) -> bool {
+        self.memory <= self.arrays.most_gathered()
+    }
+
+    /// Gathers the group at `path`, at some depth below the root; or the reason to leave it out.
+    fn group(&mut self, path: &Prefix, depth: usize) -> Result<Result<Group, FormatError>, Error> {
+        self.deadline.check(|| path.to_string())?;
+        let known = self.arrays.known_members(path);
+        let own = match &known {
+            Some(known) => Arc::clone(&known.own),
+            None => Arc::new(self.arrays.own_parts(path)?),
+        };
+        let readers = &own.inputs.readers;
+        if depth == 0 {
+            self.shown = self.shown.with_mode(readers.bits_for(self.shown));
+        } else if !readers.include(self.shown, &self.inputs.readers) {
+            self.inputs.observations.add_all(&own.inputs.observations);
+            return Ok(Err(more_private()));
+        }
+        self.inputs.readers.add_all(readers);
+        let mut group = own.group();
+        let Some(members) = self.members(path, known, own)? else {
+            return Ok(Ok(group));
+        };
+        self.inputs.observations.add_all(&members.observations);
+        self.checked = self.checked.or_older(&members.checked);
+        for member in &members.list {
+            let n_sources = self.sources.len();
+            let reason = match self.member(member, depth, &mut group) {
+                // A node that the store refuses is left out.
+                Err(Error::Store(error)) if is_refused(&error) => {
+                    self.sources.truncate(n_sources);
+                    let sources = self.arrays.tree.loader.sources();
+                    self.inputs.observe_access(sources, &member.path)?;
+                    Some(refused(&error))
+                }
+                reason => reason?,
+            };
+            let name = &member.name;
+            let omitted = reason.map(|reason| Omitted {
+                name: name.clone(),
+                reason,
+            });
+            group.omitted.extend(omitted);
+        }
+        Ok(Ok(group))
+    }
+
+    /// Adds `member` to `group`, or returns the reason to leave it out.
+    fn member(
         &mut self,
-        path: &Prefix,
-        name: &str,
+        member: &Member,
         depth: usize,
         group: &mut Group,
     ) -> Result<Option<FormatError>, Error> {
-        // Examined before its nodes are listed, so that a later change is noticed.
-        let directory = self.arrays.tree.stat_prefix(path)?;
-        let kind = self.arrays.kind_of(path)?;
-        if kind != PathKind::Array {
-            self.inputs
-                .observations
-                .add_directory(path, directory.as_ref());
+        match &member.kind {
+            MemberKind::Array(facts) => return self.array(facts, &member.name, group),
+            MemberKind::LeftOut(reason) => return Ok(Some(reason.clone())),
+            MemberKind::Group if !self.format.holds_subgroups() => return Ok(None),
+            MemberKind::Group => {}
         }
-        Ok(match kind {
-            PathKind::Array => self.array(path, name, group)?,
-            PathKind::Unusable | PathKind::BrokenGroup => {
-                self.document(path)?;
-                Some(FormatError::document("metadata", "cannot be decoded"))
+        if depth == MOST_DEPTH {
+            let what = "the number of groups within each other";
+            return Ok(Some(more_than(what, MOST_DEPTH as u64)));
+        }
+        match self.group(&member.path, depth + 1)? {
+            Ok(below) if below == Group::default() => Ok(None),
+            Ok(mut below) => {
+                member.name.clone_into(&mut below.name);
+                group.groups.push(below);
+                Ok(None)
             }
-            PathKind::Directory if !self.format.holds_subgroups() => None,
-            PathKind::Directory if depth == MOST_DEPTH => Some(more_than(
-                "the number of groups within each other",
-                MOST_DEPTH as u64,
-            )),
-            PathKind::Directory => match self.group(path, depth + 1)? {
-                Ok(below) if below == Group::default() => None,
-                Ok(mut below) => {
-                    name.clone_into(&mut below.name);
-                    group.groups.push(below);
-                    None
-                }
-                Err(reason) => Some(reason),
-            },
-            PathKind::Nothing => None,
-        })
-    }
-
-    /// Makes the file depend on the document of a node that cannot be shown.
-    fn document(&mut self, path: &Prefix) -> Result<(), Error> {
-        let resolved = self.arrays.tree.resolve(ViewKind::Arrays, path)?;
-        if let Some(document) = resolved
-            .document()
-            .filter(|_| resolved.group_document().is_none())
-        {
-            self.inputs
-                .observations
-                .add_object(&document.key, Some(&document.meta));
+            Err(reason) => Ok(Some(reason)),
         }
-        Ok(())
     }
 
-    /// Adds the array at `path` to `group`, or returns the reason to leave it out.
+    /// Adds an array to `group`, or returns the reason to leave it out.
     fn array(
         &mut self,
-        path: &Prefix,
+        facts: &ArrayFacts,
         name: &str,
         group: &mut Group,
     ) -> Result<Option<FormatError>, Error> {
-        let arrays = self.arrays;
-        if !arrays.is_chosen(path) {
-            return Ok(None);
-        }
-        let facts = match arrays.array_facts(path) {
-            Ok(Some(facts)) => facts,
-            Ok(None) => return Ok(None),
-            Err(Error::Metadata { error, .. }) => {
-                self.document(path)?;
-                return Ok(Some(error));
-            }
-            Err(error) => return Err(error),
-        };
-        self.account_for(facts.array.node.model_bytes)?;
-        self.account_for(facts.tree_bytes.saturating_mul(MEMORY_PER_BYTE / 2))?;
-        if !self.may_hold(&facts.inputs) {
+        // All readers of the file must be allowed to read what it is made from.
+        let readers = &facts.inputs.readers;
+        if !readers.include(self.shown, &self.inputs.readers) {
             return Ok(Some(more_private()));
         }
-        let strings = match strings::kind_of(&facts) {
-            Some(ElementKind::Text) => match self.strings(&facts)? {
+        self.inputs.readers.add_all(readers);
+        let strings = match strings::kind_of(facts) {
+            Some(ElementKind::Text) => match self.strings(facts)? {
                 Ok(strings) => Some(Arc::new(strings)),
                 Err(reason) => return Ok(Some(reason)),
             },
