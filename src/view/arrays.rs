@@ -45,7 +45,7 @@ use facts::ArrayFacts;
 use file::PlainFile;
 use groups::{KEPT_MEMBERS_BYTES, Members};
 use kept::KeptByPath;
-use listed::ListedDirectories;
+use listed::{KEPT_NAMES_BYTES, ListedNames};
 pub use reading::cache_for;
 pub(super) use reading::{PlainContent, PlainOpen};
 pub use sidecar::{FormatOutcome, GroupOutcome};
@@ -72,7 +72,7 @@ pub(super) struct Arrays {
     groups: Mutex<KeptByPath<Arc<GroupFacts>>>,
     members: Mutex<KeptByPath<Arc<Members>>>,
     files: Mutex<LruCache<PlainName, KeptFile>>,
-    listed: Mutex<ListedDirectories>,
+    listed: Mutex<KeptByPath<Arc<ListedNames>>>,
     idle: Arc<IdleFiles>,
     /// Long texts of open files, by the identity of the file.
     texts: Mutex<HashMap<u64, Weak<Block>>>,
@@ -121,7 +121,7 @@ impl Arrays {
             groups: Mutex::new(KeptByPath::new(KEPT_GROUPS_BYTES)),
             members: Mutex::new(KeptByPath::new(KEPT_MEMBERS_BYTES)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
-            listed: Mutex::default(),
+            listed: Mutex::new(KeptByPath::new(KEPT_NAMES_BYTES)),
             texts: Mutex::default(),
             idle: Arc::new(IdleFiles {
                 facts: Mutex::default(),

@@ -58,6 +58,15 @@ impl Arrays {
             if hierarchy.has_copied_child(&group, name.as_bytes())? == Some(false) {
                 continue;
             }
+            // A change of these documents may make it a coordinate.
+            let documents = [DocumentName::ZarrJson, DocumentName::ZArray];
+            let documents = documents.map(|name| child.key(name.as_str().as_bytes()));
+            if self.are_unlisted(&group, &[name]) {
+                for key in documents {
+                    inputs.observations.add_object(&key?, None);
+                }
+                continue;
+            }
             let resolved = match self.tree.resolve(ViewKind::Arrays, &child) {
                 // The array is shown without a coordinate that the store refuses.
                 Err(Error::Store(error)) if is_refused(&error) => {
@@ -67,9 +76,8 @@ impl Arrays {
                 resolved => resolved?,
             };
             let Node::Array(coordinate) = resolved.node else {
-                // A change of these documents may make it a coordinate.
-                for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
-                    let key = child.key(name.as_str().as_bytes())?;
+                for key in documents {
+                    let key = key?;
                     inputs
                         .observations
                         .add_object(&key, self.tree.object_meta(&key)?.as_ref());

@@ -185,12 +185,13 @@ impl Arrays {
         has_current_own && groups.iter().all(is_current)
     }
 
-    /// Forgets the facts of the arrays and groups at `prefixes`, and their nodes.
+    /// Forgets the facts of the arrays and groups at `prefixes`, and their nodes and names.
     pub(super) fn forget_facts(&self, prefixes: impl IntoIterator<Item = Prefix>) {
         for prefix in prefixes {
             lock(&self.facts).pop(&prefix);
             lock(&self.groups).pop(&prefix);
             lock(&self.members).pop(&prefix);
+            lock(&self.listed).pop(&prefix);
             self.tree.hierarchy.forget(&prefix);
         }
     }

@@ -1,47 +1,89 @@
-//! Names that were listed a moment ago. They tell that a name is free, which saves a request for the
-//! name of each file.
+//! The names of directories that were listed. They tell that a name is free, which saves a request for
+//! the name of each file, and for each dimension that has no coordinates.
 
-use std::collections::HashSet;
-use std::num::NonZeroUsize;
-use std::sync::Arc;
-
-use lru::LruCache;
-
+use super::super::fingerprint::hash;
+use super::super::name_stream::NameStream;
 use super::Arrays;
 use super::lock;
-use crate::fresh::LastCheck;
-use crate::store::Prefix;
+use crate::error::Error;
+use crate::fresh::{LastCheck, Observations};
+use crate::store::{Detail, Prefix};
 
-/// The most directories that are remembered. Each has few names, because a listing reads few names
-/// ahead.
-const KEPT: NonZeroUsize = NonZeroUsize::new(8).expect("8 is not 0");
+/// The most memory of all names that are remembered.
+pub(super) const KEPT_NAMES_BYTES: u64 = 4 << 20;
+/// The names of larger directories are not remembered.
+const MOST_NAMES: usize = 1 << 18;
 
-/// The names of the prefixes in a prefix of the store, all of them.
-pub(super) type ListedNames = Arc<HashSet<Vec<u8>>>;
-
-/// The prefixes that were listed last, and when.
+/// The names in a prefix of the store, all of them.
 #[derive(Debug)]
-pub(super) struct ListedDirectories(LruCache<Prefix, (LastCheck, ListedNames)>);
+pub(in crate::view) struct ListedNames {
+    /// A hash of each name, in ascending order. Two names may have the same hash, so only its absence
+    /// tells something.
+    hashes: Vec<u64>,
+    /// The directory, whose version changes with its names.
+    directory: Observations,
+    checked: LastCheck,
+}
 
-impl Default for ListedDirectories {
-    fn default() -> Self {
-        ListedDirectories(LruCache::new(KEPT))
+impl ListedNames {
+    /// The names with these `hashes`, in a listing that was begun at the time `begun`. They are trusted
+    /// for a moment, and as long as `directory` has not changed.
+    pub(super) fn new(
+        mut hashes: Vec<u64>,
+        directory: Observations,
+        begun: LastCheck,
+    ) -> ListedNames {
+        hashes.sort_unstable();
+        ListedNames {
+            hashes,
+            directory,
+            checked: begun,
+        }
+    }
+
+    fn lacks(&self, name: &[u8]) -> bool {
+        self.hashes.binary_search(&hash(&name)).is_err()
     }
 }
 
 impl Arrays {
-    /// The names of the prefixes in the prefix `path`, if they were all listed a moment ago.
-    pub(super) fn listed_directories(&self, path: &Prefix) -> Option<ListedNames> {
-        let mut listed = lock(&self.listed);
-        let (begun, names) = listed.0.get(path)?;
-        let is_trusted = self.tree.freshness_in_a_row().trusts(begun);
-        is_trusted.then(|| Arc::clone(names))
+    /// Whether the prefix `path` was listed, has not changed since, and has none of `names`.
+    pub(super) fn are_unlisted<N: AsRef<[u8]>>(&self, path: &Prefix, names: &[N]) -> bool {
+        let listed = lock(&self.listed).get(path);
+        listed.is_some_and(|listed| {
+            names.iter().all(|name| listed.lacks(name.as_ref()))
+                && self.are_current(&listed.directory, &listed.checked)
+        })
     }
 
-    /// Remembers the `names` of all prefixes in the prefix `path`, in a listing that was begun at
-    /// the time `begun`.
-    pub(super) fn remember_listed(&self, path: &Prefix, begun: LastCheck, names: ListedNames) {
-        let listed = lock(&self.listed).0.put(path.clone(), (begun, names));
-        drop(listed);
+    /// Remembers the names in the prefix `path`.
+    pub(super) fn remember_listed(&self, path: &Prefix, names: ListedNames) {
+        let bytes = names.hashes.len() as u64 * size_of::<u64>() as u64;
+        lock(&self.listed).put(path, names.into(), bytes);
+    }
+
+    /// Lists the prefix `path`, whose names do not fit into what one listing reads ahead, once for all
+    /// its names. That takes far fewer requests of a local store than asking for each of them.
+    ///
+    /// # Errors
+    /// Those of listing it.
+    pub(super) fn list_whole(&self, path: &Prefix) -> Result<(), Error> {
+        let begun = LastCheck::now();
+        let mut directory = Observations::default();
+        // Examined before its names are listed, so that a later change is noticed.
+        directory.add_directory(path, self.tree.stat_prefix(path)?.as_ref());
+        if !directory.are_settled() {
+            return Ok(());
+        }
+        let mut stream = NameStream::new(path.clone());
+        let mut hashes = Vec::new();
+        while let Some(entry) = stream.next(self.tree.store(), Detail::Names)? {
+            if hashes.len() == MOST_NAMES {
+                return Ok(());
+            }
+            hashes.push(hash(&entry.name));
+        }
+        self.remember_listed(path, ListedNames::new(hashes, directory, begun));
+        Ok(())
     }
 }

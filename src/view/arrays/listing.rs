@@ -16,10 +16,11 @@ use super::super::shown_node::ShownNode;
 use super::super::side_by_side::side_by_side;
 use super::super::vnode::Vnode;
 use super::Arrays;
+use super::listed::ListedNames;
 use crate::error::Error;
-use crate::fresh::LastCheck;
+use crate::fresh::{LastCheck, Observations};
 use crate::hierarchy::Node;
-use crate::store::{Cursor, Detail, EntryKind, ListEntry, Prefix};
+use crate::store::{Cursor, Detail, ListEntry, Prefix};
 
 /// The most names that are read ahead.
 const MOST_AHEAD: usize = 256;
@@ -190,7 +191,7 @@ impl PlainNames {
 
     /// Reads names ahead and examines them. Nothing is ahead afterwards if the listing has ended.
     fn read_ahead(&mut self, view: &Arc<View>, detail: Detail) -> Result<(), Error> {
-        let begun = self.names.begins().then(LastCheck::now);
+        let (begins, begun) = (self.names.begins(), LastCheck::now());
         let mut entries = Vec::new();
         let mut has_ended = false;
         while entries.len() < MOST_AHEAD && !has_ended {
@@ -205,14 +206,19 @@ impl PlainNames {
                 }
             }
         }
-        let is_whole = has_ended && self.folder.resolved.draft().is_none();
-        if let Some(begun) = begun.filter(|_| is_whole) {
-            let prefixes = entries
-                .iter()
-                .filter(|entry| entry.kind == EntryKind::Prefix);
-            let names = prefixes.map(|entry| entry.name.clone()).collect();
-            view.arrays
-                .remember_listed(&self.names.prefix, begun, Arc::new(names));
+        if begins && self.folder.resolved.draft().is_none() {
+            let prefix = &self.names.prefix;
+            if has_ended {
+                let hashes = entries.iter().map(|entry| hash(&entry.name)).collect();
+                let mut directory = Observations::default();
+                // It was not examined before it was listed, which would be one more request.
+                directory.add_unobserved();
+                let names = ListedNames::new(hashes, directory, begun);
+                view.arrays.remember_listed(prefix, names);
+            } else if view.tree.loader.is_local() {
+                // Without these names, the store is asked for each of them.
+                drop(view.arrays.list_whole(prefix));
+            }
         }
         self.ahead = examine(view, &self.folder, entries, detail);
         Ok(())

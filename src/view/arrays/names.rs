@@ -204,8 +204,8 @@ impl Arrays {
         if told.len() == names.len() {
             return Ok(told.into_iter().map(|is_child| !is_child).collect());
         }
-        if let Some(listed) = self.listed_directories(&directory) {
-            return Ok(names.iter().map(|name| !listed.contains(name)).collect());
+        if self.are_unlisted(&directory, names) {
+            return Ok(vec![true; names.len()]);
         }
         let keys = names.iter().map(|name| directory.key(name));
         let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
@@ -450,8 +450,7 @@ impl Arrays {
 
     /// Whether a file in the directory at `path` cannot be called `name`, because a directory is.
     fn is_taken(&self, path: &Prefix, name: &[u8]) -> Result<bool, Error> {
-        let listed = self.listed_directories(path);
-        if listed.is_some_and(|listed| !listed.contains(name))
+        if self.are_unlisted(path, &[name])
             || self.tree.hierarchy.has_copied_child(path, name)? == Some(false)
         {
             return Ok(false);

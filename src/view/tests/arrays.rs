@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::sync::Mutex;
-use std::time::SystemTime;
 
 use glob::Pattern;
 
 use super::*;
 use crate::store::StoreError;
-use crate::store::testing::{Call, Layer, wrap};
+use crate::store::testing::{Call, Layer, Recording, wrap};
 
 pub(super) fn arrays(files: &[FileFormat]) -> ViewOptions {
     ViewOptions {
@@ -400,4 +399,66 @@ fn a_listing_goes_on_with_all_files_of_the_next_array_when_one_was_removed() {
         let rest: Vec<String> = rest.take(expected.len()).collect();
         assert_eq!(rest, expected);
     }
+}
+
+#[test]
+fn a_long_listing_looks_for_no_name_that_the_store_did_not_list() {
+    let recording = Arc::new(Recording::default());
+    let options = ViewOptions {
+        freshness: Freshness::Immutable,
+        ..arrays(&[FileFormat::Npy, FileFormat::Nhdr])
+    };
+    let fixture = Fixture::trusting(options, &[], |store| wrap(store, &recording));
+    let mut named = array(&[4], &[4], &plain());
+    named["dimension_names"] = json!(["time"]);
+    let arrays = 0..600;
+    fixture.put_old("zarr.json", &group());
+    for number in arrays.clone() {
+        fixture.put_old(&format!("a{number}/zarr.json"), &text(&named));
+    }
+    recording.clear();
+    let listed = fixture.list("");
+    assert_eq!(listed.len(), 3 * arrays.len());
+    let documents: Vec<String> = arrays
+        .map(|number| format!("a{number}/zarr.json"))
+        .collect();
+    let is_listed = |call: &Call| {
+        let path = String::from_utf8_lossy(call.path.as_bytes()).into_owned();
+        ["", "zarr.json", ".zattrs"].contains(&path.as_str()) || documents.contains(&path)
+    };
+    let calls = recording.calls();
+    let others: Vec<_> = calls.iter().filter(|call| !is_listed(call)).collect();
+    assert!(others.is_empty(), "{others:?}");
+}
+
+#[test]
+fn a_coordinate_that_comes_after_a_listing_is_in_the_files_that_are_opened() {
+    let options = ViewOptions {
+        freshness: Freshness::Checked(Duration::from_secs(3600)),
+        ..arrays(&[FileFormat::Nhdr])
+    };
+    let fixture = Fixture::trusting(options, &[], |store| store);
+    let mut named = array(&[4], &[4], &plain());
+    named["dimension_names"] = json!(["x"]);
+    fixture.put_old("zarr.json", &group());
+    fixture.put_old("a/zarr.json", &text(&named));
+    fixture.put_old("a/c/0", &[1, 2, 3, 4]);
+    let header =
+        |fixture: &Fixture| String::from_utf8_lossy(&fixture.read("a.nhdr").unwrap()).into_owned();
+    assert!(fixture.list("").contains(&"a.nhdr".to_owned()));
+    assert!(
+        !header(&fixture).contains("units: \"um\""),
+        "{}",
+        header(&fixture)
+    );
+    let mut coordinate = array(&[4], &[4], &plain());
+    coordinate["dimension_names"] = json!(["x"]);
+    coordinate["attributes"] = json!({"units": "micrometer", "axis": "X"});
+    fixture.list("");
+    fixture.put_old("x/zarr.json", &text(&coordinate));
+    assert!(
+        header(&fixture).contains("units: \"um\""),
+        "{}",
+        header(&fixture)
+    );
 }
