@@ -7,12 +7,12 @@ use std::fmt;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use super::gate::PriorityGate;
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, ListEntry,
-    Listing, Object, ObjectMeta, Prefix, Profile, ReadRange, ReceivedBytes, Stat, Store,
+    AnswerTimes, Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key,
+    ListEntry, Listing, Object, ObjectMeta, Prefix, Profile, ReadRange, ReceivedBytes, Stat, Store,
     StoreError,
 };
 use crate::threads::{Class, current_class};
@@ -113,8 +113,8 @@ impl Store for GatedStore {
         self.store.known_object(key)
     }
 
-    fn absent_since(&self, key: &Key) -> Option<Instant> {
-        self.store.absent_since(key)
+    fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
+        self.store.told_at(key)
     }
 
     fn fetch(

@@ -40,7 +40,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use rustix::fs::fstatvfs;
 
@@ -64,7 +64,7 @@ pub use meta::{Arrival, Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_YOUTH, T
 pub use nested::{NestedZips, is_named_as_zip};
 pub use profile::Profile;
 pub use received::ReceivedBytes;
-pub use recency::Recency;
+pub use recency::{AnswerTimes, Recency};
 #[cfg(feature = "remote")]
 pub use remote::{
     DEFAULT_REQUESTS, HeaderOption, RemoteOptions, RemoteStatistics, RemoteStore, RemoteUrl,
@@ -136,10 +136,10 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
-    /// When the store learned that nothing is at `key`: now, if it does not remember that. `None` where it
-    /// remembers that something is there.
-    fn absent_since(&self, _key: &Key) -> Option<Instant> {
-        Some(Instant::now())
+    /// When the store was told what is at `key`, or that nothing is; now, if it does not remember that. `None` where it
+    /// looks each time, or where all that it tells is of one version.
+    fn told_at(&self, _key: &Key) -> Option<AnswerTimes> {
+        None
     }
 
     /// The time before which nothing was told of what the store remembers of objects, so that it need

@@ -25,8 +25,8 @@ use lru::LruCache;
 
 use super::location::find_hierarchy;
 use super::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
-    Prefix, Profile, Stat, StatKind, Store, StoreError, Version, ZipStore,
+    AnswerTimes, Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing,
+    Object, ObjectMeta, Prefix, Profile, Stat, StatKind, Store, StoreError, Version, ZipStore,
 };
 
 /// The end of the names of zip files that are looked into.
@@ -338,6 +338,14 @@ impl Store for NestedZips {
 
     fn profile(&self) -> Profile {
         self.within.profile()
+    }
+
+    fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
+        match self.place_of(key) {
+            // All of a zip file is of one version.
+            Ok(Place::Within(..)) => None,
+            Ok(Place::Outside) | Err(_) => self.within.told_at(key),
+        }
     }
 
     fn told_since(&self) -> Option<SystemTime> {

@@ -7,6 +7,26 @@ thread_local! {
     static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
+/// When a store was told something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerTimes {
+    /// When the request was sent.
+    pub asked: Instant,
+    /// When the answer had come, or the first one that told the same.
+    pub answered: Instant,
+}
+
+impl AnswerTimes {
+    /// One that was asked for and has come just now.
+    pub fn of_now() -> AnswerTimes {
+        let now = Instant::now();
+        AnswerTimes {
+            asked: now,
+            answered: now,
+        }
+    }
+}
+
 /// Tells which of the answers that a store, or a layer above it, remembers count for this thread. They are
 /// trusted for the time to live otherwise.
 #[derive(Debug)]

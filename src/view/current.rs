@@ -6,22 +6,23 @@
 //! values. So the document's version is checked after a chunk was opened or found to be absent, and
 //! before the document's own text is shown. When it is another version, the caller gets
 //! [`Error::Stale`], the kernel repeats its request, and that finds the new document.
+//!
+//! A directory is asked each time. A remote store is asked for the document once for all chunks of which it had
+//! told before that. It need not be asked for a chunk that a bucket dates before all that is remembered. And what was
+//! told of a chunk before the array was shown by this document may be of another array, so the store is asked anew.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::shown_node::ShownArray;
 use super::tree::Tree;
 use crate::error::{Error, ErrorKind};
-use crate::fresh::{Freshness, LastCheck};
+use crate::fresh::{Freshness, LastCheck, Moment};
 use crate::hierarchy::ArrayNode;
-use crate::store::{Prefix, Version};
+use crate::store::{Key, ObjectMeta, Prefix, Recency, Version};
 
-/// For this long after a check, chunks of the array are opened without another check:
-/// a reader may open ten thousand a second. A reader that opens the new document through the mount
-/// makes the array be looked up again at once, so only a reader that opens chunks and no document
-/// can see old metadata for this long.
-const TRUSTED: Duration = Duration::from_millis(10);
+/// What is asked for in the course of one listing is not asked for again for this long.
+const IN_A_ROW: Duration = Duration::from_millis(10);
 
 impl Tree {
     /// The freshness of what is asked for in the course of one listing, or of a few requests that
@@ -29,21 +30,68 @@ impl Tree {
     pub(super) fn freshness_in_a_row(&self) -> Freshness {
         match self.options.freshness {
             Freshness::Checked(ttl) if self.loader.is_local() => {
-                Freshness::Checked(ttl.min(TRUSTED))
+                Freshness::Checked(ttl.min(IN_A_ROW))
             }
             freshness => freshness,
         }
     }
 
-    /// Checks that the document of `array` has not changed, unless that was checked a moment ago.
+    /// Calls `work`, in which no answer of the store counts that was asked for before `array` was shown by its document.
+    pub(super) fn asking_anew<T>(&self, array: &ShownArray, work: impl FnOnce() -> T) -> T {
+        if self.store().told_at(&array.node.document.key).is_none() {
+            return work();
+        }
+        Recency::scope(Recency::since().max(Some(array.shown_since)), work)
+    }
+
+    /// Checks that the document of `array` has not changed, after the store told what is at `key`, an object of the
+    /// array: `found`, or nothing.
     ///
     /// # Errors
     /// [`Error::Stale`] when it has changed, and errors of examining it.
-    pub(super) fn check_current(&self, array: &ShownArray) -> Result<(), Error> {
-        if !self.may_change(array) || array.last_check.is_within(TRUSTED) {
+    pub(super) fn check_current(
+        &self,
+        array: &ShownArray,
+        key: &Key,
+        found: Option<&ObjectMeta>,
+    ) -> Result<(), Error> {
+        let store = self.store();
+        if !self.may_change(array) {
             return Ok(());
         }
-        self.look_at_document(array)
+        let Some(answer) = store.told_at(key) else {
+            return self.look_at_document(array);
+        };
+        if answer.asked < array.shown_since {
+            // It may be of another array, which was here before.
+            store.ask_again_for(std::slice::from_ref(key));
+            return Err(Error::Stale);
+        }
+        let is_older = |meta| !Moment::known_to(store).may_precede(meta);
+        if found.is_some_and(is_older) {
+            return self.look_at_document(array);
+        }
+        self.check_current_after(array, answer.answered)
+    }
+
+    /// As [`Tree::check_current`], after the store told something at `since`.
+    ///
+    /// # Errors
+    /// As [`Tree::check_current`].
+    pub(super) fn check_current_after(
+        &self,
+        array: &ShownArray,
+        since: Instant,
+    ) -> Result<(), Error> {
+        if !self.may_change(array) {
+            return Ok(());
+        }
+        if self.loader.is_local() {
+            return self.look_at_document(array);
+        }
+        array.document_looks.cover(since, |begun| {
+            Recency::scope(Some(begun), || self.look_at_document(array))
+        })
     }
 
     /// Whether the document of `array` may be another one than the one that was read. One that was removed through the
@@ -52,11 +100,11 @@ impl Tree {
         !self.options.freshness.is_immutable() && !array.has_ended.load(Ordering::Relaxed)
     }
 
-    /// As [`Tree::check_current`], whenever that was checked.
+    /// Checks that the document of `array` has not changed, as far as the store remembers.
     ///
     /// # Errors
     /// As [`Tree::check_current`].
-    pub(super) fn look_at_document(&self, array: &ShownArray) -> Result<(), Error> {
+    fn look_at_document(&self, array: &ShownArray) -> Result<(), Error> {
         let begun = LastCheck::now();
         let node = &array.node;
         let found = self.loader.sources().stat(&node.document.key)?;

@@ -208,7 +208,9 @@ impl View {
         array: Arc<ShownArray>,
         indices: &[u64],
     ) -> Result<Option<OpenedChunk>, Error> {
-        let object = (self.tree.loader).open_stored(&array.chunked, indices, None)?;
+        let object = self.tree.asking_anew(&array, || {
+            (self.tree.loader).open_stored(&array.chunked, indices, None)
+        })?;
         self.opened_chunk(array, indices, object)
     }
 
@@ -224,11 +226,10 @@ impl View {
             let content = FileContent::Absent(Arc::clone(&array));
             Ok(attributes.map(|attributes| (self.opened(attributes, content), None)))
         };
-        if found.is_none() {
+        if found.is_none() || self.tree.depends_on_documents(array.view) {
             let key = chunked.stored_key(indices)?;
-            self.tree.check_array_of_absent(&array, Some(&key))?;
-        } else if array.form != FileForm::Stored {
-            self.tree.check_current(&array)?;
+            let meta = found.as_ref().map(|object| object.meta());
+            self.tree.check_current(&array, &key, meta)?;
         }
         let Some(object) = found else {
             let inner = self.tree.inner_chunk(&array, indices)?;

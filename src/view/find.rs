@@ -99,7 +99,8 @@ impl View {
                 let stored = match found {
                     ChunkName::Chunk(_) => {
                         let key = directory.key(name)?;
-                        self.tree.find_stored_object(place.view, key)?
+                        self.tree
+                            .asking_anew(&array, || self.tree.find_stored_object(place.view, key))?
                     }
                     _ => self.tree.find_stored(place.view, &directory, name)?,
                 };
@@ -273,7 +274,7 @@ impl Tree {
     fn find_chunk(&self, array: &ShownArray, name: ChunkName) -> Result<Option<FoundVnode>, Error> {
         let attributes = match &name {
             ChunkName::Directory(first) => self.chunk_directory(array, first)?,
-            ChunkName::Chunk(indices) => self.chunk(array, indices)?,
+            ChunkName::Chunk(indices) => self.asking_anew(array, || self.chunk(array, indices))?,
             ChunkName::Other => None,
         };
         if attributes.is_none() {

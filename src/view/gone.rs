@@ -18,44 +18,15 @@ use super::tree::Tree;
 use crate::error::Error;
 use crate::fresh::Freshness;
 use crate::hierarchy::Node;
-use crate::store::{Key, Prefix, Recency};
+use crate::store::Prefix;
 
 /// What could be a part of an array that is gone is stale for the time to live, and for this long at least, after that was
 /// noticed.
 const LEAST_STALE: Duration = Duration::from_secs(1);
 
 impl Tree {
-    /// Checks that `array`, of which a chunk is absent, is still what its document says. A store that is not local is asked
-    /// for the document after it told that nothing is at `key`, the key of the chunk.
-    ///
-    /// # Errors
-    /// As [`Tree::check_current`].
-    pub(super) fn check_array_of_absent(
-        &self,
-        array: &ShownArray,
-        key: Option<&Key>,
-    ) -> Result<(), Error> {
-        if !self.may_change(array) {
-            return Ok(());
-        }
-        if self.loader.is_local() {
-            return self.look_at_document(array);
-        }
-        let since = key.map_or_else(
-            || Some(Instant::now()),
-            |key| self.store().absent_since(key),
-        );
-        match since {
-            Some(since) => array.absence_looks.cover(since, |begun| {
-                Recency::scope(Some(begun), || self.look_at_document(array))
-            }),
-            // An object is there, a shard, which tells that the chunk is absent.
-            None => self.check_current(array),
-        }
-    }
-
-    /// As [`Tree::check_array_of_absent`], where `found` is absent. A view that does not depend on documents shows what the
-    /// store has, and nothing else.
+    /// Checks that `array`, in which `found` is absent, is still what its document says. A view that does not depend on
+    /// documents shows what the store has, and nothing else.
     ///
     /// # Errors
     /// As [`Tree::check_current`]; [`crate::store::StoreError`] for a key that is too long.
@@ -70,10 +41,10 @@ impl Tree {
         match found {
             ChunkName::Chunk(indices) if array.grid().contains(indices) => {
                 let key = array.chunked.stored_key(indices)?;
-                self.check_array_of_absent(array, Some(&key))
+                self.check_current(array, &key, None)
             }
             ChunkName::Chunk(_) | ChunkName::Directory(_) => {
-                self.check_array_of_absent(array, None)
+                self.check_current_after(array, Instant::now())
             }
             ChunkName::Other => Ok(()),
         }

@@ -14,7 +14,6 @@
 //!
 //! Each part uses those above it, and has its own state.
 
-mod absence_looks;
 mod again;
 mod array_documents;
 mod arrays;
@@ -26,6 +25,7 @@ mod chunk_listing;
 mod consolidate;
 mod current;
 mod damage;
+mod document_looks;
 mod documents;
 mod expanded;
 mod file;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use super::absence_looks::AbsenceLooks;
+use super::document_looks::DocumentLooks;
 use super::names::{ChunkName, ChunkNames};
 use super::node_path::NodePath;
 use super::options::{AbsentChunks, ViewKind, ViewOptions};
@@ -32,7 +32,9 @@ pub(super) struct ShownArray {
     pub(super) path: Prefix,
     /// When its document was last seen unchanged.
     pub(super) last_check: LastCheck,
-    pub(super) absence_looks: AbsenceLooks,
+    pub(super) document_looks: DocumentLooks,
+    /// Since when it is shown by this document.
+    pub(super) shown_since: Instant,
     /// Since when it is known that the array is not there any more.
     pub(super) gone_since: OnceLock<Instant>,
     /// The version in which the document of a foreign array is written.
@@ -134,7 +136,8 @@ impl ShownArray {
             node,
             path: resolved.path.clone(),
             last_check: LastCheck::never(),
-            absence_looks: AbsenceLooks::default(),
+            document_looks: DocumentLooks::default(),
+            shown_since: Instant::now(),
             gone_since: OnceLock::new(),
             form,
             stored,

@@ -160,23 +160,26 @@ def test_a_chunk_is_one_request(warmed):
     server, made = warmed
     with Asked(server) as asked:
         assert attempt(made.path / "chunks" / "plain" / "c" / "2") == chunk("plain", 2)
-    assert asked.told == [("GET", "bucket/z/plain/c/2", None, 200)]
+    assert but_for_looks(asked, server) == [("GET", "bucket/z/plain/c/2", None, 200)]
     with Asked(server) as asked:
         assert attempt(made.path / "chunks" / "plain" / "c" / "2") == chunk("plain", 2)
     assert not asked.told
 
 
-def test_an_absent_chunk_is_one_request_and_a_look_at_the_documents(warmed):
-    """Here they are copied into the document of the group. The names of the others that may be there are asked for with it."""
+def but_for_looks(asked, server, expected=1):
+    """The requests, but for those for the document after a chunk of a web server came: here it is that of the group."""
+    found = [r for r in asked.told if r[1] != "bucket/z/zarr.json"]
+    assert len(asked.told) - len(found) == (expected if server.kind == "http" else 0), asked.told
+    return found
+
+
+def test_an_absent_chunk_is_one_request_and_a_look_at_the_document(warmed):
+    """Here it is copied into the document of the group."""
     server, made = warmed
-    for expected, looks in ([("GET", "bucket/z/hole/c/0", None, 404)], len(OF_GROUP)), ([], 0):
+    for expected in ["bucket/z/hole/c/0", "bucket/z/zarr.json"], []:
         with Asked(server) as asked:
             assert attempt(made.path / "chunks" / "hole" / "c" / "0") == b"\7\0\0\0" * remote_samples.PLAIN_CHUNK
-        assert asked.told[:1] == expected and {r[1] for r in asked.told[1:]} <= {f"bucket/z/{name}" for name in OF_GROUP}, asked.told
-        assert len(asked.told[1:]) == looks, asked.told
-
-
-OF_GROUP = ("zarr.json", ".zarray", ".zgroup", ".zmetadata")
+        assert [r[1] for r in asked.told] == expected, asked.told
 
 
 def test_a_key_is_two_requests(warmed):
@@ -184,7 +187,7 @@ def test_a_key_is_two_requests(warmed):
     server, made = warmed
     with Asked(server) as asked:
         assert attempt(made.path / "keys" / "plain" / "c" / "2") == chunk("plain", 2)
-    assert [r[:2] for r in asked.told] == [("HEAD", "bucket/z/plain/c/2"), ("GET", "bucket/z/plain/c/2")]
+    assert [r[:2] for r in but_for_looks(asked, server)] == [("HEAD", "bucket/z/plain/c/2"), ("GET", "bucket/z/plain/c/2")]
 
 
 def test_a_key_that_was_listed_is_one_request(root, mount):
@@ -204,8 +207,8 @@ def test_an_inner_chunk_is_two_requests_and_each_further_one_one(warmed):
     server, made = warmed
     with Asked(server) as asked:
         assert attempt(made.path / "chunks" / "big" / "c" / "2") == chunk("big", 2)
-    assert [r[0] for r in asked.told] == ["GET", "GET"], asked.told
-    index, data = asked.requests
+    assert [r[0] for r in but_for_looks(asked, server)] == ["GET", "GET"], asked.told
+    index, data = [r for r in asked.requests if r["key"] != "bucket/z/zarr.json"]
     assert index["range"].startswith("bytes=-") and int(index["range"].removeprefix("bytes=-")) >= 8 * 16 + 4
     assert data["headers"]["if-match"] and data["bytes"] == len(chunk("big", 2))
     with Asked(server) as asked:
@@ -217,7 +220,7 @@ def test_an_index_at_the_start_is_two_requests(warmed):
     server, made = warmed
     with Asked(server) as asked:
         assert attempt(made.path / "chunks" / "first" / "c" / "2") == chunk("first", 2)
-    assert [r[0] for r in asked.told] == ["GET", "GET"], asked.told
+    assert [r[0] for r in but_for_looks(asked, server)] == ["GET", "GET"], asked.told
     assert asked.told[0][2].startswith("bytes=0-")
 
 
@@ -225,7 +228,7 @@ def test_a_small_shard_is_one_request(warmed):
     server, made = warmed
     with Asked(server) as asked:
         assert attempt(made.path / "chunks" / "small" / "c" / "1") == chunk("small", 1)
-    assert [r[0] for r in asked.told] == ["GET"], asked.told
+    assert [r[0] for r in but_for_looks(asked, server)] == ["GET"], asked.told
     with Asked(server) as asked:
         assert attempt(made.path / "chunks" / "small" / "c" / "0") == chunk("small", 0)
     assert not asked.told, asked.told
@@ -353,10 +356,10 @@ def test_absent_chunks_one_after_the_other(root, mount):
         with Asked(server) as asked:
             for n in range(100):
                 assert attempt(made.path / "sparse" / "c" / str(n)) == b"\7\0\0\0"
-        chunks = [r for r in asked.told if not r[1].endswith(OF_GROUP)]
+        chunks = [r for r in asked.told if r[1] != "bucket/many/zarr.json"]
         assert len(chunks) <= 4 and [r[0] for r in chunks].count("LIST") == 1, asked.told
         # One look for each chunk that was asked for alone, and one for all that the listing tells of.
-        assert len(asked.told) - len(chunks) <= 4 * len(OF_GROUP), asked.told
+        assert len(asked.told) - len(chunks) <= 4, asked.told
         made.unmount()
 
 
@@ -376,7 +379,7 @@ def test_readers_of_the_same_chunk_share_one_request(warmed):
     with Asked(server) as asked:
         found = read_together([made.path / "chunks" / "plain" / "c" / "3"] * 16)
     assert found == [chunk("plain", 3)] * 16
-    assert [r[:2] for r in asked.told] == [("GET", "bucket/z/plain/c/3")], asked.told
+    assert [r[:2] for r in but_for_looks(asked, server)] == [("GET", "bucket/z/plain/c/3")], asked.told
 
 
 def test_sixty_four_readers_wait_for_one_round_trip(root, mount):

@@ -283,6 +283,15 @@ impl Catalog {
         ))
     }
 
+    /// The time before which nothing was told of what copies tell, if nothing was told before `since` of what the store
+    /// remembers: copies are checked by that, and trusted for the time to live.
+    pub(super) fn trusted_before(&self, since: SystemTime) -> SystemTime {
+        match self.freshness {
+            Freshness::Checked(ttl) => since.checked_sub(ttl).unwrap_or(SystemTime::UNIX_EPOCH),
+            Freshness::Immutable => since,
+        }
+    }
+
     /// Whether the documents of a group are still those that were found.
     fn holds(&self, holder: &Holder) -> Result<bool, StoreError> {
         if self.freshness.trusts(&holder.checked) {
@@ -292,9 +301,13 @@ impl Catalog {
             return Ok(false);
         }
         let begun = LastCheck::now();
-        let keys: Vec<Key> = holder.own.iter().map(|(key, _)| key.clone()).collect();
+        // Beside a `zarr.json`, no other document counts.
+        let counts_alone = holder.key.name() == DocumentName::ZarrJson.as_str().as_bytes();
+        let counted = |key: &Key| !counts_alone || *key == holder.key;
+        let looked_at: Vec<_> = holder.own.iter().filter(|(key, _)| counted(key)).collect();
+        let keys: Vec<Key> = looked_at.iter().map(|(key, _)| key.clone()).collect();
         let now = self.store.stat_objects(&keys);
-        for ((_, before), now) in holder.own.iter().zip(now) {
+        for ((_, before), now) in looked_at.into_iter().zip(now) {
             let now = match now {
                 // As when the group was looked at.
                 Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. }) => None,

@@ -1,15 +1,15 @@
 //! The store as its catalog shows it.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use super::copies::CopiedNode;
 use super::groups::Catalog;
 use super::known::{CopyObject, Known, is_document_name};
 use super::listing::{CheckedListing, CopiesListing, NamesListing};
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing, Object,
-    ObjectMeta, Prefix, Profile, Stat, Store, StoreError,
+    AnswerTimes, Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key,
+    Listing, Object, ObjectMeta, Prefix, Profile, Stat, Store, StoreError,
 };
 
 /// A store whose catalog is asked first.
@@ -236,8 +236,8 @@ impl Store for CatalogStore {
         self.within().known_object(key)
     }
 
-    fn absent_since(&self, key: &Key) -> Option<Instant> {
-        self.within().absent_since(key)
+    fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
+        self.within().told_at(key)
     }
 
     fn fetch(
@@ -332,8 +332,10 @@ impl Store for CatalogStore {
         self.within().profile()
     }
 
+    /// Copies are trusted for the time to live after they were checked, by answers that may have been as old.
     fn told_since(&self) -> Option<SystemTime> {
-        self.within().told_since()
+        let since = self.within().told_since()?;
+        Some(self.catalog.trusted_before(since))
     }
 
     fn ask_again_for(&self, keys: &[Key]) {

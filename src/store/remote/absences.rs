@@ -9,7 +9,7 @@ use std::time::Instant;
 use lru::LruCache;
 
 use super::trust::Trust;
-use crate::store::{Key, Prefix};
+use crate::store::{AnswerTimes, Key, Prefix};
 
 /// The most prefixes that are watched, each with some thousand names at most.
 const MOST_PREFIXES: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
@@ -85,17 +85,20 @@ impl Absences {
         self.told_at(key).is_some()
     }
 
-    /// When a listing was there that tells that nothing is at `key`, if one does.
-    pub(super) fn told_at(&self, key: &Key) -> Option<Instant> {
+    /// The listing that tells that nothing is at `key`, if one does.
+    pub(super) fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
         let mut by_prefix = self.lock();
         self.tells(by_prefix.get(&key.parent())?, key)
     }
 
-    fn tells(&self, watched: &Watched, key: &Key) -> Option<Instant> {
+    fn tells(&self, watched: &Watched, key: &Key) -> Option<AnswerTimes> {
         let listed = watched.listed.as_ref();
         let listed = listed.filter(|listed| self.trust.covers(listed.checked))?;
         let tells = listed.covers(key.name()) && !listed.names.contains(key.name());
-        tells.then_some(listed.answered)
+        tells.then_some(AnswerTimes {
+            asked: listed.checked,
+            answered: listed.answered,
+        })
     }
 
     /// Notes that nothing is at `key`, as a request told.

@@ -71,8 +71,8 @@ pub use self::statistics::RemoteStatistics;
 use self::tag::{LastModified, Pinned};
 pub use self::url::{RemoteUrl, Service};
 use super::{
-    Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing, Object,
-    ObjectMeta, Prefix, Profile, ReceivedBytes, Stat, StatKind, Store, StoreError,
+    AnswerTimes, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing,
+    Object, ObjectMeta, Prefix, Profile, ReceivedBytes, Stat, StatKind, Store, StoreError,
 };
 
 /// Bytes that are received in the time of one request, for plans of what is read together.
@@ -379,8 +379,8 @@ impl Store for RemoteStore {
         Some(known.0.map(|found| found.meta))
     }
 
-    fn absent_since(&self, key: &Key) -> Option<Instant> {
-        self.shared.remembered.absent_since(key)
+    fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
+        Some(self.shared.remembered.told_at(key))
     }
 
     fn fetch(

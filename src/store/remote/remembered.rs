@@ -12,7 +12,7 @@ use super::absences::Absences;
 use super::documents::is_document;
 use super::tag::Pinned;
 use super::trust::Trust;
-use crate::store::{Key, Prefix};
+use crate::store::{AnswerTimes, Key, Prefix};
 
 /// The most keys that are remembered, about 200 bytes each.
 const MOST_KEYS: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
@@ -41,10 +41,7 @@ pub(super) struct Remembered {
 /// What an answer told of one key.
 #[derive(Debug)]
 struct Told {
-    /// When the request was sent.
-    asked: Instant,
-    /// When the answer was there.
-    answered: Instant,
+    answer: AnswerTimes,
     found: Option<Pinned>,
 }
 
@@ -89,22 +86,23 @@ impl Remembered {
     /// What is at `key`, where it was told no longer ago than the time to live.
     pub(super) fn get(&self, key: &Key) -> Option<Known> {
         if let Some(told) = lock(&self.keys).get(key)
-            && self.trust.covers(told.asked)
+            && self.trust.covers(told.answer.asked)
         {
             return Some(Known(told.found.clone()));
         }
         self.absences.has(key).then_some(Known(None))
     }
 
-    /// When an answer was there that told that nothing is at `key`; now, where none is remembered. `None` where
-    /// something is known to be there.
-    pub(super) fn absent_since(&self, key: &Key) -> Option<Instant> {
+    /// The answer that told what is at `key`; one of now, where none is remembered.
+    pub(super) fn told_at(&self, key: &Key) -> AnswerTimes {
         if let Some(told) = lock(&self.keys).get(key)
-            && self.trust.covers(told.asked)
+            && self.trust.covers(told.answer.asked)
         {
-            return told.found.is_none().then_some(told.answered);
+            return told.answer;
         }
-        Some(self.absences.told_at(key).unwrap_or_else(Instant::now))
+        self.absences
+            .told_at(key)
+            .unwrap_or_else(AnswerTimes::of_now)
     }
 
     /// Whether keys begin with `prefix`; `None` where that is not known.
@@ -122,12 +120,23 @@ impl Remembered {
         } else if !is_document(key.name()) {
             self.absences.add(key);
         }
-        let told = Told {
+        let mut answer = AnswerTimes {
             asked: checked,
             answered: Instant::now(),
-            found,
         };
-        lock(&self.keys).put(key.clone(), told);
+        let mut keys = lock(&self.keys);
+        if let Some(Told {
+            answer: before,
+            found: Some(old),
+        }) = keys.peek(key)
+            && let Some(new) = &found
+            && new.is_same(old)
+            && new.is_identified()
+        {
+            // This version has been there since then.
+            answer.answered = before.answered;
+        }
+        keys.put(key.clone(), Told { answer, found });
     }
 
     /// Remembers that there is an object below `prefix`.
