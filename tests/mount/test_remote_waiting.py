@@ -59,7 +59,9 @@ def test_a_reader_waits_once(kind, root, mount):
         # Nothing was answered so far, so that each error is that of the time limit.
         assert found == dict.fromkeys(reads, errno.EIO)
         asked = [(r["key"], r["range"]) for r in server.requests(method="GET")]
-        assert len(asked) >= len(reads) and len(asked) == len(set(asked)), asked
+        # A request whose answer is late is sent a second time on another connection.
+        hedges = made.stats()["server"]["hedges"]
+        assert len(asked) >= len(reads) and len(asked) - hedges <= len(set(asked)), (asked, hedges)
         server.rules()
         for name, right in reads.items():
             assert outcome(files[name]) == right, name
