@@ -193,7 +193,7 @@ fn sequences(sites: &[Site], through: Through) {
     for (number, site) in sites.iter().enumerate() {
         let seeds = (0..count).map(|seed| seed + 1_000_000 * number as u64);
         let reads: u64 = seeds.map(|seed| sequence(*site, through, seed)).sum();
-        assert!(reads > count, "{site:?}: hardly anything was read");
+        assert!(2 * reads > count, "{site:?}: hardly anything was read");
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use zarr_mount::error::ErrorKind;
 use zarr_mount::store::{DirStore, RemoteOptions, RemoteStore, RemoteUrl, Store, Symlinks};
 use zarr_mount::view::{OpenFile, View, ViewKind};
 
@@ -77,8 +78,12 @@ impl Shown {
     pub(crate) fn open(&self, path: &str) -> Option<Opened> {
         match self {
             Shown::Here(view) => {
-                let opened = common::open(view, path).ok().flatten();
-                opened.map(Opened::Here)
+                let opened = match common::open(view, path) {
+                    // The kernel looks the path up again.
+                    Err(error) if error.kind() == ErrorKind::Stale => common::open(view, path),
+                    opened => opened,
+                };
+                opened.ok().flatten().map(Opened::Here)
             }
             Shown::Mounted(folder) => {
                 let file = File::open(folder.path().join(path)).ok();
