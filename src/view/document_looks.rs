@@ -8,30 +8,50 @@ use crate::error::Error;
 /// The last look at the document of an array for which the store was asked.
 #[derive(Debug, Default)]
 pub(super) struct DocumentLooks {
-    /// When it began.
-    last: Mutex<Option<Instant>>,
+    last: Mutex<Option<Look>>,
     /// One caller looks for all that wait.
     looking: Mutex<()>,
 }
 
+#[derive(Debug, Clone)]
+struct Look {
+    begun: Instant,
+    ended: Instant,
+    outcome: Result<(), Error>,
+}
+
 impl DocumentLooks {
-    /// Calls `look`, with the time at which it begins, unless the last look began after `since`.
+    /// Calls `look`, with the time at which it begins, unless the last look began after `since`. Callers that wait for a
+    /// look that fails get its error, so that none waits for one failure after the other.
+    ///
+    /// # Errors
+    /// Those of `look`.
     pub(super) fn cover(
         &self,
         since: Instant,
         look: impl FnOnce(Instant) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let covers = || lock(&self.last).is_some_and(|last| last >= since);
-        if covers() {
-            return Ok(());
+        let entered = Instant::now();
+        let told = || {
+            let last = lock(&self.last).clone()?;
+            let counts = last.outcome.is_ok() || last.ended >= entered;
+            (last.begun >= since && counts).then_some(last.outcome)
+        };
+        if let Some(outcome) = told() {
+            return outcome;
         }
         let _alone = lock(&self.looking);
-        if !covers() {
-            let begun = Instant::now();
-            look(begun)?;
-            *lock(&self.last) = Some(begun);
+        if let Some(outcome) = told() {
+            return outcome;
         }
-        Ok(())
+        let begun = Instant::now();
+        let outcome = look(begun);
+        *lock(&self.last) = Some(Look {
+            begun,
+            ended: Instant::now(),
+            outcome: outcome.clone(),
+        });
+        outcome
     }
 }
 
@@ -42,6 +62,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use super::*;
@@ -66,6 +88,33 @@ mod tests {
         assert_eq!([cover(start), cover(start)], [2, 2]);
         let failed = looks.cover(later, |_| Err(Error::Stale));
         assert!(matches!(failed, Err(Error::Stale)));
-        assert_eq!(cover(later), 3, "a look that failed covers nothing");
+        assert_eq!(
+            cover(later),
+            3,
+            "a look that failed covers nobody who comes later"
+        );
+    }
+
+    #[test]
+    fn all_that_wait_get_the_error_of_one_look() {
+        let looks = DocumentLooks::default();
+        let (since, count) = (Instant::now(), AtomicUsize::new(0));
+        let all_wait = Barrier::new(4);
+        let failed = std::thread::scope(|scope| {
+            let caller = || {
+                all_wait.wait();
+                looks.cover(since, |_| {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    // The others come to wait meanwhile, or look by themselves on a slow machine.
+                    std::thread::sleep(Duration::from_millis(200));
+                    Err(Error::Stale)
+                })
+            };
+            let callers: Vec<_> = (0..4).map(|_| scope.spawn(caller)).collect();
+            let outcomes = callers.into_iter().map(|caller| caller.join().unwrap());
+            outcomes.filter(Result::is_err).count()
+        });
+        assert_eq!(failed, 4);
+        assert!(count.load(Ordering::Relaxed) >= 1);
     }
 }
