@@ -8,12 +8,13 @@
 //! To remove such a node, a program removes its document, under the name that this has, and the directory.
 //!
 //! The keys view shows the stored keys of such a node, where they are those of its chunks: not where a reader may
-//! know inner chunks by these names, because the shards of the array were expanded a moment ago.
+//! know inner chunks by these names, because the shards of the array were expanded before.
 
 use super::N5_ATTRIBUTES;
 use super::View;
 use super::folder::Folder;
 use super::names::ChunkName;
+use super::options::ViewKind;
 use super::shown_node::{ShownNode, Unusable, may_be_part_of_chunk_key};
 use super::tree::Tree;
 use super::vnode::Vnode;
@@ -79,7 +80,7 @@ impl Tree {
         unusable: &Unusable,
         (name, name_use): (&[u8], NameUse),
     ) -> bool {
-        if self.expanded.has(&folder.resolved.path) {
+        if self.translated.has(ViewKind::Keys, &folder.resolved.path) {
             return false;
         }
         let document = unusable.document.key.name();

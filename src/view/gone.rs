@@ -76,8 +76,8 @@ impl Tree {
     /// Those of looking for it.
     pub(super) fn has_lost_array(&self, view: ViewKind, paths: &[Prefix]) -> Result<bool, Error> {
         for path in paths {
-            let was_shown = view == ViewKind::Keys && self.expanded.has(path)
-                || self.shown_before(view, path).is_some();
+            let was_shown =
+                self.translated.has(view, path) || self.shown_before(view, path).is_some();
             if was_shown && !matches!(self.hierarchy.node(path)?, Node::Array(_) | Node::Broken(_))
             {
                 return Ok(true);
@@ -101,10 +101,14 @@ impl Tree {
         if self.is_writable() || matches!(folder.resolved.node, Node::Array(_) | Node::Broken(_)) {
             return Ok(false);
         }
-        // Readers would take a stored shard for an inner chunk at any time.
+        // Readers that have the array open would take a stored object for what the view made of it, at any time. A group
+        // that took its place has other names, which are looked for.
         let mut segments = below.split(|&byte| byte == b'/');
-        if view == ViewKind::Keys
-            && self.expanded.has(path)
+        let is_looked_for = view == ViewKind::Chunks
+            && name_use == NameUse::Absent
+            && !matches!(folder.resolved.node, Node::Implicit);
+        if !is_looked_for
+            && self.translated.has(view, path)
             && segments.all(may_be_part_of_chunk_key)
         {
             return Ok(true);

@@ -66,10 +66,8 @@ impl Tree {
                     let identity = (node.chunk_identity, node.chunk_form);
                     self.numbers.add_array(array.view, path, identity, counts);
                 }
-                if array.view == ViewKind::Keys {
-                    self.expanded
-                        .note(&array.path, array.form != FileForm::Stored);
-                }
+                let is_translated = array.form != FileForm::Stored;
+                self.translated.note(array.view, &array.path, is_translated);
                 ShownNode::Array(Arc::new(array))
             }
             Err(Error::Metadata { error, .. }) => {

@@ -8,7 +8,6 @@ use std::time::SystemTime;
 
 use lru::LruCache;
 
-use super::expanded::ExpandedArrays;
 use super::fingerprint::hash;
 use super::looks::Looks;
 use super::numbers::VnodeNumbers;
@@ -17,6 +16,7 @@ use super::renames::Renames;
 use super::shown_node::ShownArray;
 use super::shown_node_cache::ShownNodeCache;
 use super::staging::InnerChunk;
+use super::translated::TranslatedArrays;
 use super::writing::{Writing, Writings};
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
@@ -57,7 +57,7 @@ pub(super) struct Tree {
     /// When a store that is not local was asked for the documents above files.
     pub(super) looks: Looks,
     /// Arrays that the keys view has shown in another way than they are stored.
-    pub(super) expanded: ExpandedArrays,
+    pub(super) translated: TranslatedArrays,
     said: Mutex<LruCache<u64, ()>>,
     /// Arrays of which the store had only copies of their documents when it was mounted.
     only_copied: OnceLock<Vec<Prefix>>,
@@ -102,7 +102,7 @@ impl Tree {
             expected_groups: Mutex::new(LruCache::new(MOST_MADE)),
             renames: Renames::default(),
             looks: Looks::default(),
-            expanded: ExpandedArrays::default(),
+            translated: TranslatedArrays::default(),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
             only_copied: OnceLock::new(),
         }

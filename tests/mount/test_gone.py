@@ -1,6 +1,9 @@
 """Arrays that are removed while a reader has them open: an error comes before absence, which the reader would take for fill values."""
+import json
 import shutil
+import time
 
+import numpy as np
 import pytest
 
 import remote_samples
@@ -64,6 +67,33 @@ def test_a_chunk_of_an_array_that_is_gone_from_a_directory(mount, tmp_path):
     assert outcomes(made, "other") == {"ENOENT"}, "no array was there"
     make(tmp_path)
     read(made)
+    made.unmount()
+
+
+@pytest.mark.parametrize("damage", ["cut", "removed"])
+@pytest.mark.parametrize("document", ["meta", ".zarray"])
+def test_stored_chunks_stay_stale_where_decoded_ones_were(document, damage, mount, tmp_path):
+    """A reader that has the array open would take the stored bytes for decoded ones, whenever it reads. A cut `meta` may be any file."""
+    array = tmp_path / "store" / "a"
+    array.mkdir(parents=True)
+    facts = {"shape": [4], "chunks": [2], "dtype": ">i4", "fill_value": 7, "order": "C"}
+    facts |= {"meta": {"zarr_format": 1, "compression": "none", "compression_opts": None},
+              ".zarray": {"zarr_format": 2, "compressor": None, "filters": None}}[document]
+    (array / document).write_text(json.dumps(facts))
+    if document == "meta":
+        (array / "attrs").write_text("{}")
+    (array / "0").write_bytes(np.array([1, 2], ">i4").tobytes())
+    made = mount(tmp_path / "store", "--view", "chunks", "--ttl", "0.05")
+    assert attempt(made.path / "a" / "0") == np.array([1, 2], "<i4").tobytes()
+    text = (array / document).read_text()
+    (array / document).unlink()
+    if damage == "cut":
+        (array / document).write_text(text[:40])
+    expected = "EIO" if (document, damage) == (".zarray", "cut") else "ESTALE"
+    # What is gone is stale for a second at least.
+    for pause in (0, 1.5):
+        time.sleep(pause)
+        assert [attempt(made.path / "a" / name) for name in "01"] == [expected] * 2
     made.unmount()
 
 
