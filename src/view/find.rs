@@ -273,9 +273,17 @@ impl Tree {
     /// A chunk, or a directory of chunks, of an array.
     fn find_chunk(&self, array: &ShownArray, name: ChunkName) -> Result<Option<FoundVnode>, Error> {
         let attributes = match &name {
-            ChunkName::Directory(first) => self.chunk_directory(array, first)?,
-            ChunkName::Chunk(indices) => self.asking_anew(array, || self.chunk(array, indices))?,
-            ChunkName::Other => None,
+            ChunkName::Directory(first) => self.chunk_directory(array, first),
+            ChunkName::Chunk(indices) => self.asking_anew(array, || self.chunk(array, indices)),
+            ChunkName::Other => Ok(None),
+        };
+        let attributes = match attributes {
+            Err(error @ Error::Chunk { .. }) => {
+                // A shard of an array that was replaced looks damaged by the old document.
+                self.check_array_of_name(array, &name)?;
+                return Err(error);
+            }
+            attributes => attributes?,
         };
         if attributes.is_none() {
             // The array may have been removed, or replaced by another one that has this chunk.

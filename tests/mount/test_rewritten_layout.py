@@ -14,11 +14,11 @@ CHUNK = 4
 RENAME_EXCHANGE = 2
 
 
-def write(folder, first, endian):
+def write(folder, first, endian, shards=None):
     """An array of numbers from `first` on, whose bytes have the given order."""
     codec = zarr.codecs.BytesCodec(endian=endian)
-    array = zarr.create_array(str(folder), shape=(2 * CHUNK,), chunks=(CHUNK,), dtype="i4", compressors=None, serializer=codec,
-                              zarr_format=3, overwrite=True)
+    array = zarr.create_array(str(folder), shape=(2 * CHUNK,), chunks=(CHUNK,), shards=shards, dtype="i4", compressors=None,
+                              serializer=codec, zarr_format=3, overwrite=True)
     array[...] = np.arange(first, first + 2 * CHUNK)
 
 
@@ -27,11 +27,12 @@ def decoded(first, chunk):
 
 
 @pytest.mark.parametrize("views", ["chunks", "arrays,chunks"])
+@pytest.mark.parametrize("shards", [None, (CHUNK,)])
 @pytest.mark.parametrize("kind", ["http", "s3"])
-def test_on_a_server(kind, views, mount, tmp_path):
-    """The times of the new files are as old as those of the old ones, as after `rsync -a`."""
+def test_on_a_server(kind, shards, views, mount, tmp_path):
+    """The times of the new files are as old as those of the old ones, as after `rsync -a`. A shard would look damaged."""
     store = tmp_path / remote_samples.BUCKET / "z"
-    write(store, 100, "little")
+    write(store, 100, "little", shards)
     remote_samples.age(store.parent)
     with FaultServer(tmp_path, kind) as server:
         made = mounted(mount, server, "--view", views, "--readahead", "0", "--ttl", "3600")
