@@ -75,9 +75,11 @@ impl Arrays {
         if is_broken_group || matches!(resolved.node, Node::Group(_) | Node::Implicit) {
             let (view, path) = (ViewKind::Arrays, path.clone());
             listed.push((name, Vnode::Prefix { view, path }));
+            if !is_broken_group {
+                return listed;
+            }
         }
         match self.files_of(&resolved) {
-            _ if listed.len() == 1 && !is_broken_group => {}
             Ok(files) => listed.extend(files),
             Err(error) => self.tree.warn_once(path, || {
                 format!("{path}: {error}; its files are not listed")
