@@ -249,7 +249,7 @@ impl InfoReport<'_> {
         Ok(remarks)
     }
 
-    /// What people are told of the images of an array whose integers many programs do not open.
+    /// A remark on the images of an array whose integers many programs do not open.
     fn wide_integers(&self, node: &Node) -> Option<String> {
         let options = self.config.arrays.as_ref()?;
         let Node::Array(array) = node else {

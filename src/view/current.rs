@@ -21,7 +21,7 @@ use crate::fresh::{Freshness, LastCheck, Moment};
 use crate::hierarchy::ArrayNode;
 use crate::store::{Key, ObjectMeta, Prefix, Recency, Version};
 
-/// What is asked for in the course of one listing is not asked for again for this long.
+/// In the course of one listing, nothing is asked for again for this long.
 const IN_A_ROW: Duration = Duration::from_millis(10);
 
 impl Tree {
@@ -96,7 +96,7 @@ impl Tree {
 
     /// Whether the document of `array` may be another one than the one that was read. One that was removed through the
     /// mount is not looked at.
-    pub(super) fn may_change(&self, array: &ShownArray) -> bool {
+    fn may_change(&self, array: &ShownArray) -> bool {
         !self.options.freshness.is_immutable() && !array.has_ended.load(Ordering::Relaxed)
     }
 

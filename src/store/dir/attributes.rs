@@ -69,7 +69,7 @@ pub(in crate::store) fn object_meta(stat: &FileStat) -> ObjectMeta {
     }
 }
 
-/// What tells the file apart from earlier ones of its inode number; `None` where nothing does.
+/// A number that differs between the file and earlier ones of its inode number; `None` where there is none.
 pub(super) fn origin(stat: &FileStat) -> Option<u64> {
     let made = stat.btime.map(|made| {
         let since = made.duration_since(SystemTime::UNIX_EPOCH);

@@ -30,7 +30,7 @@ pub(in crate::store) struct FileStat {
     pub(in crate::store) ctime: SystemTime,
     /// When the file was made; `None` where the file system does not tell.
     pub(in crate::store) btime: Option<SystemTime>,
-    /// What tells files of one inode number apart; only asked for where `btime` is not told.
+    /// A number that differs between files of one inode number. The system is asked for it only where `btime` is not told.
     pub(in crate::store) generation: Option<u32>,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Remembered {
     pub(super) absences: Absences,
 }
 
-/// What an answer told of one key.
+/// An answer about one key.
 #[derive(Debug)]
 struct Told {
     answer: AnswerTimes,
