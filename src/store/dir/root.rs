@@ -13,6 +13,7 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstatfs, openat, openat2};
 use rustix::io::{Errno, retry_on_intr};
@@ -34,6 +35,9 @@ const OVERLAYFS: i64 = 0x794c_7630;
 const RACE_RETRIES: usize = 32;
 /// How often a path is resolved again that seems to leave the store.
 const MOVE_RETRIES: usize = 4;
+/// How long, in milliseconds, an open waits for a descriptor when the process has none left, again and again: 127 ms
+/// altogether.
+const DESCRIPTOR_WAITS_MS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 /// The directory of the store.
 #[derive(Debug)]
@@ -283,12 +287,19 @@ impl Root {
             };
         let flags = flags | OFlags::CLOEXEC;
         let open = || openat2(&self.fd, name, flags, Mode::empty(), resolve);
+        let mut waits_ms = DESCRIPTOR_WAITS_MS.into_iter();
         // EAGAIN: something was renamed while the kernel resolved a `..` of a link. EXDEV: a link
-        // leaves the store, or a directory was moved out of it meanwhile.
+        // leaves the store, or a directory was moved out of it meanwhile. EMFILE: the kernel does not wait until a
+        // file that was closed is released here, so that a reader who never has more than one file open gets
+        // ahead of the releases on a busy machine.
         for attempt in 0..RACE_RETRIES {
             match retry_on_intr(open) {
                 Err(Errno::AGAIN) => std::thread::yield_now(),
                 Err(Errno::XDEV) if attempt < MOVE_RETRIES => std::thread::yield_now(),
+                Err(Errno::MFILE) => match waits_ms.next() {
+                    Some(pause) => std::thread::sleep(Duration::from_millis(pause)),
+                    None => return Err(Errno::MFILE),
+                },
                 other => return other,
             }
         }
