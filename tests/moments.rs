@@ -21,7 +21,7 @@ use zarr_mount::error::Error;
 use zarr_mount::store::{RemoteOptions, RemoteStore, RemoteUrl, StoreError};
 use zarr_mount::view::{OpenFile, View, ViewKind};
 
-use self::common::random::Random;
+use self::common::random::{Random, for_seeds};
 use self::server::{CHUNKS, Dates, ITEMS, Layout, Server, Service, Ways};
 
 /// Sequences for each way of a server and each layout.
@@ -175,12 +175,9 @@ fn sequence(ways: Ways, layout: Layout, seed: u64) {
 }
 
 fn sequences(layout: Layout) {
-    let count = std::env::var("ZARR_MOUNT_SEQUENCES");
-    let count = count.map_or(SEQUENCES, |count| count.parse().unwrap());
     for (number, ways) in ways().into_iter().enumerate() {
-        for seed in 0..count {
-            sequence(ways, layout, seed + 1000 * number as u64);
-        }
+        let first = 1_000_000 * number as u64;
+        for_seeds(first, SEQUENCES, |seed| sequence(ways, layout, seed));
     }
 }
 

@@ -1,4 +1,29 @@
-//! Random numbers of tests.
+//! Random numbers of tests, and what is run with many of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many sequences run at once: most of their time they wait.
+const AT_ONCE: usize = 4;
+
+/// Calls `run` with the seeds `first..first + count`, several at once, in no order. `ZARR_MOUNT_SEQUENCES` gives another
+/// `count`.
+pub fn for_seeds(first: u64, count: u64, run: impl Fn(u64) + Sync) {
+    let count = std::env::var("ZARR_MOUNT_SEQUENCES").map_or(count, |text| text.parse().unwrap());
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        return;
+                    }
+                    run(first + number);
+                }
+            });
+        }
+    });
+}
 
 /// Random numbers that follow from a seed (xorshift64*).
 #[derive(Debug)]
