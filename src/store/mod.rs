@@ -49,9 +49,9 @@ pub use cancel::CancelToken;
 pub use cursor::Cursor;
 pub use dir::{
     Allocation, ChangeNote, Commit, DirStore, DirWriter, DocumentChange, Draft, Durability,
-    FileChange, Journal, JournalFile, JournalRecord, LeftJournal, NewAttributes, NewFile, NewTime,
-    PartContent, PartHasher, RenameMode, Replaces, Sharing, StoredFile, Symlinks, WriterOptions,
-    copy_range,
+    FileChange, HeldDirectory, Journal, JournalFile, JournalRecord, LeftJournal, NewAttributes,
+    NewFile, NewTime, PartContent, PartHasher, RenameMode, Replaces, Sharing, StoredFile, Symlinks,
+    WriterOptions, copy_range,
 };
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use dir::{coarse, power_loss, recorded};

@@ -19,7 +19,7 @@ use super::tree::Tree;
 use crate::error::{Error, ErrorKind};
 use crate::fresh::{Freshness, LastCheck, Moment};
 use crate::hierarchy::ArrayNode;
-use crate::store::{Key, ObjectMeta, Prefix, Recency, Version};
+use crate::store::{HeldDirectory, Key, ObjectMeta, Prefix, Recency, Version};
 
 /// In the course of one listing, nothing is asked for again for this long.
 const IN_A_ROW: Duration = Duration::from_millis(10);
@@ -42,6 +42,15 @@ impl Tree {
             return work();
         }
         Recency::scope(Recency::since().max(Some(array.shown_since)), work)
+    }
+
+    /// Calls `work`, which looks for a chunk of `array` and then checks that its document has not changed, in the directory
+    /// that has both of them at first.
+    pub(super) fn in_one_directory<T>(&self, array: &ShownArray, work: impl FnOnce() -> T) -> T {
+        if self.options.freshness.is_immutable() {
+            return work();
+        }
+        HeldDirectory::scope(&array.enclosing, work)
     }
 
     /// Checks that the document of `array` has not changed, after the store told what is at `key`, an object of the

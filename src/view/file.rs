@@ -175,7 +175,7 @@ impl View {
                 if !array.grid().contains(&place.indices) {
                     return Ok(None);
                 }
-                let opened = self.open_chunk_of(array, &place.indices)?;
+                let opened = self.open_chunk_of(&array, &place.indices)?;
                 Ok(opened.map(|(opened, _)| opened))
             }
             Vnode::Views
@@ -205,16 +205,18 @@ impl View {
     /// Opens the chunk `indices`, and the object that it is in; without one, it is shown as fill value.
     pub(super) fn open_chunk_of(
         self: &Arc<Self>,
-        array: Arc<ShownArray>,
+        array: &Arc<ShownArray>,
         indices: &[u64],
     ) -> Result<Option<OpenedChunk>, Error> {
-        let object = self.tree.asking_anew(&array, || {
-            (self.tree.loader).open_stored(&array.chunked, indices, None)
-        })?;
-        self.opened_chunk(array, indices, object)
+        self.tree.in_one_directory(array, || {
+            let object = self.tree.asking_anew(array, || {
+                (self.tree.loader).open_stored(&array.chunked, indices, None)
+            })?;
+            self.opened_chunk(Arc::clone(array), indices, object)
+        })
     }
 
-    /// As [`View::open_chunk_of`], where the chunk is in `object`, which was just opened.
+    /// As [`View::open_chunk_of`], where the chunk is in `object`, which was just opened, in the one directory.
     pub(super) fn opened_chunk(
         self: &Arc<Self>,
         array: Arc<ShownArray>,

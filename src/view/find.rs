@@ -96,17 +96,15 @@ impl View {
                 let Some(directory) = array.directory_of_same_name(&place.indices)? else {
                     return Ok(None);
                 };
-                let stored = match found {
+                let look = || match found {
                     ChunkName::Chunk(_) => {
                         let key = directory.key(name)?;
                         self.tree
-                            .asking_anew(&array, || self.tree.find_stored_object(place.view, key))?
+                            .asking_anew(&array, || self.tree.find_stored_object(place.view, key))
                     }
-                    _ => self.tree.find_stored(place.view, &directory, name)?,
+                    _ => self.tree.find_stored(place.view, &directory, name),
                 };
-                if stored.is_none() {
-                    self.tree.check_array_of_name(&array, &found)?;
-                }
+                let stored = self.tree.found_in_array(&array, &found, look)?;
                 Ok(stored
                     .map(|(stored, attributes)| (array.stored_vnode(found, stored), attributes)))
             }
@@ -173,7 +171,16 @@ impl View {
                 // It is a directory with the name of a document.
                 self.tree.find_stored(view, &folder.resolved.path, name)?
             }
-            NameRole::AsStored => self.tree.find_stored(view, &folder.resolved.path, name)?,
+            NameRole::AsStored => {
+                let look = || self.tree.find_stored(view, &folder.resolved.path, name);
+                match &folder.shown {
+                    ShownNode::Array(array) => {
+                        let found = array.shown.in_array(name);
+                        self.tree.found_in_array(array, &found, look)?
+                    }
+                    _ => look()?,
+                }
+            }
         };
         if !matches!(folder.shown, ShownNode::Array(_)) {
             let key = folder.resolved.path.key(name)?;
@@ -185,11 +192,7 @@ impl View {
             }
         }
         Ok(match (&folder.shown, stored) {
-            (ShownNode::Array(array), None) => {
-                let found = array.shown.in_array(name);
-                self.tree.check_array_of_name(array, &found)?;
-                None
-            }
+            (ShownNode::Array(_), None) => None,
             (_, None) if folder.resolved.draft().is_none() => {
                 let path = folder.resolved.path.key(name)?.to_prefix();
                 let meta = self.tree.stat_untold(&path)?;
@@ -272,23 +275,12 @@ impl Tree {
 
     /// A chunk, or a directory of chunks, of an array.
     fn find_chunk(&self, array: &ShownArray, name: ChunkName) -> Result<Option<FoundVnode>, Error> {
-        let attributes = match &name {
+        let look = || match &name {
             ChunkName::Directory(first) => self.chunk_directory(array, first),
             ChunkName::Chunk(indices) => self.asking_anew(array, || self.chunk(array, indices)),
             ChunkName::Other => Ok(None),
         };
-        let attributes = match attributes {
-            Err(error @ Error::Chunk { .. }) => {
-                // A shard of an array that was replaced looks damaged by the old document.
-                self.check_array_of_name(array, &name)?;
-                return Err(error);
-            }
-            attributes => attributes?,
-        };
-        if attributes.is_none() {
-            // The array may have been removed, or replaced by another one that has this chunk.
-            self.check_array_of_name(array, &name)?;
-        }
+        let attributes = self.found_in_array(array, &name, look)?;
         Ok(attributes
             .zip(array.vnode(name))
             .map(|(attributes, vnode)| (vnode, attributes)))

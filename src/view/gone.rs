@@ -25,16 +25,40 @@ use crate::store::Prefix;
 const LEAST_STALE: Duration = Duration::from_secs(1);
 
 impl Tree {
+    /// What `look` finds of `name` in `array`, which finds nothing only if the array is still what its document says.
+    ///
+    /// # Errors
+    /// As [`Tree::check_array_of_name`]; those of `look`.
+    pub(super) fn found_in_array<T>(
+        &self,
+        array: &ShownArray,
+        name: &ChunkName,
+        look: impl Fn() -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        // A shard of an array that was replaced looks damaged by the old document.
+        let is_doubted =
+            |found: &Result<_, Error>| matches!(found, Ok(None) | Err(Error::Chunk { .. }));
+        let mut found = look();
+        if !is_doubted(&found) {
+            return found;
+        }
+        self.in_one_directory(array, || {
+            if self.loader.is_local() {
+                found = look();
+            }
+            if is_doubted(&found) {
+                self.check_array_of_name(array, name)?;
+            }
+            found
+        })
+    }
+
     /// Checks that `array`, in which `found` is absent, is still what its document says. A view that does not depend on
     /// documents shows what the store has, and nothing else.
     ///
     /// # Errors
     /// As [`Tree::check_current`]; [`crate::store::StoreError`] for a key that is too long.
-    pub(super) fn check_array_of_name(
-        &self,
-        array: &ShownArray,
-        found: &ChunkName,
-    ) -> Result<(), Error> {
+    fn check_array_of_name(&self, array: &ShownArray, found: &ChunkName) -> Result<(), Error> {
         if !self.depends_on_documents(array.view) {
             return Ok(());
         }

@@ -49,6 +49,8 @@ pub(super) struct ShownArray {
     /// How the view spells the keys of chunks, relative to `path`.
     pub(super) shown: ChunkNames,
     pub(super) chunked: Arc<ChunkedArray>,
+    /// The innermost prefix of the store that the document and all chunks are below.
+    pub(super) enclosing: Prefix,
     /// Detects readers that open its chunk files one after the other.
     pub(super) readers: FileReaders,
     /// Bytes of a chunk that is not stored, where it is shown as a file of fill value.
@@ -130,6 +132,10 @@ impl ShownArray {
             );
         }
         let stored = ChunkNames::of(&node);
+        let is_above_chunks =
+            |above: &Prefix| node.prefix.with_ancestors().any(|one| one == *above);
+        let enclosing = (node.document.key.parent().with_ancestors()).find(is_above_chunks);
+        let enclosing = enclosing.unwrap_or_else(Prefix::root);
         let unwritable = unwritable(&node, chunked.layout(), form, options);
         Ok(ShownArray {
             view,
@@ -157,6 +163,7 @@ impl ShownArray {
                 && may_be_zlib,
             foreign,
             chunked: Arc::new(chunked),
+            enclosing,
             readers: FileReaders::default(),
             absent_len,
             lists_grid,

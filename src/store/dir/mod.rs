@@ -15,6 +15,7 @@ mod access_list;
 pub(super) mod attributes;
 mod followed;
 mod generation;
+mod held;
 mod listing;
 mod object;
 mod own;
@@ -29,7 +30,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{OFlags, SeekFrom, seek};
+use rustix::fs::{AtFlags, OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
 use super::{
@@ -38,13 +39,14 @@ use super::{
 };
 use attributes::kind_of;
 use followed::{CHECK_INTERVAL, FollowedRoot};
+pub use held::HeldDirectory;
 use listing::{DirListing, offset_of};
 use object::DirObject;
 pub use rights::Sharing;
 use root::{Root, refusal};
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use stat::coarse;
-use stat::fstat;
+use stat::{fstat, statat};
 pub use symlinks::Symlinks;
 pub use writer::{
     Allocation, ChangeNote, Commit, DirWriter, DocumentChange, Draft, Durability, FileChange,
@@ -172,9 +174,26 @@ fn find(root: &Root, key: &Key, flags: OFlags) -> Result<Option<(OwnedFd, Stat)>
 
 /// The entry at `key` of the directory `root`.
 fn stat_in(root: &Root, key: &Key) -> Result<Option<Stat>, StoreError> {
+    if let Some(stat) = stat_held(root, key) {
+        return Ok(Some(stat));
+    }
     // O_PATH reaches anything without opening it: no FIFO blocks, no device notices.
     let found = find(root, key, OFlags::PATH)?;
     Ok(found.map(|(_, stat)| stat))
+}
+
+/// As [`stat_in`], of a name in the directory that is held, which takes one call. `None` where that does not tell.
+fn stat_held(root: &Root, key: &Key) -> Option<Stat> {
+    let found = HeldDirectory::with(root, &key.to_prefix(), |directory, name| {
+        if name.contains(&b'/') {
+            return Ok(None);
+        }
+        let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let stat =
+            kind_of(&stat).map(|kind| Stat::new(kind, root.entry_meta(directory, name, &stat)));
+        Ok(stat.ok())
+    });
+    found?.ok()?
 }
 
 /// Opens the object at `key` of the directory `root`.

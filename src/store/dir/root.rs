@@ -19,6 +19,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstatfs, op
 use rustix::io::{Errno, retry_on_intr};
 
 use super::attributes::VersionedBy;
+use super::held::HeldDirectory;
 use super::own::{FileVersions, OwnVersions};
 use super::rights::{Sharing, restrict_by_list, restrict_entry_by_list, through_links};
 use super::stat::{FileStat, fstat, statat};
@@ -58,6 +59,13 @@ pub(super) struct Root {
 pub(super) struct DirectoryIdentity {
     pub(super) device: u64,
     pub(super) inode: u64,
+}
+
+/// Which directory of the store, and which one that was at its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RootIdentity {
+    directory: DirectoryIdentity,
+    generation: u32,
 }
 
 /// The result of resolving a path.
@@ -207,7 +215,11 @@ impl Root {
         path: &Prefix,
         flags: OFlags,
     ) -> Result<Option<ResolvedPath>, StoreError> {
-        let linked = match self.open_beneath(path, flags, ResolveFlags::NO_SYMLINKS) {
+        let resolve = ResolveFlags::NO_SYMLINKS;
+        let opened = HeldDirectory::with(self, path, |directory, name| {
+            self.open_in(directory, name, (flags, resolve))
+        });
+        let linked = match opened.unwrap_or_else(|| self.open_beneath(path, flags, resolve)) {
             Ok(fd) => return Ok(Some(ResolvedPath { fd, linked: None })),
             Err(Errno::LOOP) => match self.walk(path)? {
                 Some(identities) => identities,
@@ -268,6 +280,20 @@ impl Root {
         self.open_beneath(path, flags, resolve)
     }
 
+    /// Opens the directory at `path`, which holds no symbolic link, to look for names in it.
+    pub(super) fn open_directory(&self, path: &Prefix) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        self.open_beneath(path, flags, ResolveFlags::NO_SYMLINKS)
+    }
+
+    /// Tells it from every other directory that was at the path of the store.
+    pub(super) fn identity(&self) -> RootIdentity {
+        RootIdentity {
+            directory: self.identity,
+            generation: self.versions.by.generation,
+        }
+    }
+
     fn open_beneath(
         &self,
         path: &Prefix,
@@ -278,6 +304,16 @@ impl Root {
             b"" => b".",
             name => name,
         };
+        self.open_in(self.as_fd(), name, (flags, resolve))
+    }
+
+    /// Opens `name`, of one or more segments, in `directory`.
+    fn open_in(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+        (flags, resolve): (OFlags, ResolveFlags),
+    ) -> Result<OwnedFd, Errno> {
         // Links of /proc lead to open files, not to paths: never followed.
         let resolve = resolve
             | ResolveFlags::NO_MAGICLINKS
@@ -286,7 +322,7 @@ impl Root {
                 Symlinks::Follow => ResolveFlags::empty(),
             };
         let flags = flags | OFlags::CLOEXEC;
-        let open = || openat2(&self.fd, name, flags, Mode::empty(), resolve);
+        let open = || openat2(directory, name, flags, Mode::empty(), resolve);
         let mut waits_ms = DESCRIPTOR_WAITS_MS.into_iter();
         // EAGAIN: something was renamed while the kernel resolved a `..` of a link. EXDEV: a link
         // leaves the store, or a directory was moved out of it meanwhile. EMFILE: the kernel does not wait until a

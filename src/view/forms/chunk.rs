@@ -219,8 +219,10 @@ pub(super) fn open_chunk(
         return Ok(None);
     }
     // Whoever opens a file of this form waits until the object is settled, unless it is its own.
-    let object = view.tree.loader.sources().open_young(key)?;
-    let opened = view.opened_chunk(array, &place.indices, object)?;
+    let opened = view.tree.in_one_directory(&array, || {
+        let object = view.tree.loader.sources().open_young(key)?;
+        view.opened_chunk(Arc::clone(&array), &place.indices, object)
+    })?;
     let Some((OpenedVnode { attributes, file }, object)) = opened else {
         return Ok(None);
     };
@@ -248,13 +250,16 @@ pub(super) fn open_inner(
     if !array.grid().contains(&place.indices) {
         return Ok(None);
     }
-    // What was found holds memory, which opening the chunk must not wait for.
-    let found = inner
-        .find()?
-        .map(|found| (Arc::clone(&found.object), found.stored_file()));
-    let (object, stored) = found.unzip();
-    let opened = view.opened_chunk(array, &place.indices, object)?;
-    let Some((OpenedVnode { attributes, file }, _)) = opened else {
+    let opened = view.tree.in_one_directory(&array, || -> Result<_, Error> {
+        // What was found holds memory, which opening the chunk must not wait for.
+        let found = inner
+            .find()?
+            .map(|found| (Arc::clone(&found.object), found.stored_file()));
+        let (object, stored) = found.unzip();
+        let opened = view.opened_chunk(Arc::clone(&array), &place.indices, object)?;
+        Ok(opened.map(|(opened, _)| (opened, stored)))
+    })?;
+    let Some((OpenedVnode { attributes, file }, stored)) = opened else {
         return Ok(None);
     };
     Ok(Some(CleanFile {
