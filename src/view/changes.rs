@@ -123,7 +123,7 @@ impl View {
                 return Err(refused(&vnode, Refusal::Fixed));
             };
             let opened = self.open_written((writing, &file), access, thread)?;
-            checked(opened, self.tree.check_meaning_to_write(&vnode))
+            checked(opened, self.tree.check_meaning_to_write(&vnode, access))
         };
         self.between_renames(open, close_again)
     }
@@ -192,6 +192,7 @@ impl View {
         self.tree.hierarchy.forget(&key.to_prefix());
         if let Vnode::Prefix { view, path } = &vnode {
             let path = path.key(name)?.to_prefix();
+            self.tree.translated.forget_at(*view, &path);
             self.expect_group(*view, &path);
             if self.tree.options.shown_as.is_some() {
                 self.tree.unshow_all(*view, &path);
@@ -282,6 +283,7 @@ impl View {
                 self.tree.hierarchy.forget(path);
                 self.tree.forget_ended(path);
                 self.tree.forget_expected(view, path);
+                self.tree.translated.forget_at(view, path);
             }
             (Vnode::ChunkDirectory(place), VnodeKind::Directory) => {
                 self.remove_chunk_directory(writing, place)?;
@@ -468,7 +470,7 @@ impl View {
                     let access = HandleAccess::Writes;
                     let handle = writing.open((&key, form.as_ref()), access, 0)?;
                     let handle = handle.ok_or(Error::Stale)?;
-                    let checked = self.tree.check_meaning_to_write(&vnode);
+                    let checked = self.tree.check_meaning_to_write(&vnode, access);
                     let changed = checked.and_then(|()| handle.cut(size));
                     handle.close();
                     changed?;

@@ -27,8 +27,10 @@ use crate::store::{Key, Prefix};
 /// What a name is to be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameUse {
-    /// It was found, and is read or removed.
+    /// It was found, and is shown, renamed or removed.
     Found,
+    /// It was found, and its bytes are read.
+    Read,
     /// It was not found.
     Absent,
     /// It is written.
@@ -91,7 +93,7 @@ impl Tree {
         // Nobody can have opened an array by a document that is damaged, and knows better.
         let is_array = unusable.names.is_some();
         match name_use {
-            NameUse::Found => true,
+            NameUse::Found | NameUse::Read => true,
             NameUse::Absent => {
                 is_other || is_unsharded && !self.is_untold_directory(unusable, name)
             }

@@ -81,7 +81,7 @@ impl View {
     ) -> Result<Option<OpenedVnode>, Error> {
         let opened = self.open_any(vnode)?;
         if let Vnode::Object { view, key } = vnode {
-            checked(opened, self.tree.check_plain(*view, key))
+            checked(opened, self.tree.check_read(*view, key))
         } else {
             Ok(opened)
         }

@@ -4,8 +4,11 @@
 //! chunks are absent. So that a chunk is absent is believed only if the document of its array was there after that, and
 //! what could be a part of an array that is gone is stale for a while before it is absent.
 //!
-//! In a mount that is written to, programs remove arrays, and make the chunks of the next array before its document.
+//! In a mount that is written to, programs remove arrays, and make the chunks of the next array before its document. So
+//! names are found and absent as in the store, but the bytes of an object are stale while it has the name of a chunk that
+//! was shown in another way, until a program removes or makes the directory of the array through this view.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -54,12 +57,14 @@ impl Tree {
     }
 
     /// Checks that `array`, in which `found` is absent, is still what its document says. A view that does not depend on
-    /// documents shows what the store has, and nothing else.
+    /// documents shows what the store has, and nothing else; so does one from which a program has removed the document
+    /// through the mount, so that it finds what is left of the array.
     ///
     /// # Errors
     /// As [`Tree::check_current`]; [`crate::store::StoreError`] for a key that is too long.
     fn check_array_of_name(&self, array: &ShownArray, found: &ChunkName) -> Result<(), Error> {
-        if !self.depends_on_documents(array.view) {
+        let has_ended = array.has_ended.load(Ordering::Relaxed);
+        if !self.depends_on_documents(array.view) || has_ended {
             return Ok(());
         }
         match found {
@@ -122,19 +127,21 @@ impl Tree {
         name_use: NameUse,
     ) -> Result<bool, Error> {
         let (view, path) = (folder.resolved.view, &folder.resolved.path);
-        if self.is_writable() || matches!(folder.resolved.node, Node::Array(_) | Node::Broken(_)) {
+        if matches!(folder.resolved.node, Node::Array(_) | Node::Broken(_)) {
             return Ok(false);
+        }
+        let mut segments = below.split(|&byte| byte == b'/');
+        let mut was_translated =
+            || self.translated.has(view, path) && segments.all(may_be_part_of_chunk_key);
+        if self.is_writable() {
+            return Ok(name_use == NameUse::Read && was_translated());
         }
         // Readers that have the array open would take a stored object for what the view made of it, at any time. A group
         // that took its place has other names, which are looked for.
-        let mut segments = below.split(|&byte| byte == b'/');
         let is_looked_for = view == ViewKind::Chunks
             && name_use == NameUse::Absent
             && !matches!(folder.resolved.node, Node::Implicit);
-        if !is_looked_for
-            && self.translated.has(view, path)
-            && segments.all(may_be_part_of_chunk_key)
-        {
+        if !is_looked_for && was_translated() {
             return Ok(true);
         }
         let Some(gone) = self.gone_lately(view, path) else {

@@ -22,7 +22,7 @@ use super::shown_node::{
 };
 use super::tree::Tree;
 use super::vnode::{ChunkPlace, Vnode};
-use super::writing::{Meanings, is_document, may_be_old_document};
+use super::writing::{HandleAccess, Meanings, is_document, may_be_old_document};
 use crate::error::Error;
 use crate::fresh::LastCheck;
 use crate::grid::Dims;
@@ -89,6 +89,14 @@ impl Tree {
     /// [`Error::Stale`] when one has, and errors of looking for it.
     pub(super) fn check_plain(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
         self.check_plain_for(view, key, NameUse::Found)
+    }
+
+    /// As [`Tree::check_plain`], of an object that is opened to be read.
+    ///
+    /// # Errors
+    /// As [`Tree::check_plain`]; [`Error::Stale`] where the name was that of a chunk which was shown in another way.
+    pub(super) fn check_read(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
+        self.check_plain_for(view, key, NameUse::Read)
     }
 
     /// As [`Tree::check_plain`], of an object that is written.
@@ -227,15 +235,22 @@ impl Tree {
         }
     }
 
-    /// As [`Tree::check_meaning`], of a file that is opened for writing.
+    /// As [`Tree::check_meaning`], of a file that is opened for writing, or for both.
     ///
     /// # Errors
-    /// As [`Tree::check_written`] and [`Tree::array_now`].
-    pub(super) fn check_meaning_to_write(&self, vnode: &Vnode) -> Result<(), Error> {
-        match vnode {
-            Vnode::Object { view, key } => self.check_written(*view, key),
-            _ => self.check_meaning(vnode),
+    /// As [`Tree::check_written`], [`Tree::check_read`] and [`Tree::array_now`].
+    pub(super) fn check_meaning_to_write(
+        &self,
+        vnode: &Vnode,
+        access: HandleAccess,
+    ) -> Result<(), Error> {
+        let Vnode::Object { view, key } = vnode else {
+            return self.check_meaning(vnode);
+        };
+        if access == HandleAccess::ReadsAndWrites {
+            self.check_read(*view, key)?;
         }
+        self.check_written(*view, key)
     }
 
     /// Whether no node at one of `prefixes`, which are above `key`, shows the object in another way.

@@ -92,7 +92,7 @@ impl View {
                 writing.rename(&from, &to, mode, || {
                     self.tree.hierarchy.forget_all();
                     for path in [&from, &to] {
-                        self.tree.forget_removed_below(path);
+                        self.tree.forget_removed_below(*view, path);
                     }
                     writing.move_forms(&to.to_prefix());
                 })?;

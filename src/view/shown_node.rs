@@ -59,8 +59,8 @@ pub(super) struct ShownArray {
     pub(super) lists_grid: bool,
     /// Why chunks cannot be written, if so.
     pub(super) unwritable: Option<FormatError>,
-    /// Whether its document was removed through the mount. Its chunks are shown until their directory
-    /// is removed too, so that who removes all of them finds what was listed.
+    /// Whether its document was removed through the mount. Its chunks are shown until their directory is removed, too,
+    /// so that a program that removes all of them finds what was listed. Their bytes are stale.
     pub(super) has_ended: AtomicBool,
 }
 

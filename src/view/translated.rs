@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use lru::LruCache;
 
 use super::options::ViewKind;
-use crate::store::Prefix;
+use crate::store::{Key, Prefix};
 
 /// The most arrays that are remembered.
 const MOST: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
@@ -29,6 +29,21 @@ impl TranslatedArrays {
         if is_translated {
             paths.put(place, ());
         } else {
+            paths.pop(&place);
+        }
+    }
+
+    /// Forgets the array at `path`, where a program has removed or made a directory.
+    pub(super) fn forget_at(&self, view: ViewKind, path: &Prefix) {
+        self.note(view, path, false);
+    }
+
+    /// Forgets the arrays at and below `key` in `view`, where a program has moved a directory.
+    pub(super) fn forget_below(&self, view: ViewKind, key: &Key) {
+        let mut paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = paths.iter().map(|(place, ())| place);
+        let below = all.filter(|(of, path)| *of == view && path.moved(key, key).is_some());
+        for place in below.cloned().collect::<Vec<_>>() {
             paths.pop(&place);
         }
     }

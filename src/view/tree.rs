@@ -279,8 +279,9 @@ impl Tree {
     }
 
     /// Forgets what ended, and which documents were removed, at and below `path`, where something else is
-    /// now.
-    pub(super) fn forget_removed_below(&self, path: &Key) {
+    /// now. A program has moved it there through `view`.
+    pub(super) fn forget_removed_below(&self, view: ViewKind, path: &Key) {
+        self.translated.forget_below(view, path);
         let is_below = |found: &Prefix| found.moved(path, path).is_some();
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let below: Vec<_> = (ended.iter().map(|(place, _)| place))

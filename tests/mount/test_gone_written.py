@@ -1,0 +1,87 @@
+"""Arrays whose document is removed while their mount is written to: stored bytes never come under the name of a decoded chunk, and
+programs remove the array and make it anew."""
+import shutil
+
+import numpy as np
+import pytest
+import zarr
+
+from mounting import ok, until
+from remote_samples import attempt
+
+ARGUMENTS = ("--rw", "--missing", "hide")
+CASES = [("chunks", "store", ()), ("chunks", "chunks", ()), ("keys,chunks", "keys", ()), ("keys,chunks", "chunks", ()), ("chunks", "store", ("--as", "v2"))]
+
+
+def make(path, dtype=">i4"):
+    zarr.create_group(str(path), zarr_format=2)
+    array = zarr.create_array(str(path / "a"), shape=(8,), chunks=(4,), dtype=dtype, zarr_format=2, compressors=None, filters=None, fill_value=7)
+    array[...] = np.arange(8)
+    return path
+
+
+def values(path):
+    """The elements; None where no array is found."""
+    try:
+        return zarr.open_array(str(path), mode="r")[...].tolist()
+    except (OSError, zarr.errors.ArrayNotFoundError):
+        return None
+
+
+def check(store, shown, expected):
+    assert values(store / "a") == expected
+    # What was written through another view is seen after the time to live.
+    until(lambda: values(shown) == expected, "the array is read")
+
+
+@pytest.fixture(params=CASES, ids=lambda case: " ".join([case[0], case[1], *case[2]]))
+def lost(request, mount, tmp_path):
+    """The store; the array, whose document was removed, as chunks are decoded, and where programs write it; a copy of it as it was there."""
+    view, remover, more = request.param
+    store = make(tmp_path / "store")
+    made = mount(store, "--view", view, "--ttl", "0.05", *more, *ARGUMENTS)
+    shown = made.path / "chunks" if "," in view else made.path
+    # Where a mount has the keys view, new files are made there.
+    written = made.path / "keys" if "," in view else shown
+    assert attempt(shown / "a" / "0") == np.arange(4, dtype="<i4").tobytes()
+    shutil.copytree(written / "a", tmp_path / "copy")
+    document = {"store": store, "keys": written, "chunks": shown}[remover] / "a" / ".zarray"
+    document.unlink()
+    yield store, shown / "a", written / "a", tmp_path / "copy"
+    made.unmount()
+
+
+def test_the_bytes_of_its_chunks_are_stale(lost):
+    store, shown, written, _ = lost
+    for _ in range(2):
+        assert [attempt(shown / name) for name in "01"] == ["ESTALE"] * 2
+    assert {"0", "1"} <= {path.name for path in shown.iterdir()}
+    (shown / "0").unlink()
+    assert not (store / "a" / "0").exists()
+    ok("rm", "-r", shown)
+    assert not (store / "a").exists()
+
+
+def test_it_is_removed_and_made_anew_with_its_chunks_first(lost, tmp_path):
+    store, shown, written, copy = lost
+    # tar(1) makes files in the order in which it is told, and cp(1) in that of the directory.
+    ok("tar", "-C", copy, "-cf", tmp_path / "a.tar", "0", "1", ".zarray")
+    for again in (("cp", "-r", copy, written), ("tar", "-C", written, "-xf", tmp_path / "a.tar")):
+        ok("rm", "-r", written)
+        assert not (store / "a").exists()
+        if again[0] == "tar":
+            written.mkdir()
+        ok(*again)
+        check(store, shown, list(range(8)))
+        # The document goes once more.
+        (written / ".zarray").unlink()
+        assert attempt(shown / "0") == "ESTALE"
+
+
+def test_it_is_moved_and_another_one_takes_its_place(lost):
+    store, shown, written, _ = lost
+    ok("mv", written, written.with_name("b"))
+    for dtype, chunk, value in [("<u2", 2, 5), ("<i8", 4, 6)]:
+        zarr.open_array(str(written), mode="w", shape=(4,), chunks=(chunk,), dtype=dtype, zarr_format=2, compressor=None)[...] = value
+        check(store, shown, [value] * 4)
+    assert (store / "b" / "0").exists()
