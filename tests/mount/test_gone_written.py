@@ -1,5 +1,6 @@
 """Arrays whose document is removed while their mount is written to: stored bytes never come under the name of a decoded chunk, and
 programs remove the array and make it anew."""
+import json
 import shutil
 
 import numpy as np
@@ -85,3 +86,14 @@ def test_it_is_moved_and_another_one_takes_its_place(lost):
         zarr.open_array(str(written), mode="w", shape=(4,), chunks=(chunk,), dtype=dtype, zarr_format=2, compressor=None)[...] = value
         check(store, shown, [value] * 4)
     assert (store / "b" / "0").exists()
+
+
+def test_a_chunk_that_is_open_is_not_shared_once_its_document_is_another_one(mount, tmp_path):
+    store = make(tmp_path / "store")
+    made = mount(store, "--view", "chunks", "--ttl", "3600", *ARGUMENTS)
+    with open(made.path / "a" / "0", "rb"):
+        document = store / "a" / ".zarray"
+        text = json.loads(document.read_text())
+        document.write_text(json.dumps(text | {"dtype": "<i4"}))
+        assert attempt(made.path / "a" / "0") == np.arange(4, dtype=">i4").tobytes()
+    made.unmount()

@@ -213,10 +213,15 @@ impl KeyFile {
         if !state.is_current(now.as_ref()) {
             return Ok(None);
         }
-        if let Some(form) = state.form.clone().filter(|form| form.is_document())
-            && !self.shows_text_of(writing, &*form)?
-        {
-            return Ok(None);
+        if let Some(form) = state.form.clone() {
+            let is_shown_still = if form.is_document() {
+                self.shows_text_of(writing, &*form)?
+            } else {
+                form.is_current()?
+            };
+            if !is_shown_still {
+                return Ok(None);
+            }
         }
         let has_wrong_pages = std::mem::take(&mut state.has_wrong_pages);
         let is_in_place = !state.is_replaced_whole();
