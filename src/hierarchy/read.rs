@@ -14,7 +14,7 @@ use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
 use crate::metadata::DocumentName;
-use crate::metadata::attributes::is_blank;
+use crate::metadata::attributes::say_nothing;
 use crate::metadata::outline::Outline;
 use crate::metadata::write::StoredDocuments;
 use crate::store::{Fetched, Key, Object, StatKind, StoreError};
@@ -156,7 +156,7 @@ impl Hierarchy {
             bytes
         };
         Ok(DocumentText {
-            bytes: without_blank(&opened.key, bytes),
+            bytes: without_nothing(&opened.key, bytes),
             document: Document::new(opened.key, *opened.object.meta()),
             _reservation: Some(reservation),
         })
@@ -248,11 +248,11 @@ impl Hierarchy {
     }
 }
 
-/// The text of the document at `key`. Attributes of v2 without any text are none, as programs leave them that
+/// The text of the document at `key`. Attributes of v2 that say nothing are none, as programs leave them that
 /// make the file and have nothing to write.
-fn without_blank(key: &Key, text: Vec<u8>) -> Vec<u8> {
+fn without_nothing(key: &Key, text: Vec<u8>) -> Vec<u8> {
     let is_attributes = DocumentName::of(key.name()) == Some(DocumentName::ZAttrs);
-    if is_attributes && is_blank(&text) {
+    if is_attributes && say_nothing(&text) {
         return b"{}".to_vec();
     }
     text

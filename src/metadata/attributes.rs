@@ -252,9 +252,10 @@ pub fn check_len(bytes: usize) -> Result<(), FormatError> {
     )
 }
 
-/// Whether a document has no text.
-pub fn is_blank(text: &[u8]) -> bool {
-    text.iter().all(u8::is_ascii_whitespace)
+/// Whether a document of attributes says nothing: it has no text, or is `null`, of which zarr-python 3, and so
+/// xarray, makes no attributes.
+pub fn say_nothing(text: &[u8]) -> bool {
+    matches!(text.trim_ascii(), b"" | b"null")
 }
 
 fn check_depth(depth: usize) -> Result<(), FormatError> {

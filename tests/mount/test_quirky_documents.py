@@ -93,6 +93,20 @@ def test_v3(mount, tmp_path, quirk):
         check(mount(tmp_path / "s", *arguments))
 
 
+def test_attributes_that_are_null_are_none(mount, tmp_path):
+    group = zarr.open_group(str(tmp_path / "s"), mode="w", zarr_format=2)
+    group.create_array("t", shape=VALUES.shape, chunks=(3, 4), dtype="i4", fill_value=0)[...] = VALUES
+    for name in (".zattrs", "t/.zattrs"):
+        (tmp_path / "s" / name).write_text("null")
+    for arguments in SHOWN:
+        made = mount(tmp_path / "s", *arguments)
+        assert not list(made.path.rglob("ERROR.txt"))
+        for path in made.path.rglob(".zattrs"):
+            assert json.loads(path.read_text()) == {}
+        assert dict(zarr.open_group(str(made.path), mode="r").attrs) == {}
+        check(made)
+
+
 def strict_json(path):
     """The document, as readers parse it that know JSON alone."""
     def refuse(word):

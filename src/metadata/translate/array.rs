@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::attributes::is_blank;
+use super::super::attributes::say_nothing;
 use super::super::document::list_of;
 use super::super::missing::{self, FILL_VALUE, MissingInV2};
 use super::super::write::{self, StoredDocuments};
@@ -85,7 +85,7 @@ pub(super) fn put_attributes(
         return Ok(());
     }
     let stored = documents.attributes.as_deref();
-    let stored = stored.filter(|text| !is_blank(text));
+    let stored = stored.filter(|text| !say_nothing(text));
     let new = carry::carried(stored.unwrap_or(EMPTY), before, after)?;
     documents.attributes = match stored {
         None if is_empty(&new)? => None,

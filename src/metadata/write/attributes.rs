@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::super::attributes::is_blank;
+use super::super::attributes::say_nothing;
 use super::super::carry::with_member;
 use super::super::document::{Edits, JsonDocument, quoted};
 use super::super::{ArrayMetadata, ZarrFormat, missing, splice};
@@ -35,9 +35,9 @@ pub fn of_array(
     }
 }
 
-/// The object in the document `text`; `None` when it is empty, or there is no text.
+/// The object in the document `text`; `None` when it is empty, or the document says nothing.
 pub(super) fn whole(text: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
-    if is_blank(text) {
+    if say_nothing(text) {
         return Ok(None);
     }
     let document = JsonDocument::parse(text).map_err(|error| error.within("attributes"))?;
