@@ -39,6 +39,7 @@ mod unshard;
 pub mod v1;
 pub mod v2;
 pub mod v3;
+mod whole_numbers;
 pub mod write;
 
 pub use attributes::{Attributes, JsonTree};

@@ -18,12 +18,13 @@ mod configuration;
 
 use serde_json::value::RawValue;
 
-pub(super) use configuration::{blosc, bytes, codec_text};
-use configuration::{is_at_end, zstd};
+pub(super) use configuration::{blosc, bytes, codec_text, zstd};
+use configuration::{is_at_end, of_numcodecs};
 
 use super::codecs;
 use super::document::object_text;
 use super::json::{self, Members};
+use super::whole_numbers::parameter;
 use crate::codec::CodecChain;
 use crate::dtype::{ByteOrder, DataType};
 use crate::error::FormatError;
@@ -207,7 +208,9 @@ impl Pipeline {
     /// Adds a codec from bytes to bytes of the v3 core.
     pub(super) fn add_core(&mut self, name: &str, spec: &Spec<'_>) {
         self.serialize(None);
-        let configuration = object_text(spec.config.iter());
+        let members = spec.config.iter();
+        let members = members.map(|(name, value)| (name, parameter(name, value)));
+        let configuration = object_text(members);
         self.add(name, &configuration, &spec.place, spec.what);
         self.now_bytes(spec);
     }
@@ -304,10 +307,7 @@ impl Pipeline {
 
     /// Adds a codec under its v3 name `numcodecs.ID`.
     fn add_numcodecs(&mut self, spec: &Spec<'_>) {
-        let members = spec.config.iter().map(|(name, value)| (name, value.get()));
-        let without_size = spec.id == "shuffle" && spec.config.get_some("elementsize").is_none();
-        let size = without_size.then_some(("elementsize", "4"));
-        let configuration = object_text(members.filter(|(name, _)| *name != "id").chain(size));
+        let configuration = of_numcodecs(&spec.id, &spec.config);
         let name = format!("numcodecs.{}", spec.id);
         self.add(&name, &configuration, &spec.place, spec.what);
     }

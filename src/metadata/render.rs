@@ -75,4 +75,6 @@ pub fn group_v3(text: &[u8]) -> Result<Vec<u8>, FormatError> {
 }
 
 #[cfg(test)]
+mod canonical_tests;
+#[cfg(test)]
 mod tests;

@@ -286,7 +286,7 @@ impl Iterator for Members<'_> {
 
 /// A piece of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token {
+pub(super) enum Token {
     OpenObject,
     CloseObject,
     OpenList,
@@ -300,12 +300,17 @@ enum Token {
 }
 
 /// The tokens of a text, from the position `at`.
-struct Tokens<'t> {
+pub(super) struct Tokens<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl Tokens<'_> {
+impl<'t> Tokens<'t> {
+    /// All tokens of `text`.
+    pub(super) fn of(text: &'t str) -> Tokens<'t> {
+        Tokens { text, at: 0 }
+    }
+
     /// Passes the rest of a member, the comma behind it, and the space after that. Returns where it is then.
     fn pass_member(&mut self) -> usize {
         let mut depth = 0_usize;

@@ -1,4 +1,5 @@
 """The closure rule: a mount of `keys` or `chunks` read as a Zarr store gives what the store gives."""
+import base64
 import json
 import os
 from pathlib import Path
@@ -123,6 +124,10 @@ def test_documents(shown):
         before, after = json.loads(before), json.loads(after)
         if before.get("dtype") == "|u1" and before["fill_value"] == "0":
             before["fill_value"] = 0  # n5-universe quotes the number, which strict readers refuse
+        if str(before.get("dtype")).startswith("|S") and before["fill_value"] is not None:
+            # tensorstore takes the bytes of the whole element alone
+            whole = base64.b64decode(before["fill_value"]).ljust(int(before["dtype"][2:]), b"\0")
+            before["fill_value"] = base64.b64encode(whole).decode()
         for member in ("attributes", "dimension_names", "shape", "zarr_format", "node_type", "fill_value"):
             assert json.dumps(before.get(member)) == json.dumps(after.get(member)), f"{path}: {member}"
 

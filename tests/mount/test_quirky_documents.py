@@ -34,6 +34,8 @@ V2 = {
     "lengths as floats": (member("shape", [6.0, 8.0]), "."),
     "version as a float": (member("zarr_format", 2.0), "."),
     "parameter that the codec lacks": (lambda document: document["compressor"].update(more=1), "."),
+    "parameter as a float": (lambda document: document["compressor"].update(level=1.0), "."),
+    "parameter of newer releases": (lambda document: document["compressor"].update(checksum=False), "."),
 }
 V3 = {
     "bare name of chunk keys": member("chunk_key_encoding", "default"),
@@ -44,6 +46,8 @@ V3 = {
     "lengths as floats": member("shape", [6.0, 8.0]),
     "parameter that the codec lacks": lambda document: document["codecs"][0]["configuration"].update(more=1),
     "members that are null": both(member("dimension_names", None), member("attributes", None)),
+    "null configuration": member("chunk_key_encoding", {"name": "default", "configuration": None}),
+    "rectilinear grid of equal chunks": member("chunk_grid", {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [3.0, [[4, 2]]]}}),
 }
 
 
@@ -91,6 +95,41 @@ def test_v3(mount, tmp_path, quirk):
     path.write_text(json.dumps(document))
     for arguments in SHOWN:
         check(mount(tmp_path / "s", *arguments))
+
+
+# Types and fill values of v2 as other programs have written them, and the element.
+FILL_VALUES = {
+    "complex number as one number": ("<c8", 3.0, 3 + 0j),
+    "raw bytes as zero": ("|V4", 0, bytes(4)),
+    "record as zero": ([["a", "<i2"], ["b", "<i4"]], 0, bytes(6)),
+    "bytes as zero": ("|S4", 0, b""),
+    "bytes that are not padded": ("|S4", "YWI=", b"ab"),
+    "bytes as they are": ("|S4", "a", b"a"),
+    "characters as zero": ("<U2", 0, ""),
+}
+
+
+@pytest.mark.parametrize("arguments", SHOWN, ids=" ".join)
+def test_fill_values_of_v2(mount, tmp_path, arguments):
+    for name, (dtype, fill_value, _) in FILL_VALUES.items():
+        folder = tmp_path / "s" / name
+        folder.mkdir(parents=True)
+        (folder / ".zarray").write_text(json.dumps({
+            "zarr_format": 2, "shape": [3], "chunks": [2], "dtype": dtype, "compressor": None,
+            "fill_value": fill_value, "order": "C", "filters": None,
+        }))
+    made = mount(tmp_path / "s", *arguments)
+    for name, (dtype, _, element) in FILL_VALUES.items():
+        folder = made.path / name
+        found = zarr.open_array(str(folder), mode="r")
+        expected = np.frombuffer(element, found.dtype)[0] if isinstance(element, bytes) and found.dtype.kind == "V" else element
+        for value in (found.fill_value, *found[...]):
+            assert np.asarray(value, found.dtype).tobytes() == np.asarray(expected, found.dtype).tobytes(), name
+        driver = "zarr" if (folder / ".zarray").exists() else "zarr3"
+        if driver == "zarr" and found.dtype.kind in "cSV":
+            field = {"field": "a"} if found.dtype.names else {}
+            spec = {"driver": driver, "kvstore": {"driver": "file", "path": str(folder)}, **field}
+            tensorstore.open(spec).result().read().result()
 
 
 def test_attributes_that_are_null_are_none(mount, tmp_path):

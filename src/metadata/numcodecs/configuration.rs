@@ -1,8 +1,10 @@
 //! Writes the configurations of numcodecs in the spelling of v3.
 
-use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 use super::super::document::{object_text, quoted};
+use super::super::strict::members_of_numcodecs;
+use super::super::whole_numbers::parameter;
 use crate::dtype::ByteOrder;
 use crate::error::FormatError;
 use crate::metadata::json::{self, Json, Members};
@@ -46,20 +48,45 @@ pub(in crate::metadata) fn blosc(
             _ => json::word(value, &names).map_err(|_| json::mismatch(value, "-1, 0, 1 or 2")),
         }
     })?;
-    let member = |name, default| config.get_some(name).map_or(default, RawValue::get);
     Ok(object_text([
-        ("cname", member("cname", "\"lz4\"")),
-        ("clevel", member("clevel", "5")),
-        ("shuffle", &quoted(shuffle.unwrap_or("shuffle"))),
-        ("typesize", &type_size.to_string()),
-        ("blocksize", member("blocksize", "0")),
+        ("cname", member(config, "cname", "\"lz4\"")),
+        ("clevel", member(config, "clevel", "5")),
+        ("shuffle", quoted(shuffle.unwrap_or("shuffle")).into()),
+        ("typesize", type_size.to_string().into()),
+        ("blocksize", member(config, "blocksize", "0")),
     ]))
 }
 
 /// The configuration of `zstd` as v3 spells it.
-pub(super) fn zstd(config: &Members<'_>) -> String {
-    let member = |name, default| (name, config.get_some(name).map_or(default, RawValue::get));
-    object_text([member("level", "0"), member("checksum", "false")])
+pub(in crate::metadata) fn zstd(config: &Members<'_>) -> String {
+    object_text([
+        ("level", member(config, "level", "0")),
+        ("checksum", member(config, "checksum", "false")),
+    ])
+}
+
+/// The configuration of the codec `id` of numcodecs, without the parameters that it does not have. Those that numcodecs
+/// alone lets a document leave out are added.
+pub(super) fn of_numcodecs(id: &str, config: &Members<'_>) -> String {
+    let known = members_of_numcodecs(id);
+    let is_known = |name: &str| known.is_none_or(|known| known.contains(&name));
+    let default = match id {
+        "shuffle" => Some(("elementsize", "4")),
+        "zlib" | "gzip" | "bz2" => Some(("level", "1")),
+        _ => None,
+    };
+    let default = default.filter(|(name, _)| config.get_some(name).is_none());
+    let is_default = |name: &str| default.is_some_and(|(default, _)| default == name);
+    let members = (config.iter())
+        .filter(|(name, _)| *name != "id" && is_known(name) && !is_default(name))
+        .map(|(name, value)| (name, parameter(name, value)));
+    object_text(members.chain(default.map(|(name, value)| (name, value.into()))))
+}
+
+/// The text of a parameter, or of its `default` where there is none.
+fn member<'a>(config: &Members<'a>, name: &str, default: &'a str) -> Cow<'a, str> {
+    let value = config.get_some(name);
+    value.map_or(default.into(), |value| parameter(name, value))
 }
 
 /// Whether a checksum is after its data, as that of the v3 codec `crc32c` is.

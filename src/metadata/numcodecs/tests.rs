@@ -79,12 +79,12 @@ fn every_codec_has_its_name_and_place() {
             "<f4",
             r#"[{"id":"zfpy","mode":4,"tolerance":0.01},{"id":"zlib"}]"#,
             r#"{"name":"numcodecs.zfpy","configuration":{"mode":4,"tolerance":0.01}}"#.to_owned()
-                + r#",{"name":"numcodecs.zlib","configuration":{}}"#,
+                + r#",{"name":"numcodecs.zlib","configuration":{"level":1}}"#,
         ),
         (
             "|O",
             r#"[{"id":"vlen-utf8"},{"id":"zlib"}]"#,
-            r#"{"name":"vlen-utf8"},{"name":"numcodecs.zlib","configuration":{}}"#.to_owned(),
+            r#"{"name":"vlen-utf8"},{"name":"numcodecs.zlib","configuration":{"level":1}}"#.to_owned(),
         ),
         (
             "|O",

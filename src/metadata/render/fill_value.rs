@@ -1,52 +1,101 @@
-//! Whether a fill value is in the one spelling that all readers of its version take.
+//! Fill values in the one spelling that all readers of their version take.
 
 use serde_json::value::RawValue;
 
-use crate::dtype::{Element, FloatFormat};
+use super::super::Decoding;
+use super::super::carry::is_same;
+use super::super::codecs;
+use super::edit::stored_type;
+use crate::dtype::{Element, FloatFormat, Variable};
+use crate::error::FormatError;
 use crate::metadata::json::{self, Json};
 
-/// Whether `value`, the fill value of elements of v2, is.
-pub(super) fn is_canonical_v2(element: &Element, value: &RawValue) -> bool {
-    let text = value.get();
-    text == "null"
-        || match element {
-            Element::Float(format) => {
-                format.is_read_alike(text)
-                    || matches!(text, "\"NaN\"" | "\"Infinity\"" | "\"-Infinity\"")
-            }
-            element => is_canonical(element, text),
-        }
+/// The canonical spelling of `value`, the fill value of a document of v2; `None` where it has this spelling.
+pub(super) fn canonical_v2(
+    decoding: &Decoding,
+    value: &RawValue,
+) -> Result<Option<String>, FormatError> {
+    let data_type = &decoding.data_type;
+    let is_canonical = match &data_type.element {
+        _ if value.get() == "null" => Some(true),
+        // Some readers take the number 0 for the text "0" and others for no text, but none refuses it.
+        Element::Variable(Variable::Text) => Some(true),
+        element => is_canonical(element, value, is_named_or_decimal),
+    };
+    respelled(value, is_canonical, || {
+        decoding.fill_value.spell_v2(data_type)
+    })
 }
 
-/// Whether `value`, the fill value of elements of v3, is.
-pub(super) fn is_canonical_v3(element: &Element, value: &RawValue) -> bool {
+/// The canonical spelling of `value`, the fill value of a document of v3; `None` where it has this spelling.
+pub(super) fn canonical_v3(
+    decoding: &Decoding,
+    value: &RawValue,
+) -> Result<Option<String>, FormatError> {
+    let data_type = stored_type(decoding);
     let is_float = |format: &FloatFormat, text: &str| {
-        let is_name = matches!(text, "\"NaN\"" | "\"Infinity\"" | "\"-Infinity\"");
-        format.is_read_alike(text) || is_name || text.starts_with("\"0x")
+        is_named_or_decimal(format, text) || text.starts_with("\"0x")
     };
+    let is_canonical = match &data_type.element {
+        // An object of the fields, or base64.
+        Element::Record(_) => Some(true),
+        element => is_canonical(element, value, is_float),
+    };
+    respelled(value, is_canonical, || {
+        decoding.fill_value.spell_v3(&data_type)
+    })
+}
+
+/// What `spelled` returns, unless `value` is canonical, or, where this is not known, the same.
+fn respelled(
+    value: &RawValue,
+    is_canonical: Option<bool>,
+    spelled: impl FnOnce() -> Result<String, FormatError>,
+) -> Result<Option<String>, FormatError> {
+    match is_canonical {
+        Some(true) => Ok(None),
+        Some(false) => spelled().map(Some),
+        // An element that is too large to be written stays as it is.
+        None => spelled().map_or(Ok(None), |spelled| {
+            let is_said = is_same("fill_value", (value, codecs::parse(&spelled)?))?;
+            Ok((!is_said).then_some(spelled))
+        }),
+    }
+}
+
+fn is_named_or_decimal(format: &FloatFormat, text: &str) -> bool {
+    // Some readers take -0 for a whole number, which has no sign.
+    (format.is_read_alike(text) && text != "-0")
+        || matches!(text, "\"NaN\"" | "\"Infinity\"" | "\"-Infinity\"")
+}
+
+/// Whether `value` is canonical; `None` for elements of which this program's spelling is the only canonical one.
+fn is_canonical(
+    element: &Element,
+    value: &RawValue,
+    is_float: impl Fn(&FloatFormat, &str) -> bool,
+) -> Option<bool> {
+    let text = value.get();
     match element {
-        Element::Float(format) => is_float(format, value.get()),
-        Element::Complex(format) => match Json::of(value) {
+        Element::Bool => Some(matches!(text, "true" | "false")),
+        Element::Integer(format) => {
+            let whole = whole_number(text);
+            Some(whole.is_some_and(|value| format.holds(value)))
+        }
+        Element::Time(_) => Some(text == "\"NaT\"" || whole_number(text).is_some()),
+        Element::Float(format) => Some(is_float(format, text)),
+        Element::Complex(format) => Some(match Json::of(value) {
             Ok(Json::Array(parts)) => parts.iter().all(|part| is_float(format, part.get())),
             _ => false,
-        },
-        element => is_canonical(element, value.get()),
+        }),
+        // It depends on the object codec what it is.
+        Element::Variable(Variable::Object) => Some(true),
+        _ => None,
     }
 }
 
-fn is_canonical(element: &Element, text: &str) -> bool {
-    match element {
-        Element::Bool => matches!(text, "true" | "false"),
-        Element::Integer(format) => {
-            let is_spelled = begins_number(text) && !text.contains(['.', 'e', 'E']);
-            is_spelled && json::integer(text).is_some_and(|value| format.holds(value))
-        }
-        // How other elements are spelled is either wrong or the same for all readers.
-        _ => true,
-    }
-}
-
-fn begins_number(text: &str) -> bool {
-    text.trim_start_matches('-')
-        .starts_with(|c: char| c.is_ascii_digit())
+/// The whole number that `text` spells without a point, an exponent or quotes.
+fn whole_number(text: &str) -> Option<i128> {
+    let is_spelled = (text.trim_start_matches('-')).starts_with(|c: char| c.is_ascii_digit());
+    (is_spelled && !text.contains(['.', 'e', 'E'])).then(|| json::integer(text))?
 }

@@ -56,7 +56,7 @@ fn shard(chunk: &str, codecs: &str) -> String {
 
 #[test]
 fn a_sharded_document_becomes_that_of_its_inner_chunks() {
-    let zstd = r#"{ "name":"zstd","configuration":{"level":NaN}}"#;
+    let zstd = r#"{ "name":"zstd","configuration":{"level":NaN,"checksum":false}}"#;
     let cases = [
         // One level of shards: the codecs after the sharding codec are removed.
         (
@@ -294,6 +294,14 @@ fn edited_v3_documents_have_the_spellings_of_strict_readers() {
         ),
         (r#""fill_value": 7"#, r#""fill_value": 7.0"#),
         (spelled_keys, r#""chunk_key_encoding": {"type": "default"}"#),
+        (
+            spelled_keys,
+            r#""chunk_key_encoding": {"name": "default", "configuration": null}"#,
+        ),
+        (
+            spelled_keys,
+            r#""chunk_key_encoding": {"name": "default", "configuration": {"separator": null}}"#,
+        ),
         (attributes, r#""dimension_names": null, "attributes": {"#),
         (
             attributes,

@@ -7,9 +7,12 @@ use serde_json::value::RawValue;
 
 use super::super::document::{Edits, JsonDocument, list_of, quoted};
 use super::super::json::{self, Json, Members};
-use super::super::{ArrayMetadata, Decoding, codecs, splice, strict};
+use super::super::whole_numbers::parameter;
+use super::super::write::V2Codecs;
+use super::super::{ArrayMetadata, codecs, strict};
 use super::edit::{change, decoding, make_little_endian};
-use super::fill_value::is_canonical_v2;
+use super::fill_value::canonical_v2;
+use super::shown::Shards;
 use crate::dtype::ByteOrder;
 use crate::error::FormatError;
 
@@ -19,11 +22,10 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
     let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let mut edits = Edits::default();
-    let object_codec = match root.get_some("filters") {
-        Some(filters) if data_type.is_variable() => first(&document, filters)?,
-        _ => None,
+    let filters = match root.get_some("filters") {
+        Some(list) if data_type.is_variable() => object_codec(&document, list, array)?,
+        _ => "null".to_owned(),
     };
-    let filters = object_codec.map_or_else(|| "null".to_owned(), |codec| format!("[{codec}]"));
     let mut changes = vec![("filters", filters.as_str(), false)];
     // Where an array of objects has no filters, the compressor is its object codec and stays.
     if !data_type.is_variable() || filters != "null" {
@@ -35,50 +37,109 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
     Ok(edits.apply(text))
 }
 
+/// The list of filters that has the object codec of `array` alone, which is the first one of `list`.
+fn object_codec(
+    document: &JsonDocument<'_>,
+    list: &RawValue,
+    array: &ArrayMetadata,
+) -> Result<String, FormatError> {
+    let items = json::array(list, "a list")?;
+    let Some(codec) = items.first() else {
+        return Ok("null".to_owned());
+    };
+    if is_plain(codec) {
+        let codec = document.text_of(codec);
+        return Ok(format!("[{}]", String::from_utf8_lossy(codec)));
+    }
+    let codecs = V2Codecs::of_items(decoding(array)?)?;
+    Ok(format!("[{}]", codecs.filters.join(", ")))
+}
+
 /// The document of an array whose chunks are shown as they are stored.
 pub(super) fn canonical(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
-    let order = codecs::innermost_endian(&decoding(array)?.codecs);
+    let decoding = decoding(array)?;
     let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let mut edits = Edits::default();
     let mut changes = Vec::new();
-    for name in ["filters", "compressor"] {
-        if root.get(name).is_none() {
-            changes.push((name, "null", false));
+    let rank = array.shape.len();
+    // What cannot be written again, as some chains of zarr-python 3.0.0, stays as it is stored.
+    let written = V2Codecs::encoded(decoding, Shards::Keep, rank).ok();
+    let texts = written
+        .as_ref()
+        .map(|codecs| (codecs.filters_text(), codecs.compressor_text()));
+    match &texts {
+        Some((filters, compressor)) if !are_plain(&root)? => {
+            changes.push(("filters", filters.as_str(), false));
+            changes.push(("compressor", compressor, false));
+        }
+        _ => {
+            let absent = ["filters", "compressor"].into_iter();
+            let absent = absent.filter(|name| root.get(name).is_none());
+            changes.extend(absent.map(|name| (name, "null", false)));
         }
     }
-    if root.get_some("order").is_none() {
+    // Both orders are the same where there are fewer than two dimensions, and zarrs fails at F.
+    if root.get_some("order").is_none() || rank < 2 {
         changes.push(("order", "\"C\"", false));
     }
     change(&document, &root, &changes, &mut edits)?;
-    let filters = match root.get_some("filters") {
-        Some(list) => json::array(list, "null or a list")?,
-        None => Vec::new(),
+    let order = match written {
+        Some(codecs) => codecs.order,
+        None => codecs::innermost_endian(&decoding.codecs),
     };
-    for codec in filters.into_iter().chain(root.get_some("compressor")) {
-        remove_unknown(&document, codec, &mut edits)?;
-    }
-    let order = order.unwrap_or(ByteOrder::Little);
-    make_canonical(&document, array, order, &mut edits)?;
+    make_canonical(
+        &document,
+        array,
+        order.unwrap_or(ByteOrder::Little),
+        &mut edits,
+    )?;
     Ok(edits.apply(text))
 }
 
-/// Removes the parameters of a filter or compressor that it does not have. numcodecs refuses them.
-fn remove_unknown(
-    document: &JsonDocument<'_>,
-    codec: &RawValue,
-    edits: &mut Edits,
-) -> Result<(), FormatError> {
-    let id = json::object(codec, "an object with an id")?;
-    let id = id.read("id", |id| json::string(id, "a name"))?;
-    let Some(known) = strict::members_of_numcodecs(&id) else {
-        return Ok(());
+/// Whether the document has its filters and its compressor, and all readers take them.
+fn are_plain(root: &Members<'_>) -> Result<bool, FormatError> {
+    let (Some(list), Some(compressor)) = (root.get("filters"), root.get("compressor")) else {
+        return Ok(false);
     };
-    let members = document.members(codec)?;
-    splice::remove(&members, edits, |member| {
-        member.name != "id" && !known.contains(&member.name.as_str())
-    });
-    Ok(())
+    let mut all = vec![compressor];
+    if list.get() != "null" {
+        all.extend(json::array(list, "null or a list")?);
+    }
+    Ok(all
+        .into_iter()
+        .all(|codec| codec.get() == "null" || is_plain(codec)))
+}
+
+/// Whether all readers take a filter or a compressor: it has the parameters that all of them know, spelled
+/// as numcodecs does, and none that some require is missing.
+fn is_plain(codec: &RawValue) -> bool {
+    let Ok(members) = json::object(codec, "an object with an id") else {
+        return false;
+    };
+    let Ok(id) = members.read("id", |id| json::string(id, "a name")) else {
+        return false;
+    };
+    let required: &[&str] = match id.as_str() {
+        "blosc" => &["cname", "clevel", "shuffle", "blocksize"],
+        "zstd" | "gzip" | "zlib" | "bz2" => &["level"],
+        _ => &[],
+    };
+    let is_whole = |(name, value): (&str, &RawValue)| parameter(name, value) == value.get();
+    // Neither older releases of numcodecs nor tensorstore know these.
+    let is_recent = |name: &str| {
+        matches!(
+            (id.as_str(), name),
+            ("zstd", "checksum") | ("blosc", "typesize")
+        )
+    };
+    let is_word = |value: &RawValue| value.get().starts_with('"');
+    let is_old_shuffle = id != "blosc" || !members.get("shuffle").is_some_and(is_word);
+    strict::check_numcodecs(codec).is_ok()
+        && required.iter().all(|name| members.get_some(name).is_some())
+        && members.iter().all(is_whole)
+        && !members.iter().any(|(name, _)| is_recent(name))
+        && is_old_shuffle
 }
 
 /// Gives all members but those of the codecs the spelling that all readers take. The bytes of numbers are
@@ -108,15 +169,20 @@ fn make_canonical(
     let lengths = [("shape", &array.shape), ("chunks", &array.chunk_shape)];
     let lengths = lengths.map(|(name, lengths)| (name, list_of(lengths)));
     for (name, canonical) in &lengths {
-        // As 6.0, which is no whole number for some.
+        // As 6.0, which is no whole number for some, or as chunks of no element, which stand for one.
+        let is_canonical =
+            |value| Ok::<_, FormatError>(list_of(&whole_lengths(value)?) == *canonical);
         if root
             .get(name)
-            .is_some_and(|value| value.get().contains(['.', 'e', 'E']))
+            .is_some_and(|value| !is_canonical(value).unwrap_or(false))
         {
             changes.push((name, canonical, false));
         }
     }
-    let fill_value = fill_value(&root, decoding(array)?)?;
+    let fill_value = match root.get("fill_value") {
+        Some(value) => canonical_v2(decoding(array)?, value)?,
+        None => Some("null".to_owned()),
+    };
     if let Some(fill_value) = &fill_value {
         changes.push(("fill_value", fill_value, false));
     }
@@ -137,17 +203,12 @@ fn make_canonical(
     Ok(())
 }
 
-/// The fill value of a number or truth value as all readers take it, where the document has another spelling
-/// or none.
-fn fill_value(root: &Members<'_>, decoding: &Decoding) -> Result<Option<String>, FormatError> {
-    let data_type = &decoding.data_type;
-    let Some(value) = root.get("fill_value") else {
-        return Ok(Some("null".to_owned()));
-    };
-    if is_canonical_v2(&data_type.element, value) {
-        return Ok(None);
-    }
-    decoding.fill_value.spell_v2(data_type).map(Some)
+/// The lengths that a list spells without points.
+fn whole_lengths(list: &RawValue) -> Result<Vec<u64>, FormatError> {
+    json::list(list, "a list of lengths", |length| {
+        let whole = length.get().parse();
+        whole.map_err(|_| json::mismatch(length, "a whole number"))
+    })
 }
 
 /// The first item of a list, as text.

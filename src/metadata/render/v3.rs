@@ -7,10 +7,11 @@ use serde_json::value::RawValue;
 
 use super::super::carry::is_same;
 use super::super::document::{Edits, JsonDocument, list_of, object_text, quoted};
+use super::super::whole_numbers::parameter;
 use super::super::write::{key_encoding, regular_grid};
 use super::super::{ArrayMetadata, codecs, numcodecs, splice, strict, unshard};
-use super::edit::{bytes_codec, change, decoding, stored_type};
-use super::fill_value::is_canonical_v3;
+use super::edit::{bytes_codec, change, decoding};
+use super::fill_value::canonical_v3;
 use super::shown::Shards;
 use crate::dtype::ItemLayout;
 use crate::error::FormatError;
@@ -56,7 +57,11 @@ pub(super) fn canonical(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, F
     let document = JsonDocument::parse(text)?;
     let root = document.root()?;
     let mut edits = Edits::default();
-    let is_canonical = |list| strict::check_member_v3(array, "codecs", list).is_ok();
+    let is_canonical = |list| {
+        let pipeline = codecs::parse(&decoding.pipeline);
+        let is_said = pipeline.and_then(|pipeline| is_same("codecs", (list, pipeline)));
+        is_said.unwrap_or(false) && strict::check_member_v3(array, "codecs", list).is_ok()
+    };
     if !root.get("codecs").is_some_and(is_canonical) {
         let codecs = ("codecs", decoding.pipeline.as_str(), false);
         change(&document, &root, &[codecs], &mut edits)?;
@@ -146,7 +151,9 @@ fn make_canonical(
         let Some(value) = root.get(name).filter(|_| done != Some(name)) else {
             continue;
         };
-        if strict::check_member_v3(array, name, value).is_ok() {
+        // Few readers know another grid than the regular one, which says the same.
+        let is_known = name != "chunk_grid" || Extension::of(value, "a grid")?.name == "regular";
+        if is_known && strict::check_member_v3(array, name, value).is_ok() {
             continue;
         }
         let canonical = match name {
@@ -159,11 +166,11 @@ fn make_canonical(
         changes.push((name, canonical));
     }
     let decoding = decoding(array)?;
-    if let Some(value) = root.get("fill_value")
-        && !is_canonical_v3(&decoding.data_type.element, value)
-    {
-        let stored_type = stored_type(decoding);
-        changes.push(("fill_value", decoding.fill_value.spell_v3(&stored_type)?));
+    let fill_value = root
+        .get("fill_value")
+        .map(|value| canonical_v3(decoding, value));
+    if let Some(canonical) = fill_value.transpose()?.flatten() {
+        changes.push(("fill_value", canonical));
     }
     if root.get("attributes").map(RawValue::get) == Some("null") {
         changes.push(("attributes", "{}".to_owned()));
@@ -196,7 +203,7 @@ fn extension(value: &RawValue) -> Result<String, FormatError> {
         extension
             .configuration
             .iter()
-            .map(|(name, value)| (name, value.get())),
+            .map(|(name, value)| (name, parameter(name, value))),
     );
     Ok(format!(
         "{{\"name\": {name}, \"configuration\": {configuration}}}"

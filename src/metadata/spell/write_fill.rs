@@ -70,6 +70,8 @@ fn spell(element: &Element, bytes: &[u8], dialect: Dialect) -> Result<Value, For
             let real = float(*format, real, dialect)?;
             vec![real, float(*format, imaginary, dialect)?].into()
         }
+        // tensorstore takes nothing but the whole element in v2.
+        Element::Bytes { .. } if dialect == Dialect::V2 => base64::encode(bytes).into(),
         Element::Bytes { .. } => base64::encode(without_padding(bytes)).into(),
         Element::Text { .. } => text(bytes).ok_or_else(|| no_text(bytes))?.into(),
         Element::Record(fields) if dialect == Dialect::V3 && is_big_record(element) => {

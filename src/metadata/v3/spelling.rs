@@ -7,7 +7,9 @@
 //! | 2023-08 | `endian` | `bytes` |
 //! | 2023-10 | a transpose order `"C"`, `"F"` | the axes |
 //! | | a name alone, `type` | an object, `name` |
-//! | | members that the codec does not have | none of these |
+//! | | members that the codec does not have, or that are `null` | none of these |
+//! | | whole numbers as floats, `5.0` | `5` |
+//! | | `zstd` without `checksum`, `blosc` without `typesize` or `blocksize` | with all members |
 
 use serde_json::value::RawValue;
 
@@ -15,6 +17,7 @@ use super::super::codecs;
 use super::super::document::object_text;
 use super::super::numcodecs;
 use super::super::strict::known_members;
+use super::super::whole_numbers::parameter;
 use crate::codec::{ArrayToBytes, BytesCodec, CodecChain};
 use crate::dtype::DataType;
 use crate::error::FormatError;
@@ -52,8 +55,12 @@ fn of_codec(
     let name = if name == "endian" { "bytes" } else { name };
     let known = known_members(name);
     let is_known = |member: &str| known.is_none_or(|known| known.contains(&member));
+    // In the parameters of some codecs, `null` says something.
+    let is_said = |value: &RawValue| value.get() != "null" || !has_no_null(name);
     let mut members = Vec::new();
-    for (member, value) in configuration.iter().filter(|(member, _)| is_known(member)) {
+    for (member, value) in
+        (configuration.iter()).filter(|(member, value)| is_known(member) && is_said(value))
+    {
         let text = match (name, member) {
             ("transpose", "order") => order(value, rank)?,
             ("sharding_indexed", "codecs") => match chain.and_then(CodecChain::sharding) {
@@ -67,23 +74,40 @@ fn of_codec(
                     .collect::<Result<Vec<_>, _>>()?;
                 format!("[{}]", texts.join(","))
             }
-            _ => value.get().to_owned(),
+            _ => parameter(member, value).into_owned(),
         };
         members.push((member, text));
     }
+    let lacks = |names: &[&str]| {
+        names
+            .iter()
+            .any(|name| configuration.get_some(name).is_none())
+    };
     let configuration = match name {
-        "blosc" if has_number(configuration, "shuffle")? => {
+        "blosc"
+            if has_number(configuration, "shuffle")?
+                || lacks(&["cname", "clevel", "shuffle", "typesize", "blocksize"]) =>
+        {
             numcodecs::blosc(configuration, data_type.item_size)?
         }
+        "zstd" if lacks(&["level", "checksum"]) => numcodecs::zstd(configuration),
         _ if members.is_empty() => String::new(),
         _ => object_text(members),
     };
     Ok(numcodecs::codec_text(name, &configuration))
 }
 
+/// Whether a parameter of the codec `name` that is `null` is none.
+fn has_no_null(name: &str) -> bool {
+    matches!(
+        name,
+        "bytes" | "transpose" | "sharding_indexed" | "gzip" | "zstd" | "blosc"
+    )
+}
+
 fn order(value: &RawValue, rank: usize) -> Result<String, FormatError> {
     if value.get().starts_with('[') {
-        return Ok(value.get().to_owned());
+        return Ok(parameter("order", value).into_owned());
     }
     let axes = codecs::transpose_order(value, rank)?;
     let axes: Vec<String> = axes.iter().map(u64::to_string).collect();

@@ -410,7 +410,21 @@ fn the_pipeline_is_spelled_as_in_the_final_text() {
     for (codecs, expected) in [
         (
             r#"[{"name": "bytes", "configuration": {"endian": "little"}}, "zstd"]"#,
-            format!(r#"{bytes},{{"name":"zstd"}}"#),
+            format!(r#"{bytes},{{"name":"zstd","configuration":{{"level":0,"checksum":false}}}}"#),
+        ),
+        // Whole numbers that are spelled as floats, and members that are null.
+        (
+            r#"[{"name": "transpose", "configuration": {"order": [1.0, 0]}}, {"name": "bytes", "configuration": {"endian": "little"}},
+                {"name": "zstd", "configuration": {"level": 3.0, "checksum": null}}, {"name": "crc32c", "configuration": null}]"#,
+            format!(
+                r#"{{"name":"transpose","configuration":{{"order":[1, 0]}}}},{bytes},{{"name":"zstd","configuration":{{"level":3,"checksum":false}}}},{{"name":"crc32c"}}"#
+            ),
+        ),
+        (
+            r#"[{"name": "blosc", "configuration": {"cname": "zstd", "clevel": 5.0, "shuffle": "bitshuffle", "typesize": 4.0, "blocksize": 0.0}}]"#,
+            format!(
+                r#"{bytes},{{"name":"blosc","configuration":{{"cname":"zstd","clevel":5,"shuffle":"bitshuffle","typesize":4,"blocksize":0}}}}"#
+            ),
         ),
         (
             r#"[{"type": "endian", "configuration": {"endian": "little"}}]"#,

@@ -37,6 +37,8 @@ pub use attributes::{array_attributes, array_attributes_v2, dimension_names};
 pub use draft::{array_draft, group_draft};
 pub use group::{consolidated_v2, consolidated_v3, group_attributes_v2, group_v2, group_v3};
 pub use source::{ChunkContent, StoredDocuments, Target, chunk_keys};
+pub use v2::misread_fill_value;
+pub(super) use v2_codecs::V2Codecs;
 pub(super) use v3::{key_encoding, regular_grid};
 
 use super::ArrayMetadata;

@@ -34,11 +34,7 @@ pub(super) fn array(
     let shape = list_of(&array.shape);
     let chunks = list_of(&chunk_shape(array, content));
     let dtype = data_type.spell_v2(chain.order.unwrap_or(ByteOrder::Little))?;
-    let filters = match chain.filters.as_slice() {
-        [] => "null".to_owned(),
-        filters => format!("[{}]", filters.join(", ")),
-    };
-    let compressor = chain.compressor.as_deref().unwrap_or("null");
+    let filters = chain.filters_text();
     let order: &[u8] = if chain.is_reversed {
         b"\"F\""
     } else {
@@ -54,12 +50,28 @@ pub(super) fn array(
         ("shape", shape.as_bytes()),
         ("chunks", chunks.as_bytes()),
         ("dtype", dtype.as_bytes()),
-        ("compressor", compressor.as_bytes()),
+        ("compressor", chain.compressor_text().as_bytes()),
         ("fill_value", &fill_value),
         ("order", order),
         ("filters", filters.as_bytes()),
         ("dimension_separator", &separator),
     ]))
+}
+
+/// What zarr-python 2 and zarrs read in absent chunks of a document of `content`, where this is not the fill value of
+/// `array`: v2 has no way to say bytes of variable length to them. `None` where they read the fill value, as no bytes.
+pub fn misread_fill_value(array: &ArrayMetadata, content: ChunkContent) -> Option<String> {
+    let decoding = array.decoding.as_ref().ok()?;
+    let is_bytes = decoding.data_type.element == Element::Variable(Variable::Bytes);
+    let is_filled = matches!(content, ChunkContent::Encoded(_) | ChunkContent::Decoded(_));
+    let is_said = decoding.fill_value.bytes().is_empty() || array.zarr_format != ZarrFormat::V3;
+    if !is_bytes || !is_filled || is_said {
+        return None;
+    }
+    let text = decoding.fill_value.spell_v2(&decoding.data_type).ok()?;
+    Some(format!(
+        "zarr-python 2 and zarrs read the text {text} in absent chunks"
+    ))
 }
 
 /// Whether the elements are objects that only their codec can read, so that chunks stay encoded.

@@ -26,20 +26,33 @@ use crate::metadata::json::{self, Extension, Json, Members};
 
 /// The members of a `.zarray` that describe codecs.
 #[derive(Debug, Default)]
-pub(super) struct V2Codecs {
+pub(in crate::metadata) struct V2Codecs {
     /// Whether the order is F.
-    pub(super) is_reversed: bool,
+    pub(in crate::metadata) is_reversed: bool,
     /// Byte order of the input of the filters; `None` when it has none.
-    pub(super) order: Option<ByteOrder>,
+    pub(in crate::metadata) order: Option<ByteOrder>,
     /// The JSON of each filter.
-    pub(super) filters: Vec<String>,
+    pub(in crate::metadata) filters: Vec<String>,
     /// The JSON of the compressor.
-    pub(super) compressor: Option<String>,
+    pub(in crate::metadata) compressor: Option<String>,
 }
 
 impl V2Codecs {
+    /// The JSON of the member `filters`.
+    pub(in crate::metadata) fn filters_text(&self) -> String {
+        match self.filters.as_slice() {
+            [] => "null".to_owned(),
+            filters => format!("[{}]", filters.join(", ")),
+        }
+    }
+
+    /// The JSON of the member `compressor`.
+    pub(in crate::metadata) fn compressor_text(&self) -> &str {
+        self.compressor.as_deref().unwrap_or("null")
+    }
+
     /// The codecs of decoded elements of variable length: the object codec alone, in order C.
-    pub(super) fn of_items(decoding: &Decoding) -> Result<V2Codecs, FormatError> {
+    pub(in crate::metadata) fn of_items(decoding: &Decoding) -> Result<V2Codecs, FormatError> {
         let codec = chain::object_codec(codecs::parse(&decoding.pipeline)?)?;
         let id = numcodecs_id(&codec)?;
         Ok(V2Codecs {
@@ -49,7 +62,7 @@ impl V2Codecs {
     }
 
     /// The codecs of chunks as they are stored.
-    pub(super) fn encoded(
+    pub(in crate::metadata) fn encoded(
         decoding: &Decoding,
         shards: Shards,
         rank: usize,

@@ -10,6 +10,8 @@ pub(super) fn low_bytes(little_endian: &[u8], n: usize) -> Vec<u8> {
 
 pub(super) fn float(json: &Json<'_>, format: FloatFormat, dialect: Dialect) -> Option<Vec<u8>> {
     let bits = match json {
+        // It is a whole number for Python and tensorstore, and so has no sign.
+        Json::Number("-0") => format.of_decimal("0"),
         Json::Number(text) => format.of_decimal(text),
         Json::NonFinite(value) if value.is_nan() => format.nan(),
         Json::NonFinite(value) => format.infinity(*value < 0.0),
