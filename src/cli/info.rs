@@ -24,7 +24,7 @@ use crate::fresh::Freshness;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, TreePlace};
 use crate::load::Shards;
 use crate::metadata::write::{self, ChunkContent};
-use crate::metadata::{Attributes, Target, ZarrFormat, missing};
+use crate::metadata::{ArrayMetadata, Attributes, Target, ZarrFormat, missing};
 use crate::store::{Cursor, Detail, EntryKind, Prefix, Store, is_named_as_zip};
 use crate::view::{View, ViewKind, ViewOptions};
 use facts::{DimensionNames, FileFacts, facts_of_array, facts_of_group, insert_files};
@@ -195,6 +195,7 @@ impl InfoReport<'_> {
             facts["inexpressible"] = inexpressible.map_err(io::Error::other)?;
             let unlike = self.missing_values(array, target);
             facts["missing_values"] = unlike.map_err(io::Error::other)?;
+            facts["absent_chunks"] = absent_chunks(&array.metadata, target);
         }
         let mut remarks = Vec::new();
         if let Node::Group(_) = node {
@@ -371,4 +372,15 @@ impl InfoReport<'_> {
         }
         Ok((objects, bytes))
     }
+}
+
+/// What some readers of `target` take for the fill value of an array, by view, where this is not the fill value.
+fn absent_chunks(array: &ArrayMetadata, target: Target) -> Value {
+    let mut unlike = json!({});
+    for (view, content) in CONTENTS {
+        if let (Target::V2, Some(reason)) = (target, write::misread_fill_value(array, content)) {
+            unlike[view] = reason.into();
+        }
+    }
+    unlike
 }

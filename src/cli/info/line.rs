@@ -30,6 +30,7 @@ pub(super) fn row(prefix: &Prefix, facts: &Value, about_files: Vec<String>) -> R
         remarks.extend(about_files);
         remarks.extend(by_view(facts, "inexpressible", "not in"));
         remarks.extend(by_view(facts, "missing_values", "in"));
+        remarks.extend(by_view(facts, "absent_chunks", "in"));
     } else {
         remarks.push(format!("cannot be decoded: {}", text("error")));
     }

@@ -438,7 +438,7 @@ fn a_sharded_array_is_that_of_its_inner_chunks() {
     let found = spell(&array, EXPAND, Target::V2);
     assert_eq!(found["chunks"], json!([2, 3]));
     assert_eq!(found["order"], "F");
-    assert_eq!(found["compressor"], json!({"id": "zstd"}));
+    assert_eq!(found["compressor"], json!({"id": "zstd", "level": 0}));
     assert_eq!(spell(&array, DECODED, Target::V2)["chunks"], json!([2, 3]));
     let kept = ChunkContent::Decoded(Shards::Keep);
     assert_eq!(spell(&array, kept, Target::V2)["chunks"], json!([4, 6]));
@@ -746,4 +746,24 @@ fn groups_and_their_copies() {
     assert_eq!(found["metadata"][".zgroup"], json!({"zarr_format": 2}));
     assert_eq!(found["metadata"]["a/.zarray"]["dtype"], "<i4");
     assert!(consolidated_v2(&[("a/.zarray".to_owned(), b"{".to_vec())]).is_err());
+}
+
+#[test]
+fn bytes_of_any_length_are_misread_in_absent_chunks_of_v2() {
+    let array = |fill: &str| {
+        let text = v3_text(
+            r#""variable_length_bytes""#,
+            fill,
+            r#"[{"name": "vlen-bytes"}]"#,
+        );
+        parse_v3(text.as_bytes())
+    };
+    let hey = array(r#""aGV5""#);
+    // It is spelled as zarr-python 3 reads it.
+    assert_eq!(spell(&hey, EXPAND, Target::V2)["fill_value"], "aGV5");
+    let misread = misread_fill_value(&hey, EXPAND);
+    assert!(misread.is_some_and(|text| text.contains("\"aGV5\"")));
+    let complete = ChunkContent::Complete(Shards::Expand);
+    assert_eq!(misread_fill_value(&hey, complete), None);
+    assert_eq!(misread_fill_value(&array(r#""""#), EXPAND), None);
 }
