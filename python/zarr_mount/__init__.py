@@ -15,6 +15,7 @@ In a notebook, a mount lives from one cell to another:
 from __future__ import annotations
 
 import atexit
+import errno
 import json
 import os
 import shutil
@@ -97,7 +98,8 @@ class Mount:
         """Unmounts, and returns when all that was written is in the store. Does nothing when it is unmounted already.
 
         Where files are still open, or mapped by `np.load(..., mmap_mode="r")`, the mount leaves its place in the tree at once,
-        those files stay readable, and the program ends when the last of them is closed; a RuntimeWarning says so.
+        those files stay readable, and the program ends when the last of them is closed; a RuntimeWarning says so, and also where
+        the program was killed, so that they are not readable.
 
         Raises MountError, with the program's own message, where unmounting fails.
         """
@@ -124,18 +126,30 @@ class Mount:
         """As `unmount`, for the methods that callers see: a warning names their line."""
         if not self._is_mounted:
             return
-        is_busy = False
+        is_busy, was_killed = False, False
         try:
             _run(["--unmount", str(self.path)])
         except MountError as error:
+            was_killed = " is busy; " in str(error) and self._was_killed()
             is_busy = " is busy; " in str(error) and self._detach()
             # A shell may have unmounted it meanwhile.
             if not is_busy and "nothing is mounted at" not in str(error):
                 raise
         self._ended()
         if is_busy:
-            warnings.warn(f"{self.path}: files are still open or mapped. The mount has left its place; zarr-mount serves these "
-                          "files, and ends when the last of them is closed.", RuntimeWarning, stacklevel=3)
+            what = "zarr-mount serves these files, and ends when the last of them is closed."
+            if was_killed:
+                what = "zarr-mount was killed: these files cannot be read any more, and reading a mapped array ends Python (SIGBUS)."
+            warnings.warn(f"{self.path}: files are still open or mapped. The mount has left its place; {what}", RuntimeWarning,
+                          stacklevel=3)
+
+    def _was_killed(self) -> bool:
+        """Whether the program of this mount has ended without unmounting it."""
+        try:
+            os.stat(self.path)
+        except OSError as error:
+            return error.errno == errno.ENOTCONN
+        return False
 
     def _detach(self) -> bool:
         """Takes the mount out of the tree, though it is in use. Whether that was possible."""

@@ -1,6 +1,8 @@
 """The Python module zarr_mount: a mount for a block, and one that lives from one notebook cell to the next."""
+import errno
 import importlib.util
 import os
+import signal
 import warnings
 from pathlib import Path
 
@@ -23,6 +25,14 @@ def module(tmp_path, monkeypatch):
     spec.loader.exec_module(module)
     monkeypatch.setattr(module.sysconfig, "get_path", lambda *_: str(tmp_path / "bin"))
     return module
+
+
+def refused(look, *args):
+    try:
+        look(*args)
+    except OSError as error:
+        return error.errno
+    return None
 
 
 @pytest.fixture
@@ -68,6 +78,18 @@ def test_a_memmap_that_is_alive_is_told_and_stays_readable(module, point):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made.unmount()
+
+
+def test_a_memmap_of_a_program_that_was_killed_is_told(module, point):
+    made = module.mount("demo:", point, files="npy")
+    mapped = np.load(made.path / "air/lat.npy", mmap_mode="r")
+    (daemon,) = mounting.daemons(point)
+    os.kill(daemon, signal.SIGKILL)
+    until(lambda: refused(os.stat, point) == errno.ENOTCONN, "the end of the program")
+    with pytest.warns(RuntimeWarning, match="zarr-mount was killed") as told:
+        made.unmount()
+    assert len(told) == 1 and "zarr-mount serves" not in str(told[0].message)
+    assert not os.path.ismount(point) and mapped.shape == (48,)
 
 
 def test_errors_are_those_of_the_program(module, point):
