@@ -9,7 +9,7 @@
 //! was shown in another way, until a program removes or makes the directory of the array through this view.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::damage::NameUse;
@@ -17,6 +17,7 @@ use super::folder::Folder;
 use super::names::ChunkName;
 use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownArray, ShownNode, may_be_part_of_chunk_key};
+use super::shown_node_cache::ShownNodeCache;
 use super::tree::Tree;
 use crate::error::Error;
 use crate::fresh::Freshness;
@@ -79,24 +80,25 @@ impl Tree {
         }
     }
 
-    /// Checks that nothing that is absent at `path` was an array a moment ago.
+    /// Checks that nothing that is absent at `path` was an array a moment ago, or the directory of one.
     ///
     /// # Errors
     /// [`Error::Stale`] when an array was there; errors of looking for it.
     pub(super) fn check_no_array_before(&self, view: ViewKind, path: &Prefix) -> Result<(), Error> {
-        if self.shown_before(view, path).is_none() {
-            return Ok(());
+        let mut was_array = false;
+        for gone in self.shown_from(view, path) {
+            self.hierarchy.look_again(&gone.path)?;
+            // Documents of drafts are somewhere else, and the array has no directory before it has chunks.
+            let node = self.hierarchy.node(&gone.path)?;
+            if !matches!(node, Node::Array(_) | Node::Broken(_)) && self.is_gone_lately(&gone) {
+                self.forget_array(&gone.node, &gone.path);
+                was_array = true;
+            }
         }
-        self.hierarchy.look_again(path)?;
-        // Documents of drafts are somewhere else, and the array has no directory before it has chunks.
-        if matches!(self.hierarchy.node(path)?, Node::Array(_) | Node::Broken(_)) {
-            return Ok(());
+        if was_array {
+            return Err(Error::Stale);
         }
-        let Some(gone) = self.gone_lately(view, path) else {
-            return Ok(());
-        };
-        self.forget_array(&gone.node, path);
-        Err(Error::Stale)
+        Ok(())
     }
 
     /// Whether an array was shown at one of `paths`, and there is none.
@@ -161,24 +163,36 @@ impl Tree {
 
     /// The array that was shown at `path`, where there is none now, for a while after that was noticed.
     fn gone_lately(&self, view: ViewKind, path: &Prefix) -> Option<Arc<ShownArray>> {
-        let Freshness::Checked(time_to_live) = self.options.freshness else {
-            return None;
-        };
         let gone = self.shown_before(view, path)?;
+        self.is_gone_lately(&gone).then_some(gone)
+    }
+
+    /// Whether `gone`, of which the document is not there any more, was there a moment ago.
+    fn is_gone_lately(&self, gone: &ShownArray) -> bool {
+        let Freshness::Checked(time_to_live) = self.options.freshness else {
+            return false;
+        };
         let noticed = gone.gone_since.get_or_init(Instant::now);
-        (noticed.elapsed() < time_to_live.max(LEAST_STALE)).then_some(gone)
+        noticed.elapsed() < time_to_live.max(LEAST_STALE)
     }
 
     /// The array that was last shown at `path`, in a mount that is read-only.
     fn shown_before(&self, view: ViewKind, path: &Prefix) -> Option<Arc<ShownArray>> {
-        if self.is_writable() {
-            return None;
-        }
-        let place = (view, path.clone());
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        match shown.get(&place) {
+        let mut shown = self.shown_read_only()?;
+        match shown.get(&(view, path.clone())) {
             Some(ShownNode::Array(array)) => Some(Arc::clone(array)),
             _ => None,
         }
+    }
+
+    /// The arrays that were last shown at `path` and below it, in a mount that is read-only.
+    fn shown_from(&self, view: ViewKind, path: &Prefix) -> Vec<Arc<ShownArray>> {
+        let shown = self.shown_read_only();
+        shown.map_or_else(Vec::new, |shown| shown.arrays_from(view, path))
+    }
+
+    fn shown_read_only(&self) -> Option<MutexGuard<'_, ShownNodeCache>> {
+        let lock = || self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        (!self.is_writable()).then(lock)
     }
 }

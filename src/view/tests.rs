@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 mod again;
 mod arrays;
 mod exchanged;
+mod gone;
 mod groups;
 mod meaning;
 mod versions;
