@@ -21,7 +21,7 @@ use crate::dtype::Element;
 use crate::error::Error;
 use crate::escape::Text;
 use crate::fresh::Freshness;
-use crate::hierarchy::{ArrayNode, Hierarchy, Node, TreePlace};
+use crate::hierarchy::{ArrayNode, BrokenKind, Hierarchy, Node, TreePlace};
 use crate::load::Shards;
 use crate::metadata::write::{self, ChunkContent};
 use crate::metadata::{ArrayMetadata, Attributes, Target, ZarrFormat, missing};
@@ -181,7 +181,7 @@ impl InfoReport<'_> {
             Node::Implicit => return Ok(()),
             Node::Group(group) => facts_of_group(group.format),
             Node::Broken(broken) => json!({
-                "node_type": if broken.is_group { "group" } else { "unknown" },
+                "node_type": if broken.kind == BrokenKind::Group { "group" } else { "unknown" },
                 "document": broken.document.key.to_text(),
                 "error": broken.error.to_string(),
             }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ahead::{DocumentsAhead, open_many};
 use super::catalog::Catalog;
 use super::document::{OmittedParts, is_common_name, parsed_bytes};
-use super::node::{Document, GroupNode, Node};
+use super::node::{BrokenKind, Document, GroupNode, Node};
 use super::node_cache::CachedNode;
 use super::read::OpenDocument;
 use super::{DocumentText, Hierarchy};
@@ -13,8 +13,8 @@ use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::fresh::{LastCheck, Observations};
 use crate::metadata::{
-    NodeMetadata, ZarrFormat, check_array_document_len, check_outlined, draft, n5, pre_v1, v1, v2,
-    v3,
+    DocumentName, NodeMetadata, ZarrFormat, check_array_document_len, check_outlined, draft, n5,
+    pre_v1, v1, v2, v3,
 };
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StoreError};
 
@@ -39,7 +39,7 @@ pub(super) const NAMES: [&[u8]; 7] = [
 /// A search for the documents of one prefix, which records every key that it looked at.
 #[derive(Debug)]
 pub(super) struct DocumentSearch<'h> {
-    hierarchy: &'h Hierarchy,
+    pub(super) hierarchy: &'h Hierarchy,
     begun: LastCheck,
     pub(super) observations: Observations,
     /// Documents of a store that is not local, which were read together.
@@ -210,7 +210,12 @@ impl<'h> DocumentSearch<'h> {
         let stat = self.hierarchy.store.stat(&key)?.ok_or(Error::Stale)?;
         let meta = stat.meta;
         self.observations.add_object(&key, Some(&meta));
-        Ok(Node::broken(Document::new(key, meta), error))
+        let kind = match DocumentName::of(key.name()) {
+            Some(DocumentName::ZarrJson) => BrokenKind::Unknown,
+            Some(DocumentName::ZGroup) => BrokenKind::Group,
+            _ => BrokenKind::Array,
+        };
+        Ok(Node::broken(Document::new(key, meta), error, kind))
     }
 
     /// As [`DocumentSearch::read`], for a file with these attributes that may be something else than
@@ -255,7 +260,7 @@ impl<'h> DocumentSearch<'h> {
                 Err(error) if v2::is_faulty_group(&text.bytes) => {
                     Node::faulty_group(ZarrFormat::V2, text.document, &error)
                 }
-                Err(error) => Node::broken(text.document, error),
+                Err(error) => Node::broken(text.document, error, BrokenKind::Group),
             }));
         }
         self.rarer_node_at(prefix)
@@ -315,6 +320,7 @@ impl<'h> DocumentSearch<'h> {
                 let document = text.into_document();
                 Some(Node::array(prefix, document, Some(attributes), metadata))
             }
+            b"meta" => self.damaged_v1(prefix, text)?,
             b"__zmeta__" => {
                 let metadata = pre_v1::parse_array(&text.bytes);
                 let (attributes, document) = (prefix.key(b"__zattr__")?, text.into_document());
@@ -322,7 +328,7 @@ impl<'h> DocumentSearch<'h> {
             }
             b"attributes.json" if n5::is_attributes(&text.bytes) => {
                 let error = FormatError::unsupported("the document", "format", "N5");
-                Some(Node::broken(text.document, error))
+                Some(Node::broken(text.document, error, BrokenKind::Array))
             }
             _ => None,
         })
@@ -369,7 +375,7 @@ impl<'h> DocumentSearch<'h> {
                 if omitted != OmittedParts::Nothing
                     && let Err(error) = self.check_outlined(&document)?
                 {
-                    return Ok(Node::broken(document, error));
+                    return Ok(Node::broken(document, error, BrokenKind::Array));
                 }
                 let document = if omitted == OmittedParts::Nothing {
                     text.into_document()
@@ -399,9 +405,14 @@ impl<'h> DocumentSearch<'h> {
             _ if v3::is_faulty_group(&text.bytes) => {
                 Node::faulty_group(ZarrFormat::V3, document, &error)
             }
-            _ if v3::says_group(&text.bytes) => Node::broken_group(document, error),
-            Ok(None) => Node::broken(document, error),
-            Err(error) => Node::broken(document, error),
+            outcome => {
+                let kind = match v3::said_type(&text.bytes) {
+                    Some(v3::NodeType::Group) => BrokenKind::Group,
+                    Some(v3::NodeType::Array) => BrokenKind::Array,
+                    None => BrokenKind::Unknown,
+                };
+                Node::broken(document, outcome.err().unwrap_or(error), kind)
+            }
         })
     }
 }

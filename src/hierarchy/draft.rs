@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::Hierarchy;
 use super::detect::DocumentSearch;
 use super::draft_node::{DraftNode, DraftRoot};
-use super::node::Node;
+use super::node::{BrokenKind, Node};
 use crate::error::Error;
 use crate::metadata::ZarrFormat;
 use crate::metadata::draft::{self, DraftLayout};
@@ -143,7 +143,7 @@ impl Hierarchy {
             let found = match search.read(&key)? {
                 Some(text) => match draft::parse_group(&text.bytes) {
                     Ok(()) => Node::group(ZarrFormat::Draft, text.document),
-                    Err(error) => Node::broken(text.document, error),
+                    Err(error) => Node::broken(text.document, error, BrokenKind::Group),
                 },
                 None => Node::Implicit,
             };

@@ -13,6 +13,8 @@
 //! | a file `meta` with `zarr_format` 1 | a v1 array |
 //! | `__zmeta__` | an array of zarr-python 0.4 |
 //! | `attributes.json` of N5 | refused by name |
+//! | a file `meta` of v1 that is damaged | a node that cannot be shown (`damaged`) |
+//! | a damaged `zarr.json` | a node that cannot be shown, and so are the nodes of a draft below it |
 //!
 //! The first document that exists decides, so that v3 wins where documents of v3 and v2 are side by
 //! side. A store that is not local is asked for several of them at once.
@@ -23,6 +25,7 @@
 
 mod ahead;
 mod catalog;
+mod damaged;
 mod detect;
 mod document;
 mod draft;
@@ -40,7 +43,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use draft_node::DraftNode;
 pub(crate) use identity::{ArrayIdentity, chunk_identity_at};
-pub use node::{ArrayNode, BrokenNode, Document, GroupNode, Node};
+pub use node::{ArrayNode, BrokenKind, BrokenNode, Document, GroupNode, Node};
 pub use read::{ArrayDocuments, DocumentText, MAX_DOCUMENT_BYTES};
 pub use tree::{TreeNode, TreePlace};
 
@@ -141,7 +144,10 @@ impl Hierarchy {
     pub fn node(&self, prefix: &Prefix) -> Result<Node, Error> {
         match self.draft_root_of(prefix)? {
             Some(root) => self.node_at_draft_key(&root, prefix),
-            None => self.plain_node(prefix),
+            None => match self.plain_node(prefix)? {
+                Node::Implicit => self.node_of_damaged_root(prefix),
+                node => Ok(node),
+            },
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::identity::ArrayIdentity;
 use crate::error::FormatError;
 use crate::fresh::LastCheck;
-use crate::metadata::{ArrayMetadata, ZarrFormat, draft};
+use crate::metadata::{ArrayMetadata, DocumentName, ZarrFormat, draft};
 use crate::store::{Key, ObjectMeta, Prefix};
 
 /// The node at a prefix.
@@ -68,8 +68,26 @@ pub struct BrokenNode {
     pub document: Document,
     /// What is wrong with it.
     pub error: FormatError,
-    /// Whether it says that it is that of a group, so that nodes may be below it.
-    pub is_group: bool,
+    /// What it is the document of.
+    pub kind: BrokenKind,
+}
+
+/// What a document that cannot be used is the document of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrokenKind {
+    /// An array, which has no nodes below it.
+    Array,
+    /// A group, which has no chunks.
+    Group,
+    /// An array, a group, or the root of a draft's hierarchy: the document does not tell.
+    Unknown,
+}
+
+impl BrokenKind {
+    /// Whether nodes may be below it.
+    pub fn may_have_nodes(self) -> bool {
+        self != BrokenKind::Array
+    }
 }
 
 /// A metadata document as it was when it was read.
@@ -155,7 +173,7 @@ impl Node {
     ) -> Node {
         let metadata = match metadata {
             Ok(metadata) => metadata,
-            Err(error) => return Node::broken(document, error),
+            Err(error) => return Node::broken(document, error, BrokenKind::Array),
         };
         for doubt in &metadata.doubts {
             log::warn!("{}: {doubt}", document.key);
@@ -185,20 +203,27 @@ impl Node {
     }
 
     /// The node of a `document` that cannot be used.
-    pub(super) fn broken(document: Document, error: FormatError) -> Node {
-        Node::of_broken(document, error, false)
-    }
-
-    /// The group of a `document` that cannot be used.
-    pub(super) fn broken_group(document: Document, error: FormatError) -> Node {
-        Node::of_broken(document, error, true)
-    }
-
-    fn of_broken(document: Document, error: FormatError, is_group: bool) -> Node {
+    pub(super) fn broken(document: Document, error: FormatError, kind: BrokenKind) -> Node {
         Node::Broken(Arc::new(BrokenNode {
             document,
             error,
-            is_group,
+            kind,
         }))
+    }
+
+    /// The node itself, if its document does not tell whether it is the root of a draft's hierarchy.
+    pub(super) fn as_damaged_root(&self) -> Option<&Arc<BrokenNode>> {
+        match self {
+            Node::Broken(broken) if broken.may_be_draft_root() => Some(broken),
+            _ => None,
+        }
+    }
+}
+
+impl BrokenNode {
+    /// Whether its document may be that of the root of a draft's hierarchy.
+    pub fn may_be_draft_root(&self) -> bool {
+        let name = DocumentName::of(self.document.key.name());
+        self.kind == BrokenKind::Unknown && name == Some(DocumentName::ZarrJson)
     }
 }

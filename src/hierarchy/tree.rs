@@ -37,8 +37,14 @@ impl Hierarchy {
     /// As [`Hierarchy::node`].
     pub fn tree_node(&self, path: &Prefix) -> Result<TreeNode, Error> {
         let (above, mut checked) = self.unknown_above(path);
+        let mut damaged = None;
         for prefix in above.into_iter().rev() {
-            match self.plain_node(&prefix)? {
+            let node = self.plain_node(&prefix)?;
+            if node.as_damaged_root().is_some() {
+                damaged = Some((prefix, node));
+                continue;
+            }
+            match node {
                 Node::Array(_) => return Ok(below_array()),
                 Node::Group(GroupNode {
                     draft: Some(layout),
@@ -49,7 +55,10 @@ impl Hierarchy {
                 }
                 Node::Group(_) | Node::Implicit | Node::Broken(_) => {}
             }
-            checked = self.lock().note_lineage(&prefix, &checked);
+            // Each path below what is damaged is looked for.
+            if damaged.is_none() {
+                checked = self.lock().note_lineage(&prefix, &checked);
+            }
         }
         let node = self.plain_node(path)?;
         if let Node::Group(group) = &node
@@ -60,6 +69,15 @@ impl Hierarchy {
             return self.draft_tree_node(&root, &Prefix::root());
         }
         let place = TreePlace::Store;
+        if let (Node::Implicit, Some((root, of_root))) = (&node, damaged) {
+            let below = Prefix::parse(root.strip(path.as_bytes()).unwrap_or_default())?;
+            if self.has_draft_node(&root, &below)? {
+                return Ok(TreeNode {
+                    node: of_root,
+                    place,
+                });
+            }
+        }
         Ok(TreeNode { node, place })
     }
 

@@ -32,6 +32,26 @@ pub fn is_array(text: &[u8]) -> bool {
         .is_ok()
 }
 
+/// Whether `text`, of a file `meta` that is no document, may be what is left of one.
+pub fn may_be_damaged(text: &[u8]) -> bool {
+    let says_another = || {
+        let document = JsonDocument::parse(text)?;
+        let root = document.root()?;
+        let has_all = ["shape", "chunks", "dtype"]
+            .iter()
+            .all(|name| root.get(name).is_some());
+        Ok::<bool, FormatError>(root.get("zarr_format").is_some() || !has_all)
+    };
+    !says_another().unwrap_or(false)
+}
+
+/// Whether `text`, which [`may_be_damaged`], is that of a document whose writer did not get to its end: it is empty, has zeros
+/// only, or begins an object.
+pub fn is_cut_off(text: &[u8]) -> bool {
+    let mut told = (text.iter()).filter(|byte| **byte != 0 && !byte.is_ascii_whitespace());
+    told.next().is_none_or(|first| *first == b'{')
+}
+
 /// Parses a `meta` document.
 ///
 /// # Errors

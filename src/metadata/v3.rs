@@ -91,11 +91,20 @@ pub fn is_faulty_group(text: &[u8]) -> bool {
         let format = root.get("zarr_format").map(RawValue::get);
         Ok::<bool, FormatError>(matches!(format, None | Some("\"3\"")))
     };
-    says_group(text) && is_sound().unwrap_or(false)
+    said_type(text) == Some(NodeType::Group) && is_sound().unwrap_or(false)
 }
 
-/// Whether `text`, a `zarr.json` document that cannot be used, says that it is that of a group, also where it is cut off.
-pub fn says_group(text: &[u8]) -> bool {
+/// The type of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeType {
+    /// An array.
+    Array,
+    /// A group.
+    Group,
+}
+
+/// The type of node that `text`, a `zarr.json` document that cannot be used, says, also where it is cut off.
+pub fn said_type(text: &[u8]) -> Option<NodeType> {
     let text = match str::from_utf8(text) {
         Ok(text) => text,
         Err(error) => {
@@ -103,7 +112,11 @@ pub fn says_group(text: &[u8]) -> bool {
             str::from_utf8(valid).unwrap_or_default()
         }
     };
-    text_member(text, "node_type") == Some("group")
+    match text_member(text, "node_type")? {
+        "array" => Some(NodeType::Array),
+        "group" => Some(NodeType::Group),
+        _ => None,
+    }
 }
 
 fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {

@@ -10,6 +10,8 @@
 //! The keys view shows the stored keys of such a node, where they are those of its chunks: not where a reader may
 //! know inner chunks by these names, because the shards of the array were expanded before.
 
+use std::sync::Arc;
+
 use super::N5_ATTRIBUTES;
 use super::View;
 use super::folder::Folder;
@@ -20,7 +22,7 @@ use super::tree::Tree;
 use super::vnode::Vnode;
 use super::writing::Writing;
 use crate::error::Error;
-use crate::hierarchy::Node;
+use crate::hierarchy::{BrokenKind, Node};
 use crate::metadata::DocumentName;
 use crate::store::{Key, Prefix};
 
@@ -53,9 +55,10 @@ impl Tree {
             return Ok(());
         };
         // No reader opens a group as an array, whatever was there before.
-        if unusable.is_group {
+        if unusable.kind == BrokenKind::Group {
             return Ok(());
         }
+        self.check_no_draft_node(folder, &unusable, name)?;
         let is_stored = matches!(folder.shown, ShownNode::Plain);
         if is_stored && self.is_known_by_stored_names(folder, &unusable, (name, name_use)) {
             return Ok(());
@@ -72,6 +75,28 @@ impl Tree {
             return Ok(());
         }
         Err(unusable.why())
+    }
+
+    /// Fails if `name` in `folder`, which cannot be shown, is a node in a draft's hierarchy of which the document at the root
+    /// is damaged.
+    fn check_no_draft_node(
+        &self,
+        folder: &Folder,
+        unusable: &Unusable,
+        name: &[u8],
+    ) -> Result<(), Error> {
+        let Node::Broken(own) = &folder.resolved.node else {
+            return Ok(());
+        };
+        if own.may_be_draft_root() {
+            let child = folder.resolved.path.key(name)?.to_prefix();
+            if let Node::Broken(found) = self.resolve(folder.resolved.view, &child)?.node
+                && Arc::ptr_eq(&found, own)
+            {
+                return Err(unusable.why());
+            }
+        }
+        Ok(())
     }
 
     /// Whether a name below a node that the keys view shows as it is stored means what it means in the

@@ -10,6 +10,7 @@ use super::tree::Tree;
 use super::vnode::{CONTROL, ChunkPlace, Vnode, VnodeAttributes};
 use crate::error::Error;
 use crate::grid::Dims;
+use crate::hierarchy::Node;
 use crate::store::{Key, Prefix, StatKind};
 
 /// The files in the daemon's own directory.
@@ -57,10 +58,12 @@ impl View {
                     return self.tree.find_stored(*view, path, name);
                 }
                 if *view == ViewKind::Arrays {
-                    return match self.arrays.find_plain(path, name)? {
-                        Some(vnode) => self.with_attributes(vnode),
-                        None => Ok(None),
-                    };
+                    let vnode = self.arrays.find_plain(path, name)?;
+                    let found = vnode.map_or(Ok(None), |vnode| self.with_attributes(vnode))?;
+                    if found.is_none() {
+                        self.arrays.check_undamaged(path, name)?;
+                    }
+                    return Ok(found);
                 }
                 if let Some(found) = self.find_scratch(*view, path, name)? {
                     return Ok(Some(found));
@@ -186,7 +189,14 @@ impl View {
             let key = folder.resolved.path.key(name)?;
             match &stored {
                 Some((Vnode::Object { .. }, _)) => self.tree.check_plain(view, &key)?,
-                None => self.tree.check_absent(view, &key)?,
+                None => {
+                    if self.tree.depends_on_documents(view)
+                        && matches!(folder.resolved.node, Node::Broken(_))
+                    {
+                        self.tree.check_undamaged(folder, name, NameUse::Absent)?;
+                    }
+                    self.tree.check_absent(view, &key)?;
+                }
                 // What is below a directory is judged when it is found.
                 Some(_) => {}
             }

@@ -6,11 +6,11 @@ use super::name_stream::NameStream;
 use super::names::ChunkName;
 use super::node_path::NodePath;
 use super::options::ViewKind;
-use super::shown_node::{FileForm, ShownNode, Unusable, looks_like_a_chunk, makes_an_array};
+use super::shown_node::{FileForm, ShownNode, Unusable, makes_an_array, may_be_part_of_chunk_key};
 use super::tree::Tree;
 use super::vnode::{CONTROL, Vnode};
 use crate::error::Error;
-use crate::hierarchy::{DraftNode, Node, TreePlace};
+use crate::hierarchy::{BrokenKind, DraftNode, Node, TreePlace};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Detail, EntryKind, Key, ListEntry, Prefix};
 
@@ -197,7 +197,10 @@ impl Tree {
         if unusable.hides(name) {
             return Ok(true);
         }
-        if unusable.names.is_some() || unusable.is_group || !looks_like_a_chunk(name) {
+        if unusable.names.is_some()
+            || unusable.kind == BrokenKind::Group
+            || !may_be_part_of_chunk_key(name)
+        {
             return Ok(false);
         }
         let child = folder.resolved.path.key(name)?.to_prefix();
@@ -364,6 +367,11 @@ impl Tree {
             EntryKind::Unreadable => false,
         };
         if !is_prefix || entry.name == CONTROL {
+            return Ok(None);
+        }
+        if let ShownNode::Unusable(unusable) = &folder.shown
+            && self.hides(folder, unusable, &entry.name)?
+        {
             return Ok(None);
         }
         Ok(Some((

@@ -13,7 +13,7 @@ use crate::error::{Error, FormatError};
 use crate::escape::Text;
 use crate::fresh::LastCheck;
 use crate::grid::{ChunkGrid, Dims};
-use crate::hierarchy::{ArrayNode, Document, Node};
+use crate::hierarchy::{ArrayNode, BrokenKind, Document, Node};
 use crate::load::{ChunkLayout, ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, ChunkContent};
 use crate::metadata::{ArrayMetadata, Decoding, DocumentName, Target};
@@ -98,8 +98,8 @@ pub(super) struct Unusable {
     pub(super) names: Option<ChunkNames>,
     /// The identity of the array; 0 where the document does not describe an array.
     pub(super) identity: u64,
-    /// Whether the document says that it is that of a group. The nodes in the group are shown.
-    pub(super) is_group: bool,
+    /// What the document is that of. The nodes below are shown.
+    pub(super) kind: BrokenKind,
 }
 
 impl ShownArray {
@@ -347,7 +347,7 @@ impl ShownNode {
     pub(super) fn has_children(&self) -> bool {
         match self {
             ShownNode::Plain => true,
-            ShownNode::Unusable(unusable) => unusable.is_group,
+            ShownNode::Unusable(unusable) => unusable.kind.may_have_nodes(),
             ShownNode::Array(_) => false,
         }
     }
@@ -370,7 +370,10 @@ impl Unusable {
             _ => None,
         };
         Unusable {
-            is_group: matches!(&resolved.node, Node::Broken(broken) if broken.is_group),
+            kind: match &resolved.node {
+                Node::Broken(broken) => broken.kind,
+                _ => BrokenKind::Array,
+            },
             path: resolved.path.clone(),
             document: document.clone(),
             error: error.clone(),
@@ -381,7 +384,8 @@ impl Unusable {
 
     /// The text of `ERROR.txt` in `view`.
     pub(super) fn note(&self, view: ViewKind) -> Vec<u8> {
-        let what = if self.is_group { "The group " } else { "" };
+        let is_group = self.kind == BrokenKind::Group;
+        let what = if is_group { "The group " } else { "" };
         let mut text = Text::new()
             .line(format_args!(
                 "{what}{} cannot be shown in this view.",
@@ -391,10 +395,16 @@ impl Unusable {
             .line(format_args!("{}: {}", self.document.key, self.error))
             .line("");
         let name = String::from_utf8_lossy(self.document.key.name());
-        if self.is_group {
-            text = text.line("The nodes in the group are shown.");
+        match self.kind {
+            BrokenKind::Group => text = text.line("The nodes in the group are shown."),
+            BrokenKind::Unknown => {
+                text = text.line(
+                    "If it is a group, the nodes in it that have documents of their own are shown.",
+                );
+            }
+            BrokenKind::Array => {}
         }
-        if view != ViewKind::Arrays && self.is_group {
+        if view != ViewKind::Arrays && is_group {
             text = text.line(format_args!(
                 "Its metadata document is shown under the name {name}.unsupported, because readers \
                  would refuse it."

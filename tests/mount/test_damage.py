@@ -249,3 +249,44 @@ def test_a_server_without_directories_does_not_hide_chunks(tmp_path, mount, serv
     assert refusal(chunk.read_bytes) in REFUSALS
     assert refusal((made.path / "x" / "notes.txt").read_bytes) == errno.ENOENT
     made.unmount()
+
+
+DRAFT_ROOT = {"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "extensions": [],
+              "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0"}
+DRAFT_ARRAY = {"shape": [4], "data_type": "|u1", "fill_value": 7, "chunk_memory_layout": "C", "extensions": [], "attributes": {},
+               "chunk_grid": {"type": "regular", "chunk_shape": [2], "separator": "/"}}
+
+
+@pytest.mark.parametrize("kind", ["directory", "http"])
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_the_arrays_of_a_draft_are_errors_while_its_root_is_damaged(tmp_path, mount, served, view, kind):
+    root = tmp_path / "s.zarr"
+    for key, content in {"zarr.json": json.dumps(DRAFT_ROOT), "meta/root/g.group.json": '{"attributes": {}}', "data/root/g/a/c0": "ab",
+                         "meta/root/g/a.array.json": json.dumps(DRAFT_ARRAY)}.items():
+        (root / key).parent.mkdir(parents=True, exist_ok=True)
+        (root / key).write_text(content)
+    place = Place(root, kind, served)
+    made = mount(place.store, "--view", view, "--as", "v3", *TTL)
+    array, expected = zarr.open_array(str(made.path / "g/a"), mode="r"), np.array([*b"ab", 7, 7])
+    assert outcome(array, expected) is None
+    good = (root / "zarr.json").read_bytes()
+    place.put(root / "zarr.json", good[:20])
+    until(lambda: outcome(array, expected) == errno.EIO, "an error of a damaged root")
+    for name in ("g", "g/a", "g/a/c/1"):
+        until(lambda: refusal(os.stat, made.path / name) == errno.EIO, f"an error of {name}")
+    assert outcome(array, expected) == errno.EIO
+    place.put(root / "zarr.json", good)
+    until(lambda: outcome(array, expected) is None, "the values of a mended draft")
+
+
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_an_array_is_stale_when_a_directory_above_it_is_renamed(tmp_path, mount, view):
+    root = tmp_path / "s.zarr"
+    zarr.create_group(str(root)).create_array("g/h/x", shape=(4,), chunks=(2,), dtype="u1", fill_value=7)[:2] = 1
+    made = mount(root, "--view", view, "--ttl", "3600")
+    array, expected = zarr.open_array(str(made.path / "g/h/x"), mode="r"), np.array([1, 1, 7, 7])
+    assert outcome(array, expected) is None
+    os.rename(root / "g", root / "kept")
+    until(lambda: outcome(array, expected) == errno.ESTALE, "an error of an array that is gone")
+    os.rename(root / "kept", root / "g")
+    until(lambda: outcome(array, expected) is None, "the values of the array")

@@ -37,6 +37,12 @@ impl DraftLayout {
         DraftLayout { is_flat, suffix }
     }
 
+    /// The layouts that hierarchies have, where the document of the root does not say which.
+    pub fn usual() -> [DraftLayout; 3] {
+        [(false, ".json"), (true, ".json"), (false, "")]
+            .map(|(is_flat, suffix)| DraftLayout::new(is_flat, suffix.to_owned()))
+    }
+
     /// The same layout without (`is_flat`) or with the segment `root`.
     #[must_use]
     pub fn with_flatness(self, is_flat: bool) -> DraftLayout {

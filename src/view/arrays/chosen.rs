@@ -6,7 +6,7 @@ use glob::Pattern;
 
 use super::super::options::ViewKind;
 use super::Arrays;
-use crate::hierarchy::Node;
+use crate::hierarchy::{BrokenKind, Node};
 use crate::store::Prefix;
 
 /// The most nodes that are looked at.
@@ -35,7 +35,7 @@ impl Arrays {
         let walk = self.look_at_nodes(deadline, |path, node| {
             let is_array = match node {
                 Node::Array(_) => true,
-                Node::Broken(broken) => !broken.is_group,
+                Node::Broken(broken) => broken.kind != BrokenKind::Group,
                 Node::Group(_) | Node::Implicit => false,
             };
             if is_array {
@@ -61,7 +61,7 @@ impl Arrays {
                     let mut names = facts.dimension_names.iter().flatten();
                     names.any(|found| *found == name)
                 }),
-                Node::Broken(broken) => !broken.is_group,
+                Node::Broken(broken) => broken.kind != BrokenKind::Group,
                 Node::Group(_) | Node::Implicit => false,
             };
             is_found

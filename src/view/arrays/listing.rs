@@ -71,7 +71,8 @@ impl Arrays {
             return Vec::new();
         };
         let mut listed = Vec::new();
-        let is_broken_group = matches!(&resolved.node, Node::Broken(broken) if broken.is_group);
+        let is_broken_group =
+            matches!(&resolved.node, Node::Broken(broken) if broken.kind.may_have_nodes());
         if is_broken_group || matches!(resolved.node, Node::Group(_) | Node::Implicit) {
             let (view, path) = (ViewKind::Arrays, path.clone());
             listed.push((name, Vnode::Prefix { view, path }));

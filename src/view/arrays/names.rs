@@ -14,6 +14,7 @@
 
 use glob::Pattern;
 
+use super::super::damage::NameUse;
 use super::super::node_path::NodePath;
 use super::super::options::{ViewKind, selects};
 use super::super::shown_node::{ShownArray, ShownNode};
@@ -50,7 +51,7 @@ pub(super) enum PathKind {
     Directory,
     /// An array that can be decoded.
     Array,
-    /// A directory: a group that cannot be shown itself.
+    /// A directory: what cannot be shown itself, and is a group, or may be one.
     BrokenGroup,
     /// A node that cannot be shown.
     Unusable,
@@ -76,7 +77,7 @@ impl Arrays {
                 ShownNode::Array(_) => PathKind::Array,
                 ShownNode::Plain | ShownNode::Unusable(_) => PathKind::Unusable,
             },
-            Node::Broken(broken) if broken.is_group => PathKind::BrokenGroup,
+            Node::Broken(broken) if broken.kind.may_have_nodes() => PathKind::BrokenGroup,
             Node::Broken(_) => PathKind::Unusable,
             Node::Group(_) | Node::Implicit => {
                 match self
@@ -315,6 +316,30 @@ impl Arrays {
         }
     }
 
+    /// Fails if `name`, which was not found in the directory at `path`, could be a node that the damaged document of this
+    /// directory hides, or the file of one.
+    ///
+    /// # Errors
+    /// Why the node at `path` cannot be shown; those of looking for another one.
+    pub(in crate::view) fn check_undamaged(&self, path: &Prefix, name: &[u8]) -> Result<(), Error> {
+        let folder = self.tree.folder(ViewKind::Arrays, path)?;
+        let check = |name| self.tree.check_undamaged(&folder, name, NameUse::Absent);
+        check(name)?;
+        for dot in (1..name.len()).filter(|&at| name[at] == b'.') {
+            let (stem, extension) = (&name[..dot], &name[dot + 1..]);
+            if matches!(
+                self.meaning_of(extension),
+                Some(FileExtension::Format(_) | FileExtension::Sidecar)
+            ) {
+                check(stem)?;
+                for at in (1..stem.len()).filter(|&at| stem[at] == SIGN as u8) {
+                    check(&stem[..at])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// All files in the directory at `path` that would be called `base`, with the names that they
     /// get instead.
     fn claims(&self, path: &Prefix, base: &[u8]) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
@@ -443,7 +468,10 @@ impl Arrays {
         match folder.resolved.draft() {
             Some(_) => self.tree.draft_child(&folder, name),
             None if self.tree.is_closed_zip(&folder, name)? => Ok(None),
-            None if folder.has_children() => Ok(Some(key.to_prefix())),
+            None if folder.has_children() => {
+                self.tree.check_undamaged(&folder, name, NameUse::Found)?;
+                Ok(Some(key.to_prefix()))
+            }
             None => Ok(None),
         }
     }
