@@ -9,11 +9,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use super::root::{Root, RootIdentity};
 use crate::store::Prefix;
 
 thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+}
+
+/// Which directory of the store, by its device and its inode number, and which one that was at its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RootIdentity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) generation: u32,
 }
 
 /// A prefix, and its directory once it was looked for.
@@ -51,22 +58,23 @@ impl HeldDirectory {
         work()
     }
 
-    /// What `work` gives for the held directory, and for the name of `path` in it. `None` where no directory is held that
-    /// `path` is in.
+    /// What `work` gives for the held directory, and for the name of `path` in it; `open` opens it in the directory `root` of
+    /// the store. `None` where no directory is held that `path` is in.
     ///
     /// # Errors
     /// Those of opening the directory when it was looked for, and those of `work`.
     pub(super) fn with<T>(
-        root: &Root,
+        root: RootIdentity,
         path: &Prefix,
+        open: impl FnOnce(&Prefix) -> Result<OwnedFd, Errno>,
         work: impl FnOnce(BorrowedFd<'_>, &[u8]) -> Result<T, Errno>,
     ) -> Option<Result<T, Errno>> {
         HELD.with_borrow_mut(|held| {
             let held = held.as_mut()?;
             let name = held.prefix.strip(path.as_bytes())?;
-            let open = || (root.identity(), root.open_directory(&held.prefix));
+            let open = || (root, open(&held.prefix));
             let (of, directory) = held.directory.get_or_insert_with(open);
-            if *of != root.identity() {
+            if *of != root {
                 return None;
             }
             match directory {

@@ -184,7 +184,7 @@ fn stat_in(root: &Root, key: &Key) -> Result<Option<Stat>, StoreError> {
 
 /// As [`stat_in`], of a name in the directory that is held, which takes one call. `None` where that does not tell.
 fn stat_held(root: &Root, key: &Key) -> Option<Stat> {
-    let found = HeldDirectory::with(root, &key.to_prefix(), |directory, name| {
+    let found = root.in_held(&key.to_prefix(), |directory, name| {
         if name.contains(&b'/') {
             return Ok(None);
         }

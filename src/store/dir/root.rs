@@ -19,7 +19,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstatfs, op
 use rustix::io::{Errno, retry_on_intr};
 
 use super::attributes::VersionedBy;
-use super::held::HeldDirectory;
+use super::held::{HeldDirectory, RootIdentity};
 use super::own::{FileVersions, OwnVersions};
 use super::rights::{Sharing, restrict_by_list, restrict_entry_by_list, through_links};
 use super::stat::{FileStat, fstat, statat};
@@ -59,13 +59,6 @@ pub(super) struct Root {
 pub(super) struct DirectoryIdentity {
     pub(super) device: u64,
     pub(super) inode: u64,
-}
-
-/// Which directory of the store, and which one that was at its path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RootIdentity {
-    directory: DirectoryIdentity,
-    generation: u32,
 }
 
 /// The result of resolving a path.
@@ -216,7 +209,7 @@ impl Root {
         flags: OFlags,
     ) -> Result<Option<ResolvedPath>, StoreError> {
         let resolve = ResolveFlags::NO_SYMLINKS;
-        let opened = HeldDirectory::with(self, path, |directory, name| {
+        let opened = self.in_held(path, |directory, name| {
             self.open_in(directory, name, (flags, resolve))
         });
         let linked = match opened.unwrap_or_else(|| self.open_beneath(path, flags, resolve)) {
@@ -280,18 +273,22 @@ impl Root {
         self.open_beneath(path, flags, resolve)
     }
 
-    /// Opens the directory at `path`, which holds no symbolic link, to look for names in it.
-    pub(super) fn open_directory(&self, path: &Prefix) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
-        self.open_beneath(path, flags, ResolveFlags::NO_SYMLINKS)
-    }
-
-    /// Tells it from every other directory that was at the path of the store.
-    pub(super) fn identity(&self) -> RootIdentity {
-        RootIdentity {
-            directory: self.identity,
+    /// As [`HeldDirectory::with`], in this directory of the store.
+    pub(super) fn in_held<T>(
+        &self,
+        path: &Prefix,
+        work: impl FnOnce(BorrowedFd<'_>, &[u8]) -> Result<T, Errno>,
+    ) -> Option<Result<T, Errno>> {
+        let root = RootIdentity {
+            device: self.identity.device,
+            inode: self.identity.inode,
             generation: self.versions.by.generation,
-        }
+        };
+        let open = |prefix: &Prefix| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            self.open_beneath(prefix, flags, ResolveFlags::NO_SYMLINKS)
+        };
+        HeldDirectory::with(root, path, open, work)
     }
 
     fn open_beneath(
