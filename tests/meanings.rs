@@ -4,7 +4,8 @@
 //! remembered makes nothing else of it.
 //!
 //! The store is a directory, or a web server with several ways to tell versions. The sequences follow from seeds;
-//! `ZARR_MOUNT_SEQUENCES` gives another number of them for each kind of store.
+//! `ZARR_MOUNT_SEQUENCES` gives another number of them for each kind of store, and `ZARR_MOUNT_SEED` runs one of them
+//! again and again.
 
 #![cfg(feature = "remote")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
@@ -217,6 +218,15 @@ fn no_key_of_a_directory_is_taken_for_something_else() {
 #[test]
 fn no_key_of_a_web_server_is_taken_for_something_else() {
     sequences(&WEB, Through::Calls);
+}
+
+/// An array of version 2 takes the place of a node of version 3 whose document, or the absence of its own, is
+/// remembered.
+#[test]
+fn an_array_of_version_2_that_takes_the_place_of_a_node_of_version_3_is_found() {
+    for seed in [676, 2827] {
+        sequence(Site::Web(Ways::Tags), Through::Calls, seed);
+    }
 }
 
 #[test]

@@ -11,6 +11,9 @@ use crate::error::Error;
 use crate::fresh::{LastCheck, Subject};
 use crate::store::{Key, Prefix};
 
+/// The objects that have the attributes of nodes of v2 and v1.
+const ATTRIBUTES: [&[u8]; 2] = [b".zattrs", b"attrs"];
+
 impl Hierarchy {
     /// Makes sure that the next look at the node of `prefix` finds the node of now, or of a later time.
     ///
@@ -41,16 +44,11 @@ impl Hierarchy {
     fn look_again_at(&self, prefix: &Prefix) -> Result<(), Error> {
         let known = self.lock().get(prefix);
         let subjects = known.iter().flat_map(|known| known.observations.subjects());
-        let mut keys: Vec<Key> = subjects
-            .filter_map(|subject| match subject {
-                Subject::Object(key) => Some(key.clone()),
-                Subject::Directory(_) | Subject::Passage(_) => None,
-            })
-            .collect();
-        if known.is_none() {
-            keys = (NAMES.iter().map(|name| prefix.key(name))).collect::<Result<_, _>>()?;
-        }
-        self.store.ask_again_for(&keys);
+        let keys = subjects.filter_map(|subject| match subject {
+            Subject::Object(key) => Some(key.clone()),
+            Subject::Directory(_) | Subject::Passage(_) => None,
+        });
+        self.store.ask_again_for(&keys.collect::<Vec<_>>());
         if let Some(known) = known {
             let begun = LastCheck::now();
             let observations = &known.observations;
@@ -60,6 +58,11 @@ impl Hierarchy {
                 return Ok(());
             }
         }
+        // Another node may be described by documents that were absent when they were asked for last.
+        let names = NAMES.iter().chain(&ATTRIBUTES);
+        let names = names.map(|name| prefix.key(name));
+        self.store
+            .ask_again_for(&names.collect::<Result<Vec<_>, _>>()?);
         // A load that has begun before this does not come into the cache any more.
         self.lock().forget(prefix);
         Ok(())

@@ -9,7 +9,7 @@
 //! and need no look.
 //!
 //! A store that is not local is asked once for each such file within the time to live, and not at
-//! all where the file is below an array that is known.
+//! all where the file is a chunk of an array that is known.
 
 use std::sync::{Arc, Weak};
 
@@ -261,18 +261,15 @@ impl Tree {
         name_use: NameUse,
     ) -> Result<bool, Error> {
         for prefix in prefixes {
-            let is_known = !self.loader.is_local()
-                && matches!(
-                    self.hierarchy.node(prefix)?,
-                    Node::Array(_) | Node::Broken(_)
-                );
-            if !is_known {
-                self.hierarchy.look_again(prefix)?;
-            }
-            let folder = self.folder(view, prefix)?;
             let below = prefix.strip(key.as_bytes()).unwrap_or_default();
             let name = below.split(|&byte| byte == b'/').next();
             let name = name.unwrap_or_default();
+            let is_remembered =
+                !self.loader.is_local() && self.is_remembered_chunk((view, prefix), name)?;
+            if !is_remembered {
+                self.hierarchy.look_again(prefix)?;
+            }
+            let folder = self.folder(view, prefix)?;
             self.check_undamaged(&folder, name, name_use)?;
             if !self.is_shown_as_stored(&folder, name, name_use)?
                 || self.was_chunk(&folder, (below, name), name_use)?
@@ -285,6 +282,24 @@ impl Tree {
             }
         }
         Ok(true)
+    }
+
+    /// Whether what is remembered of the node at `prefix` says that `name` belongs to a chunk of an array, or
+    /// that the node cannot be shown. The document may be an older one than that of the chunk, which the reader
+    /// of the chunk finds out. Of any other name it proves nothing: it may be a chunk of the array that took its place.
+    fn is_remembered_chunk(
+        &self,
+        (view, prefix): (ViewKind, &Prefix),
+        name: &[u8],
+    ) -> Result<bool, Error> {
+        Ok(match self.hierarchy.node(prefix)? {
+            Node::Broken(_) => true,
+            Node::Array(_) => match &self.folder(view, prefix)?.shown {
+                ShownNode::Array(array) => array.shown.in_array(name) != ChunkName::Other,
+                _ => false,
+            },
+            _ => false,
+        })
     }
 
     fn is_shown_as_stored(

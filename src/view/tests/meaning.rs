@@ -131,3 +131,27 @@ fn a_store_that_is_not_local_is_asked_once_for_the_documents_above_a_file() {
     let (fixture, recording) = recorded(|store| Arc::new(Flat::new(store)));
     assert_eq!(documents_asked_for(&fixture, &recording, "t/c/1/0"), 0);
 }
+
+#[test]
+fn a_chunk_of_an_array_that_took_the_place_of_another_one_is_decoded() {
+    let store = Arc::new(MemoryStore::new());
+    let options = ViewOptions {
+        freshness: TRUSTING,
+        ..chunks()
+    };
+    let far = Arc::new(Flat::new(Arc::clone(&store) as Arc<dyn Store>));
+    let view = Arc::new(View::new(far, options).unwrap());
+    let fixture = Fixture { store, view };
+    fixture.put("t/zarr.json", &text(&array(&[2], &[2], &plain())));
+    fixture.put("t/c/0", b"ab");
+    assert_eq!(fixture.read("t/c/0").unwrap(), b"ab");
+    fixture.store.remove(&Key::parse(b"t/zarr.json").unwrap());
+    fixture.put(
+        "t/.zarray",
+        br#"{"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": ">u2",
+        "compressor": null, "filters": null, "fill_value": 0, "order": "C"}"#,
+    );
+    // No chunk of the array that is remembered has such a name.
+    fixture.put("t/0", &[0, 1]);
+    assert_eq!(again(|| fixture.read("t/0")), [1, 0]);
+}
