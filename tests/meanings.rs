@@ -83,11 +83,13 @@ fn is_right(world: &World, kind: ViewKind, key: &str, bytes: &[u8]) -> bool {
         ViewKind::Arrays => world.had_array(key, bytes),
         _ if key.ends_with("zarr.json") || key.ends_with(".zarray") => true,
         ViewKind::Chunks => {
-            let is_object = world.kind_of(key).is_none() && world.had_object(bytes);
+            let is_object = world.kinds_of(key).is_empty() && world.had_object(bytes);
             is_object || world.had_decoded(bytes)
         }
         ViewKind::Keys => {
-            let is_object = world.kind_of(key) != Some(Kind::Sharded) && world.had_object(bytes);
+            let kinds = world.kinds_of(key);
+            let has_objects = kinds.iter().any(|kind| *kind != Kind::Sharded);
+            let is_object = (kinds.is_empty() || has_objects) && world.had_object(bytes);
             is_object || world.had_encoded(bytes)
         }
     }

@@ -294,20 +294,31 @@ impl World {
         }
     }
 
-    /// The kind of the array of which `key` is a chunk, or a shard; `None` when it is of none whose document is there.
-    /// Where a node has documents of both versions, that of version 3 counts.
-    pub(crate) fn kind_of(&self, key: &str) -> Option<Kind> {
+    /// The kinds of the arrays of which `key` is a chunk, or a shard, and whose documents are there, from the outermost;
+    /// none where the outermost array above `key` has it not, because no node is below an array. There may be several while
+    /// one array takes the place of another one in whose directory it is. Where a node has documents of both versions,
+    /// that of version 3 counts.
+    pub(crate) fn kinds_of(&self, key: &str) -> Vec<Kind> {
         let state = self.state();
-        let mut slashes = key.match_indices('/');
-        slashes.find_map(|(at, _)| {
-            let (kind, below) = (document(&state.objects, &key[..at])?, &key[at + 1..]);
-            let is_chunk = match kind {
-                Kind::Three | Kind::Sharded => below.starts_with("c/"),
-                Kind::Two => !below.contains('/'),
-                Kind::Group => false,
-            };
-            is_chunk.then_some(kind)
-        })
+        let slashes = key.match_indices('/');
+        let above = slashes.filter_map(|(at, _)| {
+            let kind = document(&state.objects, &key[..at])?;
+            (kind != Kind::Group).then_some((kind, &key[at + 1..]))
+        });
+        let has_key = |(kind, below): &(Kind, &str)| match kind {
+            Kind::Three | Kind::Sharded => below.starts_with("c/"),
+            Kind::Two => !below.contains('/'),
+            Kind::Group => false,
+        };
+        let above: Vec<_> = above.collect();
+        if !above.first().is_some_and(has_key) {
+            return Vec::new();
+        }
+        above
+            .into_iter()
+            .filter(has_key)
+            .map(|(kind, _)| kind)
+            .collect()
     }
 
     /// Whether some array has had this chunk.
