@@ -167,8 +167,11 @@ impl FloatFormat {
     }
 
     /// Whether all readers take the decimal `text` for the same finite number: those that round it to this format, and
-    /// those that round it to an `f64` first.
+    /// those that round it to an `f64` first. The whole number `-0` is zero for some, and negative zero for others.
     pub(crate) fn is_read_alike(self, text: &str) -> bool {
+        if text == "-0" {
+            return false;
+        }
         let Some(bits) = self.of_decimal(text) else {
             return false;
         };

@@ -139,8 +139,8 @@ fn wraps(format: IntegerFormat, value: i128) -> bool {
 }
 
 /// Whether all Zarr libraries that can read a fill value of a document older than v3 read it alike. They
-/// do not where the number 0 stands for something else, where the type cannot hold a number, or where bytes
-/// are not in base64: it is the text `0` for some. In v2, bytes of variable length are base64 for some, and
+/// do not where the number 0 stands for something else, where a float is the whole number -0, where the type cannot hold
+/// a number, or where bytes are not in base64: it is the text `0` for some. In v2, bytes of variable length are base64 for some, and
 /// the characters themselves for others.
 fn is_undisputed(element: &Element, json: &Json<'_>, dialect: Dialect) -> bool {
     match (element, json) {
@@ -148,6 +148,7 @@ fn is_undisputed(element: &Element, json: &Json<'_>, dialect: Dialect) -> bool {
             whole(json, dialect).is_some_and(|value| format.holds(value))
         }
         (Element::Time(_), Json::String(text)) => text == "NaT",
+        (Element::Float(_), Json::Number(text)) => *text != "-0",
         (Element::Bool | Element::Float(_) | Element::Time(_), _) => true,
         (Element::Complex(_), json) => matches!(json, Json::Array(_)),
         (Element::Bytes { .. }, Json::String(text)) => {
