@@ -208,15 +208,11 @@ fn of_attributes(
     let shown = shown.as_deref().unwrap_or(EMPTY);
     let spell = |value: &RawValue| respelled(array, value, missing::respelled_v3);
     let with_own = with_missing(written.to_vec(), (own, shown), spell)?;
-    let without_names = || carry::with_member(&with_own, ARRAY_DIMENSIONS, None);
     if !differs(ARRAY_DIMENSIONS, shown, written)? {
-        // Where the list is an attribute in the store, too, it stays one.
-        let is_stored = differs(ARRAY_DIMENSIONS, own, EMPTY)?;
-        return Ok(only(if is_stored {
-            with_own
-        } else {
-            without_names()?
-        }));
+        // The store may have another attribute of that name, or none.
+        let list = member_text(own, ARRAY_DIMENSIONS)?;
+        let attributes = carry::with_member(&with_own, ARRAY_DIMENSIONS, list.as_deref())?;
+        return Ok(only(attributes));
     }
     // Names of which one is missing are not shown in v2, so that they do not change. An array without dimensions
     // has no names, whatever its document has.
@@ -225,11 +221,8 @@ fn of_attributes(
         before.is_some_and(|names| names.iter().all(Option::is_some) && !names.is_empty());
     Ok(match dimension_names_in(written, array.shape.len()) {
         Ok(Some(names)) => {
-            let after = ArrayMetadata {
-                dimension_names: Some(names.clone()),
-                ..array.clone()
-            };
-            let attributes = with_mask((array, own), (&after, without_names()?), shown_as)?;
+            let attributes = carry::with_member(&with_own, ARRAY_DIMENSIONS, None)?;
+            let attributes = with_mask((array, own), attributes, shown_as)?;
             Change {
                 names: Some(Some(names)),
                 ..only(attributes)
@@ -242,19 +235,20 @@ fn of_attributes(
     })
 }
 
-/// The `attributes` of an array that got names for its dimensions. The fill value that the view shows in v2 stays what
-/// it was for the writer, so that the attribute `_FillValue` has to say it where it would become `null` otherwise.
+/// The `attributes` of an array of v3 whose dimensions get names through v2, where its fill value is missing for xarray
+/// from then on. So `_FillValue` says it, as it does where `.zattrs` is written before `.zarray`.
 fn with_mask(
     (array, own): (&ArrayMetadata, &[u8]),
-    (named, attributes): (&ArrayMetadata, Vec<u8>),
+    attributes: Vec<u8>,
     shown_as: ShownAs,
 ) -> Result<Vec<u8>, FormatError> {
-    let before = MissingInV2::of(array, Some(own), shown_as.content)?.fill_value;
-    let after = MissingInV2::of(named, Some(&attributes), shown_as.content)?.fill_value;
-    let is_lost = before.is_defined() && !after.is_defined();
+    let is_declared = differs(FILL_VALUE, &attributes, EMPTY)?;
+    if is_declared || missing::is_opened_by_xarray(array) {
+        return Ok(attributes);
+    }
+    let shown = MissingInV2::of(array, Some(own), shown_as.content)?.fill_value;
     let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
-    let data_type = render::stored_type(decoding);
-    match missing::spell_v3(&data_type, &before).filter(|_| is_lost) {
+    match missing::spell_v3(&render::stored_type(decoding), &shown) {
         Some(value) => carry::with_member(&attributes, FILL_VALUE, Some(value.as_bytes())),
         None => Ok(attributes),
     }
@@ -285,7 +279,8 @@ fn check(
         let shown = shown.as_deref().unwrap_or(EMPTY);
         let mut changed = carry::differences(shown, written)?;
         // It is shown of every array without dimensions, and may be missing.
-        changed.retain(|member| member != ARRAY_DIMENSIONS || !metadata.shape.is_empty());
+        let may_miss = metadata.shape.is_empty() && !differs(ARRAY_DIMENSIONS, written, EMPTY)?;
+        changed.retain(|member| member != ARRAY_DIMENSIONS || !may_miss);
         // The fill value says it.
         let is_said = missing::is_said_in_v2(&metadata, &source, (shown_as.content, written))?;
         changed.retain(|member| member != FILL_VALUE || !is_said);

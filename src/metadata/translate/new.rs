@@ -60,7 +60,10 @@ pub fn new_node(
                 missing::attributes_v2(&metadata, attributes, content)?,
             )
         }
-        StoredAs::V3 => (write::array(&metadata, &source, content, Target::V3)?, None),
+        StoredAs::V3 => {
+            let document = write::array(&metadata, &source, content, Target::V3)?;
+            (with_mask_of_scalar(document, &metadata)?, None)
+        }
         StoredAs::Draft(generation) => (write::array_draft(&metadata, &source, generation)?, None),
     };
     let new = NodeDocuments {
@@ -88,6 +91,20 @@ fn without_mask(
         return Ok(document);
     }
     carry::with_member(&document, "fill_value", Some(b"null"))
+}
+
+/// The v3 document of an array of v2, in which `_FillValue` says the fill value if the array has no dimensions: xarray
+/// opens it whether a list of names is written later or not. Other arrays get it with the names of their dimensions.
+fn with_mask_of_scalar(document: Vec<u8>, array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
+    let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
+    let is_masked = array.shape.is_empty() && decoding.fill_value.is_defined();
+    let value = missing::spell_v3(&decoding.data_type, &decoding.fill_value);
+    let Some(value) = value.filter(|_| is_masked) else {
+        return Ok(document);
+    };
+    let attributes = attributes_in(&document)?;
+    let attributes = carry::with_member(&attributes, FILL_VALUE, Some(value.as_bytes()))?;
+    carry::with_member(&document, carry::ATTRIBUTES, Some(&attributes))
 }
 
 fn group(attributes: Option<&[u8]>, to: StoredAs) -> Result<NodeDocuments, FormatError> {
@@ -146,7 +163,7 @@ fn check(
         ("shape", shown_again.shape == after.shape),
         (
             "dimension_names",
-            shown_again.dimension_names == after.dimension_names,
+            after.shape.is_empty() || shown_again.dimension_names == after.dimension_names,
         ),
     ] {
         if !is_same {

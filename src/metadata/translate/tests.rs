@@ -245,6 +245,12 @@ fn a_new_node_is_stored_in_the_version_of_its_group() {
     assert_eq!(metadata.shape.as_slice(), [9]);
     let attributes = String::from_utf8(stored.attributes.unwrap()).unwrap();
     assert_eq!(attributes, r#"{"_ARRAY_DIMENSIONS": ["x"], "a": 1.50}"#);
+    // xarray opens a variable of v2 without dimensions by the empty list alone.
+    let scalar = ZARR_JSON.replace("[9]", "[]").replace("[3]", "[]");
+    let scalar = scalar.replace(r#"["x"]"#, "[]");
+    let stored = new(DocumentName::ZarrJson, &scalar, V3, StoredAs::V2).unwrap();
+    let attributes = String::from_utf8(stored.attributes.unwrap()).unwrap();
+    assert_eq!(attributes, r#"{"_ARRAY_DIMENSIONS": [], "a": 1.50}"#);
     let default = ZARR_JSON.replace(r#""v2""#, r#""default""#);
     let found = new(DocumentName::ZarrJson, &default, V3, StoredAs::V2).unwrap_err();
     assert!(found.contains("chunk_key_encoding"), "{found}");
@@ -319,4 +325,80 @@ fn a_new_node_is_stored_in_a_draft() {
     let to = StoredAs::Draft(Generation::Protocol);
     let stored = new_node((DocumentName::ZarrJson, group), None, V3, to).unwrap();
     draft::parse_group(&stored.document).unwrap();
+}
+
+/// The fill value, names and attributes that a new array of v2 has in a store of v3, when `.zarray` and `.zattrs` are
+/// written in this order.
+fn stored_of_new(
+    shown_as: ShownAs,
+    [zarray, zattrs]: [&str; 2],
+    is_array_first: bool,
+) -> Result<serde_json::Value, String> {
+    let new = |attributes: Option<&str>| {
+        let written = (DocumentName::ZArray, zarray.as_bytes());
+        let attributes = attributes.map(str::as_bytes);
+        new_node(written, attributes, shown_as, StoredAs::V3).map_err(|error| error.to_string())
+    };
+    let stored = if is_array_first {
+        let first = new(None)?;
+        let source = StoredDocuments {
+            document: &first.document,
+            attributes: None,
+        };
+        let metadata = array_v3(&first.document).unwrap();
+        let written = (DocumentName::ZAttrs, zattrs.as_bytes());
+        array(&metadata, &source, shown_as, written, array_v3).unwrap()
+    } else {
+        new(Some(zattrs))?
+    };
+    let stored: serde_json::Value = serde_json::from_slice(&stored.document).unwrap();
+    let names = stored["dimension_names"]
+        .as_array()
+        .filter(|names| !names.is_empty());
+    Ok(serde_json::json!([
+        stored["fill_value"],
+        names,
+        stored["attributes"]
+    ]))
+}
+
+#[test]
+fn the_order_in_which_documents_are_written_does_not_matter() {
+    let complete = ShownAs {
+        content: ChunkContent::Complete(Shards::Expand),
+        target: Target::V2,
+    };
+    // Shape, type and fill value in v2; fill value, names and attributes in v3.
+    let cases = serde_json::json!([
+        [[9], "<i4", 0, 0, ["x"], {"n": 1, "_FillValue": 0}],
+        [[9], "<i4", -9, -9, ["x"], {"n": 1, "_FillValue": -9}],
+        [[9], "<f4", 1.5, 1.5, ["x"], {"n": 1, "_FillValue": "AAAAAAAA+D8="}],
+        [[], "<i4", 0, 0, null, {"n": 1, "_FillValue": 0}],
+        // With zeros in place of `null`, xarray would take them for missing.
+        [[9], "<i4", null],
+        [[], "<i4", null],
+    ]);
+    for case in cases.as_array().unwrap() {
+        let zarray = serde_json::json!({
+            "zarr_format": 2, "shape": case[0], "chunks": case[0], "dtype": case[1], "compressor": null,
+            "fill_value": case[2], "order": "C", "filters": null,
+        });
+        let names: &[&str] = if case[4].is_null() { &[] } else { &["x"] };
+        let zattrs = serde_json::json!({"_ARRAY_DIMENSIONS": names, "n": 1});
+        let [zarray, zattrs] = [zarray, zattrs].map(|document| document.to_string());
+        for (shown_as, is_array_first) in
+            [(V2, false), (V2, true), (complete, false), (complete, true)]
+        {
+            let found = stored_of_new(shown_as, [&zarray, &zattrs], is_array_first);
+            if case[2].is_null() {
+                assert!(found.unwrap_err().contains("fill_value"), "{case}");
+            } else {
+                assert_eq!(
+                    found.unwrap(),
+                    serde_json::json!(case.as_array().unwrap()[3..]),
+                    "{case} {shown_as:?}"
+                );
+            }
+        }
+    }
 }

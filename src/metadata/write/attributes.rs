@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::super::attributes::say_nothing;
-use super::super::carry::with_member;
+use super::super::carry::{object_of, with_member};
 use super::super::document::{Edits, JsonDocument, quoted};
 use super::super::{ArrayMetadata, ZarrFormat, missing, splice};
 use super::source::{ChunkContent, StoredDocuments};
@@ -86,8 +86,8 @@ fn object_text(
 }
 
 /// The `.zattrs` of an array, as it is shown beside a document of `content`: as [`array_attributes`] has it, but
-/// `_FillValue` is left out where the fill value says it, and `_ARRAY_DIMENSIONS` of a v3 array without dimensions is an
-/// empty list. xarray opens no variable of v2 without the list, and libraries store no names for such an array in v3.
+/// the fill value and `_FillValue` say the missing values of v2. An array of v3 without dimensions has an empty list of
+/// names: xarray opens no variable of v2 without the list, and libraries store no names for such an array in v3.
 ///
 /// # Errors
 ///
@@ -97,16 +97,14 @@ pub fn array_attributes_v2(
     source: &StoredDocuments<'_>,
     content: ChunkContent,
 ) -> Result<Option<Vec<u8>>, FormatError> {
-    let attributes = array_attributes(array, source)?;
+    let attributes = of_array(array.zarr_format, source)?;
     let attributes = missing::attributes_v2(array, attributes, content)?;
-    if array.zarr_format != ZarrFormat::V3 || !array.shape.is_empty() {
-        return Ok(attributes);
-    }
-    with_list(attributes, "[]").map(Some)
+    let is_scalar = array.zarr_format == ZarrFormat::V3 && array.shape.is_empty();
+    let names = array.dimension_names.as_deref();
+    with_names(names.or(is_scalar.then_some(&[])), attributes)
 }
 
-/// The attributes of an array in v2, `None` when there are none. The dimension names are added as
-/// `_ARRAY_DIMENSIONS`, unless that attribute exists or a name is missing.
+/// The attributes of an array in v2, `None` when there are none, with the names of its dimensions.
 ///
 /// # Errors
 ///
@@ -116,29 +114,41 @@ pub fn array_attributes(
     source: &StoredDocuments<'_>,
 ) -> Result<Option<Vec<u8>>, FormatError> {
     let attributes = of_array(array.zarr_format, source)?;
-    let names = array.dimension_names.iter().flatten();
-    let names = names.map(|name| name.as_deref().map(quoted));
-    match names.collect::<Option<Vec<String>>>() {
-        Some(names) if !names.is_empty() => {
-            with_list(attributes, &format!("[{}]", names.join(", "))).map(Some)
-        }
-        _ => Ok(attributes),
-    }
+    with_names(array.dimension_names.as_deref(), attributes)
 }
 
-/// The attributes with this list of names, unless they have one.
-fn with_list(attributes: Option<Vec<u8>>, list: &str) -> Result<Vec<u8>, FormatError> {
-    let added = format!("{{\"{ARRAY_DIMENSIONS}\": {list}");
-    let Some(attributes) = attributes else {
-        return Ok([added.as_bytes(), b"}"].concat());
-    };
-    let document = JsonDocument::parse(&attributes)?;
-    if document.root()?.get(ARRAY_DIMENSIONS).is_some() {
+/// The attributes with the `names` of the document as `_ARRAY_DIMENSIONS`. Where there are names, an attribute of that
+/// name is left over from another version, and readers of v3 do not look at it.
+fn with_names(
+    names: Option<&[Option<String>]>,
+    attributes: Option<Vec<u8>>,
+) -> Result<Option<Vec<u8>>, FormatError> {
+    let Some(names) = names else {
         return Ok(attributes);
-    }
-    // `attributes` is an object of one member or more, and begins with its brace.
-    let rest = attributes.get(1..).unwrap_or_default();
-    Ok([added.as_bytes(), b", ", rest].concat())
+    };
+    let names = names.iter().map(|name| name.as_deref().map(quoted));
+    // v2 has no list in which a name is missing.
+    let list = names.collect::<Option<Vec<String>>>();
+    let list = list.map(|names| format!("[{}]", names.join(", ")));
+    let Some(text) = attributes else {
+        return Ok(list.map(|list| object_of(ARRAY_DIMENSIONS, list.as_bytes())));
+    };
+    let has_list = missing::member(&text, ARRAY_DIMENSIONS, |_| Some(()))?.is_some();
+    Ok(match &list {
+        Some(list) if !has_list => {
+            // `text` is an object of one member or more, and begins with its brace.
+            let rest = text.get(1..).unwrap_or_default();
+            let added = format!("{{\"{ARRAY_DIMENSIONS}\": {list}, ");
+            Some([added.as_bytes(), rest].concat())
+        }
+        None if !has_list => Some(text),
+        _ => {
+            let list = list.as_deref().map(str::as_bytes);
+            let left = with_member(&text, ARRAY_DIMENSIONS, list)?;
+            let is_empty = JsonDocument::parse(&left)?.root()?.iter().next().is_none();
+            (!is_empty).then_some(left)
+        }
+    })
 }
 
 /// The attributes of an array in v3, `None` when there are none, and the names of its dimensions. A list of names among

@@ -638,10 +638,18 @@ fn attributes_and_dimension_names_go_along() {
     let own = r#"{"attributes": {"_ARRAY_DIMENSIONS": [1]}}"#;
     assert_eq!(
         attributes(&array, own).unwrap(),
-        r#"{"_ARRAY_DIMENSIONS": [1]}"#
+        format!("{{{names}}}"),
+        "readers of v3 take the names of the document"
+    );
+    let left_over = r#"{"attributes": {"a": 1, "_ARRAY_DIMENSIONS": ["p", "q"]}}"#;
+    assert_eq!(
+        attributes(&array, left_over).unwrap(),
+        format!(r#"{{"a": 1, {names}}}"#)
     );
     array.dimension_names = Some(vec![Some("y".to_owned()), None]);
     assert_eq!(attributes(&array, "{}"), None);
+    assert_eq!(attributes(&array, own), None);
+    assert_eq!(attributes(&array, left_over).unwrap(), r#"{"a": 1}"#);
     assert_eq!(
         spell(&array, DECODED, Target::V3)["dimension_names"],
         json!(["y", null])
@@ -656,8 +664,14 @@ fn attributes_and_dimension_names_go_along() {
         attributes(&scalar, r#"{"attributes": {"a": 1}}"#).unwrap(),
         format!("{list}, \"a\": 1}}")
     );
+    // xarray opens no group of v2 that has an array with another list than one of its dimensions.
+    for left_over in [own, r#"{"attributes": {"_ARRAY_DIMENSIONS": 5}}"#] {
+        let shown = attributes(&scalar, left_over);
+        assert_eq!(shown.unwrap(), format!("{list}}}"), "{left_over}");
+    }
+    // No names are no list, so that the attribute is one as any other.
     assert_eq!(
-        attributes(&scalar, own).unwrap(),
+        attributes(&array, own).unwrap(),
         r#"{"_ARRAY_DIMENSIONS": [1]}"#
     );
 
