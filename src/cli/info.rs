@@ -188,14 +188,14 @@ impl InfoReport<'_> {
             Node::Array(array) => facts_of_array(array, &self.dimension_names(array)),
         };
         self.any = true;
-        if let (Node::Array(array), Some(target)) = (node, self.config.shown_as)
-            && array.metadata.zarr_format != target.zarr_format()
-        {
-            let inexpressible = self.inexpressible(array, target);
-            facts["inexpressible"] = inexpressible.map_err(io::Error::other)?;
+        if let (Node::Array(array), Some(target)) = (node, self.config.shown_as) {
+            if array.metadata.zarr_format != target.zarr_format() {
+                let inexpressible = self.inexpressible(array, target);
+                facts["inexpressible"] = inexpressible.map_err(io::Error::other)?;
+                facts["absent_chunks"] = absent_chunks(&array.metadata, target);
+            }
             let unlike = self.missing_values(array, target);
             facts["missing_values"] = unlike.map_err(io::Error::other)?;
-            facts["absent_chunks"] = absent_chunks(&array.metadata, target);
         }
         let mut remarks = Vec::new();
         if let Node::Group(_) = node {

@@ -10,13 +10,16 @@
 //! So a document of v2 with the `fill_value` of v3 would mask elements that are data. Where all chunks are
 //! files, `fill_value` fills nothing, and says the missing value instead.
 //!
+//! xarray masks the values of the attribute `missing_value`, too, in both versions ([`masks`]).
+//!
 //! xarray opens arrays alone whose dimensions all have names. Others keep their fill value, for GDAL.
 //!
 //! Source: xarray 2026.9, `backends/zarr.py`: `FillValueCoder`, `open_store_variable`.
 
+mod masks;
+
 use serde_json::value::RawValue;
 
-use super::carry::with_member;
 use super::document::JsonDocument;
 use super::json::Json;
 use super::spell::Dialect;
@@ -24,6 +27,8 @@ use super::write::{ChunkContent, StoredDocuments, attributes_of_array};
 use super::{ArrayMetadata, ZarrFormat, base64, render};
 use crate::dtype::{DataType, Element, FLOAT64, FillValue, FloatFormat};
 use crate::error::FormatError;
+pub(super) use masks::MISSING_VALUE;
+use masks::{Masks, Place};
 
 /// The attribute that has the missing value.
 pub(super) const FILL_VALUE: &str = "_FillValue";
@@ -63,21 +68,25 @@ impl MissingInV2 {
             None => Declared::default(),
         };
         let is_complete = matches!(content, ChunkContent::Complete(_));
-        let wanted = match &declared.value {
+        let is_opened = is_v3 && is_opened_by_xarray(array);
+        let wanted = match (&declared.value, &declared.also) {
             _ if !is_complete => Some(stored),
-            Some(value) => Some(value),
+            (_, Some(also)) if is_opened => Some(also),
+            (Some(value), _) => Some(value),
             // xarray masks nothing by a NaN, and GDAL knows by it what is missing.
-            None if is_v3 && is_opened_by_xarray(array) => {
+            (None, _) if is_opened => {
                 (is_nan(&data_type, stored) && !declared.is_packed).then_some(stored)
             }
-            None => Some(stored),
+            (None, _) => Some(stored),
         };
         // No chunk needs a fill value that v2 cannot say.
         let can_say = |value: &&FillValue| !is_complete || value.spell_v2(&data_type).is_ok();
         let fill_value = wanted.filter(can_say).cloned();
         let fill_value = fill_value.unwrap_or_else(|| FillValue::undefined(&data_type));
-        let is_of_attribute =
-            (declared.value.as_ref()).is_some_and(|value| is_same(&data_type, value, &fill_value));
+        let is_of_attribute = declared.value.as_ref().is_some_and(|value| {
+            is_same(&data_type, value, &fill_value)
+                || is_nan(&data_type, value) && declared.also.as_ref() == Some(&fill_value)
+        });
         Ok(MissingInV2 {
             fill_value,
             is_of_attribute,
@@ -90,6 +99,8 @@ impl MissingInV2 {
 struct Declared {
     /// The missing value, if an element can have it.
     value: Option<FillValue>,
+    /// The number of the attribute `missing_value` for which JSON has none, where `value` masks nothing.
+    also: Option<FillValue>,
     is_packed: bool,
 }
 
@@ -97,8 +108,23 @@ impl Declared {
     fn of(data_type: &DataType, attributes: &[u8]) -> Result<Declared, FormatError> {
         let document = JsonDocument::parse(attributes)?;
         let root = document.root()?;
+        let own = root.get(FILL_VALUE);
+        let value = own.and_then(|value| element(data_type, value));
+        let also = match (
+            &data_type.element,
+            masks::non_finite(root.get(MISSING_VALUE)),
+        ) {
+            (Element::Float(format), Some(number)) => exact(*format, number),
+            _ => None,
+        };
+        let also = also.map(|bytes| FillValue::of_type(data_type, bytes));
+        let masks_nothing = match &value {
+            Some(value) => is_nan(data_type, value),
+            None => own.is_none(),
+        };
         Ok(Declared {
-            value: (root.get(FILL_VALUE)).and_then(|value| element(data_type, value)),
+            value,
+            also: also.filter(|_| masks_nothing),
             is_packed: PACKING.iter().any(|name| root.get(name).is_some()),
         })
     }
@@ -109,7 +135,14 @@ impl Declared {
 fn element(data_type: &DataType, value: &RawValue) -> Option<FillValue> {
     let json = Json::of(value).ok()?;
     let bytes = match (&data_type.element, &json) {
-        (Element::Bool, Json::Bool(value)) => vec![u8::from(*value)],
+        (Element::Bool, _) => vec![u8::from(is_true(&json))],
+        (Element::Integer(_), Json::Bool(value)) => vec![u8::from(*value)],
+        (Element::Integer(format), Json::Number(text)) if json.integer().is_none() => {
+            let whole = text.parse::<f64>().ok()?.trunc();
+            let whole: i128 = format!("{whole:.0}").parse().ok()?;
+            let bytes = whole.to_le_bytes().into_iter().take(format.bytes);
+            format.holds(whole).then(|| bytes.collect())?
+        }
         (Element::Float(format), Json::String(text)) if let Some(value) = float_of(text) => {
             exact(*format, value)?
         }
@@ -131,6 +164,19 @@ fn element(data_type: &DataType, value: &RawValue) -> Option<FillValue> {
         _ => return None,
     };
     Some(FillValue::of_type(data_type, bytes))
+}
+
+/// Whether `value` is true for Python, as which xarray reads it of truth values.
+fn is_true(value: &Json<'_>) -> bool {
+    match value {
+        Json::Null => false,
+        Json::Bool(value) => *value,
+        Json::Number(text) => text.parse() != Ok(0.0),
+        Json::NonFinite(_) => true,
+        Json::String(text) => !text.is_empty(),
+        Json::Array(items) => !items.is_empty(),
+        Json::Object(members) => members.iter().next().is_some(),
+    }
 }
 
 /// The bytes of the number of this format that equals `value`.
@@ -218,16 +264,28 @@ pub(super) fn attributes_v2(
         return Ok(attributes);
     };
     let data_type = render::stored_type(decoding);
-    if MissingInV2::of(array, Some(text), content)?.is_of_attribute {
-        let left = with_member(text, FILL_VALUE, None)?;
-        let is_empty = JsonDocument::parse(&left)?.root()?.iter().next().is_none();
-        return Ok((!is_empty).then_some(left));
-    }
-    let respelled = member(text, FILL_VALUE, |value| respelled_v2(&data_type, value))?;
-    match respelled {
-        Some(value) => with_member(text, FILL_VALUE, Some(value.as_bytes())).map(Some),
-        None => Ok(attributes),
-    }
+    let left = masks_in_v2(array, &data_type, (text, content))?.put(text.clone())?;
+    let is_empty = JsonDocument::parse(&left)?.root()?.iter().next().is_none();
+    Ok((!is_empty).then_some(left))
+}
+
+/// The masks among the `attributes` of an array of v3 in a document of v2.
+fn masks_in_v2(
+    array: &ArrayMetadata,
+    data_type: &DataType,
+    (attributes, content): (&[u8], ChunkContent),
+) -> Result<Masks, FormatError> {
+    let shown = MissingInV2::of(array, Some(attributes), content)?;
+    let fill_value = if shown.is_of_attribute {
+        None
+    } else {
+        let document = JsonDocument::parse(attributes)?;
+        document.root()?.get(FILL_VALUE).map(|value| {
+            let text = || String::from_utf8_lossy(document.text_of(value)).into_owned();
+            respelled_v2(data_type, value).unwrap_or_else(text)
+        })
+    };
+    Masks::in_v2(data_type, &shown.fill_value, (attributes, fill_value))
 }
 
 /// Whether the attribute `_FillValue` among the `written` attributes of v2 says what the fill value says that is shown of
@@ -261,17 +319,7 @@ pub(super) fn attributes_v3(
         return Ok(attributes);
     };
     let data_type = render::stored_type(decoding);
-    let value = if decoding.fill_value.is_defined() {
-        spell_v3(&data_type, &decoding.fill_value)
-    } else {
-        member(&attributes, FILL_VALUE, |value| {
-            respelled_v3(&data_type, value)
-        })?
-    };
-    match value {
-        Some(value) => with_member(&attributes, FILL_VALUE, Some(value.as_bytes())),
-        None => Ok(attributes),
-    }
+    Masks::in_v3(&data_type, &decoding.fill_value, &attributes)?.put(attributes)
 }
 
 /// What `read` makes of the member `name` of the object `text`; `None` without it.
@@ -303,8 +351,8 @@ fn is_same(data_type: &DataType, one: &FillValue, other: &FillValue) -> bool {
     other.is_defined() && (one.bytes() == other.bytes() || are_nan())
 }
 
-/// Why xarray does not read the same missing values from the document that is written of `array`, which has these
-/// `attributes`, in the version `target` as from the store; `None` where it does.
+/// Why programs do not read the same missing values and attributes from the document that is written of `array`, which
+/// has these `attributes`, in the version `target` as from the store; `None` where they do.
 ///
 /// # Errors
 /// When the array cannot be decoded, or the attributes are not a JSON object.
@@ -316,31 +364,51 @@ pub fn lost(
     let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
     let data_type = render::stored_type(decoding);
     let stored = &decoding.fill_value;
+    let text = attributes.unwrap_or(b"{}");
+    let mut reasons = Vec::new();
+    let mut lost = Vec::new();
     match (array.zarr_format, target) {
         (ZarrFormat::V3, ZarrFormat::V2) if is_opened_by_xarray(array) => {
             let complete = ChunkContent::Complete(content.shards());
             let wanted = MissingInV2::of(array, attributes, complete)?.fill_value;
             let shown = MissingInV2::of(array, attributes, content)?.fill_value;
-            if wanted == shown || is_same(&data_type, &wanted, &shown) && wanted.is_defined() {
-                return Ok(None);
+            if wanted != shown && !(is_same(&data_type, &wanted, &shown) && wanted.is_defined()) {
+                let value = shown.spell_v2(&data_type)?;
+                reasons.push(format!("xarray takes the fill value {value} for missing"));
             }
-            let value = shown.spell_v2(&data_type)?;
-            Ok(Some(format!(
-                "xarray takes the fill value {value} for missing"
-            )))
+            lost = masks_in_v2(array, &data_type, (text, content))?.lost;
         }
-        (ZarrFormat::V2, ZarrFormat::V3) if stored.is_defined() => {
-            let names = super::write::dimension_names(array, attributes)?;
-            if names.is_none() || spell_v3(&data_type, stored).is_some() {
-                return Ok(None);
+        (ZarrFormat::V2, ZarrFormat::V3)
+            if super::write::dimension_names(array, attributes)?.is_some() =>
+        {
+            let masks = Masks::in_v3(&data_type, stored, text)?;
+            if stored.is_defined() && !masks.say_any() {
+                reasons.push(format!("xarray takes no {} for missing", array.data_type));
             }
-            Ok(Some(format!(
-                "xarray takes no {} for missing",
-                array.data_type
-            )))
+            lost = masks.lost;
         }
-        _ => Ok(None),
+        _ => {}
     }
+    if !lost.is_empty() {
+        let names: Vec<&str> = lost.into_iter().map(super::json::name_of).collect();
+        reasons.push(format!(
+            "xarray takes no {} for missing",
+            names.join(" and ")
+        ));
+    }
+    let place = if array.zarr_format == target {
+        Place::Stored
+    } else {
+        Place::Foreign
+    };
+    let texts = masks::texts(&data_type, text, place)?;
+    if !texts.is_empty() {
+        let names = texts.join(", ");
+        reasons.push(format!(
+            "JSON has no number as that in {names}, which is text"
+        ));
+    }
+    Ok((!reasons.is_empty()).then(|| reasons.join(", and ")))
 }
 
 #[cfg(test)]

@@ -78,6 +78,50 @@ def with_zarr(path, zarr_format):
         array[:4] = np.arange(4).astype(dtype)
 
 
+INF = float("inf")
+# Type, fill value and attributes in v2 of what other writers mask by. The elements are 0, 1, 2, and 3 or, of floats, -inf.
+ODD_V2 = {
+    "one": ("f4", None, {"_FillValue": [2.0]}), "two": ("f4", None, {"_FillValue": [1.0, 2.0]}), "whole": ("f8", None, {"_FillValue": 2}),
+    "text": ("f4", None, {"_FillValue": "NaN"}), "number as text": ("f4", None, {"_FillValue": "2"}), "base64": ("f4", None, {"_FillValue": "AAAAAAAAAEA="}),
+    "null": ("f4", None, {"_FillValue": None}), "true": ("f8", None, {"_FillValue": True}), "complex": ("c8", None, {"_FillValue": 2.0}),
+    "count list": ("i4", None, {"_FillValue": [2]}), "counts": ("i4", None, {"_FillValue": [1, 2]}), "count text": ("u1", None, {"_FillValue": "2"}),
+    "count float": ("u1", None, {"_FillValue": 2.0}), "between": ("u1", None, {"_FillValue": 2.5}), "wide": ("u1", None, {"_FillValue": 258}),
+    "nan count": ("i2", None, {"_FillValue": np.nan}), "more nan count": ("i2", None, {"missing_value": np.nan}),
+    "infinite count": ("i2", None, {"missing_value": -INF}), "count of both": ("i2", None, {"missing_value": [np.nan, -INF, 2]}),
+    "flag": ("?", None, {"_FillValue": 1}), "flag text": ("?", None, {"_FillValue": "true"}), "flag two": ("?", None, {"_FillValue": 2}),
+    "nan": ("f4", None, {"missing_value": np.nan}), "nans": ("f4", np.nan, {"missing_value": np.nan}), "nan listed": ("f4", None, {"missing_value": [np.nan, 2.0]}),
+    "nan packed": ("f4", None, {"missing_value": np.nan, "scale_factor": 0.5}), "minus": ("f4", None, {"missing_value": -INF}),
+    "minus declared": ("f4", None, {"_FillValue": -INF}), "minus marked": ("f4", 2.0, {"missing_value": -INF}), "minus nan": ("f8", np.nan, {"missing_value": -INF}),
+    "minus same": ("f8", -INF, {"missing_value": -INF}), "minus listed": ("f4", None, {"missing_value": [-INF, 2.0]}),
+    "declared twice": ("f4", None, {"_FillValue": [1.0, 2.0], "missing_value": 0.0}), "declared and text": ("f4", None, {"_FillValue": "2", "missing_value": 0.0}),
+    "letters": ("U2", "2", {}), "letters declared": ("U2", None, {"_FillValue": "2"}), "letters overridden": ("U2", "1", {"_FillValue": "2"}),
+    # What no document of v3 says.
+    "both infinite": ("f4", None, {"missing_value": [-INF, INF]}), "word overridden": ("S2", b"2", {"_FillValue": "1"}), "range": ("f4", None, {"valid_max": INF}),
+}
+# Of v3.
+ODD_V3 = {
+    "nan": ("f4", 0.0, {"missing_value": np.nan}), "nan packed": ("f4", 0.0, {"missing_value": np.nan, "scale_factor": 0.5}), "minus": ("f4", 0.0, {"missing_value": -INF}),
+    "minus nan": ("f4", 0.0, {"_FillValue": "AAAAAAAA+H8=", "missing_value": [-INF, 2.0]}), "minus same": ("f4", 0.0, {"_FillValue": "AAAAAAAA8P8=", "missing_value": -INF}),
+    "count nan": ("i4", 0, {"missing_value": np.nan}), "count float": ("u1", 0, {"_FillValue": 2.5}), "count true": ("u1", 0, {"_FillValue": True}),
+    "wide": ("u1", 0, {"_FillValue": 258}), "flag text": ("?", False, {"_FillValue": "false"}), "flag null": ("?", False, {"_FillValue": None}),
+    # What no document of v2 says.
+    "minus marked": ("f4", 0.0, {"_FillValue": "AAAAAAAAAEA=", "missing_value": -INF}), "range": ("f4", 0.0, {"valid_max": INF}),
+}
+
+
+def odd(path, zarr_format):
+    group = zarr.create_group(str(path), zarr_format=zarr_format)
+    for name, (dtype, fill, attributes) in (ODD_V2 if zarr_format == 2 else ODD_V3).items():
+        more = {"dimension_names": ["x"]} if zarr_format == 3 else {}
+        attributes = attributes if zarr_format == 3 else {"_ARRAY_DIMENSIONS": ["x"]} | attributes
+        array = group.create_array(name, shape=(4,), chunks=(4,), dtype=dtype, fill_value=fill, attributes=attributes, **more)
+        array[...] = np.array([0, 1, 2, -INF if dtype in ("f4", "f8") else 3]).astype(dtype if dtype not in ("U2", "S2") else "i1").astype(dtype)
+    # A leftover from a version in which it named the dimensions.
+    if zarr_format == 3:
+        group.create_array("renamed", shape=(2, 2), dtype="i4", dimension_names=["t", "z"], attributes={"_ARRAY_DIMENSIONS": ["a", "b"]})[...] = 5
+        group.create_array("scalar", shape=(), dtype="i4", attributes={"_ARRAY_DIMENSIONS": 5})[...] = 5
+
+
 def as_tree(path, zarr_format):
     tree = xarray.DataTree.from_dict({"/": xarray.Dataset(attrs={"title": "a tree"}), "/a/b": dataset(), "/c": noleap()})
     tree.to_zarr(path, mode="w", zarr_format=zarr_format)
@@ -89,7 +133,7 @@ def with_shards(path, zarr_format):
     data.to_zarr(path, mode="w", zarr_format=zarr_format, encoding=encoding)
 
 
-MAKERS = {"types": written, "zarr": with_zarr, "tree": as_tree, "shards": with_shards}
+MAKERS = {"odd": odd, "types": written, "zarr": with_zarr, "tree": as_tree, "shards": with_shards}
 
 
 def make(folder, *names):
@@ -118,9 +162,9 @@ def groups(path):
 
 def read(path, group, consolidated=False):
     opened = xarray.open_zarr(path, group=group or None, consolidated=consolidated).load()
-    # NCZarr's own, which xarray hides in v2 alone.
+    # NCZarr's own, and a list that names nothing in v3, which xarray hides in v2 alone.
     for variable in opened.variables.values():
-        for attribute in [name for name in variable.attrs if name.lower().startswith("_nc")]:
+        for attribute in [name for name in variable.attrs if name.lower().startswith(("_nc", "_array_dimensions"))]:
             del variable.attrs[attribute]
     return opened
 

@@ -316,7 +316,7 @@ def opens(store, path):
 def differ(before, after):
     """Whether attributes were lost or changed. Names of dimensions and missing values are said in other ways; drafts keep
     filters among them. A number that is not finite may be the string that JSON has for it."""
-    said = {"_ARRAY_DIMENSIONS", "_FillValue"}
+    said = {"_ARRAY_DIMENSIONS", "_FillValue", "missing_value"}
     before, after = (json.loads(json.dumps(found), parse_constant=str) for found in (before, after))
     before = {name: value for name, value in before.items() if name not in {"filters", *said}}
     extra = set(after) - set(before) - said

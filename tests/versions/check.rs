@@ -110,6 +110,18 @@ impl Model {
         }
     }
 
+    /// The attribute `missing_value` of such a document, which says it for text.
+    fn missing_text_in_v3(&self) -> Option<Value> {
+        let fill = self.fill.as_ref()?;
+        self.dimension_names.as_ref()?;
+        let is_text = match &self.item {
+            Type::Plain(field) => matches!(field.kind, Kind::Text(_)),
+            Type::Strings => true,
+            _ => false,
+        };
+        is_text.then(|| self.item.fill_v2(fill))
+    }
+
     /// What a document must say, whatever its version and spelling; chunks in `kind` follow it.
     fn check_shown(
         &self,
@@ -359,6 +371,11 @@ impl Model {
                     && let Some(missing) = self.missing_in_v3()
                 {
                     expected["_FillValue"] = missing;
+                }
+                if self.version == Version::V2
+                    && let Some(missing) = self.missing_text_in_v3()
+                {
+                    expected["missing_value"] = missing;
                 }
                 assert_eq!(document["attributes"], expected, "attributes");
                 let found = document

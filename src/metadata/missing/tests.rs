@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::metadata::render::Shards;
 use crate::metadata::write::{StoredDocuments, Target, array_attributes_v2};
-use crate::metadata::{NodeMetadata, v2, v3, write};
+use crate::metadata::{NodeMetadata, strict_json, v2, v3, write};
 
 const KEYS: ChunkContent = ChunkContent::Encoded(Shards::Expand);
 const STORED: ChunkContent = ChunkContent::Decoded(Shards::Expand);
@@ -222,5 +222,286 @@ fn null_of_v3_is_a_number_in_v2_where_chunks_may_be_absent() {
         for content in [KEYS, STORED, FILES] {
             assert_eq!(as_v2(&document, content).0, zero, "{data_type}");
         }
+    }
+}
+
+/// Type, fill value, and attributes beside the names in v2; attributes in v3. In base64: 3, -infinity, NaN.
+const ODD_MASKS: [(&str, &str, &str, &str); 27] = [
+    (
+        "<f4",
+        "null",
+        r#""_FillValue": [3.0]"#,
+        r#"{"_FillValue": "AAAAAAAACEA="}"#,
+    ),
+    (
+        "<f4",
+        "null",
+        r#""_FillValue": [3, 4]"#,
+        r#"{"missing_value": [3, 4]}"#,
+    ),
+    (
+        "<f4",
+        "null",
+        r#""_FillValue": "NaN""#,
+        r#"{"missing_value": "NaN"}"#,
+    ),
+    (
+        "<f4",
+        "null",
+        r#""_FillValue": "AAAAAAAACEA=""#,
+        r#"{"missing_value": "AAAAAAAACEA="}"#,
+    ),
+    ("<f4", "null", r#""_FillValue": null"#, "{}"),
+    (
+        "<f4",
+        "null",
+        r#""_FillValue": -Infinity"#,
+        r#"{"_FillValue": "AAAAAAAA8P8="}"#,
+    ),
+    (
+        "<f4",
+        "null",
+        r#""_FillValue": -1e999"#,
+        r#"{"_FillValue": "AAAAAAAA8P8="}"#,
+    ),
+    (
+        "<f4",
+        "null",
+        r#""missing_value": -Infinity"#,
+        r#"{"_FillValue": "AAAAAAAA8P8="}"#,
+    ),
+    (
+        "<f4",
+        "null",
+        r#""missing_value": NaN"#,
+        r#"{"_FillValue": "AAAAAAAA+H8="}"#,
+    ),
+    (
+        "<f4",
+        "3",
+        r#""missing_value": NaN"#,
+        r#"{"_FillValue": "AAAAAAAACEA="}"#,
+    ),
+    (
+        "<f4",
+        "3",
+        r#""missing_value": -Infinity"#,
+        r#"{"_FillValue": "AAAAAAAA8P8=", "missing_value": 3.0}"#,
+    ),
+    (
+        "<f4",
+        "3",
+        r#""missing_value": [-Infinity, NaN, 4]"#,
+        r#"{"_FillValue": "AAAAAAAA8P8=", "missing_value": [4, 3.0]}"#,
+    ),
+    (
+        "<f4",
+        "null",
+        r#""_FillValue": [3, 4], "missing_value": 5"#,
+        r#"{"missing_value": [5, 3, 4]}"#,
+    ),
+    (
+        "<f4",
+        "null",
+        r#""_FillValue": "x", "missing_value": 5"#,
+        r#"{"missing_value": 5}"#,
+    ),
+    (
+        "<c8",
+        "null",
+        r#""_FillValue": 3"#,
+        r#"{"missing_value": 3}"#,
+    ),
+    (
+        "|u1",
+        "null",
+        r#""_FillValue": [3]"#,
+        r#"{"_FillValue": 3}"#,
+    ),
+    (
+        "|u1",
+        "null",
+        r#""_FillValue": 3.5"#,
+        r#"{"missing_value": 3.5}"#,
+    ),
+    (
+        "|u1",
+        "null",
+        r#""_FillValue": true"#,
+        r#"{"_FillValue": true}"#,
+    ),
+    ("|u1", "null", r#""_FillValue": NaN"#, "{}"),
+    ("|u1", "null", r#""missing_value": NaN"#, "{}"),
+    (
+        "|u1",
+        "null",
+        r#""missing_value": -Infinity"#,
+        r#"{"missing_value": "-Infinity"}"#,
+    ),
+    (
+        "|u1",
+        "null",
+        r#""missing_value": [NaN, 3]"#,
+        r#"{"missing_value": [3]}"#,
+    ),
+    ("|b1", "null", r#""_FillValue": 1"#, r#"{"_FillValue": 1}"#),
+    (
+        "|b1",
+        "null",
+        r#""_FillValue": "false""#,
+        r#"{"missing_value": "false"}"#,
+    ),
+    (
+        "<U1",
+        "\"a\"",
+        r#""_FillValue": "b""#,
+        r#"{"missing_value": "a"}"#,
+    ),
+    (
+        "<U1",
+        "null",
+        r#""_FillValue": "b""#,
+        r#"{"missing_value": "b"}"#,
+    ),
+    ("|S1", "\"YQ==\"", r#""_FillValue": "b""#, "{}"),
+];
+
+#[test]
+fn masks_that_v3_has_no_fill_value_for_are_said_in_another_way() {
+    for (dtype, fill_value, attributes, expected) in ODD_MASKS {
+        let fill_value = serde_json::from_str(fill_value).unwrap();
+        let document = of_v2(&json!(dtype), &fill_value);
+        let text = document.to_string();
+        let own = format!(r#"{{"_ARRAY_DIMENSIONS": ["x"], {attributes}}}"#);
+        let source = StoredDocuments {
+            document: text.as_bytes(),
+            attributes: Some(own.as_bytes()),
+        };
+        let shown = write::array(&parsed(&document), &source, KEYS, Target::V3).unwrap();
+        let shown: Value = serde_json::from_slice(&strict_json(shown)).unwrap();
+        let expected: Value = serde_json::from_str(expected).unwrap();
+        assert_eq!(
+            shown["attributes"], expected,
+            "{dtype} {fill_value} {attributes}"
+        );
+    }
+}
+
+#[test]
+fn masks_for_which_v2_has_no_number_are_the_fill_value_where_all_chunks_are_files() {
+    // Type, fill value and attributes in v3; fill value and attributes in v2. In base64: 3, NaN.
+    for (data_type, fill_value, attributes, fill, expected) in [
+        (
+            "float32",
+            "0.0",
+            r#"{"missing_value": -Infinity}"#,
+            "\"-Infinity\"",
+            "{}",
+        ),
+        (
+            "float32",
+            "0.0",
+            r#"{"missing_value": [NaN, Infinity, 4.0]}"#,
+            "\"Infinity\"",
+            r#"{"missing_value": [4.0]}"#,
+        ),
+        (
+            "float32",
+            "0.0",
+            r#"{"missing_value": NaN}"#,
+            "\"NaN\"",
+            "{}",
+        ),
+        (
+            "float32",
+            "0.0",
+            r#"{"_FillValue": "AAAAAAAA+H8=", "missing_value": -Infinity}"#,
+            "\"-Infinity\"",
+            "{}",
+        ),
+        (
+            "float32",
+            "0.0",
+            r#"{"_FillValue": "AAAAAAAACEA=", "missing_value": NaN}"#,
+            "3.0",
+            "{}",
+        ),
+        ("uint8", "0", r#"{"missing_value": NaN}"#, "null", "{}"),
+        ("uint8", "0", r#"{"_FillValue": 3.5}"#, "3", "{}"),
+        ("uint8", "0", r#"{"_FillValue": true}"#, "1", "{}"),
+        ("bool", "false", r#"{"_FillValue": null}"#, "false", "{}"),
+        ("bool", "false", r#"{"_FillValue": "false"}"#, "true", "{}"),
+    ] {
+        let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let document = of_v3(data_type, &value(fill_value), &json!(["x"]), &json!({}));
+        let array = parsed(&document);
+        let text = document.to_string();
+        let text = text.replace(
+            r#""attributes":{}"#,
+            &format!(r#""attributes":{attributes}"#),
+        );
+        let source = StoredDocuments {
+            document: text.as_bytes(),
+            attributes: None,
+        };
+        let shown = write::array(&array, &source, FILES, Target::V2).unwrap();
+        let shown: Value = serde_json::from_slice(&shown).unwrap();
+        assert_eq!(shown["fill_value"], value(fill), "{data_type} {attributes}");
+        let shown = array_attributes_v2(&array, &source, FILES)
+            .unwrap()
+            .unwrap();
+        let mut shown: Value = serde_json::from_slice(&shown).unwrap();
+        shown.as_object_mut().unwrap().remove("_ARRAY_DIMENSIONS");
+        assert_eq!(shown, value(expected), "{data_type} {attributes}");
+    }
+}
+
+#[test]
+fn numbers_that_no_document_says_are_told() {
+    for (document, attributes, target, expected) in [
+        (
+            of_v2(&json!("<f4"), &json!(3)),
+            r#""missing_value": [-Infinity, Infinity]"#,
+            ZarrFormat::V3,
+            "xarray takes no Infinity for missing",
+        ),
+        (
+            of_v2(&json!("<f4"), &json!(3)),
+            r#""valid_max": Infinity, "n": [1, NaN]"#,
+            ZarrFormat::V3,
+            "JSON has no number as that in valid_max, n, which is text",
+        ),
+        (
+            of_v2(&json!("<f4"), &json!(3)),
+            r#""missing_value": NaN"#,
+            ZarrFormat::V2,
+            "",
+        ),
+        (
+            of_v2(&json!("<f4"), &json!(3)),
+            r#""missing_value": Infinity"#,
+            ZarrFormat::V2,
+            "JSON has no number as that in missing_value, which is text",
+        ),
+        (
+            of_v2(&json!("<i4"), &json!(3)),
+            r#""missing_value": NaN"#,
+            ZarrFormat::V2,
+            "JSON has no number as that in missing_value, which is text",
+        ),
+        (
+            of_v3("float32", &json!(0), &json!(["x"]), &json!({})),
+            r#""_FillValue": "AAAAAAAACEA=", "missing_value": Infinity"#,
+            ZarrFormat::V2,
+            "xarray takes no Infinity for missing",
+        ),
+    ] {
+        let own = format!(r#"{{"_ARRAY_DIMENSIONS": ["x"], {attributes}}}"#);
+        let told = lost(&parsed(&document), Some(own.as_bytes()), (FILES, target)).unwrap();
+        assert_eq!(
+            told.as_deref().unwrap_or_default(),
+            expected,
+            "{attributes}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::super::attributes::say_nothing;
 use super::super::document::list_of;
-use super::super::missing::{self, FILL_VALUE, MissingInV2};
+use super::super::missing::{self, FILL_VALUE, MISSING_VALUE, MissingInV2};
 use super::super::write::{self, StoredDocuments};
 use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry, render};
 use super::texts::{
@@ -132,18 +132,24 @@ fn of_document(
     })
 }
 
-/// The written `attributes` with the member `_FillValue` that the store has in its `own`, unless it was written anew:
-/// then it is respelled by `spell`. The `shown` attributes may have the fill value in its place, or nothing.
+/// The written `attributes` with the members `_FillValue` and `missing_value` that the store has in its `own`, unless they
+/// were written anew: then `_FillValue` is respelled by `spell`. The `shown` attributes may say one in place of the other,
+/// or the fill value, or nothing.
 fn with_missing(
     attributes: Vec<u8>,
     (own, shown): (&[u8], &[u8]),
     spell: impl FnOnce(&RawValue) -> Option<String>,
 ) -> Result<Vec<u8>, FormatError> {
-    if !differs(FILL_VALUE, shown, &attributes)? {
-        let value = member_text(own, FILL_VALUE)?;
-        return carry::with_member(&attributes, FILL_VALUE, value.as_deref());
+    let changed = carry::differences(shown, &attributes)?;
+    let is_new = |name: &str| changed.iter().any(|member| member == name);
+    let mut attributes = attributes;
+    for name in [FILL_VALUE, MISSING_VALUE] {
+        if !is_new(name) {
+            let value = member_text(own, name)?;
+            attributes = carry::with_member(&attributes, name, value.as_deref())?;
+        }
     }
-    match missing::member(&attributes, FILL_VALUE, spell)? {
+    match missing::member(&attributes, FILL_VALUE, spell)?.filter(|_| is_new(FILL_VALUE)) {
         Some(value) => carry::with_member(&attributes, FILL_VALUE, Some(value.as_bytes())),
         None => Ok(attributes),
     }
