@@ -10,7 +10,7 @@
 //! So a document of v2 with the `fill_value` of v3 would mask elements that are data. Where all chunks are
 //! files, `fill_value` fills nothing, and says the missing value instead.
 //!
-//! xarray masks the values of the attribute `missing_value`, too, in both versions ([`masks`]).
+//! xarray masks the values of the attribute `missing_value`, too, in both versions (`masks`).
 //!
 //! xarray opens arrays alone whose dimensions all have names. Others keep their fill value, for GDAL.
 //!
