@@ -11,6 +11,7 @@
 //! told before that. It need not be asked for a chunk that a bucket dates before all that is remembered. And what was
 //! told of a chunk before the array was shown by this document may be of another array, so the store is asked anew.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::shown_node::ShownArray;
@@ -64,7 +65,7 @@ impl Tree {
         found: Option<&ObjectMeta>,
     ) -> Result<(), Error> {
         let store = self.store();
-        if self.options.freshness.is_immutable() {
+        if !self.may_change(array) {
             return Ok(());
         }
         let Some(answer) = store.told_at(key) else {
@@ -91,7 +92,7 @@ impl Tree {
         array: &ShownArray,
         since: Instant,
     ) -> Result<(), Error> {
-        if self.options.freshness.is_immutable() {
+        if !self.may_change(array) {
             return Ok(());
         }
         if self.loader.is_local() {
@@ -100,6 +101,13 @@ impl Tree {
         array.document_looks.cover(since, |begun| {
             Recency::scope(Some(begun), || self.look_at_document(array))
         })
+    }
+
+    /// Whether the document of `array` may be another one than the one that was read. One that was removed through the
+    /// view is not looked at: a program that moves an array object by object (`rsync --remove-source-files`) may begin
+    /// with the document.
+    fn may_change(&self, array: &ShownArray) -> bool {
+        !self.options.freshness.is_immutable() && !array.has_ended.load(Ordering::Relaxed)
     }
 
     /// Checks that the document of `array` has not changed, as far as the store remembers.

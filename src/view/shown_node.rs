@@ -60,7 +60,7 @@ pub(super) struct ShownArray {
     /// Why chunks cannot be written, if so.
     pub(super) unwritable: Option<FormatError>,
     /// Whether its document was removed through the mount. Its chunks are shown until their directory is removed, too,
-    /// so that a program that removes all of them finds what was listed. Their bytes are stale.
+    /// so that a program that moves or removes all of them finds what was listed.
     pub(super) has_ended: AtomicBool,
 }
 

@@ -1,5 +1,5 @@
 """Arrays whose document is removed while their mount is written to: stored bytes never come under the name of a decoded chunk, and
-programs remove the array and make it anew."""
+programs remove the array, make it anew, and move it object by object."""
 import json
 import shutil
 
@@ -48,14 +48,18 @@ def lost(request, mount, tmp_path):
     shutil.copytree(written / "a", tmp_path / "copy")
     document = {"store": store, "keys": written, "chunks": shown}[remover] / "a" / ".zarray"
     document.unlink()
-    yield store, shown / "a", written / "a", tmp_path / "copy"
+    yield store, shown / "a", written / "a", tmp_path / "copy", remover
     made.unmount()
 
 
-def test_the_bytes_of_its_chunks_are_stale(lost):
-    store, shown, written, _ = lost
+# A view knows the document that was removed through it, and goes on decoding by it, so that the chunks can be moved, too.
+DECODED = [np.arange(first, first + 4, dtype="<i4").tobytes() for first in (0, 4)]
+
+
+def test_the_bytes_of_its_chunks_are_decoded_or_stale(lost):
+    store, shown, written, _, remover = lost
     for _ in range(2):
-        assert [attempt(shown / name) for name in "01"] == ["ESTALE"] * 2
+        assert [attempt(shown / name) for name in "01"] == (DECODED if remover == "chunks" else ["ESTALE"] * 2)
     assert {"0", "1"} <= {path.name for path in shown.iterdir()}
     (shown / "0").unlink()
     assert not (store / "a" / "0").exists()
@@ -64,7 +68,7 @@ def test_the_bytes_of_its_chunks_are_stale(lost):
 
 
 def test_it_is_removed_and_made_anew_with_its_chunks_first(lost, tmp_path):
-    store, shown, written, copy = lost
+    store, shown, written, copy, _ = lost
     # tar(1) makes files in the order in which it is told, and cp(1) in that of the directory.
     ok("tar", "-C", copy, "-cf", tmp_path / "a.tar", "0", "1", ".zarray")
     for again in (("cp", "-r", copy, written), ("tar", "-C", written, "-xf", tmp_path / "a.tar")):
@@ -76,16 +80,31 @@ def test_it_is_removed_and_made_anew_with_its_chunks_first(lost, tmp_path):
         check(store, shown, list(range(8)))
         # The document goes once more.
         (written / ".zarray").unlink()
-        assert attempt(shown / "0") == "ESTALE"
+        assert attempt(shown / "0") == (DECODED[0] if shown == written else "ESTALE")
 
 
 def test_it_is_moved_and_another_one_takes_its_place(lost):
-    store, shown, written, _ = lost
+    store, shown, written, _, _ = lost
     ok("mv", written, written.with_name("b"))
     for dtype, chunk, value in [("<u2", 2, 5), ("<i8", 4, 6)]:
         zarr.open_array(str(written), mode="w", shape=(4,), chunks=(chunk,), dtype=dtype, zarr_format=2, compressor=None)[...] = value
         check(store, shown, [value] * 4)
     assert (store / "b" / "0").exists()
+
+
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_an_array_is_moved_object_by_object_from_its_document_on(view, mount, tmp_path):
+    store = make(tmp_path / "store")
+    made = mount(store, "--view", view, *ARGUMENTS)
+    here, there = made.path / "a", made.path / "b"
+    names = [name for name in sorted(path.name for path in here.iterdir()) if name != ".zarray"]
+    there.mkdir()
+    for name in [".zarray", *names]:
+        ok("cp", here / name, there / name)
+        (here / name).unlink()
+    here.rmdir()
+    made.unmount()
+    assert values(store / "b") == list(range(8))
 
 
 def test_a_chunk_that_is_open_is_not_shared_once_its_document_is_another_one(mount, tmp_path):
