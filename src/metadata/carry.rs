@@ -84,6 +84,15 @@ fn carry(
     append(&edits.apply(stored), &added)
 }
 
+/// Whether a member of a codec of v2 matters to readers. Those that do not are never shown, because older releases of
+/// numcodecs and tensorstore refuse them, and recent releases write them with each codec.
+fn says_something((name, value): &(String, &RawValue)) -> bool {
+    !matches!(
+        (name.as_str(), value.get()),
+        ("typesize", _) | ("checksum", "false")
+    )
+}
+
 /// The members by name; the last one where several have a name.
 fn by_name<'m>(members: &'m Members<'m>) -> HashMap<&'m str, &'m RawValue> {
     members.iter().collect()
@@ -179,9 +188,11 @@ const EXTENSIONS: [&str; 5] = [
 ];
 
 /// Whether two values of the member `name` are the same, however they are spelled: spaces, escapes and the order of
-/// members do not matter, nor whether NaN is bare or a string, but `1` and `1.0` are two values. An extension without a configuration may have an empty one.
+/// members do not matter, nor whether NaN is bare or a string, but `1` and `1.0` are two values. An extension without a
+/// configuration may have an empty one, and a codec of v2 may say what it does anyway.
 pub(super) fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool, FormatError> {
     let is_extension = EXTENSIONS.contains(&name);
+    let is_codec = matches!(name, "compressor" | "filters");
     // A stack, because values may nest deeply.
     let mut left = vec![values];
     while let Some((one, other)) = left.pop() {
@@ -197,6 +208,10 @@ pub(super) fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool
                 if is_extension {
                     one.retain(is_configured);
                     other.retain(is_configured);
+                }
+                if is_codec {
+                    one.retain(says_something);
+                    other.retain(says_something);
                 }
                 let same_names = one.len() == other.len()
                     && one
@@ -258,6 +273,36 @@ fn is_same_number(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_codec_may_say_what_it_does_anyway() {
+        for (one, other, expected) in [
+            (
+                r#"{"id": "zstd", "level": 0}"#,
+                r#"{"id": "zstd", "level": 0, "checksum": false}"#,
+                true,
+            ),
+            (
+                r#"{"id": "zstd", "level": 0}"#,
+                r#"{"id": "zstd", "level": 0, "checksum": true}"#,
+                false,
+            ),
+            (
+                r#"{"id": "blosc"}"#,
+                r#"{"id": "blosc", "typesize": 4}"#,
+                true,
+            ),
+            (
+                r#"{"id": "zstd", "level": 0}"#,
+                r#"{"id": "zstd", "level": 1}"#,
+                false,
+            ),
+        ] {
+            let [one, other] = [one, other].map(|text| format!(r#"{{"compressor": {text}}}"#));
+            let found = differences(one.as_bytes(), other.as_bytes()).unwrap();
+            assert_eq!(found.is_empty(), expected, "{one} {other}");
+        }
+    }
 
     #[test]
     fn what_changed_is_carried_and_the_rest_stays_as_it_was() {
