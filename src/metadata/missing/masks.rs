@@ -25,7 +25,7 @@ use crate::metadata::json::{self, Json};
 /// The attribute that has more missing values.
 pub(in crate::metadata) const MISSING_VALUE: &str = "missing_value";
 
-/// What the attributes say, as JSON, and what they cannot say.
+/// The attributes as JSON, and a list of what they cannot say.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Masks {
     /// The attribute `_FillValue`.
@@ -124,7 +124,7 @@ fn number(value: &RawValue) -> Option<f64> {
     }
 }
 
-/// What the attribute `_FillValue` of v2 is in v3.
+/// The meaning in v3 of the attribute `_FillValue` of v2.
 enum Said<'v> {
     /// It masks nothing.
     Nothing,
