@@ -84,15 +84,6 @@ fn carry(
     append(&edits.apply(stored), &added)
 }
 
-/// Whether a member of a codec of v2 matters to readers. Those that do not are never shown, because older releases of
-/// numcodecs and tensorstore refuse them, and recent releases write them with each codec.
-fn says_something((name, value): &(String, &RawValue)) -> bool {
-    !matches!(
-        (name.as_str(), value.get()),
-        ("typesize", _) | ("checksum", "false")
-    )
-}
-
 /// The members by name; the last one where several have a name.
 fn by_name<'m>(members: &'m Members<'m>) -> HashMap<&'m str, &'m RawValue> {
     members.iter().collect()
@@ -243,6 +234,15 @@ pub(super) fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool
 fn is_configured((name, value): &(String, &RawValue)) -> bool {
     let is_empty = |value| matches!(Json::of(value), Ok(Json::Object(members)) if members.iter().next().is_none());
     name != "configuration" || !is_empty(value)
+}
+
+/// Whether a member of a codec of v2 matters to readers. Those that do not are never shown, because older releases of
+/// numcodecs and tensorstore refuse them, and recent releases write them with each codec.
+fn says_something((name, value): &(String, &RawValue)) -> bool {
+    !matches!(
+        (name.as_str(), value.get()),
+        ("typesize", _) | ("checksum", "false")
+    )
 }
 
 /// The members by name; the last one where several have a name.

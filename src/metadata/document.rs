@@ -190,6 +190,14 @@ impl Edits {
     }
 }
 
+/// Whether the document `object` has no members.
+///
+/// # Errors
+/// When it is not a JSON object.
+pub(super) fn is_empty(object: &[u8]) -> Result<bool, FormatError> {
+    Ok(JsonDocument::parse(object)?.root()?.iter().next().is_none())
+}
+
 /// `text` as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()

@@ -20,7 +20,7 @@ mod masks;
 
 use serde_json::value::RawValue;
 
-use super::document::JsonDocument;
+use super::document::{JsonDocument, is_empty};
 use super::json::Json;
 use super::spell::Dialect;
 use super::write::{ChunkContent, StoredDocuments, attributes_of_array};
@@ -265,8 +265,7 @@ pub(super) fn attributes_v2(
     };
     let data_type = render::stored_type(decoding);
     let left = masks_in_v2(array, &data_type, (text, content))?.put(text.clone())?;
-    let is_empty = JsonDocument::parse(&left)?.root()?.iter().next().is_none();
-    Ok((!is_empty).then_some(left))
+    Ok((!is_empty(&left)?).then_some(left))
 }
 
 /// The masks among the `attributes` of an array of v3 in a document of v2.

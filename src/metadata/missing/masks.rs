@@ -56,6 +56,13 @@ struct Items {
 }
 
 impl Items {
+    /// The values of the attribute `missing_value` among those of `document`.
+    fn missing_in(document: &JsonDocument<'_>) -> Result<Items, FormatError> {
+        let root = document.root()?;
+        let value = root.get(MISSING_VALUE);
+        Ok(value.map_or_else(Items::default, |value| Items::of(document, value)))
+    }
+
     fn of(document: &JsonDocument<'_>, value: &RawValue) -> Items {
         let item = |value: &RawValue| Item {
             text: String::from_utf8_lossy(document.text_of(value)).into_owned(),
@@ -175,8 +182,7 @@ impl Masks {
     ) -> Result<Masks, FormatError> {
         let document = JsonDocument::parse(attributes)?;
         let root = document.root()?;
-        let more = root.get(MISSING_VALUE);
-        let mut more = more.map_or_else(Items::default, |value| Items::of(&document, value));
+        let mut more = Items::missing_in(&document)?;
         let mut masks = Masks::default();
         let mut also = Items::default();
         if stored.is_defined() {
@@ -240,9 +246,7 @@ impl Masks {
         (attributes, fill_value): (&[u8], Option<String>),
     ) -> Result<Masks, FormatError> {
         let document = JsonDocument::parse(attributes)?;
-        let root = document.root()?;
-        let more = root.get(MISSING_VALUE);
-        let mut more = more.map_or_else(Items::default, |value| Items::of(&document, value));
+        let mut more = Items::missing_in(&document)?;
         let mut masks = Masks {
             fill_value,
             ..Masks::default()

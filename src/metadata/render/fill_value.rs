@@ -64,9 +64,7 @@ fn respelled(
 }
 
 fn is_named_or_decimal(format: &FloatFormat, text: &str) -> bool {
-    // Some readers take -0 for a whole number, which has no sign.
-    (format.is_read_alike(text) && text != "-0")
-        || matches!(text, "\"NaN\"" | "\"Infinity\"" | "\"-Infinity\"")
+    format.is_read_alike(text) || matches!(text, "\"NaN\"" | "\"Infinity\"" | "\"-Infinity\"")
 }
 
 /// Whether `value` is canonical; `None` for elements of which this program's spelling is the only canonical one.

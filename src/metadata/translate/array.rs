@@ -4,13 +4,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::attributes::say_nothing;
-use super::super::document::list_of;
+use super::super::document::{is_empty, list_of};
 use super::super::missing::{self, FILL_VALUE, MISSING_VALUE, MissingInV2};
 use super::super::write::{self, StoredDocuments};
 use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry, render};
 use super::texts::{
     ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, dimension_names_in,
-    is_empty, list_of_names, member_text, parse_array,
+    list_of_names, member_text, parse_array,
 };
 use super::{NodeDocuments, ShownAs};
 use crate::dtype::DataType;

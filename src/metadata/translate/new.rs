@@ -1,12 +1,13 @@
 //! Documents of new nodes, which are stored in the version of the group that they are in.
 
+use super::super::document::is_empty;
 use super::super::draft::{self, Generation};
 use super::super::missing::{self, FILL_VALUE};
 use super::super::render::Shards;
 use super::super::write::{self, ChunkContent, StoredDocuments, Target};
 use super::super::{ArrayMetadata, DocumentName, NodeMetadata, carry, strict, v3};
 use super::texts::{
-    ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, is_empty, parse_array,
+    ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, parse_array,
 };
 use super::{NodeDocuments, ShownAs, attributes_of};
 use crate::dtype::FillValue;

@@ -32,11 +32,6 @@ pub(super) fn member_text(object: &[u8], name: &str) -> Result<Option<Vec<u8>>, 
     Ok(found.map(|value| document.text_of(value).to_vec()))
 }
 
-/// Whether an object has no members.
-pub(super) fn is_empty(object: &[u8]) -> Result<bool, FormatError> {
-    Ok(JsonDocument::parse(object)?.root()?.iter().next().is_none())
-}
-
 /// The names in the member `_ARRAY_DIMENSIONS` of an object of attributes; `None` without it.
 ///
 /// # Errors

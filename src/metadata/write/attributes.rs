@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::super::attributes::say_nothing;
 use super::super::carry::{object_of, with_member};
-use super::super::document::{Edits, JsonDocument, quoted};
+use super::super::document::{Edits, JsonDocument, is_empty, quoted};
 use super::super::{ArrayMetadata, ZarrFormat, missing, splice};
 use super::source::{ChunkContent, StoredDocuments};
 use crate::error::FormatError;
@@ -145,8 +145,7 @@ fn with_names(
         _ => {
             let list = list.as_deref().map(str::as_bytes);
             let left = with_member(&text, ARRAY_DIMENSIONS, list)?;
-            let is_empty = JsonDocument::parse(&left)?.root()?.iter().next().is_none();
-            (!is_empty).then_some(left)
+            (!is_empty(&left)?).then_some(left)
         }
     })
 }
