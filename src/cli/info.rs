@@ -374,11 +374,14 @@ impl InfoReport<'_> {
     }
 }
 
-/// What some readers of `target` take for the fill value of an array, by view, where this is not the fill value.
+/// By view, the value that some readers of `target` take for the fill value of an array, where they take another one.
 fn absent_chunks(array: &ArrayMetadata, target: Target) -> Value {
     let mut unlike = json!({});
+    if target != Target::V2 {
+        return unlike;
+    }
     for (view, content) in CONTENTS {
-        if let (Target::V2, Some(reason)) = (target, write::misread_fill_value(array, content)) {
+        if let Some(reason) = write::misread_fill_value(array, content) {
             unlike[view] = reason.into();
         }
     }

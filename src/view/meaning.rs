@@ -265,7 +265,7 @@ impl Tree {
             let name = below.split(|&byte| byte == b'/').next();
             let name = name.unwrap_or_default();
             let is_remembered =
-                !self.loader.is_local() && self.is_remembered_part((view, prefix), key)?;
+                !self.loader.is_local() && self.is_remembered_part((view, prefix), (key, name))?;
             if !is_remembered {
                 self.hierarchy.look_again(prefix)?;
             }
@@ -284,17 +284,15 @@ impl Tree {
         Ok(true)
     }
 
-    /// Whether `key` is a document or belongs to a chunk of the array that is remembered at `prefix`, or whether a node is
+    /// Whether `key`, whose first segment below `prefix` is `name`, is a document or belongs to a chunk of the array that is
+    /// remembered at `prefix`, or whether a node is
     /// remembered there that cannot be shown. The document may be an older one than that of the chunk, which the reader of
     /// the chunk finds out. Of any other key it proves nothing: it may be a chunk of the array that took its place.
     fn is_remembered_part(
         &self,
         (view, prefix): (ViewKind, &Prefix),
-        key: &Key,
+        (key, name): (&Key, &[u8]),
     ) -> Result<bool, Error> {
-        let below = prefix.strip(key.as_bytes()).unwrap_or_default();
-        let name = below.split(|&byte| byte == b'/').next();
-        let name = name.unwrap_or_default();
         Ok(match self.hierarchy.node(prefix)? {
             Node::Broken(_) => true,
             Node::Array(_) if may_describe_array(key) => true,
