@@ -68,11 +68,11 @@ pub struct BrokenNode {
     pub document: Document,
     /// What is wrong with it.
     pub error: FormatError,
-    /// What it is the document of.
+    /// The kind of node that the document describes.
     pub kind: BrokenKind,
 }
 
-/// What a document that cannot be used is the document of.
+/// The kind of node that a document describes which cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BrokenKind {
     /// An array, which has no nodes below it.

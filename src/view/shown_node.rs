@@ -98,7 +98,7 @@ pub(super) struct Unusable {
     pub(super) names: Option<ChunkNames>,
     /// The identity of the array; 0 where the document does not describe an array.
     pub(super) identity: u64,
-    /// What the document is that of. The nodes below are shown.
+    /// The kind of node that the document describes. The nodes below it are shown.
     pub(super) kind: BrokenKind,
 }
 

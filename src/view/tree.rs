@@ -56,7 +56,7 @@ pub(super) struct Tree {
     pub(super) renames: Renames,
     /// When a store that is not local was asked for the documents above files.
     pub(super) looks: Looks,
-    /// Arrays that the keys view has shown in another way than they are stored.
+    /// Arrays that a view has shown in another way than they are stored.
     pub(super) translated: TranslatedArrays,
     said: Mutex<LruCache<u64, ()>>,
     /// Arrays of which the store had only copies of their documents when it was mounted.

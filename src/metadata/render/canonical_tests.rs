@@ -67,7 +67,7 @@ fn fill_values_of_v2_have_one_spelling() {
     }
 }
 
-/// Of an object codec, a number and a text are two fill values. zarr-python reads neither as no text.
+/// For an object codec, a number and a text are two fill values, and zarr-python takes neither of them for the empty text.
 #[test]
 fn fill_values_of_objects_are_what_readers_take() {
     for (codec, stored, canonical) in [

@@ -63,7 +63,7 @@ pub(super) fn canonical(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, F
     let mut edits = Edits::default();
     let mut changes = Vec::new();
     let rank = array.shape.len();
-    // What cannot be written again, as some chains of zarr-python 3.0.0, stays as it is stored.
+    // Codecs that cannot be written again, as some chains of zarr-python 3.0.0, stay as they are stored.
     let written = V2Codecs::encoded(decoding, Shards::Keep, rank).ok();
     let texts = written
         .as_ref()
