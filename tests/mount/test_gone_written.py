@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import zarr
 
-from mounting import ok, until
+from mounting import ok, run, until
 from remote_samples import attempt
 
 ARGUMENTS = ("--rw", "--missing", "hide")
@@ -116,3 +116,43 @@ def test_a_chunk_that_is_open_is_not_shared_once_its_document_is_another_one(mou
         document.write_text(json.dumps(text | {"dtype": "<i4"}))
         assert attempt(made.path / "a" / "0") == np.arange(4, dtype=">i4").tobytes()
     made.unmount()
+
+
+PLAIN = dict(shape=(8,), chunks=(2,), dtype="<i2", compressors=None, fill_value=3)
+SHARDED = dict(shape=(8,), shards=(8,), chunks=(4,), dtype="<i4", fill_value=7)
+
+
+@pytest.mark.parametrize("first,second", [(SHARDED, PLAIN), (PLAIN, SHARDED), (SHARDED, SHARDED | {"dtype": "<u2", "shards": (4,), "chunks": (2,)})], ids=["sharded plain", "plain sharded", "sharded sharded"])
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_a_directory_that_was_emptied_takes_another_array_with_its_chunks_first(view, first, second, mount, tmp_path):
+    store = tmp_path / "store"
+    zarr.create_group(str(store))
+    for name, what, value in [("a", first, 1), ("b", second, 2)]:
+        zarr.create_array(str(store / name), **what)[...] = np.arange(8) + value
+    made = mount(store, "--view", view, "--missing", "hide", "--rw")
+    here = made.path / "a"
+    # The views show an array without shards, so that its inner chunks are the chunks of the copy.
+    ok("tar", "-C", made.path / "b", "-cf", tmp_path / "b.tar", "c", "zarr.json")
+    for name in ("c", "zarr.json"):
+        ok("rm", "-r", here / name)
+    assert list(store.rglob("a/*")) == list(here.iterdir()) == []
+    ok("tar", "-C", here, "-xf", tmp_path / "b.tar")
+    assert values(store / "a") == values(here) == list(range(2, 10))
+    ok("rm", "-r", here)
+    assert not (store / "a").exists()
+
+
+def test_another_array_over_one_without_its_document_is_refused(mount, tmp_path):
+    """Shards are there still, and nothing says what an inner chunk of them is."""
+    store = tmp_path / "store"
+    zarr.create_group(str(store))
+    for name, what in [("a", SHARDED), ("b", PLAIN)]:
+        zarr.create_array(str(store / name), **what)[...] = np.arange(8)
+    made = mount(store, "--view", "keys", "--missing", "hide", "--rw")
+    (made.path / "a" / "zarr.json").unlink()
+    copied = run("cp", "-r", f"{made.path / 'b'}/.", made.path / "a")
+    assert copied.returncode != 0 and "Invalid argument" in copied.stderr
+    assert sorted(path.name for path in (made.path / "a" / "c").iterdir()) == ["0", "1"]
+    ok("rm", "-r", made.path / "a")
+    ok("cp", "-r", made.path / "b", made.path / "a")
+    assert values(store / "a") == values(made.path / "a") == list(range(8))

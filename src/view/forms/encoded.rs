@@ -2,6 +2,7 @@
 //! as they are; with `--check` they are decoded before they are saved.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::error::{Error, FormatError};
 use crate::hierarchy::Node;
@@ -197,7 +198,13 @@ impl Form for EncodedForm {
             return Ok(Encoded::AsShown);
         }
         let refused = |error| Error::unacceptable(&self.key, error);
-        if self.place.is_some() {
+        if let Some(place) = &self.place {
+            let array = self.view.tree.array_of(place)?;
+            if self.inner.is_some() && array.has_ended.load(Ordering::Relaxed) {
+                // Nothing would say what its shard is.
+                let reason = "the array has no document any more";
+                return Err(Error::unacceptable(&self.key, reason));
+            }
             if shown.is_empty() {
                 return Err(Error::unacceptable(
                     &self.key,

@@ -21,6 +21,7 @@ mod removed;
 mod translated;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::View;
 use super::folder::Folder;
@@ -138,6 +139,41 @@ impl View {
         self.finds_object(&root, &|name| {
             array.stored.root().is_some() || array.stored.in_array(name) != ChunkName::Other
         })
+    }
+
+    /// `shown`, before something is made in its directory that has the name `of_array` in the array there. An array whose
+    /// document was removed through the mount goes on as long as the store has something of it. A program that has
+    /// removed all but the directory makes something else there, whose chunks may come before their document.
+    fn before_new_names(
+        &self,
+        shown: ShownNode,
+        of_array: impl FnOnce(&ShownArray) -> ChunkName,
+    ) -> Result<ShownNode, Error> {
+        let ShownNode::Array(array) = &shown else {
+            return Ok(shown);
+        };
+        let is_kept = !array.has_ended.load(Ordering::Relaxed)
+            || of_array(array) == ChunkName::Other
+            || self.has_something_of(array)?;
+        if is_kept {
+            return Ok(shown);
+        }
+        self.tree.forget_ended(&array.path);
+        self.tree.translated.forget_at(array.view, &array.path);
+        Ok(ShownNode::Plain)
+    }
+
+    /// Whether something of `array` is in the store, or was written and is not there yet.
+    fn has_something_of(&self, array: &ShownArray) -> Result<bool, Error> {
+        let prefix = &array.node.prefix;
+        let Some(writings) = self.tree.writings.as_ref() else {
+            return Ok(true);
+        };
+        Ok(writings.has_made_chunks_below(prefix)
+            || writings.staging().has_chunks_below(prefix)
+            || self.finds_name(prefix, |name| {
+                array.stored.in_array(name) != ChunkName::Other
+            })?)
     }
 
     /// Whether the object at `key`, which is written in place, is written through the keys view alone of
@@ -306,7 +342,7 @@ impl View {
                 }
                 // In a draft's hierarchy no other keys are shown than those of nodes.
                 let is_node_only = resolved.draft().is_some_and(|draft| !draft.path.is_root());
-                match shown {
+                match self.before_new_names(shown, |array| array.shown.in_array(name))? {
                     ShownNode::Array(array) => {
                         let found = array.shown.in_array(name);
                         (*view, key, array, found)
@@ -415,6 +451,7 @@ impl View {
                     };
                 }
                 let Folder { resolved, shown } = self.tree.folder(*view, path)?;
+                let shown = self.before_new_names(shown, |_| ChunkName::Directory(Dims::new()))?;
                 match (shown, resolved.draft()) {
                     // The directory of a node's children makes it one.
                     (ShownNode::Plain, Some(draft)) => Ok(draft.children()?.key(name)?),

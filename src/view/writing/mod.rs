@@ -342,6 +342,12 @@ impl Writing {
         below.iter().any(|(_, file)| file.is_new())
     }
 
+    /// As [`Writing::has_made_below`], of files that are named as chunks.
+    fn has_made_chunks_below(&self, prefix: &Prefix) -> bool {
+        let below = self.open_where(|key| is_below(key, prefix) && looks_like_a_chunk(key.name()));
+        below.iter().any(|(_, file)| file.is_new())
+    }
+
     /// The first key of a file below `prefix` that is named as a chunk, has no form, and is written.
     pub(super) fn first_plain_draft_below(&self, prefix: &Prefix) -> Option<Key> {
         let below = |key: &Key| is_below(key, prefix) && looks_like_a_chunk(key.name());

@@ -101,6 +101,13 @@ impl Writings {
         &self.counters
     }
 
+    /// Whether files that are named as chunks were made below `prefix`, and are not in the store yet.
+    pub(in crate::view) fn has_made_chunks_below(&self, prefix: &Prefix) -> bool {
+        self.all()
+            .iter()
+            .any(|writing| writing.has_made_chunks_below(prefix))
+    }
+
     /// How many files have what is not in the store yet, and how many are in the mount only.
     pub(in crate::view) fn n_drafts(&self) -> (usize, usize) {
         let found = self.all().map(|writing| writing.n_drafts());
