@@ -70,6 +70,13 @@ pub(crate) struct TimeFormat {
     pub(crate) scale: u32,
 }
 
+impl TimeFormat {
+    /// Whether it is a date whose unit is not known. `NumPy` knows one such date alone, "not a time".
+    pub(crate) fn is_unitless_date(&self) -> bool {
+        !self.is_duration && self.unit == "generic"
+    }
+}
+
 /// A field of a structured type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Field {

@@ -51,6 +51,10 @@ fn fill_values_of_v2_have_one_spelling() {
         (r#""<M8[s]""#, r#""7""#, "7"),
         (r#""<M8[s]""#, r#""NaT""#, r#""NaT""#),
         (r#""<M8[s]""#, "null", "null"),
+        // NumPy takes no number for a date without a unit.
+        (r#""<M8""#, "-9223372036854775808", r#""NaT""#),
+        (r#""<M8""#, r#""NaT""#, r#""NaT""#),
+        (r#""<m8""#, "-9223372036854775808", "-9223372036854775808"),
     ] {
         let document = format!(
             r#"{{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":{dtype},"fill_value":{stored},

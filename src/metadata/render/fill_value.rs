@@ -80,7 +80,10 @@ fn is_canonical(
             let whole = whole_number(text);
             Some(whole.is_some_and(|value| format.holds(value)))
         }
-        Element::Time(_) => Some(text == "\"NaT\"" || whole_number(text).is_some()),
+        Element::Time(format) => {
+            let is_number = !format.is_unitless_date() && whole_number(text).is_some();
+            Some(is_number || text == "\"NaT\"")
+        }
         Element::Float(format) => Some(is_float(format, text)),
         Element::Complex(format) => Some(match Json::of(value) {
             Ok(Json::Array(parts)) => parts.iter().all(|part| is_float(format, part.get())),

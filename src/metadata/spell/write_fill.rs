@@ -13,7 +13,7 @@ use super::dialect::Dialect;
 use super::float_json::float_json;
 use super::write_type::{is_big_record, named_fields};
 use crate::dtype::element_bytes::{signed, split, text, unsigned, without_padding};
-use crate::dtype::{DataType, Element, Field, FillValue, FloatFormat, Variable};
+use crate::dtype::{DataType, Element, Field, FillValue, FloatFormat, TimeFormat, Variable};
 use crate::error::FormatError;
 use crate::metadata::base64;
 
@@ -40,7 +40,7 @@ impl FillValue {
     /// When v3 cannot express it.
     pub(crate) fn spell_v3(&self, data_type: &DataType) -> Result<String, FormatError> {
         match &data_type.element {
-            Element::Time(_) if !self.is_defined() => Ok(i64::MIN.to_string()),
+            Element::Time(format) if !self.is_defined() => Ok(time(format, i64::MIN).to_string()),
             _ => self.spell(data_type, Dialect::V3),
         }
     }
@@ -63,7 +63,7 @@ fn spell(element: &Element, bytes: &[u8], dialect: Dialect) -> Result<Value, For
         Element::Bool => bytes.first().is_some_and(|&byte| byte != 0).into(),
         Element::Integer(format) if format.signed => signed(bytes).into(),
         Element::Integer(_) => unsigned(bytes).into(),
-        Element::Time(_) => signed(bytes).into(),
+        Element::Time(format) => time(format, signed(bytes)),
         Element::Float(format) => float(*format, bytes, dialect)?,
         Element::Complex(format) => {
             let (real, imaginary) = bytes.split_at_checked(format.bytes).unwrap_or_default();
@@ -86,6 +86,14 @@ fn spell(element: &Element, bytes: &[u8], dialect: Dialect) -> Result<Value, For
         // No chunk is filled with it.
         Element::Variable(Variable::Object) => 0.into(),
     })
+}
+
+/// The count of a date or a duration. NumPy takes no number for a date that has no unit.
+fn time(format: &TimeFormat, count: i64) -> Value {
+    if count == i64::MIN && format.is_unitless_date() {
+        return "NaT".into();
+    }
+    count.into()
 }
 
 fn no_text(bytes: &[u8]) -> FormatError {
