@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -102,6 +103,9 @@ impl Drop for Mountpoint {
 /// The longest wait for a daemon that ends. What was closed is saved before.
 const MOST_ENDING: Duration = Duration::from_secs(10);
 
+/// A daemon that is asked for so long without an answer is told of.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// Unmounts what zarr-mount mounted at `mountpoint`, and waits until its daemon has ended.
 ///
 /// # Errors
@@ -120,10 +124,11 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
             entry.file_system_type.to_string_lossy()
         ));
     }
-    let saved = save(&path);
+    let ask = || (save(&path), RunningDaemon::of(&path));
+    let (saved, daemon) = told_when_slow(&path, ask);
     // The daemon goes on where the mount is bound to another place, too.
     let is_last = table.of_device(entry.device).count() == 1;
-    let daemon = RunningDaemon::of(&path).filter(|_| is_last);
+    let daemon = daemon.filter(|_| is_last);
     match unmount_when_idle(&path) {
         Ok(()) => {
             let has_ended = daemon.is_none_or(|daemon| daemon.has_ended_within(MOST_ENDING));
@@ -151,6 +156,26 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
         Err(UnmountError::NotMounted) => not_mounted(),
         Err(error) => failed(format!("cannot unmount {shown}: {error}")),
     }
+}
+
+/// Returns what `ask` asks the daemon of the mount at `path`, and says so when the answer takes long: it saves what was
+/// closed, or waits for a server, or is stopped.
+fn told_when_slow<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (answered, answer) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            if answer.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
+                let shown = path.display();
+                print_error(&format_args!(
+                    "waiting for the daemon of {shown}, which saves what was closed, or does not answer; umount -l \
+                     {shown} detaches the mount at once"
+                ));
+            }
+        });
+        let found = ask();
+        drop(answered);
+        found
+    })
 }
 
 /// Has a mount write to the store what was closed. After an unmount, the daemon would still do that, and

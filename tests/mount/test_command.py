@@ -29,6 +29,20 @@ def test_unmount_by_the_command_waits_for_the_daemon(options, mount, store, tmp_
         made.wait_for_the_end()
 
 
+def test_unmount_says_that_it_waits_for_a_daemon_that_does_not_answer(mount, store):
+    made = mount(store)
+    os.kill(made.pid, signal.SIGSTOP)
+    try:
+        unmount = subprocess.Popen([BINARY, "--unmount", made.path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        line = unmount.stderr.readline()
+    finally:
+        os.kill(made.pid, signal.SIGCONT)
+    assert line.startswith(f"zarr-mount: waiting for the daemon of {made.path}, ") and f"umount -l {made.path}" in line
+    assert unmount.wait(mounting.PATIENCE) == 0 and unmount.stderr.read() == ""
+    unmount.stderr.close()
+    made.wait_for_the_end()
+
+
 @pytest.mark.parametrize("tool", [["fusermount3", "-u"], ["umount"]], ids=lambda t: t[0])
 def test_unmount_by_other_tools(mount, store, tool):
     if tool == ["umount"] and os.geteuid() != 0:
