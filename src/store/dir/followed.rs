@@ -30,8 +30,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
+use super::refusal::refusal;
+use super::resolved::DirectoryIdentity;
 use super::rights::Sharing;
-use super::root::{DirectoryIdentity, Root, refusal};
+use super::root::Root;
 use super::stat::statat;
 use super::symlinks::Symlinks;
 use crate::store::StoreError;

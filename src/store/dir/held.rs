@@ -5,28 +5,25 @@
 //! another array. So both are looked for in the directory that was at the path at first, whatever takes its place.
 
 use std::cell::RefCell;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::io::Errno;
-
-use crate::store::Prefix;
+use super::resolved::{DirectoryIdentity, ResolvedPath};
+use crate::store::{Prefix, StoreError};
 
 thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
-/// Which directory of the store, by its device and its inode number, and which one that was at its path.
+/// Which directory of the store, and which one that was at its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RootIdentity {
-    pub(super) device: u64,
-    pub(super) inode: u64,
+    pub(super) directory: DirectoryIdentity,
     pub(super) generation: u32,
 }
 
-/// A prefix, and its directory once it was looked for.
+/// A prefix, and its directory once it was looked for, where there is one.
 struct Held {
     prefix: Prefix,
-    directory: Option<(RootIdentity, Result<OwnedFd, Errno>)>,
+    directory: Option<(RootIdentity, Result<Option<ResolvedPath>, StoreError>)>,
 }
 
 /// Holds a directory for this thread.
@@ -35,7 +32,7 @@ pub enum HeldDirectory {}
 
 impl HeldDirectory {
     /// Calls `work`, in which what is below `prefix` in a store that is a directory is looked for in the directory that is
-    /// there when something is first looked for. This does not hold for paths that contain symbolic links.
+    /// there when something is first looked for, also where symbolic links lead to it.
     pub fn scope<T>(prefix: &Prefix, work: impl FnOnce() -> T) -> T {
         /// Restores the scope before, even after a panic.
         struct Restore(Option<Held>);
@@ -66,9 +63,9 @@ impl HeldDirectory {
     pub(super) fn with<T>(
         root: RootIdentity,
         path: &Prefix,
-        open: impl FnOnce(&Prefix) -> Result<OwnedFd, Errno>,
-        work: impl FnOnce(BorrowedFd<'_>, &[u8]) -> Result<T, Errno>,
-    ) -> Option<Result<T, Errno>> {
+        open: impl FnOnce(&Prefix) -> Result<Option<ResolvedPath>, StoreError>,
+        work: impl FnOnce(&ResolvedPath, &[u8]) -> Result<Option<T>, StoreError>,
+    ) -> Option<Result<Option<T>, StoreError>> {
         HELD.with_borrow_mut(|held| {
             let held = held.as_mut()?;
             let name = held.prefix.strip(path.as_bytes())?;
@@ -77,12 +74,11 @@ impl HeldDirectory {
             if *of != root {
                 return None;
             }
-            match directory {
-                Ok(directory) => Some(work(directory.as_fd(), name)),
-                // A symbolic link is followed each time.
-                Err(Errno::LOOP) => None,
-                Err(errno) => Some(Err(*errno)),
-            }
+            Some(match directory {
+                Ok(Some(directory)) => work(directory, name),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error.clone()),
+            })
         })
     }
 }

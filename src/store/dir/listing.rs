@@ -12,7 +12,9 @@ use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::attributes::kind_of;
-use super::root::{DirectoryIdentity, ResolvedPath, Root, refusal};
+use super::refusal::refusal;
+use super::resolved::{DirectoryIdentity, ResolvedPath};
+use super::root::Root;
 use super::stat::{FileStat, fstat, statat};
 use crate::store::{
     Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix, StatKind, StoreError,
@@ -27,7 +29,7 @@ pub(super) struct DirListing {
     fd: OwnedFd,
     detail: Detail,
     /// The directories from the root to this one: known if the path contains symbolic links,
-    /// otherwise found when the first link to a directory is listed.
+    /// otherwise found when the first link is listed.
     ancestors: Option<Vec<DirectoryIdentity>>,
     buffer: Vec<u8>,
     batch: VecDeque<RawEntry>,
@@ -124,9 +126,16 @@ impl DirListing {
             return Some(self.root.entry_meta(self.fd.as_fd(), &raw.name, stat));
         }
         let path = self.prefix.key(&raw.name).ok()?.to_prefix();
-        let resolved = self.root.resolve(&path, OFlags::PATH).ok()??;
+        let resolved = self.follow(&path, &raw.name)?;
         let stat = fstat(&resolved.fd).ok()?;
         Some(self.root.meta(&resolved, &path, &stat))
+    }
+
+    /// Opens the entry `name`, at `path`, through links. `None` when that cannot be done.
+    fn follow(&self, path: &Prefix, name: &[u8]) -> Option<ResolvedPath> {
+        let from = (self.fd.as_fd(), self.ancestors.as_deref());
+        let found = self.root.resolve_from(from, (path, name), OFlags::PATH);
+        found.ok().flatten()
     }
 
     /// Attributes of an entry. It may have been replaced by a symbolic link since it was listed.
@@ -138,18 +147,15 @@ impl DirListing {
         Ok(stat)
     }
 
-    /// Attributes of the target of a link. The link is resolved from the root: relative to this
-    /// directory, a `..` that stays inside the store would be refused too.
+    /// Attributes of the target of a link. A link that cannot be followed is an error, so that it is listed as unreadable and
+    /// not hidden.
     fn stat_link(&mut self, name: &[u8]) -> Result<FileStat, Errno> {
         let key = self.prefix.key(name).map_err(|_| Errno::INVAL)?;
-        // A dangling link is an error, so that it is listed as unreadable and not hidden.
-        let fd = self.root.follow(&key.to_prefix(), OFlags::PATH)?;
-        let stat = fstat(&fd)?;
-        if kind_of(&stat) == Ok(StatKind::Prefix) && self.ancestors.is_none() {
-            let walked = self.root.walk(&self.prefix);
-            self.ancestors = Some(walked.ok().flatten().unwrap_or_default());
+        if self.ancestors.is_none() {
+            self.ancestors = Some(self.root.way_up(self.fd.as_fd())?);
         }
-        Ok(stat)
+        let found = self.follow(&key.to_prefix(), name).ok_or(Errno::LOOP)?;
+        fstat(&found.fd)
     }
 
     /// Whether a directory with this inode number could be an ancestor. Without links in the path,

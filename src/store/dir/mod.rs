@@ -16,9 +16,13 @@ pub(super) mod attributes;
 mod followed;
 mod generation;
 mod held;
+mod links;
 mod listing;
 mod object;
+mod opening;
 mod own;
+mod refusal;
+mod resolved;
 pub(super) mod rights;
 mod root;
 pub(super) mod stat;
@@ -42,8 +46,9 @@ use followed::{CHECK_INTERVAL, FollowedRoot};
 pub use held::HeldDirectory;
 use listing::{DirListing, offset_of};
 use object::DirObject;
+use refusal::refusal;
 pub use rights::Sharing;
-use root::{Root, refusal};
+use root::Root;
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use stat::coarse;
 use stat::{fstat, statat};
@@ -184,13 +189,16 @@ fn stat_in(root: &Root, key: &Key) -> Result<Option<Stat>, StoreError> {
 
 /// As [`stat_in`], of a name in the directory that is held, which takes one call. `None` where that does not tell.
 fn stat_held(root: &Root, key: &Key) -> Option<Stat> {
-    let found = root.in_held(&key.to_prefix(), |directory, name| {
+    let path = key.to_prefix();
+    let found = root.in_held(&path, |held, name| {
         if name.contains(&b'/') {
             return Ok(None);
         }
-        let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let Ok(stat) = statat(&held.fd, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return Ok(None);
+        };
         let stat =
-            kind_of(&stat).map(|kind| Stat::new(kind, root.entry_meta(directory, name, &stat)));
+            kind_of(&stat).map(|kind| Stat::new(kind, root.held_meta((held, name), &path, &stat)));
         Ok(stat.ok())
     });
     found?.ok()?

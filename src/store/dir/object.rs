@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::own::FileVersions;
-use super::root::refusal;
+use super::refusal::refusal;
 use super::stat::fstat;
 use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 

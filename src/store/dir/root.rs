@@ -1,44 +1,29 @@
 //! An open directory, and names resolved below it.
 //!
 //! Most paths hold no symbolic link: they cost one `openat2(2)`, told to refuse links. Only
-//! when it finds one is the path walked prefix by prefix, which tells three cases apart that
-//! one call cannot:
-//!
-//! * nothing is there: absence;
-//! * a link is there and leads nowhere: an error, because absence would mean the fill value;
-//! * a link leads back to a directory that the path already went through: an error, so that a
-//!   walk of the tree ends. The kernel alone would go around forty times.
+//! when it finds one is the path walked name by name ([`Walk`]).
 
-use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstatfs, openat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstatfs, openat, openat2};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::attributes::VersionedBy;
 use super::held::{HeldDirectory, RootIdentity};
+use super::links::{Walk, failed};
+use super::opening::{open_in, way_up};
 use super::own::{FileVersions, OwnVersions};
+use super::refusal::{absent, refusal};
+use super::resolved::{DirectoryIdentity, ResolvedPath};
 use super::rights::{Sharing, restrict_by_list, restrict_entry_by_list, through_links};
-use super::stat::{FileStat, fstat, statat};
+use super::stat::{FileStat, fstat};
 use super::symlinks::Symlinks;
 use crate::store::{ObjectMeta, Prefix, StoreError};
 
-/// No Linux file system has longer names.
-const NAME_MAX_BYTES: usize = 255;
-
 /// The number of overlayfs in statfs(2). Source: `linux/magic.h`.
 const OVERLAYFS: i64 = 0x794c_7630;
-
-/// How often a resolution that raced with a rename(2) is tried again.
-const RACE_RETRIES: usize = 32;
-/// How often a path is resolved again that seems to leave the store.
-const MOVE_RETRIES: usize = 4;
-/// How long, in milliseconds, an open waits for a descriptor when the process has none left, again and again: 127 ms
-/// altogether.
-const DESCRIPTOR_WAITS_MS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 /// The directory of the store.
 #[derive(Debug)]
@@ -52,21 +37,6 @@ pub(super) struct Root {
     /// Whether the link count shows that the directory was deleted: on some file systems it is
     /// always 0.
     counts_links: bool,
-}
-
-/// Device and inode number: the same for two paths of one directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DirectoryIdentity {
-    pub(super) device: u64,
-    pub(super) inode: u64,
-}
-
-/// The result of resolving a path.
-pub(super) struct ResolvedPath {
-    pub(super) fd: OwnedFd,
-    /// The directories on the path, the root first and its target last; `None` if it contains no
-    /// symbolic link.
-    pub(super) linked: Option<Vec<DirectoryIdentity>>,
 }
 
 impl AsFd for Root {
@@ -157,10 +127,21 @@ impl Root {
     ) -> ObjectMeta {
         self.reported(stat, |meta| {
             let meta = restrict_by_list(resolved.fd.as_fd(), meta);
-            match resolved.linked {
-                None => meta,
-                Some(_) => through_links(self.as_fd(), path, meta),
-            }
+            self.through_links(resolved, path, meta)
+        })
+    }
+
+    /// The attributes to report for the entry `name` of the directory `held`, which is the target of `path` and has the
+    /// result `stat`.
+    pub(super) fn held_meta(
+        &self,
+        (held, name): (&ResolvedPath, &[u8]),
+        path: &Prefix,
+        stat: &FileStat,
+    ) -> ObjectMeta {
+        self.reported(stat, |meta| {
+            let meta = restrict_entry_by_list(held.fd.as_fd(), name, meta);
+            self.through_links(held, path, meta)
         })
     }
 
@@ -173,6 +154,19 @@ impl Root {
         stat: &FileStat,
     ) -> ObjectMeta {
         self.reported(stat, |meta| restrict_entry_by_list(directory, name, meta))
+    }
+
+    /// `meta` of the target of `path`, whose mode is restricted by the links that `resolved` was found through.
+    fn through_links(
+        &self,
+        resolved: &ResolvedPath,
+        path: &Prefix,
+        meta: ObjectMeta,
+    ) -> ObjectMeta {
+        match resolved.linked {
+            None => meta,
+            Some(_) => through_links(self.as_fd(), path, meta),
+        }
     }
 
     /// The attributes in `stat`, with the mode that `restrict` leaves where it is reported to other
@@ -208,63 +202,55 @@ impl Root {
         path: &Prefix,
         flags: OFlags,
     ) -> Result<Option<ResolvedPath>, StoreError> {
-        let resolve = ResolveFlags::NO_SYMLINKS;
-        let opened = self.in_held(path, |directory, name| {
-            self.open_in(directory, name, (flags, resolve))
+        let found = self.in_held(path, |held, name| {
+            let from = (held.fd.as_fd(), held.linked.as_deref());
+            self.resolve_from(from, (path, name), flags)
         });
-        let linked = match opened.unwrap_or_else(|| self.open_beneath(path, flags, resolve)) {
-            Ok(fd) => return Ok(Some(ResolvedPath { fd, linked: None })),
-            Err(Errno::LOOP) => match self.walk(path)? {
-                Some(identities) => identities,
-                None => return Ok(None),
-            },
-            Err(errno) => return absent(path, errno),
-        };
-        match self.follow(path, flags) {
-            Ok(fd) => Ok(Some(ResolvedPath {
-                fd,
-                linked: Some(linked),
-            })),
+        found.unwrap_or_else(|| self.resolve_anew(path, flags))
+    }
+
+    /// As [`Root::resolve`], whatever directory is held.
+    fn resolve_anew(
+        &self,
+        path: &Prefix,
+        flags: OFlags,
+    ) -> Result<Option<ResolvedPath>, StoreError> {
+        self.resolve_from((self.as_fd(), None), (path, name_of(path)), flags)
+    }
+
+    /// Opens what is called `below` in `directory`, to which the names before have led through `passed`, as in
+    /// [`Walk::new`]. The whole path is `path`.
+    pub(super) fn resolve_from(
+        &self,
+        (directory, passed): (BorrowedFd<'_>, Option<&[DirectoryIdentity]>),
+        (path, below): (&Prefix, &[u8]),
+        flags: OFlags,
+    ) -> Result<Option<ResolvedPath>, StoreError> {
+        let call = (flags, ResolveFlags::NO_SYMLINKS);
+        match open_in(self.symlinks, directory, below, call) {
+            Ok(fd) => {
+                let linked = passed.map(<[_]>::to_vec);
+                Ok(Some(ResolvedPath { fd, linked }))
+            }
+            Err(Errno::LOOP) => {
+                let store = (self.symlinks, self.identity);
+                Walk::new(store, directory, passed)
+                    .map_err(|errno| failed(path, errno))?
+                    .open(path, below, flags)
+            }
             Err(errno) => absent(path, errno),
         }
     }
 
-    /// Opens `path` through links, as far as they are allowed, without a check for loops.
-    pub(super) fn follow(&self, path: &Prefix, flags: OFlags) -> Result<OwnedFd, Errno> {
-        self.open_beneath(path, flags, ResolveFlags::empty())
-    }
-
-    /// The identities of the root and of every directory that `path` goes through, itself
-    /// included when it is one. `None` when nothing is there.
-    pub(super) fn walk(&self, path: &Prefix) -> Result<Option<Vec<DirectoryIdentity>>, StoreError> {
-        let mut identities = vec![DirectoryIdentity::of(&self.stat()?)];
-        let mut parent: Option<OwnedFd> = None;
-        for prefix in ancestry(path) {
-            let fd = match self.follow(&prefix, OFlags::PATH) {
-                Ok(fd) => fd,
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => {
-                    let within = parent.as_ref().map_or(self.as_fd(), OwnedFd::as_fd);
-                    return match entry_type(within, &prefix) {
-                        Some(FileType::Symlink) => Err(StoreError::problem(
-                            path,
-                            "a symbolic link that leads nowhere",
-                        )),
-                        _ => Ok(None),
-                    };
-                }
-                Err(errno) => return Err(refusal(path, errno)),
-            };
-            let stat = fstat(&fd).map_err(|errno| refusal(path, errno))?;
-            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-                let identity = DirectoryIdentity::of(&stat);
-                if identities.contains(&identity) {
-                    return Err(refusal(path, Errno::LOOP));
-                }
-                identities.push(identity);
-            }
-            parent = Some(fd);
-        }
-        Ok(Some(identities))
+    /// The identities of `directory` and of those above it in the store.
+    ///
+    /// # Errors
+    /// As [`way_up`].
+    pub(super) fn way_up(
+        &self,
+        directory: BorrowedFd<'_>,
+    ) -> Result<Vec<DirectoryIdentity>, Errno> {
+        way_up(self.identity, directory)
     }
 
     /// Opens `path` for a change: neither it nor a directory above it may be a symbolic link.
@@ -277,17 +263,13 @@ impl Root {
     pub(super) fn in_held<T>(
         &self,
         path: &Prefix,
-        work: impl FnOnce(BorrowedFd<'_>, &[u8]) -> Result<T, Errno>,
-    ) -> Option<Result<T, Errno>> {
+        work: impl FnOnce(&ResolvedPath, &[u8]) -> Result<Option<T>, StoreError>,
+    ) -> Option<Result<Option<T>, StoreError>> {
         let root = RootIdentity {
-            device: self.identity.device,
-            inode: self.identity.inode,
+            directory: self.identity,
             generation: self.versions.by.generation,
         };
-        let open = |prefix: &Prefix| {
-            let flags = OFlags::PATH | OFlags::DIRECTORY;
-            self.open_beneath(prefix, flags, ResolveFlags::NO_SYMLINKS)
-        };
+        let open = |prefix: &Prefix| self.resolve_anew(prefix, OFlags::PATH | OFlags::DIRECTORY);
         HeldDirectory::with(root, path, open, work)
     }
 
@@ -297,107 +279,14 @@ impl Root {
         flags: OFlags,
         resolve: ResolveFlags,
     ) -> Result<OwnedFd, Errno> {
-        let name = match path.as_bytes() {
-            b"" => b".",
-            name => name,
-        };
-        self.open_in(self.as_fd(), name, (flags, resolve))
-    }
-
-    /// Opens `name`, of one or more segments, in `directory`.
-    fn open_in(
-        &self,
-        directory: BorrowedFd<'_>,
-        name: &[u8],
-        (flags, resolve): (OFlags, ResolveFlags),
-    ) -> Result<OwnedFd, Errno> {
-        // Links of /proc lead to open files, not to paths: never followed.
-        let resolve = resolve
-            | ResolveFlags::NO_MAGICLINKS
-            | match self.symlinks {
-                Symlinks::Inside => ResolveFlags::BENEATH,
-                Symlinks::Follow => ResolveFlags::empty(),
-            };
-        let flags = flags | OFlags::CLOEXEC;
-        let open = || openat2(directory, name, flags, Mode::empty(), resolve);
-        let mut waits_ms = DESCRIPTOR_WAITS_MS.into_iter();
-        // EAGAIN: something was renamed while the kernel resolved a `..` of a link. EXDEV: a link
-        // leaves the store, or a directory was moved out of it meanwhile. EMFILE: the kernel does not wait until a
-        // file that was closed is released here, so that a reader who never has more than one file open gets
-        // ahead of the releases on a busy machine.
-        for attempt in 0..RACE_RETRIES {
-            match retry_on_intr(open) {
-                Err(Errno::AGAIN) => std::thread::yield_now(),
-                Err(Errno::XDEV) if attempt < MOVE_RETRIES => std::thread::yield_now(),
-                Err(Errno::MFILE) => match waits_ms.next() {
-                    Some(pause) => std::thread::sleep(Duration::from_millis(pause)),
-                    None => return Err(Errno::MFILE),
-                },
-                other => return other,
-            }
-        }
-        open()
+        open_in(self.symlinks, self.as_fd(), name_of(path), (flags, resolve))
     }
 }
 
-impl DirectoryIdentity {
-    pub(super) fn of(stat: &FileStat) -> DirectoryIdentity {
-        DirectoryIdentity {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-        }
-    }
-}
-
-/// `a`, `a/b`, `a/b/c` for `a/b/c`; nothing for the root.
-fn ancestry(path: &Prefix) -> Vec<Prefix> {
-    let mut prefixes: Vec<Prefix> = path.with_ancestors().collect();
-    prefixes.pop();
-    prefixes.reverse();
-    prefixes
-}
-
-/// Absence if `errno` says so for sure, the error otherwise.
-fn absent<T>(path: &Prefix, errno: Errno) -> Result<Option<T>, StoreError> {
-    match errno {
-        Errno::NOENT | Errno::NOTDIR => Ok(None),
-        // A path whose names are short can be too long as a whole, and still exist.
-        Errno::NAMETOOLONG if has_long_name(path) => Ok(None),
-        other => Err(refusal(path, other)),
-    }
-}
-
-fn has_long_name(path: &Prefix) -> bool {
-    path.as_bytes()
-        .split(|&byte| byte == b'/')
-        .any(|name| name.len() > NAME_MAX_BYTES)
-}
-
-/// Type of the entry itself, without following a link; `None` when it cannot be read.
-fn entry_type(directory: BorrowedFd<'_>, path: &Prefix) -> Option<FileType> {
-    let key = path.to_key()?;
-    let stat = statat(directory, key.name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some(FileType::from_raw_mode(stat.st_mode))
-}
-
-/// The error for `errno`, where it does not mean absence.
-pub(super) fn refusal(key: &dyn fmt::Display, errno: Errno) -> StoreError {
-    let key = key.to_string();
-    match errno {
-        Errno::XDEV => StoreError::Denied {
-            key,
-            reason: "a symbolic link leaves the store; --follow-symlinks allows it".to_owned(),
-        },
-        Errno::ACCESS | Errno::PERM => StoreError::Denied {
-            key,
-            reason: "no permission".to_owned(),
-        },
-        Errno::LOOP => StoreError::Loop { key },
-        // Neither sockets nor devices without a driver can be opened.
-        Errno::NXIO | Errno::NODEV => StoreError::NotAnObject {
-            key,
-            found: "a socket or a device",
-        },
-        other => StoreError::io(key, &other.into()),
+/// The name of `path` in the directory of the store.
+fn name_of(path: &Prefix) -> &[u8] {
+    match path.as_bytes() {
+        b"" => b".",
+        name => name,
     }
 }

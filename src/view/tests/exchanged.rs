@@ -53,11 +53,22 @@ fn write(folder: &Path, codecs: &Value, bytes: Option<&[u8]>) {
 /// A view of the group `g` with the array `a`, and its layer, which exchanges the array for one that has no codecs and
 /// these bytes.
 fn exchanging(folder: &Path, view: ViewKind, other: Option<&[u8]>) -> (Fixture, Arc<Exchanging>) {
+    exchanging_in(folder, view, other, |_| {})
+}
+
+/// As [`exchanging`], where the two arrays are put behind links, or the like, by `arrange`.
+fn exchanging_in(
+    folder: &Path,
+    view: ViewKind,
+    other: Option<&[u8]>,
+    arrange: impl FnOnce(&[PathBuf; 2]),
+) -> (Fixture, Arc<Exchanging>) {
     let mut encoded = b"ab".to_vec();
     encoded.extend(crc32c::crc32c(b"ab").to_le_bytes());
     let directories = [folder.join("g/a"), folder.join("g/b")];
     write(&directories[0], &crc32c(), Some(&encoded));
     write(&directories[1], &plain(), other);
+    arrange(&directories);
     let layer = Arc::new(Exchanging {
         directories,
         key: Key::parse(b"g/a/c/0").unwrap(),
@@ -98,6 +109,55 @@ fn a_chunk_that_a_directory_in_between_has_not_is_not_absent() {
         layer.is_on.store(true, Ordering::SeqCst);
         let found = fixture.find(name);
         assert!(matches!(found, Err(Error::Stale)), "{view:?}: {found:?}");
+    }
+}
+
+/// Has what is called `below` in both `directories` elsewhere, behind links: the directories themselves where that is empty.
+fn put_behind_links(directories: &[PathBuf; 2], below: &str) {
+    for directory in directories {
+        let name = directory.file_name().unwrap().to_str().unwrap();
+        let (from, up) = match below {
+            "" => (directory.clone(), ""),
+            below => (directory.join(below), "../"),
+        };
+        let moved = format!("moved-{name}");
+        std::fs::rename(&from, directory.with_file_name(&moved)).unwrap();
+        std::os::unix::fs::symlink(format!("{up}{moved}"), from).unwrap();
+    }
+}
+
+#[test]
+fn a_chunk_behind_a_link_that_was_there_in_between_is_not_decoded() {
+    for below in ["", "zarr.json", "c"] {
+        let folder = tempfile::tempdir().unwrap();
+        let arrange = |directories: &_| put_behind_links(directories, below);
+        let (fixture, layer) =
+            exchanging_in(folder.path(), ViewKind::Chunks, Some(b"wrong!"), arrange);
+        assert_eq!(fixture.read("g/a/c/0").unwrap(), b"ab", "{below}");
+        let found = fixture.find("g/a/c/0").unwrap().unwrap();
+        layer.is_on.store(true, Ordering::SeqCst);
+        let opened = fixture.view.open(found.id);
+        assert!(matches!(opened, Err(Error::Stale)), "{below}: {opened:?}");
+        layer.is_on.store(false, Ordering::SeqCst);
+        assert_eq!(fixture.read("g/a/c/0").unwrap(), b"ab", "{below}");
+    }
+}
+
+#[test]
+fn a_chunk_that_a_link_in_between_does_not_lead_to_is_not_absent() {
+    for (view, name) in [(ViewKind::Chunks, "g/a/c/0"), (ViewKind::Keys, "g/a/0")] {
+        for below in ["", "zarr.json", "c"] {
+            let folder = tempfile::tempdir().unwrap();
+            let arrange = |directories: &_| put_behind_links(directories, below);
+            let (fixture, layer) = exchanging_in(folder.path(), view, None, arrange);
+            assert!(fixture.find(name).unwrap().is_some(), "{view:?}: {below}");
+            layer.is_on.store(true, Ordering::SeqCst);
+            let found = fixture.find(name);
+            assert!(
+                matches!(found, Err(Error::Stale)),
+                "{view:?}, {below}: {found:?}"
+            );
+        }
     }
 }
 
