@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use zarr_mount::fresh::Freshness;
-use zarr_mount::metadata::Target;
 use zarr_mount::store::testing::{CallKind, Flat, Recording, Refusal, Slow, wrap};
 use zarr_mount::store::{Detail, Key, MemoryStore, Store};
-use zarr_mount::view::{AbsentChunks, View, ViewKind, ViewOptions, VnodeId};
+use zarr_mount::view::{AbsentChunks, View, ViewKind, ViewOptions};
 
 use common::{list, read, view, walk};
 
@@ -534,31 +533,4 @@ fn a_thousand_arrays_are_listed_without_a_request() {
     let file = read(&far.view, "g/a7.json").unwrap();
     assert!(file.is_some() && walk(&far.view, "g/a7.npy").unwrap().is_some());
     assert_eq!(far.calls(), [""; 0]);
-}
-
-/// The kernel asks for the root on the way to them, and they tell of a server that does not answer.
-#[test]
-fn the_files_of_the_daemon_ask_the_store_for_nothing() {
-    let objects = [
-        ("zarr.json", GROUP_V3.to_owned()),
-        ("a/zarr.json", ARRAY_V3.to_owned()),
-    ];
-    for kind in ALL {
-        for shown_as in [None, Some(Target::V2)] {
-            let options = ViewOptions {
-                views: vec![kind],
-                freshness: Freshness::Checked(Duration::ZERO),
-                shown_as,
-                ..ViewOptions::default()
-            };
-            let far = far_with(&memory(&objects), Names::Listed, options);
-            // The documents are known, and are not trusted any more.
-            assert!(!far.names("").is_empty());
-            far.recording.clear();
-            let root = far.view.attributes(VnodeId::ROOT).unwrap();
-            let statistics = read(&far.view, ".zarr-mount/stats.json").unwrap();
-            assert!(root.is_some() && statistics.is_some());
-            assert_eq!(far.calls(), [""; 0], "{kind:?} {shown_as:?}");
-        }
-    }
 }

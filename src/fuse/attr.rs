@@ -94,6 +94,9 @@ impl Generations {
 /// at all, so that the next `stat` is a request.
 pub(super) const NOT_KEPT: Duration = Duration::ZERO;
 
+/// How long the kernel may cache attributes that never change: a year.
+pub(super) const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 pub(super) fn file_type(kind: VnodeKind) -> FileType {
     match kind {
         VnodeKind::Directory => FileType::Directory,

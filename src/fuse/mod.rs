@@ -227,7 +227,12 @@ impl Core {
     }
 
     /// How long the kernel may use attributes without asking.
-    fn ttl(&self, attributes: &VnodeAttributes) -> Duration {
+    fn ttl(&self, ino: u64, attributes: &VnodeAttributes) -> Duration {
+        // The kernel needs them on the way to the mount's own files. Those tell of a server that does not answer, and must
+        // not wait for it.
+        if ino == VnodeId::ROOT.0 && self.view.keeps_root_attributes() {
+            return attr::FOREVER;
+        }
         if attributes.is_momentary() {
             return NOT_KEPT;
         }
@@ -286,7 +291,7 @@ impl Core {
     fn reported(&self, ino: u64, attributes: &VnodeAttributes) -> Reported {
         Reported {
             attr: file_attr(ino, attributes),
-            ttl: self.ttl(attributes),
+            ttl: self.ttl(ino, attributes),
             generation: self.generations.of(ino, attributes.fingerprint),
         }
     }

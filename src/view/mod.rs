@@ -461,6 +461,11 @@ impl View {
         matches!(self.attributes_of(&vnode), Ok(None))
     }
 
+    /// Whether the attributes of the root never change, because no directory of the store stands behind it.
+    pub fn keeps_root_attributes(&self) -> bool {
+        !self.tree.store().profile().has_directories
+    }
+
     /// Size and free space of the device that holds the store, where the store knows them.
     pub fn capacity(&self) -> Option<Capacity> {
         self.tree.loader.sources().store().capacity()

@@ -53,10 +53,7 @@ impl Tree {
         view: ViewKind,
         path: &Prefix,
     ) -> Result<Option<ObjectMeta>, Error> {
-        // The kernel asks for the root on the way to the daemon's own files. Those tell of a server that does not answer,
-        // and must not wait for it.
-        let is_far_root = || path.is_root() && !self.store().profile().has_directories;
-        if !self.walks_tree(view) || is_far_root() {
+        if !self.walks_tree(view) {
             return self.stat_prefix(path);
         }
         let place = self.hierarchy.tree_node(path)?.place;

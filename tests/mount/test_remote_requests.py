@@ -477,3 +477,17 @@ def test_values(root):
     """The samples are what the tests say that they are."""
     stored = zarr.open_array(str(root / remote_samples.BUCKET / "z" / "first"), mode="r")
     assert np.array_equal(stored[...], remote_samples.values(remote_samples.BIG))
+
+
+@pytest.mark.parametrize("arguments", [("--view", "arrays"), ("--view", "chunks", "--as", "v2"), ("--view", "keys,chunks")], ids=" ".join)
+@BOTH
+def test_the_files_of_the_daemon_ask_for_nothing(kind, arguments, root, mount):
+    """They tell of a server that does not answer, and zarr-mount --unmount reads them."""
+    with FaultServer(root, kind) as server:
+        made = mounted(mount, server, *arguments, "--ttl", "0")
+        os.listdir(made.path)
+        with Asked(server) as asked:
+            for _ in range(2):
+                assert made.path.is_dir() and (made.path / ".zarr-mount" / "stats.json").read_bytes()
+        assert not asked.told
+        made.unmount()
