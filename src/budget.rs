@@ -154,6 +154,8 @@ struct BudgetState {
     kept: u64,
     /// How many reservations have their turn.
     turns: usize,
+    /// How many callers sleep until memory is released.
+    sleeping: usize,
     /// The callers that wait for a turn ([`TURNS`]), and those that wait until they may exceed the limit, by the bit
     /// of their depth.
     lines: BTreeMap<u32, Line>,
@@ -447,6 +449,15 @@ impl Budget {
     fn lock(&self) -> MutexGuard<'_, BudgetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Wakes the callers that sleep, since `state` was changed. Where none does, no system call is made.
+    fn wake(&self, state: MutexGuard<'_, BudgetState>) {
+        let is_awaited = state.sleeping > 0;
+        drop(state);
+        if is_awaited {
+            self.freed.notify_all();
+        }
+    }
 }
 
 /// Bytes that are reserved until this is dropped.
@@ -484,8 +495,7 @@ impl Reservation {
         if self.bytes == 0 || state.used <= self.budget.limit {
             state.overdrawn &= !std::mem::take(&mut self.overdraft);
         }
-        drop(state);
-        self.budget.freed.notify_all();
+        self.budget.wake(state);
     }
 
     /// Turns the reservation from work into kept bytes: they stay for as long as something else
@@ -500,8 +510,7 @@ impl Reservation {
         state.kept += self.bytes;
         // Kept bytes may stay for long: others may exceed the limit meanwhile.
         state.overdrawn &= !std::mem::take(&mut self.overdraft);
-        drop(state);
-        self.budget.freed.notify_all();
+        self.budget.wake(state);
     }
 }
 

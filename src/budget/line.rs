@@ -112,12 +112,11 @@ impl<'b> Waiter<'b> {
         // drops it. The upper limit of the wait covers a release between the caller's last attempt and
         // this lock.
         let look = self.left.min(LOOK);
-        drop(wait_timeout(
-            &budget.freed,
-            &budget.state,
-            budget.lock(),
-            look,
-        ));
+        let mut state = budget.lock();
+        state.sleeping += 1;
+        let (mut state, _) = wait_timeout(&budget.freed, &budget.state, state, look);
+        state.sleeping -= 1;
+        drop(state);
         if !self.is_behind {
             self.count(began.elapsed());
         }
@@ -134,8 +133,7 @@ impl Drop for Waiter<'_> {
         if self.number.is_some() {
             let mut state = self.budget.lock();
             self.leave(&mut state);
-            drop(state);
-            self.budget.freed.notify_all();
+            self.budget.wake(state);
         }
     }
 }
