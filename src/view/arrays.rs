@@ -70,7 +70,6 @@ pub(super) struct Arrays {
     documents: Arc<Documents>,
     facts: Mutex<KeptByPath<Arc<ArrayFacts>>>,
     groups: Mutex<KeptByPath<Arc<GroupFacts>>>,
-    members: Mutex<KeptByPath<Arc<Members>>>,
     files: Mutex<LruCache<PlainName, KeptFile>>,
     listed: Mutex<KeptByPath<Arc<ListedNames>>>,
     idle: Arc<IdleFiles>,
@@ -81,11 +80,13 @@ pub(super) struct Arrays {
     writing: Mutex<()>,
 }
 
-/// Large files and facts, kept for the next request. The budget evicts them when it is full.
+/// Large files and facts, and what is in groups, kept for the next request. The budget evicts them when it is full.
 #[derive(Debug)]
 struct IdleFiles {
     facts: Mutex<Option<Arc<ArrayFacts>>>,
     files: Mutex<LruCache<PlainName, Arc<PlainFile>>>,
+    /// A part of them takes no memory of the budget, and is not evicted.
+    members: Mutex<KeptByPath<Arc<Members>>>,
 }
 
 impl Evict for IdleFiles {
@@ -96,7 +97,11 @@ impl Evict for IdleFiles {
             return true;
         }
         let file = lock(&self.files).pop_lru();
-        file.is_some()
+        if file.is_some() {
+            return true;
+        }
+        let members = lock(&self.members).give_back();
+        members.is_some()
     }
 
     fn evict_kept(&self) -> bool {
@@ -119,13 +124,13 @@ impl Arrays {
             documents,
             facts: Mutex::new(KeptByPath::new(KEPT_FACTS_BYTES)),
             groups: Mutex::new(KeptByPath::new(KEPT_GROUPS_BYTES)),
-            members: Mutex::new(KeptByPath::new(KEPT_MEMBERS_BYTES)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
             listed: Mutex::new(KeptByPath::new(KEPT_NAMES_BYTES)),
             texts: Mutex::default(),
             idle: Arc::new(IdleFiles {
                 facts: Mutex::default(),
                 files: Mutex::new(LruCache::new(KEPT_LARGE)),
+                members: Mutex::new(KeptByPath::new(KEPT_MEMBERS_BYTES)),
             }),
             snapshots: Mutex::default(),
             gathering: Mutex::default(),

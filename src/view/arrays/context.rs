@@ -211,7 +211,8 @@ impl Arrays {
             // Only short members of long attributes were parsed.
             let attributes = bytes.min(KEPT_GROUP_BYTES).saturating_mul(MEMORY_PER_BYTE);
             let inputs = facts.inputs.observations.memory_bytes();
-            lock(&self.groups).put(path, Arc::clone(&facts), attributes + inputs);
+            let removed = lock(&self.groups).put(path, Arc::clone(&facts), attributes + inputs);
+            drop(removed);
         }
         Ok(facts)
     }

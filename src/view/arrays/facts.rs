@@ -190,7 +190,7 @@ impl Arrays {
         for prefix in prefixes {
             lock(&self.facts).pop(&prefix);
             lock(&self.groups).pop(&prefix);
-            lock(&self.members).pop(&prefix);
+            lock(&self.idle.members).pop(&prefix);
             lock(&self.listed).pop(&prefix);
             self.tree.hierarchy.forget(&prefix);
         }
@@ -231,7 +231,8 @@ impl Arrays {
         let model = facts.array.node.model_bytes;
         if facts.tree_bytes <= KEPT_BYTES && model <= KEPT_MODEL_BYTES {
             let bytes = facts.memory_bytes();
-            lock(&self.facts).put(path, Arc::clone(&facts), bytes);
+            let removed = lock(&self.facts).put(path, Arc::clone(&facts), bytes);
+            drop(removed);
         } else if facts.reserved.is_some() {
             // One is kept, for the next format of the same array. The one before is dropped after
             // the lock is released.

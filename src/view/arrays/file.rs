@@ -178,7 +178,8 @@ impl Arrays {
             drop(replaced);
         }
         let kept = is_small.then(|| Arc::clone(&file));
-        lock(&self.files).put(name.clone(), (Arc::downgrade(&file), kept));
+        let removed = lock(&self.files).push(name.clone(), (Arc::downgrade(&file), kept));
+        drop(removed);
         Ok(Some(file))
     }
 

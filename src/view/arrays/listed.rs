@@ -59,7 +59,8 @@ impl Arrays {
     /// Remembers the names in the prefix `path`.
     pub(super) fn remember_listed(&self, path: &Prefix, names: ListedNames) {
         let bytes = names.hashes.len() as u64 * size_of::<u64>() as u64;
-        lock(&self.listed).put(path, names.into(), bytes);
+        let removed = lock(&self.listed).put(path, names.into(), bytes);
+        drop(removed);
     }
 
     /// Lists the prefix `path`, whose names do not fit into what one listing reads ahead, once for all

@@ -48,9 +48,14 @@ fn a_document_is_read_as_often_below_many_groups_as_below_few() {
     }
 }
 
-/// A view of groups within each other, each of which has one array, and whose documents are old enough to
+/// A view of groups within each other, each of which has `arrays_each` arrays, and whose documents are old enough to
 /// be trusted.
-fn nested(depth: usize, freshness: Freshness, recording: &Arc<Recording>) -> Fixture {
+fn nested(
+    depth: usize,
+    arrays_each: usize,
+    freshness: Freshness,
+    recording: &Arc<Recording>,
+) -> Fixture {
     let options = ViewOptions {
         freshness,
         ..arrays(&[FileFormat::H5])
@@ -59,7 +64,9 @@ fn nested(depth: usize, freshness: Freshness, recording: &Arc<Recording>) -> Fix
     for path in paths(depth) {
         fixture.put_old(&format!("{path}zarr.json"), &group());
         let array = document("uint8", &[2], &[2]);
-        fixture.put_old(&format!("{path}a/zarr.json"), &array);
+        for name in 0..arrays_each {
+            fixture.put_old(&format!("{path}a{name}/zarr.json"), &array);
+        }
     }
     fixture
 }
@@ -76,7 +83,7 @@ fn file_of_group(path: &str) -> String {
 /// How often the store is asked when all groups within each other are listed.
 fn calls_of_listings(depth: usize) -> usize {
     let recording = Arc::default();
-    let fixture = nested(depth, Freshness::Immutable, &recording);
+    let fixture = nested(depth, 1, Freshness::Immutable, &recording);
     recording.clear();
     let mut id = VnodeId::ROOT;
     for _ in 0..depth {
@@ -98,6 +105,29 @@ fn the_files_of_all_groups_within_each_other_take_as_many_looks_each() {
 }
 
 #[test]
+fn documents_are_read_once_for_the_files_of_all_groups_above_many_arrays() {
+    // What is in all of them takes more memory than is free to be remembered without the budget.
+    let (depth, arrays_each) = (10, 300);
+    let recording = Arc::default();
+    let fixture = nested(depth, arrays_each, Freshness::Immutable, &recording);
+    recording.clear();
+    for path in paths(depth) {
+        let name = file_of_group(&path);
+        assert!(fixture.find(&name).unwrap().is_some(), "{name}");
+    }
+    let calls = recording.calls();
+    let is_read = |call: &&Call| matches!(call.kind, CallKind::Fetch | CallKind::Open);
+    let (reads, documents) = (
+        calls.iter().filter(is_read).count(),
+        (depth + 1) * (arrays_each + 1),
+    );
+    assert!(
+        reads <= 2 * documents,
+        "{reads} reads of {documents} documents"
+    );
+}
+
+#[test]
 fn the_size_of_a_groups_file_is_that_of_its_bytes_when_something_below_it_changes() {
     type Change = (&'static str, fn(&Fixture));
     let changes: [Change; 6] = [
@@ -111,18 +141,18 @@ fn the_size_of_a_groups_file_is_that_of_its_bytes_when_something_below_it_change
             fixture.put_old("g/g/b/zarr.json", &document("int16", &[9], &[9]));
         }),
         ("a larger array", |fixture| {
-            fixture.put_old("g/g/g/g/a/zarr.json", &document("uint8", &[5000], &[50]));
+            fixture.put_old("g/g/g/g/a0/zarr.json", &document("uint8", &[5000], &[50]));
         }),
         ("a new group", |fixture| {
             fixture.put_old("g/g/h/zarr.json", &group());
             fixture.put_old("g/g/h/c/zarr.json", &document("uint8", &[3], &[3]));
         }),
         ("an array less", |fixture| {
-            let key = Key::parse(b"g/g/g/g/a/zarr.json").unwrap();
+            let key = Key::parse(b"g/g/g/g/a0/zarr.json").unwrap();
             assert!(fixture.store.remove(&key));
         }),
     ];
-    let fixture = nested(4, Freshness::Checked(Duration::ZERO), &Arc::default());
+    let fixture = nested(4, 1, Freshness::Checked(Duration::ZERO), &Arc::default());
     let mut seen = Vec::new();
     for (change, make) in changes {
         make(&fixture);

@@ -12,14 +12,20 @@ use super::super::inputs::Inputs;
 use super::super::lock;
 use super::super::names::PathKind;
 use super::{Gathering, MOST_NODES};
+use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::fresh::{LastCheck, Observations};
 use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::plain::{Group, Omitted};
 use crate::store::Prefix;
 
-/// The most memory of the members of all groups that are remembered.
+/// The most memory of the members of all groups that are remembered, without memory of the budget.
 pub(in crate::view::arrays) const KEPT_MEMBERS_BYTES: u64 = 6 << 20;
+/// The part of the budget that they may take beside that: the groups above one another have the same members, and each of
+/// them is walked again for each group above it where they are not remembered.
+const MEMBERS_PART: u64 = 8;
+/// Memory of the budget is taken in so many pieces.
+const MEMBERS_PIECES: u64 = 16;
 /// Memory for each gathered node, beside its attributes.
 const NODE_BYTES: u64 = 8 << 10;
 
@@ -124,7 +130,7 @@ impl Arrays {
 
     /// The remembered members of the group at `path`, if they are still trusted or have not changed.
     pub(super) fn known_members(&self, path: &Prefix) -> Option<Arc<Members>> {
-        let known = lock(&self.members).get(path)?;
+        let known = lock(&self.idle.members).get(path)?;
         let (freshness, sources) = (self.tree.options.freshness, self.tree.loader.sources());
         let ask = |subjects: &[&_]| sources.observe(subjects);
         let holds = freshness.holds(&known.observations, &known.checked, ask);
@@ -133,6 +139,29 @@ impl Arrays {
         }
         self.forget_facts(known.observations.prefixes());
         None
+    }
+
+    /// Remembers the members of the group at `path`.
+    fn remember_members(&self, path: &Prefix, members: &Arc<Members>) {
+        let bytes = members.memory_bytes();
+        let kept = lock(&self.idle.members);
+        let (missing, reserved) = (kept.missing_bytes(path, bytes), kept.reserved_bytes());
+        drop(kept);
+        let cache = self.tree.loader.cache();
+        let most = cache.budget().limit() / MEMBERS_PART;
+        let more = missing.max(most / MEMBERS_PIECES);
+        let holding = Holding::NOTHING.to_hold("what is in groups");
+        // The budget may take memory back meanwhile, for which it locks them.
+        let added = (missing > 0 && reserved.saturating_add(more) <= most)
+            .then(|| cache.reserve_kept_if_spare(more, holding))
+            .flatten();
+        let mut kept = lock(&self.idle.members);
+        if let Some(added) = added {
+            kept.extend(more, added);
+        }
+        let removed = kept.put(path, Arc::clone(members), bytes);
+        drop(kept);
+        drop(removed);
     }
 
     /// The member of a group that is at `path`; `None` where nothing is there, or what `--array` does
@@ -255,8 +284,7 @@ impl Gathering<'_> {
             own,
         });
         if members.observations.are_settled() {
-            let bytes = members.memory_bytes();
-            lock(&arrays.members).put(path, Arc::clone(&members), bytes);
+            arrays.remember_members(path, &members);
         }
         Ok(Some(members))
     }
