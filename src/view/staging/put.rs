@@ -218,6 +218,8 @@ impl InnerChunk {
 
 impl Staging {
     fn begin_journal(&self, shard: &StagedShard) -> Result<Journal, Error> {
+        // A pack opens the shard in this way. One that it may not change, as a symbolic link, would stay in the journal.
+        self.writer.open_object(&shard.key, false)?;
         let text = self.text_of(&shard.node.document.key)?;
         Ok(self.writer.begin_journal(&shard.key, &text)?)
     }

@@ -11,7 +11,9 @@ use crate::grid::Dims;
 use crate::hierarchy::{ArrayNode, Node};
 use crate::load::{ChunkedArray, Shards};
 use crate::store::coarse;
-use crate::store::{DirStore, Durability, PartContent, Replaces, Store, Symlinks, WriterOptions};
+use crate::store::{
+    DirStore, Durability, PartContent, Replaces, Store, StoreError, Symlinks, WriterOptions,
+};
 use crate::view::{View, ViewOptions};
 
 /// Inner chunks of the shard: two by two of one byte, uncompressed.
@@ -109,6 +111,34 @@ fn a_record_of_no_inner_chunk_does_not_hold_up_the_others_of_its_journal() {
     assert_eq!(mounted.bytes(1), Some(vec![7]));
     let journals = folder.path().join(".zarr-mount/journal");
     assert!(fs::read_dir(journals).unwrap().next().is_none());
+}
+
+#[test]
+fn nothing_is_staged_for_a_shard_that_is_a_symbolic_link() {
+    let folder = store();
+    let [shard, other] = ["a/c/0/0", "other"].map(|name| folder.path().join(name));
+    let first = Mounted::new(folder.path(), Durability::Never);
+    put(&first.inner(0), 7);
+    first.staging().finish();
+    drop(first);
+    fs::rename(&shard, &other).unwrap();
+    std::os::unix::fs::symlink("../../../other", &shard).unwrap();
+    let before = fs::read(&other).unwrap();
+
+    let mounted = Mounted::new(folder.path(), Durability::Never);
+    let inner = mounted.inner(0);
+    let when = (SystemTime::now(), inner.access_by_document().unwrap());
+    let put = inner.put(Some(&[8]), (Replaces::Anything, None), when);
+    for changed in [put.map(drop), inner.erase()] {
+        let is_refused = matches!(changed, Err(Error::Store(StoreError::Denied { .. })));
+        assert!(is_refused, "{changed:?}");
+    }
+    assert_eq!(mounted.bytes(0), Some(vec![7]));
+    mounted.staging().finish();
+    assert_eq!(fs::read(&other).unwrap(), before);
+    assert!(fs::symlink_metadata(&shard).unwrap().is_symlink());
+    let journals = folder.path().join(".zarr-mount/journal");
+    assert!(!journals.exists() || fs::read_dir(journals).unwrap().next().is_none());
 }
 
 #[test]
