@@ -26,7 +26,7 @@ use crate::load::Shards;
 use crate::metadata::write::{self, ChunkContent};
 use crate::metadata::{ArrayMetadata, Attributes, Target, ZarrFormat, missing};
 use crate::store::{Cursor, Detail, EntryKind, Prefix, Store, is_named_as_zip};
-use crate::view::{View, ViewKind, ViewOptions};
+use crate::view::{FileFormat, View, ViewKind, ViewOptions};
 use facts::{DimensionNames, FileFacts, facts_of_array, facts_of_group, insert_files};
 use line::row;
 use omissions::SaidOmissions;
@@ -217,7 +217,7 @@ impl InfoReport<'_> {
             Some(Ok(files)) if self.config.json => insert_files(&mut facts, &files),
             Some(Ok(files)) => {
                 remarks.extend(self.remarks(prefix, &facts, &files)?);
-                remarks.extend(self.wide_integers(node));
+                remarks.extend(self.wide_integers(node, &files));
             }
             Some(Err(error)) => facts["error"] = error.to_string().into(),
             None => {}
@@ -250,8 +250,8 @@ impl InfoReport<'_> {
         Ok(remarks)
     }
 
-    /// A remark on the images of an array whose integers many programs do not open.
-    fn wide_integers(&self, node: &Node) -> Option<String> {
+    /// A remark on the TIFF files of an array whose integers many programs do not open.
+    fn wide_integers(&self, node: &Node, files: &[FileFacts]) -> Option<String> {
         let options = self.config.arrays.as_ref()?;
         let Node::Array(array) = node else {
             return None;
@@ -259,7 +259,12 @@ impl InfoReport<'_> {
         let data_type = &array.metadata.decoding.as_ref().ok()?.data_type;
         let is_wide =
             matches!(&data_type.element, Element::Integer(integers) if integers.bytes == 8);
-        let is_image = options.files.iter().any(|format| format.takes_narrowed());
+        let is_image = files.iter().any(|file| match file.format {
+            FileFormat::Tif => file.is_there(),
+            // It is left out for these integers. Narrower ones would do, unless the array has no planes.
+            FileFormat::OmeTif => array.metadata.shape.len() >= 2,
+            _ => false,
+        });
         (is_wide && is_image && options.integers.is_none()).then(|| {
             "ImageJ, Pillow and OME-TIFF have no integers of 64 bits (see --integers)".to_owned()
         })

@@ -167,7 +167,17 @@ def test_info_says_what_integers_many_programs_do_not_open(labels):
     told = mounting.ok(mounting.BINARY, "--info", "--files", "tif", store)
     hinted = [line.split()[0] for line in told.splitlines() if "no integers of 64 bits (see --integers)" in line]
     assert hinted == ["huge", "many", "small"], told
+    told = mounting.ok(mounting.BINARY, "--info", "--files", "ome.tif", store, "small")
+    assert "no ome.tif: data type" in told and "(see --integers)" in told, told
     narrowed = mounting.ok(mounting.BINARY, "--info", "--files", "tif,ome.tif", "--integers", "uint16", store)
     assert "--integers" not in narrowed and "no ome.tif" not in narrowed, narrowed
     refused = mounting.run(mounting.BINARY, "--info", "--files", "npy", "--integers", "uint16", store)
     assert refused.returncode == 2 and "--integers is for images" in refused.stderr
+
+
+def test_info_says_it_of_tiff_files_only(labels):
+    store, _ = labels
+    assert "integers of 64 bits" not in mounting.ok(mounting.BINARY, "--info", "--files", "nii,mrc,fits,vti", store)
+    # An array without planes has no such files, whatever its integers are.
+    told = mounting.ok(mounting.BINARY, "--info", "--files", "tif,ome.tif", "demo:", "air/time")
+    assert "no tif: shape" in told and "integers of 64 bits" not in told, told

@@ -107,6 +107,10 @@ impl FileFacts {
         }
     }
 
+    pub(super) fn is_there(&self) -> bool {
+        self.file.is_some()
+    }
+
     fn absent(format: FileFormat, error: &FormatError) -> FileFacts {
         FileFacts {
             format,
