@@ -62,7 +62,7 @@ def test_the_bytes_are_those_of_the_inner_chunk():
 
 def test_elements_of_every_version():
     for name, path, index, value in [
-        ("demo:", "air/temperature", [0, 0, 1], "251.0"),
+        ("demo:", "air/temperature", [0, 0, 1], 251.0),
         ("demo:", "legacy/elevation", [0, 0], None),
         ("zp1_110_blosc.zarr", "", [1, 1], None),
         ("draft22_tree.zarr", "foo/baz", [1, 1], None),
@@ -76,6 +76,24 @@ def test_elements_of_every_version():
         found = at(store, path, index)
         assert found["stored"] and found["nbytes"] > 0, name
         assert value is None or found["value"] == value
+
+
+def test_values_are_numbers_of_json_where_it_has_them(tmp_path):
+    group = zarr.open_group(str(tmp_path / "s"), mode="w")
+    times = np.array([3, "NaT"], "m8[s]")
+    for name, values, told in [
+        ("f4", np.array([0.1, np.nan, -np.inf], "f4"), [float(np.float32(0.1)), "NaN", "-inf"]),
+        ("f2", np.array([0.1, -0.0], "f2"), [float(np.float16(0.1)), -0.0]),
+        ("i8", np.array([-7, 2**53, 2**53 + 1, -(2**63)]), [-7, 2**53, str(2**53 + 1), str(-(2**63))]),
+        ("u8", np.array([1, 2**64 - 1], "u8"), [1, str(2**64 - 1)]),
+        ("bool", np.array([True, False]), [True, False]),
+        ("c16", np.array([1 + 2j]), ["(1.0, 2.0)"]),
+        ("time", times, ["3 s", "NaT"]),
+        ("S4", np.array([b"12"], "S4"), ['b"12"']),
+    ]:
+        group.create_array(name, shape=values.shape, chunks=values.shape, dtype=values.dtype)[...] = values
+        found = [at(tmp_path / "s", name, [i])["value"] for i in range(len(values))]
+        assert repr(found) == repr(told), name
 
 
 def test_what_is_no_element_is_an_error():
