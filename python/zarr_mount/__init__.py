@@ -32,7 +32,7 @@ __all__ = ["Mount", "MountError", "info", "mount", "program"]
 AnyPath = Union[str, "os.PathLike[str]"]
 
 # The program takes one list, with commas, for these options. Other options are given once for each value.
-_LISTS = ("files", "view", "o")
+_LISTS = ("files", "view", "o", "at")
 
 
 class MountError(OSError):
@@ -64,7 +64,8 @@ def mount(store: AnyPath, mountpoint: Optional[AnyPath] = None, *, args: Sequenc
 def info(store: AnyPath, path: Optional[str] = None, **options: object) -> list[dict[str, Any]]:
     """Describes the nodes of `store`, or the node at `path` in it, without mounting: what `zarr-mount --info --json` prints.
 
-    Keywords are options of the program, as for `mount`. Raises MountError where the store cannot be read.
+    Keywords are options of the program, as for `mount`: `at=(3, 20, 40)` is `--at 3,20,40`, and gives one description, of where this
+    element is, and its value. Raises MountError where the store cannot be read.
     """
     words = [*_words(options), "--info", "--json", "--", os.fspath(store), *([path] if path else [])]
     described = json.loads(_run(words).stdout)

@@ -238,8 +238,8 @@ pub(crate) struct Args {
     /// With --info STORE PATH: where the element at these indices is stored, and its value; -1 is
     /// the last index
     #[arg(long, value_name = "I,J,K", requires = "info", conflicts_with = "sizes",
-          allow_hyphen_values = true, value_parser = indices)]
-    pub(crate) at: Option<Indices>,
+          allow_hyphen_values = true, value_parser = indices, action = ArgAction::Append)]
+    pub(crate) at: Vec<Indices>,
 
     /// With --info: print JSON
     #[arg(long, requires = "info")]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use log::LevelFilter;
 
 use super::addresses;
-use super::args::{Args, Locks};
+use super::args::{Args, Indices, Locks};
 use super::error::CliError;
 use super::generated;
 use super::memory_limit::default_cache_bytes;
@@ -190,7 +190,7 @@ impl CliTask {
                 store,
                 open,
                 path: args.target,
-                at: args.at.map(|indices| indices.0),
+                at: element(args.at)?,
                 shown_as: args.shown_as,
                 sizes: args.sizes,
                 json: args.json,
@@ -324,6 +324,16 @@ fn about_itself(args: &Args) -> Result<Option<Text>, CliError> {
         return generated::man_page().map(Some);
     }
     Ok(args.completions.map(generated::completions))
+}
+
+/// The indices of the element that `--at` asks for.
+fn element(mut given: Vec<Indices>) -> Result<Option<Vec<i128>>, CliError> {
+    if given.len() > 1 {
+        let problem =
+            "--at is given more than once; it takes all indices of one element, as --at 3,20,40";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
+    Ok(given.pop().map(|indices| indices.0))
 }
 
 /// How what programs write is stored; `None` where they may not write.
@@ -626,5 +636,20 @@ mod tests {
         );
         assert_eq!(info.path.unwrap(), "b");
         assert!(info.json && !info.sizes);
+    }
+
+    #[test]
+    fn one_element_is_asked_for() {
+        let at = |words: &[&str]| match task(&[&["--info", "demo:", "a"], words].concat()) {
+            Ok(CliTask::Info(info)) => Ok(info.at),
+            other => Err(format!("{other:?}")),
+        };
+        assert_eq!(at(&[]), Ok(None));
+        assert_eq!(at(&["--at", "1,-2"]), Ok(Some(vec![1, -2])));
+        let refused = at(&["--at", "1", "--at", "2"]).unwrap_err();
+        assert!(
+            refused.contains("--at is given more than once"),
+            "{refused}"
+        );
     }
 }

@@ -98,6 +98,7 @@ def test_values_are_numbers_of_json_where_it_has_them(tmp_path):
 
 def test_what_is_no_element_is_an_error():
     for arguments, message in [
+        (["--at", "3", "--at", "20,40", "demo:", "air/temperature"], "--at is given more than once"),
         (["--at", "8,0,0", "demo:", "air/temperature"], "has the shape (8, 48, 96)"),
         (["--at", "-9,0,0", "demo:", "air/temperature"], "has the shape (8, 48, 96)"),
         (["--at", "0,0", "demo:", "air/temperature"], "has the shape (8, 48, 96)"),

@@ -59,6 +59,12 @@ def test_an_object(module, point):
     made.unmount()
 
 
+@pytest.mark.parametrize("index", [(3, 20, -56), [3, 20, 40], "3,20,40"])
+def test_an_element(module, index):
+    [found] = module.info("demo:", "air/temperature", at=index)
+    assert found["indices"] == [3, 20, 40] and found["value"] == 277.625
+
+
 def test_a_mount_that_a_shell_has_unmounted_is_unmounted(module):
     made = module.mount("demo:", files="npy")
     mounting.ok(BINARY, "--unmount", made.path)
