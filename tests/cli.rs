@@ -178,7 +178,10 @@ fn mountpoints_that_are_refused() {
         ("link/new", "is inside STORE"),
         (".", "is inside MOUNTPOINT"),
         ("dangling", "No such file"),
-        ("no/parent", "No such file"),
+        (
+            "no/parent",
+            "the directory above it is missing; make it first: mkdir -p ",
+        ),
     ];
     for (name, part) in cases {
         place.mount(name, &[]).fails(1, part);

@@ -180,11 +180,11 @@ pub(crate) struct Args {
     pub(crate) passthrough: Passthrough,
 
     /// Show every file as this user's
-    #[arg(long, value_name = "UID")]
+    #[arg(long, value_name = "UID", value_parser = user_id)]
     pub(crate) uid: Option<u32>,
 
     /// Show every file as this group's
-    #[arg(long, value_name = "GID")]
+    #[arg(long, value_name = "GID", value_parser = group_id)]
     pub(crate) gid: Option<u32>,
 
     /// Permission bits to take away from every file, in octal
@@ -376,6 +376,17 @@ fn permission_bits(text: &str) -> Result<u32, String> {
         Ok(bits) if bits <= 0o777 => Ok(bits),
         _ => Err("expected up to three octal digits, such as 022".to_owned()),
     }
+}
+
+fn user_id(text: &str) -> Result<u32, String> {
+    let number = text.parse();
+    number.map_err(|_| "expected the number of a user, as `id -u NAME` prints it".to_owned())
+}
+
+fn group_id(text: &str) -> Result<u32, String> {
+    let number = text.parse();
+    number
+        .map_err(|_| "expected the number of a group, as `getent group NAME` prints it".to_owned())
 }
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.

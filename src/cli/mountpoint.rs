@@ -33,7 +33,7 @@ impl Mountpoint {
     /// # Errors
     /// When it cannot be mounted at; nothing was created then.
     pub(crate) fn prepare(config: &MountConfig) -> Result<Self, CliError> {
-        let path = resolve(&config.mountpoint)?;
+        let path = find(&config.mountpoint)?;
         make_way(&path)?;
         let is_created = !is_there(&path, config)?;
         if is_created {
@@ -47,13 +47,26 @@ impl Mountpoint {
     /// # Errors
     /// When it cannot be mounted at.
     pub(crate) fn check(config: &MountConfig) -> Result<(), CliError> {
-        let path = resolve(&config.mountpoint)?;
+        let path = find(&config.mountpoint)?;
         // A mount would remove the dead one, which hides the directory from us.
         if !has_dead_mount(&path)? {
             is_there(&path, config)?;
         }
         Ok(())
     }
+}
+
+/// The path to mount at, as [`resolve`] finds it.
+fn find(path: &Path) -> Result<PathBuf, CliError> {
+    let above = path.parent().unwrap_or(path);
+    let is_missing = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+    if fs::metadata(above).is_err_and(is_missing) {
+        let (path, above) = (path.display(), above.display());
+        return failed(format!(
+            "MOUNTPOINT {path}: the directory above it is missing; make it first: mkdir -p {above}"
+        ));
+    }
+    resolve(path)
 }
 
 /// Whether the directory `path` exists. It is an error if it cannot be mounted at.

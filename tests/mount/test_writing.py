@@ -408,6 +408,18 @@ def test_what_cannot_be_written_is_refused_at_the_start(args, said, store, tmp_p
     assert done.returncode == 2 and said in done.stderr and not (tmp_path / "m").exists()
 
 
+@pytest.mark.root
+def test_a_read_only_file_system_is_refused_with_what_to_do(tmp_path):
+    (tmp_path / "disk").mkdir()
+    mounting.ok("mount", "-t", "tmpfs", "-o", "ro", "none", tmp_path / "disk")
+    try:
+        done = run(BINARY, "--rw", tmp_path / "disk", tmp_path / "m")
+    finally:
+        mounting.ok("umount", tmp_path / "disk")
+    assert done.returncode == 1 and "mounted read-only; without --rw, it can be" in done.stderr, done.stderr
+    assert not (tmp_path / "m").exists()
+
+
 def test_other_stores_are_refused_at_the_start(tmp_path):
     zarr.create_array(zarr.storage.ZipStore(tmp_path / "a.zip", mode="w"), shape=(1,), dtype="i1")
     for name in ("demo:", tmp_path / "a.zip", "http://127.0.0.1:1/z"):

@@ -174,6 +174,13 @@ fn times_threads_and_bits() {
         let message = threads(wrong).unwrap_err();
         assert!(message.contains("1 to 1024"), "{wrong}: {message}");
     }
+    for (name, option) in [("user", "--uid"), ("group", "--gid")] {
+        let message = refused(&["s", "m", option, "nobody"]);
+        assert!(
+            message.contains(&format!("the number of a {name}")),
+            "{message}"
+        );
+    }
     assert_eq!(permission_bits("022"), Ok(0o22));
     for wrong in ["8", "1000", "", "-1"] {
         assert!(permission_bits(wrong).is_err(), "{wrong}");

@@ -195,8 +195,10 @@ impl DirWriter {
         let is_read_only =
             fstatvfs(&*root).is_ok_and(|fs| fs.f_flag.contains(StatVfsMountFlags::RDONLY));
         if is_read_only {
-            let path = followed.path().display();
-            return Err(failed(&path, Errno::ROFS));
+            let path = followed.path().display().to_string();
+            let problem =
+                "its file system is mounted read-only; without --rw, it can be mounted and read";
+            return Err(StoreError::problem(&path, problem));
         }
         let lock = WriterLock::take(&root, followed.path())?;
         let staging = options.staging.as_deref();
