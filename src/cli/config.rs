@@ -61,6 +61,8 @@ pub struct MountConfig {
     pub view: ViewOptions,
     /// How what programs write is stored; `None` where they may not write.
     pub writing: Option<WriterOptions>,
+    /// What the user is told about options that do not do what they seem to.
+    pub hint: Option<&'static str>,
     /// Whether extended attributes are answered.
     pub xattr: bool,
     /// Whether the kernel reads plain files of the store by itself.
@@ -218,6 +220,7 @@ impl CliTask {
             mountpoint: absolute(Path::new(target))?,
             nonempty: options.nonempty,
             foreground: args.foreground,
+            hint: options.hint.filter(|_| !args.rw),
             xattr: options.xattr,
             passthrough: args.passthrough,
             session: SessionOptions {

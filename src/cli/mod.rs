@@ -449,6 +449,7 @@ fn build(
         )));
     }
     let mut warnings = Vec::new();
+    warnings.extend(config.hint.map(str::to_owned));
     if recovered.packed > 0 {
         let chunks = counted(recovered.packed, "chunk", "chunks");
         warnings.push(format!(

@@ -85,7 +85,13 @@ pub(crate) fn parse(command_line: &[OsString]) -> Result<(Args, MountOptions), C
         return Err(CliError::Usage(problem.to_owned()));
     }
     let is_fake = helper.fake;
-    Ok((args, MountOptions { is_fake, ..options }))
+    let options = MountOptions {
+        is_fake,
+        // mount(8) passes it for every mount.
+        hint: None,
+        ..options
+    };
+    Ok((args, options))
 }
 
 impl HelperArgs {
@@ -129,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_mount_passes() {
-        let (args, options) = parsed(&["s", "/m", "-o", "ro,ttl=5,view=keys\\,chunks"]).unwrap();
+        let (args, options) = parsed(&["s", "/m", "-o", "rw,ttl=5,view=keys\\,chunks"]).unwrap();
         assert_eq!(
             (args.store.unwrap(), args.target.unwrap()),
             ("s".into(), "/m".into())
@@ -142,7 +148,7 @@ mod tests {
             ),
             (Some(5), 2, 0)
         );
-        assert!(!options.is_fake && !args.foreground);
+        assert!(!options.is_fake && options.hint.is_none() && !args.foreground);
 
         let (args, options) = parsed(&["s", "m", "-sfnv", "-o", "rw,foo=1", "-t", "a.b"]).unwrap();
         assert!(options.is_fake && !args.foreground);

@@ -26,6 +26,8 @@ pub(crate) struct MountOptions {
     pub(crate) writing: Option<WriteOption>,
     /// The source that the mount table is to show.
     pub(crate) fsname: Option<OsString>,
+    /// What the user is told about options that do not do what they seem to.
+    pub(crate) hint: Option<&'static str>,
     /// Check everything, and mount nothing.
     pub(crate) is_fake: bool,
     /// Our long options, as they would be typed: `--ttl=5`.
@@ -93,10 +95,17 @@ const IGNORED: &[&str] = &[
     "comment",
 ];
 
+/// For a user who has typed `rw`, which mount(8) passes for every mount.
+const RW_HINT: &str = "-o rw does not make the mount writable: say --rw";
+
+/// With `rw`, `mount.fuse3` passes one of these at least.
+const OF_MOUNT: [&str; 4] = ["dev", "nodev", "suid", "nosuid"];
+
 impl MountOptions {
     /// Parses the values of every `-o`, in their order; a later one overrides.
     pub(crate) fn parse(values: &[OsString], unknown: Unknown) -> Result<Self, CliError> {
         let mut options = MountOptions::default();
+        let mut all = Vec::new();
         for value in values {
             let words = split(value);
             for (number, option) in words.iter().enumerate() {
@@ -105,7 +114,11 @@ impl MountOptions {
                     .add(option, unknown)
                     .map_err(|error| comma_hint(before, option).map_or(error, CliError::Usage))?;
             }
+            all.extend(words);
         }
+        let given = |name: &str| all.iter().any(|option| option == name.as_bytes());
+        let is_rw_typed = given("rw") && !OF_MOUNT.into_iter().any(given);
+        options.hint = (is_rw_typed && options.writing.is_none()).then_some(RW_HINT);
         Ok(options)
     }
 
@@ -228,10 +241,26 @@ mod tests {
             xattr: true,
             fsname: Some(OsString::from("a,b\\c")),
             writing: None,
+            hint: None,
             is_fake: false,
             flags: Vec::new(),
         };
         assert_eq!(options, expected);
+    }
+
+    #[test]
+    fn rw_is_typed_where_mount_has_not_passed_it() {
+        for (given, is_typed) in [
+            (&["rw"][..], true),
+            (&["ttl=5", "allow_other,rw"], true),
+            (&["rw,dev,suid"], false),
+            (&["rw,nosuid", "nodev"], false),
+            (&["ro"], false),
+            (&["rw,writable"], false),
+            (&["rw,ro"], false),
+        ] {
+            assert_eq!(parse(given).unwrap().hint.is_some(), is_typed, "{given:?}");
+        }
     }
 
     #[test]

@@ -435,6 +435,7 @@ def test_mount_options(store, mount):
     for options in ("ro,writable", "rw"):
         made = mount(store, "--shards", "keep", "-o", options)
         assert "ro" in mounting.mount_entry(made.path)[1]
+        assert ("-o rw does not make the mount writable: say --rw" in made.said) is (options == "rw"), made.said
         assert refused(opened, made.path / C, os.O_WRONLY) == "EROFS"
         made.unmount()
     made = mount(store, *ARGS, "-o", "ro")
