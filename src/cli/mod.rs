@@ -43,6 +43,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 use sd_notify::NotifyState;
 
 use self::args::Args;
@@ -450,6 +452,7 @@ fn build(
     }
     let mut warnings = Vec::new();
     warnings.extend(config.hint.map(str::to_owned));
+    warnings.extend(no_right_to_write(config));
     if recovered.packed > 0 {
         let chunks = counted(recovered.packed, "chunk", "chunks");
         warnings.push(format!(
@@ -518,6 +521,20 @@ fn build(
         event_threads: config.session.n_threads,
     };
     Ok((ZarrFs::new(Arc::new(view), options), warnings))
+}
+
+/// A line where programs may write, and the daemon has no right to change what is in the directory of the store.
+fn no_right_to_write(config: &MountConfig) -> Option<String> {
+    let store = config.writing.as_ref().and(config.store.path())?;
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    let allowed = accessat(CWD, store, wanted, AtFlags::EACCESS);
+    (allowed == Err(Errno::ACCESS)).then(|| {
+        format!(
+            "STORE {}: this user may not write to this directory, so that what programs write may be refused \
+             (EACCES)",
+            store.display()
+        )
+    })
 }
 
 /// Opens the store for changes.

@@ -341,6 +341,17 @@ def test_a_daemon_that_may_not_give_files_away_says_so_once(view, shards, store,
     assert len(said) == 1 and f"user {MEMBER}" in said[0], made.log_text()
 
 
+def test_a_store_that_the_daemon_may_not_write_is_told_at_the_start(store, show_as_nobody):
+    give_to(NOBODY, NOBODY, store, 0o755, 0o644)
+    made = show_as_nobody(store)
+    assert "may not write" not in made.said
+    made.unmount()
+    give_to(0, 0, store, 0o755, 0o644)
+    made = show_as_nobody(store)
+    assert f"STORE {store}: this user may not write to this directory" in made.said, made.said
+    assert as_nobody(attempt, "overwrite", str(made.path / "t/c/0"), 0, "y" * 64) == "EACCES"
+
+
 def test_a_group_that_the_daemon_may_not_give_is_none_that_gets_more(store, show_as_nobody):
     give_to(NOBODY, NOBODY, store, 0o755, 0o644)
     os.chown(store / "t/c/0", NOBODY, MEMBER)
