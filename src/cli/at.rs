@@ -14,7 +14,7 @@ use crate::fresh::Freshness;
 use crate::grid::{Dims, rank_of};
 use crate::hierarchy::{ArrayNode, Hierarchy, Node};
 use crate::load::{ChunkedArray, Loader, LocatedChunk, Shards};
-use crate::store::{Key, Prefix, Store};
+use crate::store::{Key, Prefix, Store, WaitingParts};
 use crate::view::View;
 
 /// Where the element `indices` of the array at `path` is, and what it is.
@@ -49,9 +49,10 @@ pub(super) fn describe_element(
         ))
     })?;
     let indices = indices.as_slice();
+    let waiting = super::waiting_in(&*store);
     // The view starts no thread here: the chunk is loaded by this one.
     let view = View::new(store, options).map_err(CliError::failed)?;
-    let found = find(&node, view.loader(), indices).map_err(CliError::failed)?;
+    let found = find(&node, view.loader(), indices, &waiting).map_err(CliError::failed)?;
     Ok(if config.json {
         Text::new().json(found.as_json(path, indices))
     } else {
@@ -93,12 +94,15 @@ struct ElementLocation {
     located: Option<LocatedChunk>,
     element: Element,
     value: String,
+    /// Whether what was written last to the chunk waits in a journal.
+    is_in_journal: bool,
 }
 
 fn find(
     node: &Arc<ArrayNode>,
     loader: &Arc<Loader>,
     indices: &[u64],
+    waiting: &WaitingParts,
 ) -> Result<ElementLocation, Error> {
     let in_document = |error| Error::Metadata {
         key: node.document.key.to_string(),
@@ -132,11 +136,16 @@ fn find(
     } else {
         element_text(layout.data_type(), layout.fill_value().bytes())
     };
+    let key = array.stored_key(&chunk)?;
+    let counts: Dims = layout.shown_per_stored().collect();
+    let in_object: Dims = chunk.iter().zip(&counts).map(|(i, n)| i % n).collect();
+    let part = rank_of(&in_object, &counts).map(|number| (key.clone(), number));
     Ok(ElementLocation {
         covers: covers.collect(),
         number,
         shard: layout.is_sharded().then(|| layout.stored_indices(&chunk)),
-        key: array.stored_key(&chunk)?,
+        key,
+        is_in_journal: part.is_some_and(|part| waiting.contains(&part)),
         element: layout.data_type().element.clone(),
         chunk,
         has_object: object.is_some(),
@@ -204,6 +213,7 @@ impl ElementLocation {
             "number_in_chunk": self.number,
             "key": self.key.to_text(),
             "stored": self.located.is_some(),
+            "in_journal": self.is_in_journal,
         });
         if let Some(LocatedChunk { encoded, .. }) = &self.located {
             let offset = match encoded.in_memory() {
@@ -232,7 +242,8 @@ impl ElementLocation {
         if let Some(shard) = &self.shard {
             text = text.line(format_args!("shard   ({})", list(shard, ", ")));
         }
-        text.line(format_args!("key     {}", self.key))
+        text = text
+            .line(format_args!("key     {}", self.key))
             .line(match &self.located {
                 None if self.has_object => {
                     "bytes   none: the shard has no such chunk, so the fill value".to_owned()
@@ -247,7 +258,14 @@ impl ElementLocation {
                     let end = offset + nbytes;
                     format!("bytes   {offset}..{end}  ({nbytes}){of_what}")
                 }
-            })
+            });
+        if self.is_in_journal {
+            let saved_by = super::SAVED_BY;
+            text = text.line(format_args!(
+                "journal what was written to this chunk later waits there, not shown; {saved_by}"
+            ));
+        }
+        text
     }
 }
 

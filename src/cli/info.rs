@@ -25,7 +25,7 @@ use crate::hierarchy::{ArrayNode, BrokenKind, Hierarchy, Node, TreePlace};
 use crate::load::Shards;
 use crate::metadata::write::{self, ChunkContent};
 use crate::metadata::{ArrayMetadata, Attributes, Target, ZarrFormat, missing};
-use crate::store::{Cursor, Detail, EntryKind, Prefix, Store, is_named_as_zip};
+use crate::store::{Cursor, Detail, EntryKind, Key, Prefix, Store, WaitingParts, is_named_as_zip};
 use crate::view::{FileFormat, View, ViewKind, ViewOptions};
 use facts::{DimensionNames, FileFacts, facts_of_array, facts_of_group, insert_files};
 use line::row;
@@ -67,10 +67,12 @@ pub(super) fn report(
         };
         View::new(Arc::clone(&store), options).map_err(io::Error::other)
     });
+    let waiting = super::waiting_in(&*store);
     let hierarchy = Hierarchy::new(store, budget, Freshness::Immutable);
     let mut report = InfoReport {
         arrays: arrays.transpose()?,
         store: Arc::clone(hierarchy.store()),
+        waiting,
         hierarchy,
         config,
         progress: ProgressLine::new(),
@@ -93,6 +95,7 @@ pub(super) fn report(
 
 struct InfoReport<'c> {
     store: Arc<dyn Store>,
+    waiting: WaitingParts,
     /// Makes the files of arrays, if formats are asked for.
     arrays: Option<View>,
     hierarchy: Hierarchy,
@@ -198,6 +201,14 @@ impl InfoReport<'_> {
             facts["missing_values"] = unlike.map_err(io::Error::other)?;
         }
         let mut remarks = Vec::new();
+        if let Node::Array(array) = node {
+            let of_array = |(key, _): &&(Key, u64)| array.prefix.strip(key.as_bytes()).is_some();
+            let n = self.waiting.iter().filter(of_array).count();
+            if let Some(waiting) = super::waiting_in_words(n) {
+                remarks.push(waiting);
+                facts["chunks_in_journal"] = n.into();
+            }
+        }
         if let Node::Group(_) = node {
             // Metadata that is none is told by the mount.
             let copied = self.hierarchy.only_copied(prefix).unwrap_or_default();

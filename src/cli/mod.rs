@@ -64,8 +64,8 @@ use crate::recent_lines::RecentLines;
 #[cfg(debug_assertions)]
 use crate::store::testing::inject;
 use crate::store::{
-    Cursor, Detail, DirWriter, Location, NestedZips, OpenOptions, Prefix, Store, WriterOptions,
-    open_store_for,
+    Cursor, Detail, DirWriter, Location, NestedZips, OpenOptions, Prefix, Store, WaitingParts,
+    WriterOptions, open_store_for,
 };
 use crate::view::{OwnLog, View, ViewKind, ViewOptions};
 
@@ -469,14 +469,9 @@ fn build(
         ));
     }
     if config.writing.is_none()
-        && let Ok(n) = store.n_waiting()
-        && n > 0
+        && let Some(waiting) = waiting_in_words(waiting_in(&*store).len())
     {
-        let chunks = counted(n, "chunk waits", "chunks wait");
-        warnings.push(format!(
-            "STORE {shown}: {chunks} in a journal, not shown; a mount with --rw, or zarr-mount --recover, \
-             saves what waits"
-        ));
+        warnings.push(format!("STORE {shown}: {waiting}"));
     }
     if is_directory && view.finds_nodes().map_err(CliError::failed)? == Some(false) {
         if writing.is_some()
@@ -521,6 +516,20 @@ fn build(
         event_threads: config.session.n_threads,
     };
     Ok((ZarrFs::new(Arc::new(view), options), warnings))
+}
+
+/// What becomes of the chunks that wait in a journal.
+const SAVED_BY: &str = "a mount with --rw, or zarr-mount --recover, saves what waits";
+
+/// The chunks of `store` that wait in journals. Journals of other users, which this one may not read, are not told of.
+fn waiting_in(store: &dyn Store) -> WaitingParts {
+    store.waiting().unwrap_or_default()
+}
+
+/// A clause on so many chunks that wait in journals, if there are any.
+fn waiting_in_words(n: usize) -> Option<String> {
+    let chunks = counted(n, "chunk waits", "chunks wait");
+    (n > 0).then(|| format!("{chunks} in a journal, not shown; {SAVED_BY}"))
 }
 
 /// A line where programs may write, and the daemon has no right to change what is in the directory of the store.

@@ -35,6 +35,7 @@ pub mod testing;
 mod writer;
 mod zip;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;
@@ -227,12 +228,12 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
-    /// How many inner chunks of shards an earlier mount has written, and has not put into their shards.
+    /// The parts of objects that an earlier mount has written, and has not put into the objects.
     ///
     /// # Errors
     /// [`StoreError`] when that cannot be found out.
-    fn n_waiting(&self) -> Result<usize, StoreError> {
-        Ok(0)
+    fn waiting(&self) -> Result<WaitingParts, StoreError> {
+        Ok(WaitingParts::new())
     }
 
     /// Size and free space of the file system that holds the store, where there is one.
@@ -240,6 +241,10 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 }
+
+/// Parts of objects that wait in journals: the key of each object, and the number of the part, which is that of an
+/// inner chunk in its shard in C order, and 0 for an object without parts.
+pub type WaitingParts = BTreeSet<(Key, u64)>;
 
 /// One version of the bytes of a key, held open.
 pub trait Object: Send + Sync + fmt::Debug {

@@ -26,7 +26,8 @@ use lru::LruCache;
 use super::location::find_hierarchy;
 use super::{
     AnswerTimes, Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing,
-    Object, ObjectMeta, Prefix, Profile, Stat, StatKind, Store, StoreError, Version, ZipStore,
+    Object, ObjectMeta, Prefix, Profile, Stat, StatKind, Store, StoreError, Version, WaitingParts,
+    ZipStore,
 };
 
 /// The end of the names of zip files that are looked into.
@@ -368,8 +369,8 @@ impl Store for NestedZips {
         self.within.statistics()
     }
 
-    fn n_waiting(&self) -> Result<usize, StoreError> {
-        self.within.n_waiting()
+    fn waiting(&self) -> Result<WaitingParts, StoreError> {
+        self.within.waiting()
     }
 
     fn capacity(&self) -> Option<Capacity> {

@@ -1,5 +1,6 @@
 """Nobody waits without a word, and nothing is empty without a word: what the command prints while it mounts."""
 import http.server
+import json
 import os
 import re
 import socket
@@ -101,11 +102,24 @@ def test_a_zip_file_with_backslashes(mount, tmp_path, web):
 
 def test_chunks_that_an_earlier_mount_left(mount, tmp_path):
     group = zarr.open_group(str(tmp_path / "s"), mode="w")
-    group.create_array("t", shape=(8,), chunks=(2,), shards=(8,), dtype="i4")[...] = 1
-    made = mount(tmp_path / "s", "--rw", "--view", "chunks")
-    (made.path / "t/c/2").write_bytes(np.full(2, 7, "<i4").tobytes())
-    made.kill()
+    array = group.create_array("t", shape=(8,), chunks=(2,), shards=(8,), dtype="i4")
+    # A daemon that is killed late has saved the chunk.
+    for _ in range(20):
+        array[...] = 1
+        made = mount(tmp_path / "s", "--rw", "--view", "chunks")
+        (made.path / "t/c/2").write_bytes(np.full(2, 7, "<i4").tobytes())
+        made.kill()
+        if list((tmp_path / "s/.zarr-mount").glob("journal/*")):
+            break
+    [node] = json.loads(mounting.ok(BINARY, "--info", "--json", tmp_path / "s", "t"))
+    assert node["chunks_in_journal"] == 1
+    assert "1 chunk waits in a journal, not shown; a mount with --rw" in mounting.ok(BINARY, "--info", tmp_path / "s")
+    for index, waits in [(3, False), (4, True), (5, True), (6, False)]:
+        words = [BINARY, "--info", "--at", index, tmp_path / "s", "t"]
+        assert json.loads(mounting.ok(*words, "--json"))["in_journal"] is waits, index
+        assert ("\njournal " in mounting.ok(*words)) is waits, index
     again = mount(tmp_path / "s", "--rw", "--view", "chunks")
     assert "1 chunk saved that an earlier mount had left in its journal" in again.said, again.said
+    assert "journal" not in mounting.ok(BINARY, "--info", tmp_path / "s")
     again.unmount()
     assert zarr.open_group(str(tmp_path / "s"), mode="r")["t"][:].tolist() == [1, 1, 1, 1, 7, 7, 1, 1]

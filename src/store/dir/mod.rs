@@ -39,7 +39,7 @@ use rustix::io::Errno;
 
 use super::{
     Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Profile, Stat, StatKind,
-    Store, StoreError,
+    Store, StoreError, WaitingParts,
 };
 use attributes::kind_of;
 use followed::{CHECK_INTERVAL, FollowedRoot};
@@ -155,9 +155,9 @@ impl Store for DirStore {
         DirWriter::open(Arc::clone(&self.root), options).map(Some)
     }
 
-    fn n_waiting(&self) -> Result<usize, StoreError> {
+    fn waiting(&self) -> Result<WaitingParts, StoreError> {
         let root = self.root.now()?;
-        writer::journal::count_left(&root, self.root.path())
+        writer::journal::parts_left(&root, self.root.path())
     }
 
     fn capacity(&self) -> Option<Capacity> {

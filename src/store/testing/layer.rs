@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use super::call::{Call, CallKind};
 use crate::store::{
     Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object,
-    ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError,
+    ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError, WaitingParts,
 };
 
 /// Entries of a listing in one reply of a server.
@@ -204,8 +204,8 @@ impl<L: Layer> Store for Layered<L> {
         self.within.statistics()
     }
 
-    fn n_waiting(&self) -> Result<usize, StoreError> {
-        self.within.n_waiting()
+    fn waiting(&self) -> Result<WaitingParts, StoreError> {
+        self.within.waiting()
     }
 
     fn capacity(&self) -> Option<Capacity> {

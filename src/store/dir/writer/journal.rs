@@ -35,7 +35,7 @@ use crate::store::{Key, Object, ObjectMeta, StoreError};
 pub(super) use directory::{HeldDirectory, JournalDirectory, StagingDirectory};
 pub use file::JournalFile;
 pub use left::LeftJournal;
-pub(in crate::store::dir) use left::count_left;
+pub(in crate::store::dir) use left::parts_left;
 
 /// The end of the name of a journal. Before it are 16 hexadecimal digits, which grow with time.
 const SUFFIX: &[u8] = b".journal";

@@ -1,6 +1,5 @@
 //! Journals that an earlier daemon has left. Nothing in them is trusted.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -19,7 +18,7 @@ use super::file::is_own;
 use super::{
     HEAD_BYTES, Journal, JournalFile, JournalRecord, MAGIC, PartContent, RECORD_BYTES, SUFFIX,
 };
-use crate::store::{Key, Prefix, StoreError};
+use crate::store::{Key, Prefix, StoreError, WaitingParts};
 
 /// The longest document of an array that is accepted, in bytes.
 const MOST_DOCUMENT_BYTES: u32 = 64 << 20;
@@ -64,9 +63,11 @@ impl DirWriter {
     }
 }
 
-/// How many parts of objects are in journals that earlier daemons have left of the store at `root`, which is at
-/// `path`.
-pub(in crate::store::dir) fn count_left(root: &Root, path: &Path) -> Result<usize, StoreError> {
+/// The parts of objects in journals that earlier daemons have left of the store at `root`, which is at `path`.
+pub(in crate::store::dir) fn parts_left(
+    root: &Root,
+    path: &Path,
+) -> Result<WaitingParts, StoreError> {
     let own = journals_in(root)?.map(|opened| (JournalDirectory::new(opened), Prefix::root()));
     let mut left = Vec::new();
     for (directory, prefix) in own.into_iter().chain(journals_above(path)) {
@@ -74,9 +75,9 @@ pub(in crate::store::dir) fn count_left(root: &Root, path: &Path) -> Result<usiz
     }
     let parts = left.iter().flat_map(|journal| {
         let records = journal.records.iter();
-        records.map(|record| (&journal.key, record.slot))
+        records.map(|record| (journal.key.clone(), record.slot))
     });
-    Ok(parts.collect::<BTreeSet<_>>().len())
+    Ok(parts.collect())
 }
 
 /// The journals in `directory` of keys below `prefix`, with the keys that these have in the store there.

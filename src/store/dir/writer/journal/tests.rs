@@ -6,7 +6,7 @@ use rustix::fs::FileType;
 
 use super::*;
 use crate::store::dir::writer::tests::{Fixture, fixture, key, writer_with};
-use crate::store::{DirStore, Durability, Store, Symlinks, WriterOptions};
+use crate::store::{DirStore, Durability, Store, Symlinks, WaitingParts, WriterOptions};
 
 const DOCUMENT: &[u8] = br#"{"zarr_format": 3}"#;
 
@@ -121,8 +121,8 @@ fn a_journal_that_is_mostly_empty_space_is_not_read() {
     let (left, unusable) = fixture.writer.left_journals().unwrap();
     assert!(left.is_empty() && unusable == 1 && path.exists());
     assert_eq!(
-        count_left(fixture.writer.root().unwrap(), &fixture.path).unwrap(),
-        0
+        parts_left(fixture.writer.root().unwrap(), &fixture.path).unwrap(),
+        WaitingParts::new()
     );
     file.set_len(fs::metadata(&path).unwrap().len().min(1 << 20))
         .unwrap();
@@ -145,9 +145,9 @@ fn a_journal_of_a_directory_of_stores_is_found_by_the_writer_of_the_store() {
     let beside = writer_with(&path.join("b"), &options).unwrap();
     assert!(beside.left_journals().unwrap().0.is_empty());
     let inner = writer_with(&path.join("a"), &options).unwrap();
-    let count = |path: PathBuf| DirStore::open(&path, Symlinks::Inside).unwrap().n_waiting();
-    assert_eq!(count(path.join("a")).unwrap(), 1);
-    assert_eq!(count(path.join("b")).unwrap(), 0);
+    let waiting = |path: PathBuf| DirStore::open(&path, Symlinks::Inside).unwrap().waiting();
+    assert_eq!(waiting(path.join("a")).unwrap(), [(key("c/0"), 3)].into());
+    assert!(waiting(path.join("b")).unwrap().is_empty());
     let (left, _) = inner.left_journals().unwrap();
     let [left] = &left[..] else {
         panic!("{left:?}");
@@ -156,7 +156,7 @@ fn a_journal_of_a_directory_of_stores_is_found_by_the_writer_of_the_store() {
     assert_eq!(bytes(left, left.records[0]), b"one");
     left.journal.remove();
     inner.sync_removed_journals().unwrap();
-    assert_eq!(count(path.clone()).unwrap(), 0);
+    assert!(waiting(path.clone()).unwrap().is_empty());
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn a_journal_without_bytes_was_only_begun() {
     for (bytes, is_removed) in [(&[][..], true), (&[0; 300], true), (b"zmjx", false)] {
         fs::write(&path, bytes).unwrap();
         assert_eq!(
-            count_left(fixture.writer.root().unwrap(), &fixture.path).unwrap(),
-            0
+            parts_left(fixture.writer.root().unwrap(), &fixture.path).unwrap(),
+            WaitingParts::new()
         );
         assert!(path.exists());
         assert!(fixture.left().is_empty());
