@@ -170,6 +170,20 @@ def login(answer, _rule):
     answer.headers = {"Content-Type": "text/html", "ETag": '"login"', "Last-Modified": "Mon, 03 Nov 2025 00:00:00 GMT"}
 
 
+def empty(answer, _rule):
+    """The object, whether it was asked for or only what has changed, has no body and a true `Content-Length`. Some servers say so of
+    all objects in answers to HEAD."""
+    if answer.status in (200, 206, 304):
+        answer.status, answer.body = 200, b""
+        answer.headers.pop("Content-Range", None)
+
+
+def same_page(answer, _rule):
+    """Each page of names is followed by itself."""
+    answer.body = answer.body.replace(b"<IsTruncated>false", b"<IsTruncated>true").replace(
+        b"</ListBucketResult>", b"<NextContinuationToken>YQ==</NextContinuationToken></ListBucketResult>")
+
+
 def clock(answer, rule):
     """The clock of the server is ahead by `seconds`, as far as headers tell."""
     told = {"Date": formatdate(usegmt=True), **answer.headers}
@@ -187,7 +201,7 @@ FAULTS = {
     "truncate": truncate, "stall": stall, "hold": hold, "reset": reset, "lengthen": lengthen, "shorten": shorten, "other_total": other_total,
     "status": status, "no_etag": no_etag, "weak_etag": weak_etag, "changing_etag": changing_etag, "latency": latency,
     "no_last_modified": no_last_modified, "no_length": no_length, "encode": encode, "redirect": redirect,
-    "forbid_absent": forbid_absent, "login": login, "odd_names": odd_names, "clock": clock,
+    "forbid_absent": forbid_absent, "login": login, "odd_names": odd_names, "clock": clock, "empty": empty, "same_page": same_page,
     "content_range": content_range,
 }
 # And these how it is made: `whole` sends 200 for a range; `shift` begins a range `by` bytes later; `unconditional` ignores

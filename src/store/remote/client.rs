@@ -19,7 +19,7 @@ use object_store::{
 use tokio::time::{sleep, timeout};
 
 use super::credentials::access::Access;
-use super::exchange::{Exchange, RequestKind};
+use super::exchange::{Exchange, PageReading, RequestKind};
 use super::failure::{Failure, Transient};
 use super::flow::Flow;
 use super::methods::Methods;
@@ -72,6 +72,8 @@ pub(super) struct RemoteClient {
     is_patient: Arc<AtomicBool>,
     /// Whether a connection to the server could be made.
     is_reached: Arc<AtomicBool>,
+    /// Whether the server has sent a page of names.
+    has_listed: AtomicBool,
     /// Whether a page had names that the client library cannot read.
     leaves_out_names: AtomicBool,
     said_left_out: AtomicBool,
@@ -137,6 +139,7 @@ impl RemoteClient {
             most_whole_bytes: parts.most_whole_bytes,
             is_patient: Arc::default(),
             is_reached: Arc::default(),
+            has_listed: AtomicBool::new(false),
             leaves_out_names: AtomicBool::new(false),
             said_left_out: AtomicBool::new(false),
             access: parts.access,
@@ -161,6 +164,7 @@ impl RemoteClient {
             most_whole_bytes: self.most_whole_bytes,
             is_patient: Arc::clone(&self.is_patient),
             is_reached: Arc::clone(&self.is_reached),
+            has_listed: AtomicBool::new(false),
             leaves_out_names: AtomicBool::new(false),
             said_left_out: AtomicBool::new(false),
             access: self.access.clone(),
@@ -401,8 +405,28 @@ impl RemoteClient {
     }
 
     /// One page of the names below `start`, after the one that `token` continues, or after the key
-    /// `offset`. With `is_flat`, names of all levels.
+    /// `offset`.
     pub(super) async fn page(
+        &self,
+        start: &str,
+        token: Option<String>,
+        offset: Option<String>,
+        most: Option<usize>,
+    ) -> Result<Page, Failure> {
+        let page = self.any_page(start, token, offset, most).await;
+        match &page {
+            Ok(_) => self.has_listed.store(true, Ordering::Relaxed),
+            // This server is none that tells no names.
+            Err(Failure::Unusable(problem)) if self.has_listed.load(Ordering::Relaxed) => {
+                return Err(Failure::transient(problem));
+            }
+            Err(_) => {}
+        }
+        page
+    }
+
+    /// As [`RemoteClient::page`], where a failure may mean that the server tells no names.
+    async fn any_page(
         &self,
         start: &str,
         token: Option<String>,
@@ -433,12 +457,12 @@ impl RemoteClient {
         [token, offset]: [&Option<String>; 2],
         most: Option<usize>,
     ) -> Result<Page, Failure> {
-        self.attempts(RequestKind::List, |exchange| {
-            let exchange = if self.leaves_out_names.load(Ordering::Relaxed) {
-                Exchange::leaving_out_names()
+        self.attempts(RequestKind::List, |_| {
+            let exchange = Exchange::of_page(if self.leaves_out_names.load(Ordering::Relaxed) {
+                PageReading::LeavingOut
             } else {
-                exchange
-            };
+                PageReading::All
+            });
             let mut options = PaginatedListOptions {
                 offset: offset.clone(),
                 delimiter: Some("/".into()),
@@ -452,6 +476,11 @@ impl RemoteClient {
                 let found = pages.list_paginated(prefix, options).await;
                 let PaginatedListResult { result, page_token } =
                     found.map_err(|error| Failure::new(&error, &exchange.facts()))?;
+                check_below(&result, start)?;
+                if page_token.is_some() && page_token == *token {
+                    let problem = "the server sends the same page of names again and again";
+                    return Err(Failure::Unusable(problem.to_owned()));
+                }
                 let facts = exchange.facts();
                 if facts.left_out > 0 && !self.said_left_out.swap(true, Ordering::Relaxed) {
                     log::warn!(
@@ -677,6 +706,22 @@ impl RemoteClient {
             .min(MOST_WAIT);
         let random = doubled.mul_f64(0.5 + random_unit() / 2.0);
         transient.wait.map_or(random, |wait| wait.max(random))
+    }
+}
+
+/// Checks that all `names` are below `start`, which was asked for. A marker of the prefix itself is not
+/// below it.
+fn check_below(names: &ListResult, start: &str) -> Result<(), Failure> {
+    let objects = names.objects.iter().map(|object| &object.location);
+    let is_other = |path: &&Path| {
+        let path = path.as_ref();
+        !path.starts_with(start) && path != start.trim_end_matches('/')
+    };
+    match objects.chain(&names.common_prefixes).find(is_other) {
+        None => Ok(()),
+        Some(path) => Err(Failure::Unusable(format!(
+            "the server sent {path:?} where names below {start:?} were asked for"
+        ))),
     }
 }
 

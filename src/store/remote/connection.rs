@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use http::StatusCode;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_RANGE, COOKIE, HeaderMap, HeaderValue, LOCATION,
 };
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
-    HttpResponseBody, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
 };
 use percent_encoding::percent_decode_str;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -23,8 +23,8 @@ use reqwest::redirect::Policy;
 use reqwest::tls::Certificate;
 use reqwest::{Client, Url};
 
-use super::exchange::Exchange;
-use super::listed_names::without_unreadable_names;
+use super::exchange::{Exchange, PageReading};
+use super::listed_names::{check_page, without_unreadable_names};
 use super::proxy::proxy_hosts;
 use crate::store::StoreError;
 
@@ -36,6 +36,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The message about a name that a redirect led to.
 pub(super) const PRIVATE_ADDRESS: &str = "the name stands for no public address";
+
+/// A page of 5,000 names is no longer than this.
+const MOST_PAGE_BYTES: usize = 32 << 20;
 
 /// A redirect may be redirected again so often.
 const MOST_REDIRECTS: usize = 5;
@@ -212,8 +215,10 @@ impl HttpService for SharedConnection {
             if ends_beyond_numbers(answer.headers()) {
                 answer.headers_mut().remove(CONTENT_RANGE);
             }
-            if exchange.leaves_out_names() && answer.status().is_success() {
-                return readable(answer, exchange).await;
+            if let Some(reading) = exchange.page_reading()
+                && answer.status().is_success()
+            {
+                return checked_page(answer, exchange, reading).await;
             }
             let location = answer.headers().get(LOCATION);
             let Some(location) = location.filter(|_| {
@@ -269,19 +274,39 @@ fn ends_beyond_numbers(headers: &HeaderMap) -> bool {
     last.is_some_and(|last| last.parse() == Ok(u64::MAX))
 }
 
-/// A page of names without those that the client library cannot read.
-async fn readable(answer: HttpResponse, exchange: &Exchange) -> Result<HttpResponse, HttpError> {
+/// A page of names, which the client library would read as one without names if it were something
+/// else.
+async fn checked_page(
+    answer: HttpResponse,
+    exchange: &Exchange,
+    reading: PageReading,
+) -> Result<HttpResponse, HttpError> {
     let (head, body) = answer.into_parts();
-    let page = body.bytes().await?;
-    let page = match std::str::from_utf8(&page) {
-        Ok(text) => {
-            let (kept, left_out) = without_unreadable_names(text);
-            exchange.left_out(left_out);
-            kept.into()
+    let mut parts = body.bytes_stream();
+    let mut page = Vec::new();
+    while let Some(part) = parts.next().await {
+        page.extend_from_slice(&part?);
+        if page.len() > MOST_PAGE_BYTES {
+            return Err(unusable_page(exchange, "it is too long"));
         }
-        Err(_) => HttpResponseBody::from(page),
+    }
+    let text = String::from_utf8(page).map_err(|_| unusable_page(exchange, "it is no UTF-8"))?;
+    check_page(&text).map_err(|problem| unusable_page(exchange, &problem))?;
+    let kept = match reading {
+        PageReading::All => text,
+        PageReading::LeavingOut => {
+            let (kept, left_out) = without_unreadable_names(&text);
+            exchange.left_out(left_out);
+            kept
+        }
     };
-    Ok(HttpResponse::from_parts(head, page))
+    Ok(HttpResponse::from_parts(head, kept.into()))
+}
+
+/// The error for a page of names that has this problem.
+fn unusable_page(exchange: &Exchange, problem: &str) -> HttpError {
+    exchange.note_problem(format!("the server sent no page of names: {problem}"));
+    HttpError::new(HttpErrorKind::Decode, std::io::Error::other("no page"))
 }
 
 /// A redirect that may be followed.

@@ -42,24 +42,39 @@ pub(super) struct AnswerFacts {
     /// Whether the server redirects to the same path with a slash, as web servers do for
     /// directories.
     pub(super) is_directory: bool,
-    /// Whether names that the client library cannot read are to be taken out of the page.
-    leaves_out_names: bool,
+    /// How the page of names is to be read that was asked for, if one was.
+    reading: Option<PageReading>,
+    /// What is wrong with that page.
+    pub(super) problem: Option<String>,
     /// How many names were taken out of the page.
     pub(super) left_out: u64,
 }
 
+/// How a page of names is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PageReading {
+    /// As it is.
+    All,
+    /// Without the names that the client library cannot read.
+    LeavingOut,
+}
+
 impl Exchange {
-    /// A request for a page of names, of which those are left out that the client library cannot
-    /// read.
-    pub(super) fn leaving_out_names() -> Exchange {
+    /// A request for a page of names.
+    pub(super) fn of_page(reading: PageReading) -> Exchange {
         let exchange = Exchange::default();
-        exchange.lock().leaves_out_names = true;
+        exchange.lock().reading = Some(reading);
         exchange
     }
 
-    /// Whether names that the client library cannot read are to be taken out of the page.
-    pub(super) fn leaves_out_names(&self) -> bool {
-        self.lock().leaves_out_names
+    /// How the page of names is to be read that was asked for, if one was.
+    pub(super) fn page_reading(&self) -> Option<PageReading> {
+        self.lock().reading
+    }
+
+    /// Notes what is wrong with the page.
+    pub(super) fn note_problem(&self, problem: String) {
+        self.lock().problem = Some(problem);
     }
 
     /// Notes that so many names were taken out of the page.

@@ -80,6 +80,9 @@ impl Failure {
         if facts.is_directory {
             return Failure::Directory;
         }
+        if let Some(problem) = &facts.problem {
+            return Failure::Unusable(problem.clone());
+        }
         let text = chain(error);
         if NO_BUCKET.iter().any(|code| text.contains(code)) {
             return Failure::Unusable("there is no such bucket or container".to_owned());

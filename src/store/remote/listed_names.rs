@@ -1,6 +1,6 @@
-//! Names in listings that the client library refuses: with an empty segment (`a//b`), or with `.` or
-//! `..` as one. It refuses the page that they are on, too, so they are taken out of the page before
-//! it reads it.
+//! Pages of names, before the client library reads them. It refuses a page with a name that has an empty
+//! segment (`a//b`), or `.` or `..` as one, so these are taken out of the page. And it takes each other
+//! document, such as a page for logging in, for one without names, after which all chunks would be absent.
 
 use object_store::path::Path;
 
@@ -11,6 +11,53 @@ const ELEMENTS: [(&str, &str); 4] = [
     ("Blob", "Name"),
     ("BlobPrefix", "Name"),
 ];
+
+/// The elements that pages of names are.
+const PAGES: [&str; 2] = ["ListBucketResult", "EnumerationResults"];
+
+/// Checks that `page` is a page of names, and that it tells how to ask for the next one if it says that
+/// more names follow. A page of S3 that has no name has to say that none follow.
+///
+/// # Errors
+/// The problem, as a message.
+pub(super) fn check_page(page: &str) -> Result<(), String> {
+    let outer = outer_element(page).unwrap_or_default();
+    if !PAGES.contains(&outer) {
+        return Err(format!("its outer element is {outer:?}"));
+    }
+    let has = |text| page.contains(text);
+    if outer == "ListBucketResult"
+        && !["IsTruncated>", "Contents>", "CommonPrefixes>"]
+            .into_iter()
+            .any(has)
+    {
+        return Err("it has no name, and does not say that none follow".to_owned());
+    }
+    let token = page.split_once("NextContinuationToken>");
+    if has("IsTruncated>true<") && token.is_none_or(|(_, token)| token.starts_with('<')) {
+        return Err("it says that more names follow, and not how to ask for them".to_owned());
+    }
+    Ok(())
+}
+
+/// The name of the outer element of an XML document, without its namespace.
+fn outer_element(document: &str) -> Option<&str> {
+    let mut rest = document.trim_start_matches('\u{feff}').trim_start();
+    loop {
+        let end = if rest.starts_with("<!--") {
+            "-->"
+        } else if rest.starts_with("<?") || rest.starts_with("<!") {
+            ">"
+        } else {
+            break;
+        };
+        rest = rest.split_once(end)?.1.trim_start();
+    }
+    let name = rest.strip_prefix('<')?;
+    let len = name.find(|character: char| character.is_whitespace() || "/>".contains(character))?;
+    let name = name.get(..len)?;
+    Some(name.rsplit(':').next().unwrap_or(name))
+}
 
 /// `page` without what has a name that cannot be read, and how much that is.
 pub(super) fn without_unreadable_names(page: &str) -> (String, u64) {
@@ -96,6 +143,36 @@ mod tests {
         assert_eq!(without_unreadable_names(&page(&all)), (page(&good), 5));
         assert_eq!(without_unreadable_names(&page(&turned)).1, 5);
         assert_eq!(without_unreadable_names(&page(&good)), (page(&good), 0));
+    }
+
+    #[test]
+    fn a_document_that_is_no_page_of_names_is_told() {
+        let head = "<?xml version='1.0'?>\n<!-- a -->";
+        for page in [
+            "<ListBucketResult xmlns=\"a\"><Contents><Key>a</Key></Contents></ListBucketResult>",
+            "\u{feff}<?xml version='1.0'?><a:ListBucketResult>\n<a:IsTruncated>false</a:IsTruncated>",
+            &format!("{head}<EnumerationResults ServiceEndpoint='a'></EnumerationResults>"),
+            "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>",
+            "<ListBucketResult><IsTruncated>true</IsTruncated>\
+             <NextContinuationToken>a</NextContinuationToken></ListBucketResult>",
+        ] {
+            assert_eq!(check_page(page), Ok(()), "{page}");
+        }
+        for page in [
+            "",
+            "{\"items\": []}",
+            "<",
+            "<?xml",
+            "<!doctype html><html><body>Log in</body></html>",
+            "<?xml version='1.0'?><Error><Code>InternalError</Code></Error>",
+            "<ListAllMyBucketsResult></ListAllMyBucketsResult>",
+            "<ListBucketResult></ListBucketResult>",
+            "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+            "<ListBucketResult><IsTruncated>true</IsTruncated>\
+             <NextContinuationToken></NextContinuationToken></ListBucketResult>",
+        ] {
+            assert!(check_page(page).is_err(), "{page}");
+        }
     }
 
     #[test]
