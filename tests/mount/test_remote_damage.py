@@ -7,7 +7,7 @@ import pytest
 import remote_samples
 from mounting import until
 from remote_fault_server import FaultServer
-from remote_samples import attempt, mounted, values
+from remote_samples import attempt, chunk, mounted, values
 
 HOLE = values(remote_samples.PLAIN)[remote_samples.PLAIN_CHUNK:2 * remote_samples.PLAIN_CHUNK].tobytes()
 NO_PAGES = {"a page for logging in": {"fault": "login"}, "an error of status 200": {"fault": "status", "status": 200}}
@@ -50,4 +50,17 @@ def test_a_server_that_has_listed_names_is_not_taken_for_one_that_cannot(root, m
         assert listed(made.path / "plain") == "EIO"
         server.rules()
         until(lambda: listed(made.path / "plain") == ["c", "zarr.json"], "the names")
+        made.unmount()
+
+
+@pytest.mark.parametrize("rule", [{"fault": "status", "status": 404}, {"fault": "empty"}], ids=["404", "no length"])
+def test_a_server_that_answers_requests_for_attributes_wrongly(root, mount, rule):
+    with FaultServer(root) as server:
+        server.rules({**rule, "method": "HEAD"})
+        made = mounted(mount, server, "--view", "keys,chunks", "--timeout", "3")
+        for view in ("keys", "chunks"):
+            for name in ("plain", "small"):
+                assert attempt(made.path / view / name / "c/1") == chunk(name, 1), (view, name)
+        assert attempt(made.path / "keys/hole/c/1") == HOLE
+        assert attempt(made.path / "keys/hole/c/2") == "ENOENT"
         made.unmount()

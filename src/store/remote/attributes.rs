@@ -31,6 +31,11 @@ impl RemoteClient {
                 let found = self.store.get_opts(&path, options).await;
                 let facts = exchange.facts();
                 match found {
+                    // Some servers say so of each object in answers to HEAD.
+                    Ok(found) if found.meta.size == 0 && self.is_web() => {
+                        self.statistics.count(RequestKind::Get);
+                        self.attributes_by_get(&path, &Exchange::default()).await
+                    }
                     Ok(found) => {
                         facts.check()?;
                         self.methods.note_answer();
@@ -38,7 +43,11 @@ impl RemoteClient {
                     }
                     Err(error) => {
                         let failure = Failure::new(&error, &facts);
-                        if !self.may_refuse_head(&facts) {
+                        let is_answer = match failure {
+                            Failure::Absent if self.is_web() => self.tells_absence().await,
+                            _ => !self.may_refuse_head(&facts),
+                        };
+                        if is_answer {
                             return Err(failure);
                         }
                         self.instead_of_head(&path, &facts).await
@@ -47,6 +56,25 @@ impl RemoteClient {
             }
         })
         .await
+    }
+
+    /// Whether it means something that the server answers 404 to `HEAD`: whether it has answered `HEAD` with
+    /// an object. If it had no occasion, it is asked for one that is there.
+    async fn tells_absence(&self) -> bool {
+        if self.methods.answers_head() {
+            return true;
+        }
+        let Some(path) = self.methods.found() else {
+            return false;
+        };
+        self.statistics.count(RequestKind::Head);
+        let mut options = GetOptions::new().with_head(true);
+        options.extensions.insert(Exchange::default());
+        let tells = self.store.get_opts(path, options).await.is_ok();
+        if tells {
+            self.methods.note_answer();
+        }
+        tells
     }
 
     /// Whether an answer may be about the method and not about the object, or has a reason that only an
@@ -65,7 +93,12 @@ impl RemoteClient {
     async fn instead_of_head(&self, path: &Path, facts: &AnswerFacts) -> Result<Pinned, Failure> {
         self.statistics.count(RequestKind::Get);
         let found = self.attributes_by_get(path, &Exchange::default()).await;
-        let is_told = matches!(found, Ok(_) | Err(Failure::Absent));
+        let is_same = matches!(facts.status, Some(StatusCode::NOT_FOUND | StatusCode::GONE));
+        let is_told = match found {
+            Ok(_) => true,
+            Err(Failure::Absent) => !is_same,
+            Err(_) => false,
+        };
         if is_told && self.methods.note_refusal() {
             let status = facts.status.map_or_else(String::new, |it| it.to_string());
             log::warn!(

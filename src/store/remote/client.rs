@@ -178,6 +178,11 @@ impl RemoteClient {
         Pinned::new(found, date, self.last_modified)
     }
 
+    /// Whether the server is a web server, of which not even `HEAD` is to be relied on.
+    pub(super) fn is_web(&self) -> bool {
+        self.last_modified == LastModified::OfFile
+    }
+
     /// The path of `key` in the bucket; `None` where the key is no text, or has control characters,
     /// so that no object can have it.
     pub(super) fn path(&self, key: &Key) -> Option<Path> {
@@ -562,6 +567,7 @@ impl RemoteClient {
         self.statistics.latencies.add(begun.elapsed());
         let result = result?;
         facts.check()?;
+        self.methods.note_found(path);
         let found = self.pinned(&result.meta, facts.date);
         Ok(AnswerHead { found, result })
     }

@@ -1,6 +1,9 @@
 //! Whether a server answers requests for attributes.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use object_store::path::Path;
 
 /// How a server has answered `HEAD` so far.
 #[derive(Debug, Default)]
@@ -9,6 +12,8 @@ pub(super) struct Methods {
     answers_head: AtomicBool,
     /// Whether it refused the method where it answered `GET`.
     refuses_head: AtomicBool,
+    /// An object that `GET` was answered with.
+    found: OnceLock<Path>,
 }
 
 impl Methods {
@@ -18,6 +23,16 @@ impl Methods {
 
     pub(super) fn refuses_head(&self) -> bool {
         self.refuses_head.load(Ordering::Relaxed)
+    }
+
+    /// Notes that `GET` was answered with the object at `path`.
+    pub(super) fn note_found(&self, path: &Path) {
+        self.found.get_or_init(|| path.clone());
+    }
+
+    /// An object that `GET` was answered with.
+    pub(super) fn found(&self) -> Option<&Path> {
+        self.found.get()
     }
 
     /// Notes an answer to `HEAD` with an object.
