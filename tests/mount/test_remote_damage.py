@@ -64,3 +64,17 @@ def test_a_server_that_answers_requests_for_attributes_wrongly(root, mount, rule
         assert attempt(made.path / "keys/hole/c/1") == HOLE
         assert attempt(made.path / "keys/hole/c/2") == "ENOENT"
         made.unmount()
+
+
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_a_document_that_was_sent_empty_is_asked_for_again(root, mount, kind):
+    """The version that the server tells of it is that of the good one."""
+    with FaultServer(root, kind) as server:
+        made = mounted(mount, server, "--view", "chunks", "--ttl", "0.2", "--timeout", "3")
+        path = made.path / "plain/c/1"
+        assert attempt(path) == chunk("plain", 1)
+        server.rules({"fault": "empty", "key": "*/plain/zarr.json"})
+        until(lambda: attempt(path) == "EIO", "an error of a damaged array")
+        server.rules()
+        until(lambda: attempt(path) == chunk("plain", 1), "the bytes of a mended array")
+        made.unmount()

@@ -92,12 +92,13 @@ impl Shared {
         Ok(found)
     }
 
-    /// Keeps the bytes of an object, if it is a short document.
+    /// Keeps the bytes of an object, if it is a short document. An empty one is damaged, and the server may say of the
+    /// good one that follows that it has not changed: it is asked for all of it.
     pub(super) fn keep_document(&self, key: &Key, found: &Pinned, body: &Body) {
         if !is_document(key.name()) {
             return;
         }
-        if found.meta.size() <= MOST_DOCUMENT_BYTES {
+        if (1..=MOST_DOCUMENT_BYTES).contains(&found.meta.size()) {
             let bytes = Bytes::from(body.concat());
             self.remembered.keep_document(key, found.clone(), bytes);
         } else {
