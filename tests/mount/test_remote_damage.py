@@ -1,6 +1,8 @@
 """What a server sends in place of what it was asked for is no absence: a chunk that is there is never read as fill values because of it."""
 import errno
+import http.server
 import os
+import threading
 
 import pytest
 
@@ -78,3 +80,45 @@ def test_a_document_that_was_sent_empty_is_asked_for_again(root, mount, kind):
         server.rules()
         until(lambda: attempt(path) == chunk("plain", 1), "the bytes of a mended array")
         made.unmount()
+
+
+class Dav(http.server.SimpleHTTPRequestHandler):
+    """A web server that lists names, as long as it `lists`."""
+    protocol_version = "HTTP/1.1"
+    lists = True
+
+    def log_message(self, *_):
+        pass
+
+    def do_PROPFIND(self):
+        folder = self.translate_path(self.path)
+        if not Dav.lists or not os.path.isdir(folder):
+            self.send_error(503 if os.path.isdir(folder) else 404)
+            return
+        rows = "".join(self.row(name, os.path.isdir(os.path.join(folder, name))) for name in ["", *sorted(os.listdir(folder))])
+        body = f"<D:multistatus xmlns:D='DAV:'>{rows}</D:multistatus>".encode()
+        self.send_response(207)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def row(self, name, is_folder):
+        kind = "<D:collection/>" if is_folder or not name else ""
+        return (f"<D:response><D:href>{self.path.rstrip('/')}/{name}</D:href><D:propstat><D:prop><D:resourcetype>{kind}</D:resourcetype>"
+                "<D:getcontentlength>1</D:getcontentlength><D:getlastmodified>Mon, 03 Nov 2025 00:00:00 GMT</D:getlastmodified></D:prop>"
+                "<D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>")
+
+
+def test_a_web_server_that_has_listed_names_and_fails_now(root, mount):
+    handler = lambda *args: Dav(*args, directory=str(root / remote_samples.BUCKET))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        made = mount(f"http://127.0.0.1:{server.server_address[1]}/z", "--view", "keys", "--ttl", "0.2", "--timeout", "3")
+        names = ["big", "first", "hole", "plain", "small", "zarr.json"]
+        assert listed(made.path) == names
+        Dav.lists = False
+        until(lambda: listed(made.path) == "EIO", "an error, and not a part of the names")
+        Dav.lists = True
+        until(lambda: listed(made.path) == names, "the names")
+        made.unmount()
+        server.shutdown()

@@ -25,6 +25,7 @@ use super::flow::Flow;
 use super::methods::Methods;
 use super::statistics::RemoteStatistics;
 use super::tag::{LastModified, Pinned};
+use super::web_names;
 use crate::notice::TOLD;
 use crate::store::{Key, Prefix};
 
@@ -56,6 +57,8 @@ pub(super) struct RemoteClient {
     pages: Option<Arc<dyn PaginatedListStore>>,
     /// What all keys begin with in the bucket, with a slash at the end unless it is empty.
     base: String,
+    /// The path of the URL on a web server, which its listings have before each name.
+    web_root: String,
     /// Whether the only object is the one at the URL itself, which every key names.
     is_single: bool,
     pub(super) flow: Arc<Flow>,
@@ -88,6 +91,8 @@ pub(super) struct ClientParts {
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
     /// What all keys begin with.
     pub(super) path: String,
+    /// The path of the URL on a web server.
+    pub(super) web_root: String,
     pub(super) flow: Arc<Flow>,
     pub(super) deadline: Duration,
     pub(super) most_whole_bytes: u64,
@@ -130,6 +135,7 @@ impl RemoteClient {
             store: parts.store,
             pages: parts.pages,
             base,
+            web_root: parts.web_root,
             is_single: false,
             flow: parts.flow,
             statistics: Arc::default(),
@@ -155,6 +161,7 @@ impl RemoteClient {
             store: Arc::clone(&self.store),
             pages: None,
             base: self.base.clone(),
+            web_root: self.web_root.clone(),
             is_single: true,
             flow: Arc::clone(&self.flow),
             statistics: Arc::clone(&self.statistics),
@@ -515,7 +522,7 @@ impl RemoteClient {
             .map_err(|_| Failure::transient("the server does not answer"))?
             .map_err(|_| Failure::Unusable("the web server does not tell names".to_owned()))?;
         Ok(Page {
-            names,
+            names: web_names::below(&self.web_root, &prefix, names)?,
             token: None,
             date: None,
         })

@@ -47,6 +47,7 @@ mod statistics;
 mod tag;
 mod trust;
 mod url;
+mod web_names;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -122,6 +123,7 @@ impl RemoteStore {
             store,
             pages,
             path,
+            web_root: url.path_on_web().unwrap_or_default(),
             flow: Flow::new(options.most_requests(), options.budget_bytes),
             deadline: options.timeout,
             access,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use percent_encoding::percent_decode_str;
+
 use super::credentials::secret_check::check_not_secret;
 use crate::store::StoreError;
 
@@ -101,6 +103,12 @@ impl RemoteUrl {
 }
 
 impl RemoteUrl {
+    /// The path on a web server, decoded; `None` for a bucket, and where it is no UTF-8.
+    pub(super) fn path_on_web(&self) -> Option<String> {
+        let path = percent_decode_str(&self.path).decode_utf8().ok()?;
+        (self.service == Service::Http).then(|| path.into_owned())
+    }
+
     /// The last segment of the path, as it is; `None` for a bucket or a host.
     pub(super) fn name(&self) -> Option<&str> {
         self.path.rsplit('/').next().filter(|name| !name.is_empty())
