@@ -7,6 +7,7 @@ use super::document::counts_as_absent;
 use super::read::{FETCHED_BYTES, OpenDocument};
 use crate::budget::{Budget, Holding, Reservation};
 use crate::fresh::LastCheck;
+use crate::metadata::DocumentName;
 use crate::store::{FetchBuffer, FetchRequest, Key, Store, StoreError};
 
 /// Documents of up to this length, in bytes, are read as they are opened, if the budget has memory
@@ -65,11 +66,18 @@ impl DocumentsAhead {
         self.found.values().any(Option::is_some)
     }
 
+    /// Whether any document exists that makes a node: not the attributes of one alone.
+    fn has_node(&self) -> bool {
+        let makes_node = |key: &Key| DocumentName::of(key.name()) != Some(DocumentName::ZAttrs);
+        let mut found = self.found.iter();
+        found.any(|(key, document)| document.is_some() && makes_node(key))
+    }
+
     /// Decides what documents are to which the store denies access. If it `hides_absence`, as
     /// buckets do for those who may not list them, they count as absent, unless there is no other
-    /// document.
+    /// document that makes a node.
     pub(super) fn settle(&mut self, hides_absence: bool) {
-        if hides_absence && self.has_any() {
+        if hides_absence && self.has_node() {
             let denied = self.denied.drain(..).map(|key| (key, None));
             self.found.extend(denied);
         }

@@ -228,6 +228,17 @@ fn what_a_bucket_denies_is_absent_beside_a_document() {
     );
 }
 
+#[test]
+fn a_document_that_is_denied_is_not_absent_beside_attributes_alone() {
+    let objects = [(".zgroup", GROUP), ("a/.zattrs", "{}"), ("a/0", "")];
+    for denied in [&["a/.zarray"][..], &["a/.zarray", "a/.zgroup"]] {
+        let found = far(&objects, denied, 1 << 20);
+        assert_eq!(found.at(""), "V2 group");
+        let expected = "error: a/.zarray: access denied";
+        assert!(found.at("a").starts_with(expected), "{}", found.at("a"));
+    }
+}
+
 /// The names that `store` lists in `path` after `after`, and the cursor after each of them.
 fn listed(store: &dyn Store, path: &str, after: Cursor) -> Vec<(String, Cursor)> {
     let prefix = Prefix::parse(path.as_bytes()).unwrap();
