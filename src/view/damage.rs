@@ -24,7 +24,7 @@ use super::writing::Writing;
 use crate::error::Error;
 use crate::hierarchy::{BrokenKind, Node};
 use crate::metadata::DocumentName;
-use crate::store::{Key, Prefix};
+use crate::store::{Key, Prefix, StatKind};
 
 /// What a name is to be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +69,20 @@ impl Tree {
         if !is_named && !may_be_part_of_chunk_key(name) {
             return Ok(());
         }
-        // A group may have children called `0` and `1`.
-        let child = folder.resolved.path.key(name)?.to_prefix();
-        if unusable.names.is_none() && !matches!(self.hierarchy.node(&child)?, Node::Implicit) {
+        if unusable.names.is_none() && self.is_child(&folder.resolved.path.key(name)?)? {
             return Ok(());
         }
         Err(unusable.why())
+    }
+
+    /// Whether a node is at `key`: a group may have children called `0` and `1`. Below an object there is none, although a
+    /// web server that has a page for each name has documents there.
+    fn is_child(&self, key: &Key) -> Result<bool, Error> {
+        if matches!(self.hierarchy.node(&key.to_prefix())?, Node::Implicit) {
+            return Ok(false);
+        }
+        let found = self.stat(key)?;
+        Ok(found.is_none_or(|found| found.kind != StatKind::Object))
     }
 
     /// Fails if `name` in `folder`, which cannot be shown, is a node in a draft's hierarchy of which the document at the root

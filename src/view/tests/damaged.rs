@@ -68,6 +68,23 @@ fn children_of_a_document_that_does_not_say_group_are_shown_in_each_view() {
     }
 }
 
+/// A web server may answer each request with one page.
+#[test]
+fn an_object_is_no_child_of_a_damaged_group() {
+    let page = b"<html></html>";
+    let objects: [(&str, &[u8]); 6] = [
+        ("zarr.json", &group()),
+        ("g/zarr.json", page),
+        ("g/0", page),
+        ("g/0/zarr.json", page),
+        ("g/1/zarr.json", &document("uint8", &[4], &[2])),
+        ("g/1/c/0", b"ab"),
+    ];
+    let fixture = Fixture::new(chunks(), &objects);
+    assert_damaged(&fixture, &["g/0"], "a page");
+    assert_eq!(fixture.read("g/1/c/0").unwrap(), b"ab");
+}
+
 #[test]
 fn a_document_that_says_array_has_no_children() {
     let damage = br#"{"node_type": "array", "zarr_format": 3, "#;
