@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use zarr_mount::fresh::Freshness;
 use zarr_mount::store::testing::{CallKind, Flat, Recording, Refusal, Slow, wrap};
 use zarr_mount::store::{Detail, Key, MemoryStore, Store};
-use zarr_mount::view::{AbsentChunks, View, ViewKind, ViewOptions};
+use zarr_mount::view::{AbsentChunks, EntrySource, View, ViewKind, ViewOptions};
 
 use common::{list, read, view, walk};
 
@@ -97,6 +97,23 @@ impl Far {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
+    }
+
+    /// Checks that the listing of a directory of chunks ends with an error that says so.
+    fn ends_with_error(&self, path: &str) {
+        let (id, _) = walk(&self.view, path).unwrap().unwrap();
+        let mut directory = self.view.open_directory(id).unwrap().unwrap();
+        let error = loop {
+            match directory.next_entry(Detail::Names) {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("{path}: the listing seems complete"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(
+            error.contains("its chunks are not listed"),
+            "{path}: {error}"
+        );
     }
 
     fn exists(&self, path: &str) -> bool {
@@ -257,10 +274,9 @@ fn the_keys_view_shows_stored_documents_and_copies_of_those_that_are_not_stored(
         let root = keys.names("");
         assert_eq!(root, [".zgroup", ".zmetadata", "g"], "{names:?}");
         assert_eq!(keys.names("g"), [".zgroup", "a0", "a1"], "{names:?}");
-        let array = keys.names("g/a0");
         match names {
-            Names::Listed => assert_eq!(array, [".zarray", "1"]),
-            Names::Refused(_) => assert_eq!(array, [".zarray"], "chunks are not listed"),
+            Names::Listed => assert_eq!(keys.names("g/a0"), [".zarray", "1"]),
+            Names::Refused(_) => keys.ends_with_error("g/a0"),
         }
     }
 }
@@ -497,12 +513,49 @@ fn chunks_are_listed_from_the_grid_where_names_cannot_be() {
             ..ViewOptions::default()
         };
         let hidden = far_with(&memory, names, options);
-        assert!(hidden.names("c").is_empty());
+        hidden.ends_with_error("c");
         assert_eq!(hidden.text("c/1/0"), Some(chunk()));
         assert!(!hidden.exists("c/0/0"));
         let keys = far(&memory, names, ViewKind::Keys);
-        assert_eq!(keys.names(""), ["zarr.json"]);
+        assert_eq!(keys.names(""), ["c", "zarr.json"]);
+        keys.ends_with_error("c");
+        keys.ends_with_error("c/1");
         assert_eq!(keys.text("c/1/0"), Some(chunk()));
+    }
+}
+
+/// Otherwise `cp -r` would copy an array without its chunks, and end with status 0.
+#[test]
+fn a_directory_of_chunks_is_not_empty_where_names_cannot_be_listed() {
+    let flat = ARRAY_V2.replace(r#""/""#, r#"".""#);
+    let sharded = ARRAY_V3.replace(
+        r#"{"name": "bytes"}"#,
+        r#"{"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 2],
+        "codecs": [{"name": "bytes"}], "index_codecs": [{"name": "bytes",
+        "configuration": {"endian": "little"}}]}}"#,
+    );
+    let empty = ARRAY_V2.replace("[4, 2]", "[0, 2]");
+    let of_v2 = format!(
+        r#"{{"zarr_consolidated_format": 1, "metadata": {{"flat/.zarray": {flat},
+        "empty/.zarray": {empty}, "broken/.zarray": {}}}}}"#,
+        flat.replace("|u1", "|x9")
+    );
+    let memory = memory(&[
+        ("a/.zgroup", GROUP_V2.to_owned()),
+        ("a/.zmetadata", of_v2),
+        ("a/flat/.zarray", flat.clone()),
+        ("a/empty/.zarray", empty),
+        ("a/broken/.zarray", flat.replace("|u1", "|x9")),
+        ("s/zarr.json", sharded),
+    ]);
+    for names in UNLISTED {
+        let keys = far(&memory, names, ViewKind::Keys);
+        keys.ends_with_error("a/flat");
+        keys.ends_with_error("a/broken");
+        assert!(keys.names("a").contains(&"flat".to_owned()));
+        assert!(keys.names("a/empty").contains(&".zarray".to_owned()));
+        assert_eq!(keys.names("s"), ["c", "zarr.json"]);
+        keys.ends_with_error("s/c");
     }
 }
 

@@ -235,6 +235,10 @@ impl Listing for GatedListing {
     fn ask_for(&mut self, detail: Detail) {
         self.listing.ask_for(detail);
     }
+
+    fn left_out(&self) -> Option<StoreError> {
+        self.listing.left_out()
+    }
 }
 
 impl fmt::Debug for GatedListing {

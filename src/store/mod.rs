@@ -326,6 +326,11 @@ pub trait Listing: Send {
     /// Changes the detail of the entries that follow. Unlike a new listing from a cursor, this
     /// cannot skip entries when others were removed meanwhile.
     fn ask_for(&mut self, detail: Detail);
+
+    /// Why the listing has some names only, where the store does not tell the others.
+    fn left_out(&self) -> Option<StoreError> {
+        None
+    }
 }
 
 /// What [`Store::stat`] found.

@@ -15,7 +15,7 @@ use super::unreadable_shards::{MOST_UNKNOWN, has_sound_shard, sound_shard};
 use crate::error::Error;
 use crate::grid::{Dims, rank_of};
 use crate::load::{Loader, Locator};
-use crate::store::{Cursor, Detail, EntryKind, ListEntry, ObjectMeta};
+use crate::store::{Cursor, Detail, EntryKind, ListEntry, ObjectMeta, StoreError};
 
 /// The deadline is checked once for so many slots of a shard.
 const SLOTS_PER_LOOK: u64 = 4096;
@@ -84,8 +84,21 @@ impl StoredChunks {
             }
             self.names.cursor = entry.cursor;
         }
+        if self.left_out.is_none() && self.array.has_directory(&self.first) {
+            self.left_out = self.names.left_out().as_ref().map(chunks_left_out);
+        }
         Ok(false)
     }
+}
+
+/// The error at the end of a listing of chunks where `error` is why the store does not tell their names. A
+/// program that copies what is listed would otherwise copy an array without chunks, which readers take for
+/// fill values.
+pub(super) fn chunks_left_out(error: &StoreError) -> Error {
+    let problem = format!(
+        "its chunks are not listed: {error}; each opens by name, and --view chunks lists the whole grid"
+    );
+    Error::Store(StoreError::problem(error.subject(), problem))
 }
 
 impl Segment for StoredChunks {

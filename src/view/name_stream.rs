@@ -34,6 +34,11 @@ impl NameStream {
         self.listing.is_none() && self.cursor.is_start()
     }
 
+    /// Why the names that were listed are not all, where the store does not tell the others.
+    pub(super) fn left_out(&self) -> Option<StoreError> {
+        self.listing.as_ref()?.left_out()
+    }
+
     /// The next name. `cursor` stays where it is, because the caller may need several steps for one
     /// name.
     pub(super) fn next(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::View;
+use super::chunk_listing::chunks_left_out;
 use super::folder::{Folder, NameRole};
 use super::name_stream::NameStream;
 use super::names::ChunkName;
@@ -12,7 +13,8 @@ use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::vnode::{CONTROL, Vnode};
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::{Detail, EntryKind, ListEntry};
+use crate::hierarchy::Node;
+use crate::store::{Cursor, Detail, EntryKind, ListEntry};
 
 /// The names of the store below a prefix that are shown.
 pub(super) struct StoredNames {
@@ -42,7 +44,7 @@ impl Segment for StoredNames {
                 return Ok(Some(item));
             }
         }
-        Ok(None)
+        self.at_end(view, detail)
     }
 
     fn position(&self) -> DirectoryPosition {
@@ -58,7 +60,50 @@ impl Segment for StoredNames {
     }
 }
 
+/// The cursor after the directory of an array's chunks, where no listing has its name.
+const AFTER_CHUNKS: &[u8] = &[u8::MAX];
+
 impl StoredNames {
+    /// What follows the names that the store tells. Where it does not tell the chunks of an array that is
+    /// shown as stored, this is the directory of them, or an error.
+    fn at_end(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
+        let Some(error) = self.names.left_out() else {
+            return Ok(None);
+        };
+        let none = Dims::new();
+        let (array, first) = match &self.filter {
+            NameFilter::All | NameFilter::Children(_) => return Ok(None),
+            NameFilter::Chunks(array, first) => (array, first),
+            NameFilter::Folder(folder) => match (&folder.shown, &folder.resolved.node) {
+                (ShownNode::Array(array), _) => (array, &none),
+                // It cannot be decoded.
+                (ShownNode::Plain, Node::Array(_)) => return Err(chunks_left_out(&error)),
+                (ShownNode::Plain, Node::Broken(broken)) if !broken.kind.may_have_nodes() => {
+                    return Err(chunks_left_out(&error));
+                }
+                _ => return Ok(None),
+            },
+        };
+        if array.form != FileForm::Stored || !array.has_directory(first) {
+            return Ok(None);
+        }
+        let root = match &self.filter {
+            NameFilter::Folder(_) => array.shown.root(),
+            _ => None,
+        };
+        let Some(root) = root else {
+            return Err(chunks_left_out(&error));
+        };
+        let after = Cursor::new(AFTER_CHUNKS);
+        if self.names.cursor == after {
+            return Ok(None);
+        }
+        self.names.cursor = after;
+        let vnode = Vnode::ChunkDirectory(array.place(none));
+        let attributes = attributes_if(view, &vnode, detail);
+        Ok(Some((root.to_vec(), vnode, attributes)))
+    }
+
     fn show(
         &self,
         view: &View,

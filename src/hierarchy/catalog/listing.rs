@@ -26,6 +26,8 @@ pub(super) struct CopiesListing {
 /// The names in a group that are known although names cannot be listed.
 pub(super) struct NamesListing {
     entries: std::vec::IntoIter<ListEntry>,
+    /// Why the others are unknown.
+    error: StoreError,
 }
 
 /// A listing of the store, where documents have the attributes of their copies.
@@ -134,8 +136,9 @@ fn entry(part: u8, name: &[u8], kind: EntryKind, meta: Option<ObjectMeta>) -> Li
 }
 
 impl NamesListing {
-    /// Of `names`, which are in order, after the one of the cursor `after`.
-    pub(super) fn new(names: &[KnownName], after: &Cursor) -> NamesListing {
+    /// Of `names`, which are in order, after the one of the cursor `after`. `error` is why the store does
+    /// not tell them.
+    pub(super) fn new(names: &[KnownName], after: &Cursor, error: StoreError) -> NamesListing {
         let all = names.iter();
         let entries = all.map(|known| entry(BELOW, &known.name, known.kind, Some(known.meta)));
         let mut entries: Vec<ListEntry> = entries.collect();
@@ -143,6 +146,7 @@ impl NamesListing {
         entries.retain(|entry| entry.cursor.as_bytes() > after.as_bytes());
         NamesListing {
             entries: entries.into_iter(),
+            error,
         }
     }
 }
@@ -153,6 +157,10 @@ impl Listing for NamesListing {
     }
 
     fn ask_for(&mut self, _: Detail) {}
+
+    fn left_out(&self) -> Option<StoreError> {
+        Some(self.error.clone())
+    }
 }
 
 impl CheckedListing {

@@ -322,7 +322,7 @@ impl Store for CatalogStore {
                     return Ok(copied);
                 }
                 let names = self.catalog.names_known_in(prefix, &error)?;
-                Ok(Some(Box::new(NamesListing::new(&names, &after))))
+                Ok(Some(Box::new(NamesListing::new(&names, &after, error))))
             }
             listed => listed,
         }
