@@ -208,8 +208,11 @@ fn at_hierarchy(store: ZipStore, shown: &str) -> Result<ZipStore, StoreError> {
 /// Opens the store at `url`, or in the zip file at `url`.
 #[cfg(feature = "remote")]
 fn open_remote(url: &RemoteUrl, options: &RemoteOptions) -> Result<Arc<dyn Store>, StoreError> {
-    let store = RemoteStore::open(url.clone(), options)?;
+    let mut store = RemoteStore::open(url.clone(), options)?;
     let mut first = store.ask_first()?;
+    if first.is_directory {
+        store.note_page();
+    }
     if let Some(found) = first.single.take() {
         let shown = one_line(&url.to_string());
         let (object, key) = (&found.object, &found.key);
@@ -227,6 +230,7 @@ fn open_remote(url: &RemoteUrl, options: &RemoteOptions) -> Result<Arc<dyn Store
                  metadata documents (`zarr.json`, `.zgroup`, `.zarray`)"
             )));
         }
+        store.note_page();
     }
     store.check(first)?;
     Ok(Arc::new(store))

@@ -218,6 +218,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether a server answers the URL of the store itself, as that of a directory.
+    fn is_page(&self) -> bool {
+        false
+    }
+
     /// Opens the store for changes, of which no other process may make any meanwhile. `None` where
     /// the store cannot be changed.
     ///

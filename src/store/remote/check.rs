@@ -38,6 +38,8 @@ pub(in crate::store) struct FirstAnswers {
     nothing: Result<(), Failure>,
     /// The object at the URL itself, unless there are documents below it.
     pub(in crate::store) single: Option<SingleObject>,
+    /// Whether the server leads from the URL itself to that of a directory.
+    pub(in crate::store) is_directory: bool,
 }
 
 impl RemoteStore {
@@ -52,7 +54,7 @@ impl RemoteStore {
         let asked = itself
             .as_ref()
             .map(|(store, key)| (Arc::clone(&store.shared), key.clone()));
-        let url = self.url.clone();
+        let (url, told) = (self.url.clone(), Arc::clone(&self.shared));
         let ask = async move {
             let documents = ROOT_DOCUMENTS.iter().map(|name| shared.read_early(name));
             let below = pin!(async {
@@ -80,11 +82,14 @@ impl RemoteStore {
             if let Ok(answers) = timeout(SILENCE, &mut ask).await {
                 return answers;
             }
-            log::warn!(target: TOLD, "{url}: the server has not answered yet; it is waited for until --timeout");
+            if !told.client.has_told_of_failures() {
+                log::warn!(target: TOLD, "{url}: the server has not answered yet; it is waited for until --timeout");
+            }
             ask.await
         })?;
         let (has_documents, failed, nothing) = below;
         let is_store = has_documents && nothing.is_err();
+        let is_directory = matches!(&single, Some(Err(Failure::Directory)));
         let single = match single.filter(|_| !is_store) {
             Some(Ok(found)) => itself.map(|(store, key)| store.single(key, found)),
             Some(Err(Failure::Transient(transient))) => {
@@ -98,6 +103,7 @@ impl RemoteStore {
             failed,
             nothing,
             single,
+            is_directory,
         })
     }
 

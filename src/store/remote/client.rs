@@ -662,8 +662,14 @@ impl RemoteClient {
             if !is_unreachable {
                 self.is_reached.store(true, Ordering::Relaxed);
             }
+            let is_reached = self.is_reached.load(Ordering::Relaxed);
+            let deadline = if is_unreachable && !is_reached {
+                self.deadline.min(UNREACHABLE)
+            } else {
+                self.deadline
+            };
             let wait = match &failure {
-                Failure::Transient(transient) => self.wait_before_next(transient, number),
+                Failure::Transient(transient) => self.wait_before_next(transient, number, deadline),
                 // The credentials may have expired just now.
                 Failure::Unauthorized(_)
                     if !renewed && refusals.is_some_and(|all| all.refuse(credentials)) =>
@@ -677,12 +683,6 @@ impl RemoteClient {
                     return Err(failure);
                 }
             };
-            let is_reached = self.is_reached.load(Ordering::Relaxed);
-            let deadline = if is_unreachable && !is_reached {
-                self.deadline.min(UNREACHABLE)
-            } else {
-                self.deadline
-            };
             if begun.elapsed() + wait >= deadline {
                 self.count_failure(&failure);
                 return Err(failure);
@@ -693,6 +693,11 @@ impl RemoteClient {
         Err(Failure::transient("no attempt was made"))
     }
 
+    /// Whether the user was told that requests fail and are repeated.
+    pub(super) fn has_told_of_failures(&self) -> bool {
+        self.is_patient.load(Ordering::Relaxed)
+    }
+
     fn count_failure(&self, failure: &Failure) {
         match failure {
             Failure::Changed => self.statistics.changed.add(1),
@@ -701,8 +706,8 @@ impl RemoteClient {
     }
 
     /// How long to wait before the next attempt, with a random part so that many requests are not
-    /// repeated at one moment.
-    fn wait_before_next(&self, transient: &Transient, number: u32) -> Duration {
+    /// repeated at one moment. The request is given up after `deadline`.
+    fn wait_before_next(&self, transient: &Transient, number: u32, deadline: Duration) -> Duration {
         if transient.is_throttle {
             self.flow.throttled();
             self.statistics.throttles.add(1);
@@ -710,8 +715,9 @@ impl RemoteClient {
         if number >= 1 && !self.is_patient.swap(true, Ordering::Relaxed) {
             log::warn!(
                 target: TOLD,
-                "a request to the server failed twice: {}; it is repeated (this is said once)",
-                transient.problem
+                "a request to the server failed twice: {}; it is repeated for up to {deadline:?}{} (this is said once)",
+                transient.problem,
+                if deadline == self.deadline { " (see --timeout)" } else { "" }
             );
         }
         let doubled = FIRST_WAIT

@@ -95,6 +95,8 @@ pub struct RemoteStore {
     most_requests: usize,
     /// Which credentials are used, as a message.
     credentials: String,
+    /// Whether the server answers the URL itself with a page.
+    is_page: bool,
 }
 
 impl RemoteStore {
@@ -146,7 +148,13 @@ impl RemoteStore {
             prefix_meta: listing::attributes_of_prefixes(),
             most_requests: options.most_requests(),
             credentials,
+            is_page: false,
         })
+    }
+
+    /// Notes that the server answers the URL itself with a page.
+    pub(in crate::store) fn note_page(&mut self) {
+        self.is_page = true;
     }
 
     /// The URL, which has no secret.
@@ -309,6 +317,10 @@ fn whole_bytes(most_bytes: u64) -> u64 {
 }
 
 impl Store for RemoteStore {
+    fn is_page(&self) -> bool {
+        self.is_page
+    }
+
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         let mut found = self.stat_many(std::slice::from_ref(key));
         found.pop().unwrap_or(Ok(None))

@@ -3,12 +3,13 @@
 //! The keys of a store are below its URL, so this object has none. It is in a store of its own, in
 //! which it is the only object.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
-use object_store::GetRange;
+use object_store::{GetOptions, GetRange};
 
 use super::RemoteStore;
 use super::failure::Failure;
@@ -55,6 +56,7 @@ impl RemoteStore {
             prefix_meta: self.prefix_meta,
             most_requests: self.most_requests,
             credentials: self.credentials.clone(),
+            is_page: false,
         };
         Some((store, key))
     }
@@ -109,14 +111,32 @@ impl Shared {
 
 fn in_words(found: &Pinned) -> String {
     let size = found.meta.size();
-    let since = found
-        .meta
-        .version
-        .mtime
-        .duration_since(SystemTime::UNIX_EPOCH);
-    let seconds = since.map_or(0, |since| since.as_secs());
     match &found.tag {
         Some(tag) => format!("{size} bytes, ETag {tag}"),
-        None => format!("{size} bytes, changed {seconds} s after 1970 began"),
+        None => match date(found.meta.version.mtime) {
+            Some(date) => format!("{size} bytes, changed {date}"),
+            None => format!("{size} bytes"),
+        },
+    }
+}
+
+/// `time` as a date. The type of dates is that of a condition of a request.
+fn date(time: SystemTime) -> Option<impl Display> {
+    let mut options = GetOptions::new();
+    options.if_unmodified_since = Some(time.into());
+    options.if_unmodified_since
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_version_without_a_tag_is_told_as_a_date() {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_886_473);
+        let told = date(time).map(|date| date.to_string());
+        assert_eq!(told.as_deref(), Some("2026-11-28 17:21:13 UTC"));
     }
 }
