@@ -491,6 +491,10 @@ fn array_options(
         let problem = "--integers is for images: add tif, ome.tif, nii or mrc to --files";
         return Err(CliError::Usage(problem.to_owned()));
     }
+    if args.unlimited.is_some() && !files.iter().any(|format| format.has_records()) {
+        let problem = "--unlimited is for NetCDF files: add nc or nc5 to --files";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
     Ok(ArrayOptions {
         files,
         only: args.array.clone(),

@@ -25,7 +25,9 @@ use crate::hierarchy::{ArrayNode, BrokenKind, Hierarchy, Node, TreePlace};
 use crate::load::Shards;
 use crate::metadata::write::{self, ChunkContent};
 use crate::metadata::{ArrayMetadata, Attributes, Target, ZarrFormat, missing};
-use crate::store::{Cursor, Detail, EntryKind, Key, Prefix, Store, WaitingParts, is_named_as_zip};
+use crate::store::{
+    Cursor, Detail, EntryKind, Key, Prefix, Store, StoreError, WaitingParts, is_named_as_zip,
+};
 use crate::view::{FileFormat, View, ViewKind, ViewOptions};
 use facts::{DimensionNames, FileFacts, facts_of_array, facts_of_group, insert_files};
 use line::row;
@@ -85,7 +87,7 @@ pub(super) fn report(
     report.progress.clear();
     out.print(&report.table.take())?;
     if let Some(view) = &report.arrays {
-        super::print_warnings(super::useless_options(view));
+        super::print_warnings(super::useless_options(view, &config.store));
     }
     if config.json {
         out.print(&Text::new().json(Value::Array(report.found)))?;
@@ -234,9 +236,13 @@ impl InfoReport<'_> {
             None => {}
         }
         if let (Node::Array(array), true) = (node, self.config.sizes) {
-            let (objects, bytes) = self.stored(array).map_err(io::Error::other)?;
-            facts["stored_objects"] = objects.into();
-            facts["stored_bytes"] = bytes.into();
+            match self.stored(array).map_err(io::Error::other)? {
+                Ok((objects, bytes)) => {
+                    facts["stored_objects"] = objects.into();
+                    facts["stored_bytes"] = bytes.into();
+                }
+                Err(unlisted) => remarks.push(format!("the stored size is unknown: {unlisted}")),
+            }
         }
         self.write(prefix, facts, remarks, out)
     }
@@ -359,8 +365,8 @@ impl InfoReport<'_> {
     }
 
     /// The number of objects below an array that are chunks or shards of its grid, and their total
-    /// size in bytes.
-    fn stored(&mut self, array: &ArrayNode) -> Result<(u64, u64), Error> {
+    /// size in bytes; or why the store does not tell their names.
+    fn stored(&mut self, array: &ArrayNode) -> Result<Result<(u64, u64), StoreError>, Error> {
         let rank = array.metadata.shape.len();
         let (mut objects, mut bytes) = (0_u64, 0_u64);
         let mut pending = vec![array.prefix.clone()];
@@ -385,8 +391,11 @@ impl InfoReport<'_> {
                         .show(|| format!("{}: {objects} objects", array.prefix));
                 }
             }
+            if let Some(unlisted) = listing.left_out() {
+                return Ok(Err(unlisted));
+            }
         }
-        Ok((objects, bytes))
+        Ok(Ok((objects, bytes)))
     }
 }
 

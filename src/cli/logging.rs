@@ -8,10 +8,10 @@ use std::fs::{File, FileType};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use env_logger::{Builder, Target};
-use log::LevelFilter;
+use log::{Level, LevelFilter};
 
 use super::config::LogConfig;
 use super::daemon::StartupReport;
@@ -23,8 +23,10 @@ use crate::recent_lines::RecentLines;
 /// Where standard error of this process leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StandardError {
-    /// To the terminal of a command in the foreground.
+    /// To the terminal of a mount in the foreground, whose lines have a time.
     Terminal,
+    /// To the terminal of a command that ends by itself, where a warning is a line as an error is.
+    Command,
     /// To `/dev/null`, as in a daemon.
     Null,
 }
@@ -45,21 +47,32 @@ pub(crate) fn start(
     let target = match (&config.file, stderr) {
         // Each record is one write, so that several daemons can share the file.
         (Some(path), _) => Target::Pipe(Box::new(open(path)?)),
-        (None, StandardError::Terminal) => Target::Stderr,
+        (None, StandardError::Terminal | StandardError::Command) => Target::Stderr,
         (None, StandardError::Null) => {
             syslog = Some(Syslog::of_system()?);
             Target::Pipe(Box::new(io::sink()))
         }
     };
+    let is_command = config.file.is_none() && stderr == StandardError::Command;
+    let told = Mutex::new(String::new());
     let mut builder = Builder::new();
     builder.target(target);
     builder.format(move |out, record| {
         let (level, module) = (record.level(), record.target());
         let text = Escaped(record.args()).to_string();
         let line = format!("[{} {level:<5} {module}] {text}", out.timestamp_millis());
-        recent.push(&line);
         if module == TOLD {
+            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            if *told == text {
+                // What is read again, such as a zip file, is not told again.
+                return Ok(());
+            }
             report.warn(&text);
+            told.clone_from(&text);
+        }
+        recent.push(&line);
+        if is_command && level == Level::Warn {
+            return writeln!(out, "zarr-mount: warning: {text}");
         }
         if let Some(syslog) = &syslog {
             syslog.send(level, &text);

@@ -204,9 +204,17 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
         }
         (None, Ok(())) => info::report(Arc::clone(&store), &start, config, out),
     };
+    if matches!(printed, Ok(true)) {
+        // The log has told of the nodes.
+        print_warnings(unlisted(&config.store, &*store, true, true));
+    }
     match printed {
         Ok(true) => Ok(()),
         Ok(false) => {
+            if let Some(problem) = unlisted_page(&config.store, &*store) {
+                let node = shown_node(&config.store, &start);
+                return Err(CliError::Failed(format!("{node}: {problem}")));
+            }
             let advice = if start.is_root() {
                 let hint = appearance::hint(&*store);
                 if hint.is_empty() {
@@ -352,11 +360,11 @@ fn tell_manager(state: NotifyState<'_>) {
     }
 }
 
-/// Starts the log of a command in the foreground.
+/// Starts the log of a command that ends by itself.
 fn start_log_at_terminal(log: &LogConfig, recent: Arc<RecentLines>) -> Result<(), CliError> {
     start_log(
         log,
-        StandardError::Terminal,
+        StandardError::Command,
         recent,
         StartupReport::to_nobody(),
     )
@@ -399,6 +407,12 @@ fn start(
     start_log(&config.log, stderr, Arc::clone(&recent), report)?;
     daemon::raise_descriptor_limit();
     let (filesystem, warnings) = build(config, recent)?;
+    for warning in &warnings {
+        // In the foreground, the log is where the warnings are printed.
+        if !config.foreground {
+            log::warn!("{warning}");
+        }
+    }
     let (notifier, view) = (filesystem.notifier(), filesystem.view());
     // Last, so that a slow store can be given up without leaving a directory behind.
     let mountpoint = Mountpoint::prepare(config)?;
@@ -446,9 +460,9 @@ fn build(
     let shown = config.store.as_os_str().display();
     let is_directory = config.store.path().is_some_and(Path::is_dir);
     if !is_directory && !view.finds_anything().map_err(CliError::failed)? {
-        return Err(CliError::Failed(format!(
-            "STORE {shown}: nothing is in it; is this what holds the hierarchy?"
-        )));
+        let unlisted = unlisted_page(&config.store, &*store);
+        let problem = unlisted.unwrap_or("nothing is in it; is this what holds the hierarchy?");
+        return Err(CliError::Failed(format!("STORE {shown}: {problem}")));
     }
     let mut warnings = Vec::new();
     warnings.extend(config.hint.map(str::to_owned));
@@ -459,15 +473,9 @@ fn build(
             "STORE {shown}: {chunks} saved that an earlier mount had left in its journal"
         ));
     }
-    if config.store.is_web()
-        && !view.knows_names_of_root().map_err(CliError::failed)?
-        && let Err(error) = store.list(&Prefix::root(), Cursor::START, Detail::Names)
-    {
-        warnings.push(format!(
-            "STORE {shown}: {error}; a listing has only names that documents mention, and others open by \
-             name"
-        ));
-    }
+    let knows_nodes = view.knows_names_of_root().map_err(CliError::failed)?;
+    let lists_chunks = config.view.lists_stored_chunks();
+    warnings.extend(unlisted(&config.store, &*store, knows_nodes, lists_chunks));
     if config.writing.is_none()
         && let Some(waiting) = waiting_in_words(waiting_in(&*store).len())
     {
@@ -492,13 +500,7 @@ fn build(
             "STORE {shown}: {arrays} (such as {first}) not shown: only consolidated metadata has their documents"
         ));
     }
-    warnings.extend(useless_options(&view));
-    for warning in &warnings {
-        // In the foreground, the log is where the warnings are printed.
-        if !config.foreground {
-            log::warn!("{warning}");
-        }
-    }
+    warnings.extend(useless_options(&view, &config.store));
     let is_immutable = config.view.freshness.is_immutable();
     let ttl = match config.view.freshness {
         Freshness::Immutable => UNCHANGING,
@@ -546,6 +548,38 @@ fn no_right_to_write(config: &MountConfig) -> Option<String> {
     })
 }
 
+/// What is said of a web server that does not tell names, where they are needed: for the nodes of a store, unless
+/// it `knows_nodes` without them, and for the chunks, if the view lists those that are stored.
+fn unlisted(
+    argument: &StoreArgument,
+    store: &dyn Store,
+    knows_nodes: bool,
+    lists_chunks: bool,
+) -> Option<String> {
+    if !argument.is_web() || knows_nodes && !lists_chunks {
+        return None;
+    }
+    let error = store.list(&Prefix::root(), Cursor::START, Detail::Names);
+    let mut line = format!("STORE {}: {}", argument.as_os_str().display(), error.err()?);
+    if !knows_nodes {
+        line += "; a listing has only names that documents mention, and others open by name";
+    }
+    if lists_chunks {
+        line += "; a directory of chunks gives an error when it is listed, so that no copy lacks them \
+                 without a word; --view chunks lists all chunks";
+    }
+    Some(line)
+}
+
+/// What is wrong where no node is at the URL of a web server, which answers it as a directory whose names it does not
+/// tell.
+fn unlisted_page(argument: &StoreArgument, store: &dyn Store) -> Option<&'static str> {
+    (argument.is_web() && store.is_page()).then_some(
+        "no Zarr node is at this URL, and the web server does not tell the names below it; name the URL of \
+         a group or an array",
+    )
+}
+
 /// Opens the store for changes.
 fn open_writer(store: &dyn Store, options: &WriterOptions) -> Result<DirWriter, CliError> {
     let writer = store.writer(options).map_err(CliError::failed)?;
@@ -554,19 +588,23 @@ fn open_writer(store: &dyn Store, options: &WriterOptions) -> Result<DirWriter, 
     })
 }
 
-/// How long is looked for arrays that `--array` selects, or that have the dimension of `--unlimited`.
+/// How long is looked for what `--array`, `--unlimited` and `--files` name.
 const SEARCH_TIME: Duration = Duration::from_secs(2);
 
-/// A line for each pattern of `--array`, and for `--unlimited`, that surely names nothing.
-fn useless_options(view: &View) -> impl Iterator<Item = String> {
+/// A line for each pattern of `--array`, for `--unlimited`, and for `--files h5ad`, that surely names nothing in STORE.
+fn useless_options(view: &View, store: &StoreArgument) -> Vec<String> {
     let deadline = Instant::now() + SEARCH_TIME;
+    let store = store.as_os_str().display().to_string();
     let patterns = view.patterns_without_array(deadline).into_iter();
     let patterns =
-        patterns.map(|pattern| format!("--array {pattern}: it selects no array of STORE"));
+        patterns.map(|pattern| format!("--array {pattern}: it selects no array of {store}"));
     let unlimited = view.unlimited_without_array(deadline).into_iter();
     let unlimited =
-        unlimited.map(|name| format!("--unlimited {name}: no array of STORE has this dimension"));
-    patterns.chain(unlimited)
+        unlimited.map(|name| format!("--unlimited {name}: no array of {store} has this dimension"));
+    let anndata = view.asks_for_anndata_in_vain(deadline);
+    let anndata =
+        anndata.then(|| format!("--files h5ad: no group of {store} is an AnnData object"));
+    patterns.chain(unlimited).chain(anndata).collect()
 }
 
 /// How long the kernel may cache what never changes.

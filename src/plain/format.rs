@@ -171,6 +171,11 @@ impl FileFormat {
         )
     }
 
+    /// Whether a file of this format can have a record dimension.
+    pub fn has_records(self) -> bool {
+        matches!(self, FileFormat::Nc | FileFormat::Nc5)
+    }
+
     /// Whether a file of this format is only a header that refers to the `.raw` file.
     pub fn points_to_raw(self) -> bool {
         matches!(self, FileFormat::Nhdr | FileFormat::Mhd | FileFormat::Envi)

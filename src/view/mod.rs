@@ -384,6 +384,12 @@ impl View {
         self.arrays.unlimited_without_array(deadline)
     }
 
+    /// Whether `AnnData` files are asked for, and surely no group has one. Looks at a bounded part of the
+    /// store, and until `deadline`.
+    pub fn asks_for_anndata_in_vain(&self, deadline: Instant) -> bool {
+        self.arrays.asks_for_anndata_in_vain(deadline)
+    }
+
     /// Whether the names in the root are known without a listing of the store: it is an array, or its
     /// consolidated metadata name what is below it.
     ///

@@ -164,6 +164,17 @@ pub enum Conflict {
     Merge,
 }
 
+impl ViewOptions {
+    /// Whether a view lists chunks by the names that the store has, and not all chunks of the grid.
+    pub fn lists_stored_chunks(&self) -> bool {
+        self.views.iter().any(|view| match view {
+            ViewKind::Keys => true,
+            ViewKind::Chunks => self.missing == AbsentChunks::Hide,
+            ViewKind::Arrays => false,
+        })
+    }
+}
+
 impl Default for ViewOptions {
     fn default() -> Self {
         ViewOptions {

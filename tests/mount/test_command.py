@@ -226,7 +226,7 @@ def test_a_folder_of_stores_is_mounted_in_silence(mount, tmp_path):
 def test_patterns_that_select_nothing_are_named(mount):
     patterns = ["--array", "temperature", "--array", "legacy/*", "--array", "tempreature", "--array", "air"]
     made = mount("demo:", "--view", "arrays", *patterns)
-    expected = [f"zarr-mount: warning: --array {p}: it selects no array of STORE" for p in ("tempreature", "air")]
+    expected = [f"zarr-mount: warning: --array {p}: it selects no array of demo:" for p in ("tempreature", "air")]
     assert made.said.splitlines() == expected
     done = run(BINARY, "--info", "--files", "npy", "--array", "x/y", "demo:")
     assert done.returncode == 0 and "--array x/y: it selects no array" in done.stderr

@@ -1,4 +1,5 @@
 """Nobody waits without a word, and nothing is empty without a word: what the command prints while it mounts."""
+import errno
 import http.server
 import json
 import os
@@ -56,12 +57,52 @@ def test_a_server_that_neither_lists_nor_sends_parts(mount, web):
     made.unmount()
 
 
+def test_chunks_that_cannot_be_listed(mount, web, tmp_path):
+    """A copy without the chunks would be read as fill values."""
+    zarr.consolidate_metadata(str(tmp_path / "web" / "s.zarr"))
+    made = mount(web, "--view", "keys")
+    assert re.search("warning: .*its names cannot be listed.*--view chunks", made.said), made.said
+    with pytest.raises(OSError) as told:
+        os.listdir(made.path / "t" / "c")
+    assert told.value.errno == errno.EIO
+    done = run("cp", "-r", made.path, tmp_path / "copy")
+    assert done.returncode != 0 and "t/c" in done.stderr, done.stderr
+    assert (tmp_path / "copy" / "t" / "zarr.json").exists()
+    assert np.frombuffer((made.path / "t/c/1").read_bytes()[-16:], "<i4").size == 4
+    made.unmount()
+    assert "--view chunks" in run(BINARY, "--info", web).stderr
+    sizes = run(BINARY, "--info", "--sizes", web)
+    assert "stored size is unknown" in sizes.stdout and "0 objects" not in sizes.stdout, sizes.stdout
+    made = mount(web, "--view", "chunks")
+    assert "cannot be listed" not in made.said, made.said
+    made.unmount()
+
+
+def test_a_directory_of_stores_on_a_web_server(point, tmp_path):
+    """A name that is absent gives another message."""
+    (tmp_path / "many").mkdir()
+    handler = lambda *args: http.server.SimpleHTTPRequestHandler(*args, directory=str(tmp_path))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        for words in [("--info", url + "many"), (url + "many", point)]:
+            done = run(BINARY, *words)
+            assert done.returncode == 1 and "does not tell the names below it" in done.stderr, done.stderr
+        for words in [("--info", url + "gone"), (url + "gone", point)]:
+            done = run(BINARY, *words)
+            assert done.returncode == 1 and "does not tell" not in done.stderr, done.stderr
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def test_a_wrong_port_is_told_before_the_timeout(point):
     """The test would end by its own limit if --timeout were waited for."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         done = run(BINARY, "--timeout", "86400", f"http://127.0.0.1:{probe.getsockname()[1]}/z", point)
-    assert done.returncode == 1 and "cannot connect" in done.stderr and "it is repeated" in done.stderr, done.stderr
+    assert done.returncode == 1 and "cannot connect" in done.stderr and "it is repeated for up to 2s" in done.stderr, done.stderr
 
 
 def test_tls_with_a_plain_server(web, point):
@@ -77,12 +118,26 @@ def test_info_of_nothing_names_the_url(web):
 
 
 def test_a_dimension_that_no_array_has(mount):
-    made = mount("demo:", "--unlimited", "tiem")
-    assert "--unlimited tiem: no array of STORE has this dimension" in made.said, made.said
+    made = mount("demo:", "--files", "nc", "--unlimited", "tiem")
+    assert "--unlimited tiem: no array of demo: has this dimension" in made.said, made.said
     made.unmount()
-    made = mount("demo:", "--unlimited", "time")
+    made = mount("demo:", "--files", "nc", "--unlimited", "time")
     assert not made.said
     made.unmount()
+
+
+def test_a_record_dimension_of_files_that_have_none(point):
+    done = run(BINARY, "--files", "npy,h5", "--unlimited", "time", "demo:", point)
+    assert done.returncode == 2 and "--unlimited is for NetCDF files" in done.stderr, done.stderr
+
+
+def test_a_store_without_an_anndata_object(mount):
+    made = mount("demo:", "--files", "h5ad")
+    assert "--files h5ad: no group of demo: is an AnnData object" in made.said, made.said
+    made.unmount()
+    done = run(BINARY, "--info", "--files", "h5ad", "demo:")
+    assert "no h5ad: encoding-type: it is not `anndata`" in done.stdout, done.stdout
+    assert done.stderr.startswith("zarr-mount: warning: --files h5ad: no group of demo:"), done.stderr
 
 
 def test_a_zip_file_with_backslashes(mount, tmp_path, web):
@@ -93,6 +148,8 @@ def test_a_zip_file_with_backslashes(mount, tmp_path, web):
                 info = zipfile.ZipInfo("x")
                 info.filename = str(path.relative_to(root)).replace("/", "\\")
                 packed.writestr(info, path.read_bytes())
+    done = run(BINARY, "--info", tmp_path / "s.zip")
+    assert re.fullmatch("zarr-mount: warning: .*backslashes.*\n", done.stderr), done.stderr
     made = mount(tmp_path / "s.zip", "--view", "chunks")
     assert "backslashes" in made.said, made.said
     assert os.listdir(made.path / "t" / "c") == ["0", "1"]

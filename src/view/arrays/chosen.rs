@@ -1,4 +1,4 @@
-//! Whether the options `--array` and `--unlimited` name something that the store has.
+//! Whether the options `--array`, `--unlimited` and `--files h5ad` name something that the store has.
 
 use std::time::Instant;
 
@@ -7,6 +7,7 @@ use glob::Pattern;
 use super::super::options::ViewKind;
 use super::Arrays;
 use crate::hierarchy::{BrokenKind, Node};
+use crate::plain::FileFormat;
 use crate::store::Prefix;
 
 /// The most nodes that are looked at.
@@ -67,6 +68,25 @@ impl Arrays {
             is_found
         });
         (walk == Walk::Complete && !is_found).then_some(name)
+    }
+
+    /// Whether `--files h5ad` is given, and surely no group is an `AnnData` object. As
+    /// [`Arrays::patterns_without_array`], the look is bounded.
+    pub(in crate::view) fn asks_for_anndata_in_vain(&self, deadline: Instant) -> bool {
+        if !self.tree.options.arrays.files.contains(&FileFormat::H5ad) {
+            return false;
+        }
+        let mut is_found = false;
+        let walk = self.look_at_nodes(deadline, |path, node| {
+            is_found |= match node {
+                // A group that cannot be read may be one.
+                Node::Group(_) => self.is_anndata(path).unwrap_or(true),
+                Node::Broken(broken) => broken.kind != BrokenKind::Array,
+                Node::Array(_) | Node::Implicit => false,
+            };
+            is_found
+        });
+        walk == Walk::Complete && !is_found
     }
 
     /// Shows nodes to `visit` until it returns `true`, all were seen, a number was seen, or it is

@@ -116,6 +116,11 @@ impl Arrays {
                     let name = self.text_name(path, format, name)?;
                     outcomes.push((format, Ok((name, file.omitted.clone()))));
                 }
+                Ok(None) if format == FileFormat::H5ad && self.anndata_above(path)?.is_none() => {
+                    let problem = "it is not `anndata`, so the group is no AnnData object";
+                    let reason = FormatError::document("encoding-type", problem);
+                    outcomes.push((format, Err(reason)));
+                }
                 Ok(None) => {}
                 Err(Error::Metadata { error, .. }) if is_refusal(&error) => {
                     outcomes.push((format, Err(error)));
