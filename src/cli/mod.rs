@@ -494,8 +494,9 @@ fn build(
             appearance::hint(&*store)
         ));
     }
-    if let [first, ..] = view.only_copied() {
-        let arrays = counted(view.only_copied().len(), "array", "arrays");
+    let only_copied = view.only_copied();
+    if let [first, ..] = &only_copied[..] {
+        let arrays = counted(only_copied.len(), "array", "arrays");
         warnings.push(format!(
             "STORE {shown}: {arrays} (such as {first}) not shown: only consolidated metadata has their documents"
         ));

@@ -315,9 +315,44 @@ impl View {
     }
 
     /// The paths of arrays that are not shown, because the store has only copies of their documents, in the
-    /// consolidated metadata of the root.
-    pub fn only_copied(&self) -> &[Prefix] {
-        self.tree.only_copied()
+    /// consolidated metadata of the root. Where the root is a local directory of stores, in that of the first of these.
+    pub fn only_copied(&self) -> Vec<Prefix> {
+        let found = self.tree.only_copied();
+        if !found.is_empty() || !self.tree.loader.is_local() {
+            return found.to_vec();
+        }
+        // What cannot be read is none of them.
+        self.only_copied_in_stores().unwrap_or_default()
+    }
+
+    fn only_copied_in_stores(&self) -> Result<Vec<Prefix>, Error> {
+        /// The most names that are listed, and the most stores that are looked at.
+        const MOST_NAMES: usize = 1000;
+        const MOST_STORES: usize = 16;
+        let (root, hierarchy) = (Prefix::root(), &self.tree.hierarchy);
+        let mut found = Vec::new();
+        if self.is_node(&root)? {
+            return Ok(found);
+        }
+        let store = self.tree.loader.sources().store();
+        let Some(mut listing) = store.list(&root, Cursor::START, Detail::Names)? else {
+            return Ok(found);
+        };
+        let mut n_stores = 0;
+        for _ in 0..MOST_NAMES {
+            let Some(entry) = listing.next_entry()? else {
+                break;
+            };
+            if entry.kind != EntryKind::Prefix {
+                continue;
+            }
+            found.extend(hierarchy.only_copied(&root.key(&entry.name)?.to_prefix())?);
+            n_stores += 1;
+            if n_stores == MOST_STORES {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     /// Whether a node is at the root or directly below it; `None` where too many names are there

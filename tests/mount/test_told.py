@@ -140,6 +140,19 @@ def test_a_store_without_an_anndata_object(mount):
     assert done.stderr.startswith("zarr-mount: warning: --files h5ad: no group of demo:"), done.stderr
 
 
+@pytest.mark.parametrize("version,document", [(2, ".zarray"), (3, "zarr.json")])
+@pytest.mark.parametrize("what", ["stores", "stores/s.zarr"])
+def test_arrays_of_which_only_consolidated_metadata_tells(what, version, document, mount, tmp_path):
+    group = zarr.open_group(str(tmp_path / "stores" / "s.zarr"), mode="w", zarr_format=version)
+    group.create_array("a", shape=(8,), chunks=(4,), dtype="i4")[...] = 1
+    zarr.consolidate_metadata(group.store, zarr_format=version)
+    (tmp_path / "stores" / "s.zarr" / "a" / document).unlink()
+    made = mount(tmp_path / what, "--files", "npy")
+    array = "a" if what.endswith("s.zarr") else "s.zarr/a"
+    assert f"1 array (such as {array}) not shown: only consolidated metadata has their documents" in made.said, made.said
+    made.unmount()
+
+
 def test_a_zip_file_with_backslashes(mount, tmp_path, web):
     root = tmp_path / "web" / "s.zarr"
     with zipfile.ZipFile(tmp_path / "s.zip", "w") as packed:
