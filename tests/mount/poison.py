@@ -10,7 +10,8 @@ POISON = ("\x1b]0;t\x07\x7f\u009b2J\r\n[2026-01-01T00:00:00.000Z ERROR forged::l
           "\nforged \u0085\u202eoloc\u2066\u2028\u2029\t\\")
 # `\x1b`, as every text for people spells it.
 SPELLED = r"\u{1b}"
-RECORD = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
+# A line of the log, or a warning of a command, which has no time.
+RECORD = re.compile(r"zarr-mount: warning: |\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
                     r"(ERROR|WARN |INFO |DEBUG|TRACE) (zarr_mount|fuser)[\w:]*\] ")
 # Controls but the line feed, and what has no width or reorders its neighbours. The joiners U+200C and U+200D are not
 # among them: words of some scripts are spelled with them.
