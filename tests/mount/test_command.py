@@ -32,6 +32,13 @@ def test_unmount_by_the_command_waits_for_the_daemon(options, mount, store, tmp_
 def test_unmount_says_that_it_waits_for_a_daemon_that_does_not_answer(mount, store):
     made = mount(store)
     os.kill(made.pid, signal.SIGSTOP)
+    threads = [f"/proc/{made.pid}/task/{thread}/stat" for thread in os.listdir(f"/proc/{made.pid}/task")]
+
+    def is_stopped(thread):
+        with open(thread) as file:
+            return file.read().rpartition(")")[2].split()[0] == "T"
+
+    until(lambda: all(map(is_stopped, threads)), "all threads are stopped")
     try:
         unmount = subprocess.Popen([BINARY, "--unmount", made.path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         line = unmount.stderr.readline()
