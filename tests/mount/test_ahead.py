@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import zarr
 
+from mounting import until
+
 MIB = 1 << 20
 CORES = os.cpu_count()
 
@@ -73,7 +75,8 @@ def test_no_more_is_loaded_ahead_than_allowed(mount, tmp_path, size, most):
     decodes, ahead, _ = settled(made)
     # Half of the third chunk was read, and the kernel reads ahead less than the other half.
     assert decodes <= 3 + most
-    assert ahead > 0 if most else ahead == 0
+    # A reader that is quicker loads all chunks itself.
+    assert most or ahead == 0
 
 
 def test_who_jumps_is_not_followed(mount, tmp_path):
@@ -107,8 +110,8 @@ def test_chunk_files_are_read_ahead(mount, tmp_path, order, cache):
         for n in part:
             assert (made.path / f"{n}.0").read_bytes() == expected[n * 1024:(n + 1) * 1024].tobytes()
         # A reader that waits is not faster than the prefetches, whatever else the machine does.
-        decodes, ahead, unused = settled(made)
-        assert ahead > 0
+        until(lambda: counts(made)[1] > 0, "a chunk that is read ahead")
+        decodes, _, unused = settled(made)
     assert (decodes, unused) == (48, 0)
 
 
@@ -118,9 +121,11 @@ def test_no_more_chunk_files_are_read_ahead_than_allowed(mount, tmp_path, size, 
     made = mount(store, "--view", "chunks", "--readahead", size)
     for n in range(24):
         (made.path / f"{n}.0").read_bytes()
+    if most:
+        until(lambda: counts(made)[1] > 0, "a chunk that is read ahead")
     decodes, ahead, unused = settled(made)
     assert decodes <= 24 + most and unused == 0
-    assert ahead > 0 if most else ahead == 0
+    assert most or ahead == 0
 
 
 def test_chunk_files_in_another_order_are_decoded_once(mount, tmp_path):
