@@ -473,7 +473,9 @@ fn build(
             "STORE {shown}: {chunks} saved that an earlier mount had left in its journal"
         ));
     }
-    let knows_nodes = view.knows_names_of_root().map_err(CliError::failed)?;
+    // Of other stores, which all tell names, the root is not examined for this.
+    let knows_nodes =
+        !config.store.is_web() || view.knows_names_of_root().map_err(CliError::failed)?;
     let lists_chunks = config.view.lists_stored_chunks();
     warnings.extend(unlisted(&config.store, &*store, knows_nodes, lists_chunks));
     if config.writing.is_none()
