@@ -338,14 +338,17 @@ impl Writing {
 
     /// Whether files below `prefix` were made that are not in the store yet.
     fn has_made_below(&self, prefix: &Prefix) -> bool {
-        let below = self.open_where(|key| is_below(key, prefix));
-        below.iter().any(|(_, file)| file.is_new())
+        self.has_made_where(|key| is_below(key, prefix))
     }
 
     /// As [`Writing::has_made_below`], of files that are named as chunks.
     fn has_made_chunks_below(&self, prefix: &Prefix) -> bool {
-        let below = self.open_where(|key| is_below(key, prefix) && looks_like_a_chunk(key.name()));
-        below.iter().any(|(_, file)| file.is_new())
+        self.has_made_where(|key| is_below(key, prefix) && looks_like_a_chunk(key.name()))
+    }
+
+    fn has_made_where(&self, wanted: impl Fn(&Key) -> bool) -> bool {
+        let found = self.open_where(wanted);
+        found.iter().any(|(_, file)| file.is_new())
     }
 
     /// The first key of a file below `prefix` that is named as a chunk, has no form, and is written.
