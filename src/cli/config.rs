@@ -61,7 +61,7 @@ pub struct MountConfig {
     pub view: ViewOptions,
     /// How what programs write is stored; `None` where they may not write.
     pub writing: Option<WriterOptions>,
-    /// What the user is told about options that do not do what they seem to.
+    /// A warning for the user about options that have another effect than they seem to have.
     pub hint: Option<&'static str>,
     /// Whether extended attributes are answered.
     pub xattr: bool,

@@ -64,7 +64,7 @@ pub(crate) fn start(
         if module == TOLD {
             let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
             if *told == text {
-                // What is read again, such as a zip file, is not told again.
+                // An object that is read again, such as a zip file, gives the same warning again.
                 return Ok(());
             }
             report.warn(&text);

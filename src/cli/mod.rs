@@ -523,7 +523,7 @@ fn build(
     Ok((ZarrFs::new(Arc::new(view), options), warnings))
 }
 
-/// What becomes of the chunks that wait in a journal.
+/// The clause that tells how the chunks that wait in a journal get into the store.
 const SAVED_BY: &str = "a mount with --rw, or zarr-mount --recover, saves what waits";
 
 /// The chunks of `store` that wait in journals. Journals of other users, which this one may not read, are not told of.
@@ -551,8 +551,8 @@ fn no_right_to_write(config: &MountConfig) -> Option<String> {
     })
 }
 
-/// What is said of a web server that does not tell names, where they are needed: for the nodes of a store, unless
-/// it `knows_nodes` without them, and for the chunks, if the view lists those that are stored.
+/// A warning about a web server that does not tell names, where names are needed: for the nodes of a store, unless the
+/// mount `knows_nodes` without them, and for the chunks, if a view lists those that are stored (`lists_chunks`).
 fn unlisted(
     argument: &StoreArgument,
     store: &dyn Store,
@@ -574,8 +574,8 @@ fn unlisted(
     Some(line)
 }
 
-/// What is wrong where no node is at the URL of a web server, which answers it as a directory whose names it does not
-/// tell.
+/// The problem of a URL that is a directory of a web server, in which no node is, and of which the server tells no
+/// names; `None` for other stores.
 fn unlisted_page(argument: &StoreArgument, store: &dyn Store) -> Option<&'static str> {
     (argument.is_web() && store.is_page()).then_some(
         "no Zarr node is at this URL, and the web server does not tell the names below it; name the URL of \

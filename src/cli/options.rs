@@ -26,7 +26,7 @@ pub(crate) struct MountOptions {
     pub(crate) writing: Option<WriteOption>,
     /// The source that the mount table is to show.
     pub(crate) fsname: Option<OsString>,
-    /// What the user is told about options that do not do what they seem to.
+    /// A warning for the user about options that have another effect than they seem to have.
     pub(crate) hint: Option<&'static str>,
     /// Check everything, and mount nothing.
     pub(crate) is_fake: bool,
