@@ -19,6 +19,7 @@
 //! | [`plain`] | whole arrays as files of other formats: which byte is which | I/O, chunks |
 //! | [`hierarchy`] | the node at a prefix, or at a path of the tree (reads documents and caches them) | chunks |
 //! | [`load`] | one chunk by its indices: locate, fetch, decode, cache | file names |
+//! | [`shards`] | inner chunks of shards that are written: journal, pack, recovery | names of a view |
 //! | [`read`] | a byte range of an array out of its chunks; readahead | file names |
 //! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
 //! | [`fuse`] | inode numbers, handles, replies, errno | Zarr, stores |
@@ -147,7 +148,7 @@
 //!
 //! An inner chunk of a shard is no object. Its encoded bytes go to a journal in the store, from which all
 //! views have them at once, and the shard is written anew later, once for many inner chunks
-//! (`view::staging`, `load::pack`). Whoever asks for an inner chunk by its name finds it in the journal;
+//! (`shards`, `load::pack`). Whoever asks for an inner chunk by its name finds it in the journal;
 //! whoever needs the shard as one object has it written first. The other inner chunks of a shard that was written
 //! anew keep their fingerprints.
 //!
@@ -199,6 +200,7 @@ pub mod notice;
 pub mod plain;
 pub mod read;
 pub mod recent_lines;
+pub mod shards;
 pub mod store;
 pub mod sync;
 pub mod threads;

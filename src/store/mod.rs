@@ -49,7 +49,7 @@ pub use access::{Access, ReadRight, Readers};
 pub use cancel::CancelToken;
 pub use cursor::Cursor;
 pub use dir::{
-    Allocation, ChangeNote, Commit, DirStore, DirWriter, DocumentChange, Draft, Durability,
+    Allocation, Caller, ChangeNote, Commit, DirStore, DirWriter, DocumentChange, Draft, Durability,
     FileChange, HeldDirectory, Journal, JournalFile, JournalRecord, LeftJournal, NewAttributes,
     NewFile, NewTime, PartContent, PartHasher, RenameMode, Replaces, Sharing, StoredFile, Symlinks,
     WriterOptions, copy_range,

@@ -8,13 +8,13 @@ use super::View;
 use super::fingerprint::hash;
 use super::options::ViewKind;
 use super::shown_node::{FileForm, ShownArray, ShownNode};
-use super::staging::InnerChunk;
 use super::statistics;
 use super::tree::Tree;
 use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
 use super::writing::{ShownFile, Writing};
 use crate::error::Error;
 use crate::load::Block;
+use crate::shards::InnerChunk;
 use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, Version};
 
 impl View {

@@ -59,7 +59,6 @@ mod shown;
 mod shown_node;
 mod shown_node_cache;
 mod side_by_side;
-mod staging;
 mod statistics;
 mod stored_listing;
 mod translated;
@@ -74,22 +73,21 @@ use std::time::Instant;
 
 use glob::Pattern;
 
+pub use crate::shards::Recovered;
 pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
 pub use changes::AttributeChange;
 pub use file::{OpenFile, OpenedVnode};
 pub use listing::{Directory, DirectoryEntry, EntrySource};
-pub use moves::Caller;
 pub use options::{
     AbsentChunks, ArrayOptions, Conflict, FileFormat, NarrowType, Shards, Target, ViewKind,
     ViewOptions, WriteOptions,
 };
 pub use own_log::OwnLog;
 pub use segment::DirectoryPosition;
-pub use staging::Recovered;
 pub use vnode::{VnodeAttributes, VnodeId, VnodeKind};
 pub use writing::HandleAccess;
 
-pub use crate::store::{NewAttributes, NewFile, NewTime, RenameMode};
+pub use crate::store::{Caller, NewAttributes, NewFile, NewTime, RenameMode};
 
 use crate::budget::Budget;
 use crate::counters::{LoadCounters, RequestCounters};

@@ -7,23 +7,7 @@ use super::vnode::{CONTROL, Vnode};
 use super::writing::NewKind;
 use super::{LookupResult, View, VnodeId};
 use crate::error::Error;
-use crate::store::{NewFile, Prefix, Refusal, RenameMode};
-
-/// The user who asks for a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Caller {
-    /// The user.
-    pub uid: u32,
-    /// The user's group.
-    pub gid: u32,
-}
-
-impl From<NewFile> for Caller {
-    fn from(new: NewFile) -> Caller {
-        let NewFile { uid, gid, .. } = new;
-        Caller { uid, gid }
-    }
-}
+use crate::store::{Caller, Prefix, Refusal, RenameMode};
 
 impl NewKind {
     /// Checks that `caller` may make the file, where this is more than to make a file in its directory.

@@ -15,13 +15,13 @@ use super::options::{Shards, ViewKind, ViewOptions};
 use super::renames::Renames;
 use super::shown_node::ShownArray;
 use super::shown_node_cache::ShownNodeCache;
-use super::staging::InnerChunk;
 use super::translated::TranslatedArrays;
 use super::writing::{Writing, Writings};
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
 use crate::load::{Loader, Sources};
 use crate::metadata::DocumentName;
+use crate::shards::InnerChunk;
 use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, Version};
 
 /// The most warnings that are remembered, so that they are logged only once.

@@ -54,9 +54,9 @@ pub(crate) use stat::coarse;
 use stat::{fstat, statat};
 pub use symlinks::Symlinks;
 pub use writer::{
-    Allocation, ChangeNote, Commit, DirWriter, DocumentChange, Draft, Durability, FileChange,
-    Journal, JournalFile, JournalRecord, LeftJournal, NewAttributes, NewFile, NewTime, PartContent,
-    PartHasher, RenameMode, Replaces, StoredFile, WriterOptions, copy_range,
+    Allocation, Caller, ChangeNote, Commit, DirWriter, DocumentChange, Draft, Durability,
+    FileChange, Journal, JournalFile, JournalRecord, LeftJournal, NewAttributes, NewFile, NewTime,
+    PartContent, PartHasher, RenameMode, Replaces, StoredFile, WriterOptions, copy_range,
 };
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use writer::{power_loss, recorded};

@@ -17,8 +17,8 @@ use super::saving::{Saving, SavingGuard};
 use super::state::{FileState, Standing};
 use crate::error::Error;
 use crate::load::to_usize;
+use crate::shards::{Change, InnerChunk};
 use crate::store::{ChangeNote, Commit, Key, NewFile, Refusal, Replaces, StoreError, StoredFile};
-use crate::view::staging::{Change, InnerChunk};
 
 /// How often a commit is tried again when somebody else changes the object meanwhile.
 const ATTEMPTS: usize = 8;

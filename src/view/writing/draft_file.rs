@@ -17,10 +17,10 @@ use std::time::SystemTime;
 use super::draft_memory::DraftMemory;
 use super::form::Form;
 use crate::error::Error;
+use crate::shards::{InnerChunk, OpenInnerDraft};
 use crate::store::{
     Commit, DirWriter, Draft, FileChange, Key, NewFile, Replaces, StoreError, StoredFile,
 };
-use crate::view::staging::{InnerChunk, OpenInnerDraft};
 
 /// The bytes of a draft, with the attributes of a file.
 #[derive(Debug)]

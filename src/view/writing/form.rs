@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::budget::{Holding, Reservation};
 use crate::error::Error;
 use crate::load::Cache;
+use crate::shards::InnerChunk;
 use crate::store::{ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Replaces, StoredFile};
 use crate::view::name_locks::NameLock;
-use crate::view::staging::InnerChunk;
 use crate::view::{OpenFile, VnodeAttributes};
 
 /// What a file shows of its object, and what the object becomes when the file was written.

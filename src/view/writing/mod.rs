@@ -74,11 +74,11 @@ use texts::Texts;
 
 use super::name_locks::{NameLock, NameLocks};
 use super::shown_node::looks_like_a_chunk;
-use super::staging::Staging;
 use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::metadata::DocumentName;
 use crate::recent_lines::RecentLines;
+use crate::shards::Staging;
 use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Refusal, StoreError, Version};
 
 /// Closed files of which the fingerprint is remembered.

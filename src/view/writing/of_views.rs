@@ -9,10 +9,10 @@ use crate::error::Error;
 use crate::hierarchy::Hierarchy;
 use crate::load::Loader;
 use crate::recent_lines::RecentLines;
+use crate::shards::Staging;
 use crate::store::{DirWriter, Key, Prefix};
 use crate::view::ViewKind;
 use crate::view::name_locks::NameLock;
-use crate::view::staging::Staging;
 
 /// What is written through the views of a mount, which change one store.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use super::key_file::flush;
 use super::state::{FileState, Standing};
 use super::{HandleAccess, HandleId, KeyFile, Writing};
 use crate::error::Error;
+use crate::shards::join_other;
 use crate::store::Key;
-use crate::view::staging::join_other;
 
 /// What could not be saved is tried again after this time.
 const RETRY: Duration = Duration::from_secs(5);

@@ -140,6 +140,22 @@ impl NewFile {
     }
 }
 
+/// The user that a change is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// The user.
+    pub uid: u32,
+    /// The user's group.
+    pub gid: u32,
+}
+
+impl From<NewFile> for Caller {
+    fn from(new: NewFile) -> Caller {
+        let NewFile { uid, gid, .. } = new;
+        Caller { uid, gid }
+    }
+}
+
 /// An open file of the store, and its attributes.
 #[derive(Debug, Clone)]
 pub struct StoredFile {

@@ -21,7 +21,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// [`Error::Store`] when the journal cannot be written; as [`InnerChunk::find`].
-    pub(in crate::view) fn put(
+    pub(crate) fn put(
         &self,
         bytes: Option<&[u8]>,
         (replaces, stored): (Replaces, Option<&StoredFile>),
@@ -114,7 +114,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// As [`InnerChunk::find`].
-    pub(in crate::view) fn same_in(
+    pub(crate) fn same_in(
         &self,
         version: Version,
         stored: &StoredFile,
@@ -179,7 +179,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// [`StoreError`] with `ENOENT` when there is none; as [`InnerChunk::put`].
-    pub(in crate::view) fn erase(&self) -> Result<(), Error> {
+    pub(crate) fn erase(&self) -> Result<(), Error> {
         if self.find()?.is_none() {
             return Err(StoreError::absent(&self.key).into());
         }
@@ -195,7 +195,7 @@ impl InnerChunk {
     /// # Errors
     /// [`StoreError::Changed`] when somebody else has changed the chunk, which stays theirs; [`Error`]
     /// when the shard cannot be packed.
-    pub(in crate::view) fn sync(&self, stored: Option<&StoredFile>) -> Result<(), Error> {
+    pub(crate) fn sync(&self, stored: Option<&StoredFile>) -> Result<(), Error> {
         // Those who write other chunks of the shard are likely to sync them, too.
         if self.staging.n_drafts(&self.key) > 0 {
             thread::sleep(GATHER);

@@ -9,18 +9,18 @@ use crate::error::Error;
 use crate::grid::Dims;
 use crate::hierarchy::ArrayNode;
 use crate::load::{ChunkedArray, Slice, to_usize};
+use crate::store::Caller;
 use crate::store::{
     Journal, Key, NewFile, Object, ObjectMeta, PartContent, PartHasher, Refusal, StoreError,
     StoredFile, Version,
 };
-use crate::view::Caller;
 
 /// The mode bit of a directory in which only owners may replace files.
 const STICKY: u32 = 0o1000;
 
 /// An inner chunk of a shard.
 #[derive(Debug, Clone)]
-pub(in crate::view) struct InnerChunk {
+pub(crate) struct InnerChunk {
     pub(super) staging: Arc<Staging>,
     pub(super) node: Arc<ArrayNode>,
     pub(super) array: Arc<ChunkedArray>,
@@ -33,21 +33,21 @@ pub(in crate::view) struct InnerChunk {
 
 /// An inner chunk that is there.
 #[derive(Debug, Clone)]
-pub(in crate::view) struct PresentChunk {
+pub(crate) struct PresentChunk {
     /// The shard, or the staged chunk alone.
-    pub(in crate::view) object: Arc<dyn Object>,
+    pub(crate) object: Arc<dyn Object>,
     /// The attributes of the chunk. Its version is one of the chunk alone as far as the mount knows:
     /// it stays the same when the shard is packed.
-    pub(in crate::view) meta: ObjectMeta,
+    pub(crate) meta: ObjectMeta,
     /// Its encoded bytes.
-    pub(in crate::view) encoded: Slice,
+    pub(crate) encoded: Slice,
     /// The journal that has it, and the first byte in this; `None` where the shard has it.
     journaled: Option<(Arc<File>, u64)>,
 }
 
 /// The draft of an inner chunk, as long as it is open.
 #[derive(Debug)]
-pub(in crate::view) struct OpenInnerDraft {
+pub(crate) struct OpenInnerDraft {
     staging: Arc<Staging>,
     shard: Key,
 }
@@ -69,7 +69,7 @@ impl PresentChunk {
     ///
     /// # Errors
     /// [`Error::Stale`] when it is in no file, which is not so in a store that is written.
-    pub(in crate::view) fn stored_file(&self) -> Result<StoredFile, Error> {
+    pub(crate) fn stored_file(&self) -> Result<StoredFile, Error> {
         let (file, offset, whole) = if let Some((file, offset)) = &self.journaled {
             (Arc::clone(file), *offset, None)
         } else {
@@ -91,7 +91,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// [`Error::Stale`] when no grid could have such a chunk.
-    pub(in crate::view) fn new(
+    pub(crate) fn new(
         staging: &Arc<Staging>,
         (node, array): (&Arc<ArrayNode>, &Arc<ChunkedArray>),
         indices: &[u64],
@@ -109,12 +109,12 @@ impl InnerChunk {
     }
 
     /// The key of its shard.
-    pub(in crate::view) fn shard(&self) -> &Key {
+    pub(crate) fn shard(&self) -> &Key {
         &self.key
     }
 
     /// Notes that the chunk is written, until what is returned is dropped.
-    pub(in crate::view) fn begin_draft(&self) -> OpenInnerDraft {
+    pub(crate) fn begin_draft(&self) -> OpenInnerDraft {
         *self
             .staging
             .lock_drafts()
@@ -130,7 +130,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// [`Error::Chunk`] when the index of the shard is wrong; [`Error::Store`].
-    pub(in crate::view) fn find(&self) -> Result<Option<PresentChunk>, Error> {
+    pub(crate) fn find(&self) -> Result<Option<PresentChunk>, Error> {
         if let Some(shard) = self.staging.shard(&self.key)
             && shard.is_of(&self.node)
         {
@@ -189,7 +189,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// As [`InnerChunk::find`].
-    pub(in crate::view) fn now(&self) -> Result<Option<ObjectMeta>, Error> {
+    pub(crate) fn now(&self) -> Result<Option<ObjectMeta>, Error> {
         if let Some(shard) = self.staging.shard(&self.key)
             && shard.is_of(&self.node)
         {
@@ -202,7 +202,7 @@ impl InnerChunk {
     }
 
     /// The attributes of the chunk whose object has the attributes `meta`.
-    pub(in crate::view) fn meta_in(&self, meta: ObjectMeta) -> ObjectMeta {
+    pub(crate) fn meta_in(&self, meta: ObjectMeta) -> ObjectMeta {
         let tag = self.staging.tag;
         (self.staging.lock_packed()).meta(&self.key, self.slot, meta, tag)
     }
@@ -211,7 +211,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// As [`InnerChunk::find`].
-    pub(in crate::view) fn open_now(&self) -> Result<Option<StoredFile>, Error> {
+    pub(crate) fn open_now(&self) -> Result<Option<StoredFile>, Error> {
         self.find()?.map(|found| found.stored_file()).transpose()
     }
 
@@ -219,7 +219,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// [`StoreError::Changed`] when somebody else has changed them; as [`InnerChunk::find`].
-    pub(in crate::view) fn read(&self, stored: &StoredFile) -> Result<Slice, Error> {
+    pub(crate) fn read(&self, stored: &StoredFile) -> Result<Slice, Error> {
         let changed = || Error::from(StoreError::changed(&self.key));
         let found = self.find()?;
         match found.filter(|found| found.meta.version == stored.meta.version) {
@@ -254,7 +254,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub(in crate::view) fn access(&self) -> Result<Option<NewFile>, Error> {
+    pub(crate) fn access(&self) -> Result<Option<NewFile>, Error> {
         if let Some(meta) = self.staging.writer.stat(&self.key)? {
             return Ok(Some(NewFile::like(&meta)));
         }
@@ -274,7 +274,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub(in crate::view) fn new_file(&self) -> Result<NewFile, Error> {
+    pub(crate) fn new_file(&self) -> Result<NewFile, Error> {
         self.access()?.map_or_else(|| self.access_by_document(), Ok)
     }
 
@@ -283,7 +283,7 @@ impl InnerChunk {
     ///
     /// # Errors
     /// [`Refusal::Denied`]; [`Error::Store`].
-    pub(in crate::view) fn check_maker(&self, maker: Caller) -> Result<(), Error> {
+    pub(crate) fn check_maker(&self, maker: Caller) -> Result<(), Error> {
         self.staging.writer.check_replaces(&self.key)?;
         let directory = (self.staging.loader.sources()).stat_prefix(&self.key.parent())?;
         let Some(directory) = directory.filter(|found| found.mode & STICKY != 0) else {

@@ -81,9 +81,9 @@ fn recovered(disk: &Disk, folder: &TempDir) -> Vec<Option<Vec<u8>>> {
     let path = tempfile::tempdir_in(folder.path()).unwrap();
     disk.write_to(path.path());
     let mounted = Mounted::new(path.path(), Durability::Never);
-    let found = mounted.view.recover().unwrap();
+    let found = mounted.staging().recover().unwrap();
     assert_eq!(found.left, 0);
-    let again = mounted.view.recover().unwrap();
+    let again = mounted.staging().recover().unwrap();
     // A journal whose head was not on the disk stays.
     let nothing = Recovered {
         unusable: found.unusable,

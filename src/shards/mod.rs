@@ -38,10 +38,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub(in crate::view) use inner::{InnerChunk, OpenInnerDraft};
+pub(crate) use inner::{InnerChunk, OpenInnerDraft};
 use packed::PackedShards;
 use packer::Packer;
-pub(in crate::view) use packer::join_other;
+pub(crate) use packer::join_other;
 pub use recovery::Recovered;
 use shard::StagedShard;
 
@@ -69,7 +69,7 @@ const MOST_JOURNALED: u64 = 256 << 20;
 
 /// What became of a change.
 #[derive(Debug)]
-pub(in crate::view) enum Change<T> {
+pub(crate) enum Change<T> {
     /// It is made. What is there now, if there is anything.
     Done(Option<T>),
     /// Something else was there than expected. It still is.
@@ -78,7 +78,7 @@ pub(in crate::view) enum Change<T> {
 
 /// The inner chunks that are staged, of all shards of a store.
 #[derive(Debug)]
-pub(in crate::view) struct Staging {
+pub(crate) struct Staging {
     writer: Arc<DirWriter>,
     loader: Arc<Loader>,
     hierarchy: Arc<Hierarchy>,
@@ -102,7 +102,7 @@ pub(in crate::view) struct Staging {
 
 impl Staging {
     /// Nothing is staged yet.
-    pub(in crate::view) fn new(
+    pub(crate) fn new(
         writer: Arc<DirWriter>,
         loader: Arc<Loader>,
         hierarchy: Arc<Hierarchy>,
@@ -129,7 +129,7 @@ impl Staging {
     ///
     /// # Errors
     /// [`Error`] when it cannot be packed.
-    pub(in crate::view) fn settle(self: &Arc<Self>, key: &Key) -> Result<(), Error> {
+    pub(crate) fn settle(self: &Arc<Self>, key: &Key) -> Result<(), Error> {
         self.shard(key).map_or(Ok(()), |shard| self.pack(&shard))
     }
 
@@ -137,7 +137,7 @@ impl Staging {
     ///
     /// # Errors
     /// The first error, after all were tried.
-    pub(in crate::view) fn settle_below(self: &Arc<Self>, prefix: &Prefix) -> Result<(), Error> {
+    pub(crate) fn settle_below(self: &Arc<Self>, prefix: &Prefix) -> Result<(), Error> {
         let is_below = |key: &Key| prefix.strip(key.as_bytes()).is_some();
         let packed = self.shards_where(is_below);
         let mut result = Ok(());
@@ -148,7 +148,7 @@ impl Staging {
     }
 
     /// Whether inner chunks are staged, other than removed ones, of shards whose keys begin with `prefix`.
-    pub(in crate::view) fn has_chunks_below(&self, prefix: &Prefix) -> bool {
+    pub(crate) fn has_chunks_below(&self, prefix: &Prefix) -> bool {
         let is_below = |key: &Key| prefix.strip(key.as_bytes()).is_some();
         self.shards_where(is_below)
             .iter()
@@ -156,7 +156,7 @@ impl Staging {
     }
 
     /// Packs all shards, and stages nothing more. What cannot be packed stays in its journal.
-    pub(in crate::view) fn finish(self: &Arc<Self>) {
+    pub(crate) fn finish(self: &Arc<Self>) {
         self.packer.end();
         let _ = self.settle_below(&Prefix::root());
         let left = self.shards_where(|_| true);
@@ -177,18 +177,18 @@ impl Staging {
     }
 
     /// The cache whose budget the memory for what is written is part of.
-    pub(in crate::view) fn cache(&self) -> &Cache {
+    pub(crate) fn cache(&self) -> &Cache {
         self.loader.cache()
     }
 
     /// How many inner chunks are staged.
-    pub(in crate::view) fn n_parts(&self) -> usize {
+    pub(crate) fn n_parts(&self) -> usize {
         let shards = self.shards_where(|_| true);
         shards.iter().map(|shard| shard.n_parts()).sum()
     }
 
     /// How many of them are in journals that were deleted, as with the store.
-    pub(in crate::view) fn n_deleted(&self) -> usize {
+    pub(crate) fn n_deleted(&self) -> usize {
         let shards = self.shards_where(|_| true);
         shards.iter().map(|shard| shard.n_deleted()).sum()
     }

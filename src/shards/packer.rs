@@ -71,7 +71,7 @@ impl Packer {
 }
 
 /// Waits until the thread has ended, unless this is it: it may be the last to hold what it works for.
-pub(in crate::view) fn join_other(thread: Option<JoinHandle<()>>) {
+pub(crate) fn join_other(thread: Option<JoinHandle<()>>) {
     let is_other = |thread: &JoinHandle<()>| thread.thread().id() != thread::current().id();
     if let Some(thread) = thread.filter(is_other) {
         let _ = thread.join();

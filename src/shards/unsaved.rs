@@ -20,7 +20,7 @@ impl Staging {
     ///
     /// # Errors
     /// [`Error`] when the journal cannot be written.
-    pub(in crate::view) fn keep_for_later(
+    pub(crate) fn keep_for_later(
         &self,
         key: &Key,
         bytes: Option<&[u8]>,

@@ -6,15 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use super::*;
+use crate::budget::Budget;
+use crate::counters::LoadCounters;
 use crate::fresh::Freshness;
 use crate::grid::Dims;
 use crate::hierarchy::{ArrayNode, Node};
-use crate::load::{ChunkedArray, Shards};
+use crate::load::{ChunkedArray, GatedStore, LoaderParts, Shards, Sources};
 use crate::store::coarse;
 use crate::store::{
     DirStore, Durability, PartContent, Replaces, Store, StoreError, Symlinks, WriterOptions,
 };
-use crate::view::{View, ViewOptions};
+use crate::threads::{Limits, Threads};
 
 /// Inner chunks of the shard: two by two of one byte, uncompressed.
 pub(super) const SLOTS: usize = 4;
@@ -25,11 +27,38 @@ pub(super) const DOCUMENT: &str = r#"{"zarr_format": 3, "node_type": "array", "s
     "chunk_shape": [1, 1], "codecs": [{"name": "bytes"}], "index_codecs": [
     {"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}]}"#;
 
-/// A view of a store with that array. Its packer has ended, because the calls of one thread are recorded.
+/// A store with that array. Its packer has ended, because the calls of one thread are recorded.
 pub(super) struct Mounted {
-    pub(super) view: View,
+    staging: Arc<Staging>,
     node: Arc<ArrayNode>,
     array: Arc<ChunkedArray>,
+}
+
+/// What is staged of a store that `writer` changes: nothing yet.
+fn staging(store: Arc<dyn Store>, writer: DirWriter) -> Arc<Staging> {
+    const SECOND: Duration = Duration::from_secs(1);
+    let counters = Arc::new(LoadCounters::default());
+    let budget = Budget::with_patience(16 << 20, SECOND);
+    let store = GatedStore::wrap(store);
+    let profile = store.profile();
+    let freshness = Freshness::Checked(Duration::ZERO);
+    let limits = Limits {
+        names: 1,
+        changes: 1,
+        reads: 1,
+        prefetches: 1,
+    };
+    let loader = Loader::new(LoaderParts {
+        sources: Sources::new(Arc::clone(&store), freshness, Arc::clone(&counters)),
+        cache: Cache::new(Arc::clone(&budget), counters, profile),
+        threads: Threads::new(limits),
+        decoders: 1,
+        max_chunk_bytes: 1 << 20,
+        timeout: SECOND,
+        readahead: None,
+    });
+    let hierarchy = Arc::new(Hierarchy::new(store, budget, freshness));
+    Staging::new(Arc::new(writer), loader, hierarchy, Arc::default())
 }
 
 impl Mounted {
@@ -40,25 +69,22 @@ impl Mounted {
             ..WriterOptions::default()
         };
         let writer = store.writer(&options).unwrap().unwrap();
-        let options = ViewOptions {
-            freshness: Freshness::Checked(Duration::ZERO),
-            cache_budget_bytes: 16 << 20,
-            decode_threads: 1,
-            ..ViewOptions::default()
-        };
-        let view = View::writable(store, options, writer).unwrap();
+        let staging = staging(store, writer);
         let prefix = Prefix::parse(b"a").unwrap();
-        let Node::Array(node) = view.tree.hierarchy.node(&prefix).unwrap() else {
+        let Node::Array(node) = staging.hierarchy.node(&prefix).unwrap() else {
             panic!("no array");
         };
         let array = Arc::new(ChunkedArray::new(&node, Shards::Expand).unwrap());
-        let mounted = Mounted { view, node, array };
-        mounted.staging().packer.end();
-        mounted
+        staging.packer.end();
+        Mounted {
+            staging,
+            node,
+            array,
+        }
     }
 
     pub(super) fn staging(&self) -> &Arc<Staging> {
-        self.view.tree.writings.as_ref().unwrap().staging()
+        &self.staging
     }
 
     pub(super) fn inner(&self, slot: usize) -> InnerChunk {
@@ -101,7 +127,7 @@ fn a_record_of_no_inner_chunk_does_not_hold_up_the_others_of_its_journal() {
         let nothing = PartContent::Nothing;
         journal.append(slot, Some(&[7]), nothing).unwrap();
     }
-    let found = mounted.view.recover().unwrap();
+    let found = mounted.staging().recover().unwrap();
     let expected = Recovered {
         packed: 1,
         ..Recovered::default()
@@ -244,14 +270,14 @@ fn what_a_writer_of_the_directory_above_has_left_is_packed_in_the_store() {
     let path = folder.path().join("a");
     let inner: Arc<dyn Store> = Arc::new(DirStore::open(&path, Symlinks::Inside).unwrap());
     let writer = inner.writer(&WriterOptions::default()).unwrap().unwrap();
-    let view = View::writable(inner, ViewOptions::default(), writer).unwrap();
+    let staging = staging(inner, writer);
     let expected = Recovered {
         packed: 1,
         ..Recovered::default()
     };
-    assert_eq!(view.recover().unwrap(), expected);
-    assert_eq!(view.recover().unwrap(), Recovered::default());
-    drop(view);
+    assert_eq!(staging.recover().unwrap(), expected);
+    assert_eq!(staging.recover().unwrap(), Recovered::default());
+    drop(staging);
     let outer = Mounted::new(folder.path(), Durability::Never);
     assert_eq!(outer.bytes(1), Some(vec![7]));
 }

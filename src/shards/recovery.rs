@@ -55,7 +55,7 @@ impl Staging {
     ///
     /// # Errors
     /// [`Error::Store`] when the journals cannot be listed.
-    pub(in crate::view) fn recover(self: &Arc<Self>) -> Result<Recovered, Error> {
+    pub(crate) fn recover(self: &Arc<Self>) -> Result<Recovered, Error> {
         let (left, unusable) = self.writer.left_journals()?;
         let mut found = Recovered {
             unusable,
