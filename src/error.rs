@@ -351,6 +351,18 @@ impl Error {
     }
 }
 
+/// The result of `look`, which is tried again while somebody replaces what it looks at.
+pub(crate) fn until_current<T>(look: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    const ATTEMPTS: usize = 16;
+    for _ in 1..ATTEMPTS {
+        match look() {
+            Err(error) if error.kind() == ErrorKind::Stale => {}
+            found => return found,
+        }
+    }
+    look()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

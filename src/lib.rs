@@ -21,6 +21,7 @@
 //! | [`load`] | one chunk by its indices: locate, fetch, decode, cache | file names |
 //! | [`shards`] | inner chunks of shards that are written: journal, pack, recovery | names of a view |
 //! | [`read`] | a byte range of an array out of its chunks; readahead | file names |
+//! | [`files`] | open files that are written: drafts, commits, conflicts | vnodes, FUSE |
 //! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
 //! | [`fuse`] | inode numbers, handles, replies, errno | Zarr, stores |
 //! | [`cli`] | flags to a checked configuration to a stack of the above | |
@@ -134,7 +135,7 @@
 //!
 //! # Writing
 //!
-//! `view::changes` turns what the kernel asks for into calls of `view::writing`, which holds one
+//! `view::changes` turns what the kernel asks for into calls of `files`, which holds one
 //! `KeyFile` for each open file of a view, and [`store::DirWriter`] makes the changes. Chunks and documents are written to a nameless file of the
 //! store's file system, which takes their name when it is committed (`store::dir::writer`); all other
 //! files are written in place. What shows something else than the bytes of its object has a *form*
@@ -189,6 +190,7 @@ pub mod counters;
 pub mod dtype;
 pub mod error;
 pub mod escape;
+pub mod files;
 pub mod fresh;
 pub mod fuse;
 pub mod grid;

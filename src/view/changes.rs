@@ -14,10 +14,10 @@ use super::segment::Segment;
 use super::shown_node::ShownArray;
 use super::tree::Tree;
 use super::vnode::{CONTROL, ChunkPlace, Vnode, VnodeAttributes, VnodeKind};
-use super::writing::{FileAttributes, HandleAccess, KeyHandle, ShownFile, Syncer, Writing};
 use super::{LookupResult, OpenedVnode, View, VnodeId};
 use crate::dtype::FillValue;
 use crate::error::Error;
+use crate::files::{FileAttributes, HandleAccess, KeyHandle, ShownFile, Syncer, Writing};
 use crate::metadata::Target;
 use crate::store::{
     Detail, DirWriter, Key, NewAttributes, NewFile, Prefix, Refusal, StoreError, unless_absent,
@@ -67,7 +67,7 @@ impl Tree {
     pub(super) fn of_handle(&self, (found, fingerprint): (FileAttributes, u64)) -> VnodeAttributes {
         match found {
             FileAttributes::Object(meta) => self.writable(&meta, meta.size(), fingerprint),
-            FileAttributes::Shown(attributes) => attributes.with_fingerprint(Some(fingerprint)),
+            FileAttributes::Shown(attributes) => VnodeAttributes::of_clean(attributes, fingerprint),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::shown_node::ShownArray;
 use super::tree::Tree;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::fresh::{Freshness, LastCheck, Moment};
 use crate::hierarchy::ArrayNode;
 use crate::store::{HeldDirectory, Key, ObjectMeta, Prefix, Recency, Version};
@@ -147,16 +147,4 @@ impl Tree {
         self.hierarchy.forget(&node.document.key.parent());
         self.hierarchy.forget(path);
     }
-}
-
-/// The result of `look`, which is tried again while somebody replaces what it looks at.
-pub(in crate::view) fn until_current<T>(look: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-    const ATTEMPTS: usize = 16;
-    for _ in 1..ATTEMPTS {
-        match look() {
-            Err(error) if error.kind() == ErrorKind::Stale => {}
-            found => return found,
-        }
-    }
-    look()
 }

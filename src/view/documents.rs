@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::View;
-use super::current::until_current;
 use super::fingerprint::hash;
 use super::options::ViewKind;
 use super::rights::is_refused;
@@ -18,6 +17,7 @@ use super::tree::Tree;
 use super::vnode::{CONTROL, Vnode};
 use crate::budget::Holding;
 use crate::error::Error;
+use crate::error::until_current;
 use crate::hierarchy::{ArrayIdentity, Document, DocumentText, Node};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, Copied, EntryEdit};

@@ -22,8 +22,8 @@ use super::shown_node::{
 };
 use super::tree::Tree;
 use super::vnode::{ChunkPlace, Vnode};
-use super::writing::{HandleAccess, Meanings, is_document, may_be_old_document};
 use crate::error::Error;
+use crate::files::{HandleAccess, Meanings, is_document, may_be_old_document};
 use crate::fresh::LastCheck;
 use crate::grid::Dims;
 use crate::hierarchy::Node;

@@ -40,7 +40,6 @@ mod looks;
 mod mapped;
 mod meaning;
 mod moves;
-mod name_locks;
 mod name_stream;
 mod names;
 mod nested;
@@ -65,7 +64,6 @@ mod translated;
 mod tree;
 mod unreadable_shards;
 mod vnode;
-mod writing;
 mod xattr;
 
 use std::sync::{Arc, Weak};
@@ -73,6 +71,7 @@ use std::time::Instant;
 
 use glob::Pattern;
 
+pub use crate::files::HandleAccess;
 pub use crate::shards::Recovered;
 pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
 pub use changes::AttributeChange;
@@ -85,13 +84,15 @@ pub use options::{
 pub use own_log::OwnLog;
 pub use segment::DirectoryPosition;
 pub use vnode::{VnodeAttributes, VnodeId, VnodeKind};
-pub use writing::HandleAccess;
 
 pub use crate::store::{Caller, NewAttributes, NewFile, NewTime, RenameMode};
 
 use crate::budget::Budget;
 use crate::counters::{LoadCounters, RequestCounters};
 use crate::error::Error;
+use crate::error::until_current;
+use crate::files::NameLocks;
+use crate::files::Writings;
 use crate::hierarchy::{Hierarchy, Node};
 use crate::load::{Cache, GatedStore, Loader, LoaderParts, Sources};
 use crate::recent_lines::RecentLines;
@@ -101,14 +102,11 @@ use crate::store::{
 };
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
-use current::until_current;
 use documents::Documents;
 use meaning::MeaningsInView;
-use name_locks::NameLocks;
 use renames::close_again;
 use tree::Tree;
 use vnode::Vnode;
-use writing::Writings;
 
 /// The document of data that is not Zarr, and is a node only so that it is refused by name.
 const N5_ATTRIBUTES: &[u8] = b"attributes.json";
@@ -233,7 +231,8 @@ impl View {
                 tree: Weak::clone(tree),
                 view,
             };
-            writings.map(|writings| writings.with_meanings(meanings))
+            let [keys, chunks] = [ViewKind::Keys, ViewKind::Chunks].map(meanings);
+            writings.map(|writings| writings.with_meanings(keys, chunks))
         });
         let documents = Arc::new(Documents::new(Arc::clone(&tree)));
         let arrays = Arrays::new(Arc::clone(&tree), Arc::clone(&documents));

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::changes::refused;
 use super::vnode::{CONTROL, Vnode};
-use super::writing::NewKind;
 use super::{LookupResult, View, VnodeId};
 use crate::error::Error;
+use crate::files::NewKind;
 use crate::store::{Caller, Prefix, Refusal, RenameMode};
 
 impl NewKind {
@@ -72,7 +72,7 @@ impl View {
                 let others = self.tree.writings.as_ref();
                 self.tree.note_new_in(&to.parent());
                 let note = self.note_rename(*view, &from, &to)?;
-                let kept = others.map(|writings| writings.keep_others(*view, &from, &to));
+                let kept = others.map(|writings| writings.keep_others(writing, &from, &to));
                 writing.rename(&from, &to, mode, || {
                     self.tree.hierarchy.forget_all();
                     for path in [&from, &to] {
@@ -81,7 +81,7 @@ impl View {
                     writing.move_forms(&to.to_prefix());
                 })?;
                 if let Some(writings) = &self.tree.writings {
-                    writings.moved(*view, &from, &to);
+                    writings.moved(writing, &from, &to);
                 }
                 self.tree.numbers.rename(*view, &from, &to);
                 self.tree.rename_expected(*view, &from, &to);

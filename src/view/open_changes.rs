@@ -1,16 +1,23 @@
 //! Writing to an open file of a mount that is written to.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::changes::{AttributeChange, refused};
 use super::file::FileContent;
 use super::read_buffer::ReadBuffer;
 use super::vnode::VnodeAttributes;
-use super::writing::{KeyHandle, ReadBytes, Syncer};
 use super::{NewAttributes, OpenFile};
 use crate::error::Error;
+use crate::files::{CleanBytes, KeyHandle, ReadBytes, ReadReply, Syncer};
 use crate::load::Patience;
 use crate::store::{Allocation, FileChange, Refusal};
+
+impl CleanBytes for OpenFile {
+    fn read(self: Arc<Self>, offset: u64, len: usize, reply: ReadReply) {
+        OpenFile::read(&self, offset, len, Patience::Waits, reply);
+    }
+}
 
 impl OpenFile {
     fn handle(&self) -> Result<&KeyHandle, Error> {
@@ -48,7 +55,7 @@ impl OpenFile {
             Ok((buffer, ReadBytes::Len(len))) => reply(Ok(buffer.get(..len).unwrap_or_default())),
             Ok((buffer, ReadBytes::Elsewhere(file))) => {
                 drop(buffer);
-                file.read(offset, len, Patience::Waits, reply);
+                file.read(offset, len, Box::new(reply));
             }
             Err(error) => reply(Err(error)),
         }

@@ -8,10 +8,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
-use super::name_locks::{NameLock, NameLocks};
 use super::vnode::Vnode;
 use super::{OpenedVnode, View, VnodeId};
 use crate::error::Error;
+use crate::files::{NameLock, NameLocks};
 use crate::store::Prefix;
 
 /// How often something is looked at again that renames overtake.
@@ -110,8 +110,10 @@ impl View {
                 _names: self.keep_names(&[from, to])?,
             });
         };
-        if let (Some(key), Some(writings)) = (path.to_key(), &self.tree.writings) {
-            writings.prepare_rename(view, &key)?;
+        if let (Some(key), Some(writings), Some(own)) =
+            (path.to_key(), &self.tree.writings, self.tree.writing(view))
+        {
+            writings.prepare_rename(own, &key)?;
         }
         let take = |paths| self.tree.renames.names.take(paths);
         let names = self.lock_names(&[from, to], take)?;

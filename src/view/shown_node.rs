@@ -11,6 +11,7 @@ use super::options::{AbsentChunks, ViewKind, ViewOptions};
 use crate::codec::BytesToBytes;
 use crate::error::{Error, FormatError};
 use crate::escape::Text;
+use crate::files::looks_like_a_chunk;
 use crate::fresh::LastCheck;
 use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, BrokenKind, Document, Node};
@@ -429,14 +430,6 @@ impl Unusable {
                 .names
                 .is_some_and(|chunks| chunks.in_array(name) != ChunkName::Other)
     }
-}
-
-/// Whether `name` could be a chunk key or its first segment: `c`, `c.0.1`, `0`, `0.1`.
-pub(super) fn looks_like_a_chunk(name: &[u8]) -> bool {
-    let rest = name.strip_prefix(b"c").unwrap_or(name);
-    rest.iter()
-        .all(|byte| byte.is_ascii_digit() || *byte == b'.')
-        && !name.starts_with(b".")
 }
 
 /// Whether `name` could be a chunk key, or a segment of one, of an array of any version.

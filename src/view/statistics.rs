@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::View;
-use super::writing::Writings;
 use crate::counters::{Counter, WriteCounters};
+use crate::files::Writings;
 
 /// The constant size of the file, so that `stat` shows it before the text is made.
 pub(super) const SIZE: u64 = 4096;

@@ -16,8 +16,8 @@ use super::renames::Renames;
 use super::shown_node::ShownArray;
 use super::shown_node_cache::ShownNodeCache;
 use super::translated::TranslatedArrays;
-use super::writing::{Writing, Writings};
 use crate::error::Error;
+use crate::files::{Writing, Writings};
 use crate::hierarchy::Hierarchy;
 use crate::load::{Loader, Sources};
 use crate::metadata::DocumentName;
@@ -184,7 +184,12 @@ impl Tree {
 
     /// What is written through `view`; `None` where nothing may be.
     pub(super) fn writing(&self, view: ViewKind) -> Option<&Arc<Writing>> {
-        self.writings.as_ref()?.of(view)
+        let writings = self.writings.as_ref()?;
+        match view {
+            ViewKind::Keys => Some(writings.keys()),
+            ViewKind::Chunks => Some(writings.chunks()),
+            ViewKind::Arrays => None,
+        }
     }
 
     /// Whether the files of `view` are the objects of the store, whatever nodes are there, in a mount

@@ -3,6 +3,7 @@
 //! A [`Vnode`] is a small value with a number, its [`VnodeId`] (see `numbers`). Everything that is
 //! shown of a vnode is derived from this value and the store; nothing is kept for each path.
 
+use crate::files::CleanAttributes;
 use crate::grid::Dims;
 use crate::hierarchy::chunk_identity_at;
 use crate::metadata::DocumentName;
@@ -247,7 +248,50 @@ pub struct VnodeAttributes {
     pub fingerprint: u64,
 }
 
+impl From<VnodeAttributes> for CleanAttributes {
+    fn from(shown: VnodeAttributes) -> CleanAttributes {
+        let VnodeAttributes {
+            kind: _,
+            size,
+            times,
+            mode,
+            uid,
+            gid,
+            fingerprint,
+        } = shown;
+        CleanAttributes {
+            size,
+            times,
+            mode,
+            uid,
+            gid,
+            fingerprint,
+        }
+    }
+}
+
 impl VnodeAttributes {
+    /// The attributes of a file of this fingerprint, to which nothing was written.
+    pub(super) fn of_clean(clean: CleanAttributes, fingerprint: u64) -> VnodeAttributes {
+        let CleanAttributes {
+            size,
+            times,
+            mode,
+            uid,
+            gid,
+            fingerprint: _,
+        } = clean;
+        VnodeAttributes {
+            kind: VnodeKind::File,
+            size,
+            times,
+            mode,
+            uid,
+            gid,
+            fingerprint,
+        }
+    }
+
     /// These with another fingerprint, if there is one.
     #[must_use]
     pub(super) fn with_fingerprint(self, fingerprint: Option<u64>) -> VnodeAttributes {

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::Error;
+use crate::error::until_current;
+use crate::files::{CleanFile, Encoded, Form};
 use crate::load::{Cache, ChunkLayout, Slice, to_usize};
 use crate::shards::InnerChunk;
 use crate::store::{DirWriter, Key, NewFile, Object, Prefix, StoreError, StoredFile};
-use crate::view::current::until_current;
 use crate::view::meaning::still;
 use crate::view::shown_node::ShownArray;
 use crate::view::vnode::ChunkPlace;
-use crate::view::writing::{CleanFile, Encoded, Form};
 use crate::view::{OpenedVnode, View};
 
 /// A chunk, which is one object.
@@ -230,7 +230,7 @@ pub(super) fn open_chunk(
     Ok(Some(CleanFile {
         file,
         stored: stored.transpose()?,
-        attributes,
+        attributes: attributes.into(),
     }))
 }
 
@@ -265,7 +265,7 @@ pub(super) fn open_inner(
     Ok(Some(CleanFile {
         file,
         stored: stored.transpose()?,
-        attributes,
+        attributes: attributes.into(),
     }))
 }
 

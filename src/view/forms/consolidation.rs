@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use super::objects::read_object;
 use crate::error::{Error, FormatError};
+use crate::files::ObjectChange;
 use crate::metadata::carry::with_member;
 use crate::metadata::consolidated::{copies_v2, copies_v3, is_inline};
 use crate::metadata::translate::NodeDocuments;
 use crate::metadata::{DocumentName, ZarrFormat, write};
 use crate::store::{DirWriter, Prefix};
-use crate::view::writing::ObjectChange;
 
 /// What is wished of consolidated metadata.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,12 +10,12 @@ use std::io::Read;
 
 use crate::budget::Holding;
 use crate::error::{Error, FormatError};
+use crate::files::NameLock;
 use crate::metadata::carry::differences;
 use crate::metadata::consolidated::{copied_names, with_added, with_copy, with_documents};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{ChangeNote, Commit, Key, Prefix, Replaces, StoreError};
 use crate::view::View;
-use crate::view::name_locks::NameLock;
 use crate::view::tree::Tree;
 
 use super::objects::MAX_DOCUMENT_BYTES;

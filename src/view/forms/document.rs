@@ -7,19 +7,19 @@
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::error::until_current;
+use crate::files::NameLock;
+use crate::files::{CleanFile, Encoded, Form};
 use crate::load::Cache;
 use crate::metadata::carry::{carried, differences, nothing_in};
 use crate::metadata::strict;
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, v2, v3};
 use crate::store::{ChangeNote, DirWriter, Key, StoreError, StoredFile};
 use crate::view::array_documents::stored_form;
-use crate::view::current::until_current;
 use crate::view::folder::NameRole;
-use crate::view::name_locks::NameLock;
 use crate::view::shown_node::{FileForm, ShownArray, check_can_show};
 use crate::view::tree::Tree;
 use crate::view::vnode::Vnode;
-use crate::view::writing::{CleanFile, Encoded, Form};
 use crate::view::{OpenedVnode, Shards, View, ViewKind};
 
 use super::copies::HOLDERS;
@@ -246,7 +246,7 @@ impl DocumentForm {
         Ok(Some(CleanFile {
             file,
             stored: Some(stored),
-            attributes,
+            attributes: attributes.into(),
         }))
     }
 }

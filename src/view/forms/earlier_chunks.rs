@@ -5,10 +5,10 @@
 use crate::budget::Holding;
 use crate::dtype::Element;
 use crate::error::{Error, FormatError};
+use crate::files::looks_like_a_chunk;
 use crate::load::{ChunkedArray, Shards};
 use crate::metadata::ArrayMetadata;
 use crate::store::{EntryKind, Key, Prefix};
-use crate::view::shown_node::looks_like_a_chunk;
 use crate::view::{View, ViewKind};
 
 use super::chunk::read_encoded;

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::error::until_current;
 use crate::error::{Error, FormatError};
+use crate::files::{CleanFile, Encoded, Form, is_document, looks_like_a_chunk};
 use crate::hierarchy::Node;
 use crate::load::{Cache, ChunkedArray, Shards};
 use crate::metadata::{DocumentName, NodeMetadata, v2, v3};
 use crate::shards::InnerChunk;
 use crate::store::{Key, NewFile, StoredFile};
-use crate::view::current::until_current;
 use crate::view::meaning::still;
-use crate::view::shown_node::{looks_like_a_chunk, makes_an_array};
+use crate::view::shown_node::makes_an_array;
 use crate::view::vnode::ChunkPlace;
-use crate::view::writing::{CleanFile, Encoded, Form, is_document};
 use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::chunk::{inner_at, moved_place, open_chunk, open_inner, read_encoded};
@@ -119,7 +119,9 @@ impl EncodedForm {
         let version = stored.meta.version.fingerprint();
         Ok(Some(CleanFile {
             file,
-            attributes: tree.writable(&stored.meta, stored.meta.size(), version),
+            attributes: tree
+                .writable(&stored.meta, stored.meta.size(), version)
+                .into(),
             stored: Some(stored),
         }))
     }

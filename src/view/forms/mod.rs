@@ -27,12 +27,14 @@ use super::View;
 use super::folder::Folder;
 use super::names::ChunkName;
 use super::options::ViewKind;
-use super::shown_node::{FileForm, ShownArray, ShownNode, looks_like_a_chunk};
+use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::tree::{EndedArray, Tree};
 use super::vnode::{CONTROL, ChunkPlace, Vnode};
-use super::writing::{Form, NewKind, is_document, is_replaced_whole, may_be_old_document};
 use crate::budget::Holding;
 use crate::error::Error;
+use crate::files::{
+    Form, NewKind, is_document, is_replaced_whole, looks_like_a_chunk, may_be_old_document,
+};
 use crate::grid::Dims;
 use crate::hierarchy::Node;
 use crate::metadata::DocumentName;

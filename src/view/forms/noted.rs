@@ -4,9 +4,9 @@
 use super::copies::{HOLDERS, has_mark};
 use super::objects::read_object;
 use crate::error::Error;
+use crate::files::Encoded;
 use crate::metadata::DocumentName;
 use crate::store::{ChangeNote, DocumentChange, Key, Prefix};
-use crate::view::writing::Encoded;
 use crate::view::{View, ViewKind};
 
 impl View {

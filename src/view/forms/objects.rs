@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use super::chunk::stored_slice;
 use crate::error::{Error, FormatError};
+use crate::files::ObjectChange;
 use crate::hierarchy::{Node, TreeNode, TreePlace};
 use crate::metadata::translate::NodeDocuments;
 use crate::metadata::{DocumentName, ZarrFormat};
@@ -12,7 +13,6 @@ use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Replaces, StoredFile, Ver
 use crate::view::ViewKind;
 use crate::view::node_path::NodePath;
 use crate::view::tree::Tree;
-use crate::view::writing::ObjectChange;
 
 /// The longest document that is written, in bytes.
 pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;

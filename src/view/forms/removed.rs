@@ -6,12 +6,12 @@ use super::consolidation::Wish;
 use super::objects::Objects;
 use super::translated::TranslatedForm;
 use crate::error::Error;
+use crate::files::{Form, ObjectChange, Writing, change_objects};
 use crate::hierarchy::{DraftNode, Node};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Key, Prefix, Refusal, StoreError, unless_absent};
 use crate::view::node_path::NodePath;
 use crate::view::tree::EndedArray;
-use crate::view::writing::{Form, ObjectChange, Writing, change_objects};
 use crate::view::{View, ViewKind};
 
 impl TranslatedForm {

@@ -6,7 +6,10 @@
 
 use std::sync::Arc;
 
+use crate::error::until_current;
 use crate::error::{Error, FormatError};
+use crate::files::NameLock;
+use crate::files::{CleanFile, Encoded, Form, ObjectChange};
 use crate::hierarchy::{ArrayNode, GroupNode, Node};
 use crate::load::Cache;
 use crate::metadata::carry::differences;
@@ -16,14 +19,11 @@ use crate::metadata::{DocumentName, NodeMetadata, Target, ZarrFormat, v2, v3};
 use crate::store::{
     ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Prefix, Replaces, StoreError, StoredFile,
 };
-use crate::view::current::until_current;
 use crate::view::folder::NameRole;
-use crate::view::name_locks::NameLock;
 use crate::view::node_path::{NodePath, format_of};
 use crate::view::options::AbsentChunks;
 use crate::view::shown_node::{ShownArray, check_can_show};
 use crate::view::vnode::Vnode;
-use crate::view::writing::{CleanFile, Encoded, Form, ObjectChange};
 use crate::view::{OpenedVnode, View, ViewKind};
 
 use super::consolidation::{Wish, consolidate};
@@ -383,7 +383,7 @@ impl TranslatedForm {
         Ok(Some(CleanFile {
             file,
             stored,
-            attributes,
+            attributes: attributes.into(),
         }))
     }
 }

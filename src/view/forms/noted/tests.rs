@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::files::HandleAccess;
 use crate::store::power_loss::Disk;
 use crate::store::recorded::{self, Lacking};
 use crate::store::{DirStore, RenameMode, Store, Symlinks, WriterOptions};
-use crate::view::writing::HandleAccess;
 use crate::view::{Recovered, ViewKind, ViewOptions, VnodeId, VnodeKind};
 
 const THREAD: u32 = 1;

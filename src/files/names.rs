@@ -13,13 +13,13 @@ use crate::store::{
 impl Writing {
     /// Removes the file at `key`. Open handles keep their bytes.
     /// Where the file is shown without an object, too (`is_kept`), its object may be absent.
-    pub(in crate::view) fn erase(&self, key: &Key, is_kept: bool) -> Result<(), Error> {
+    pub(crate) fn erase(&self, key: &Key, is_kept: bool) -> Result<(), Error> {
         self.erase_by((key, &[]), is_kept, |writer| Ok(writer.unlink(key)?))
     }
 
     /// As [`Writing::erase`], where `erase` removes what the store has of the file. Nothing is saved at the `other`
     /// paths meanwhile.
-    pub(in crate::view) fn erase_by(
+    pub(crate) fn erase_by(
         &self,
         (key, other): (&Key, &[Prefix]),
         is_kept: bool,
@@ -54,7 +54,7 @@ impl Writing {
 
     /// Fills the file at `key`, which its `form` shows as `len` bytes, by `fill`, which writes the bytes from an offset on.
     /// Other handles of the file see it, as they see any write.
-    pub(in crate::view) fn fill(
+    pub(crate) fn fill(
         self: &Arc<Self>,
         (key, form): (&Key, &Arc<dyn Form>),
         len: u64,
@@ -111,7 +111,7 @@ impl Writing {
 
     /// Renames a file or a directory. `follow` does what has to be done before anything is committed by the
     /// new name.
-    pub(in crate::view) fn rename(
+    pub(crate) fn rename(
         &self,
         from: &Key,
         to: &Key,
@@ -154,7 +154,7 @@ impl Writing {
 
     /// Gives the file at `from`, which shows the bytes that it has, the name of `to`, where it becomes
     /// what `kind` says. A `mode` of `None` links: the file keeps its old name, too.
-    pub(in crate::view) fn place(
+    pub(crate) fn place(
         self: &Arc<Self>,
         from: &Key,
         (to, kind): (&Key, NewKind),
@@ -255,14 +255,14 @@ impl Writing {
 
     /// Gives the open files below `prefix`, to which a directory was renamed, the forms that they have
     /// there.
-    pub(in crate::view) fn move_forms(&self, prefix: &Prefix) {
+    pub(crate) fn move_forms(&self, prefix: &Prefix) {
         for (key, file) in self.open_where(|key| is_below(key, prefix)) {
             file.move_form(&key);
         }
     }
 
     /// Gives the open file at `key`, if there is one, the form that `kind` says.
-    pub(in crate::view) fn reform(&self, key: &Key, kind: NewKind) {
+    pub(crate) fn reform(&self, key: &Key, kind: NewKind) {
         let file = self.lock_open().get(key).cloned();
         if let Some(file) = file {
             file.set_form(match kind {
@@ -299,7 +299,7 @@ impl Writing {
     }
 
     /// Gives the file at `from` the second name `to`.
-    pub(in crate::view) fn link(&self, from: &Key, to: &Key) -> Result<(), Error> {
+    pub(crate) fn link(&self, from: &Key, to: &Key) -> Result<(), Error> {
         let _names = self.take_names(&[from, to], &[]);
         self.check_goes_on()?;
         let [source, target] = [from, to].map(|key| self.lock_open().get(key).cloned());
@@ -314,7 +314,7 @@ impl Writing {
     }
 
     /// Makes a directory.
-    pub(in crate::view) fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), Error> {
+    pub(crate) fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), Error> {
         let _name = self.share_name(key);
         self.check_goes_on()?;
         // A directory that is shown at another path may be the first one there.
@@ -324,7 +324,7 @@ impl Writing {
 
     /// Removes what is shown as the directory `key`, as `remove` does it, unless files were made in it that
     /// are not in the store. The store has it at `key`, and at the `other` paths.
-    pub(in crate::view) fn remove_prefix(
+    pub(crate) fn remove_prefix(
         &self,
         (key, other): (&Key, &[Prefix]),
         remove: impl FnOnce(&DirWriter) -> Result<(), StoreError>,
@@ -339,7 +339,7 @@ impl Writing {
 
     /// Sets attributes of what is at `path`. `fingerprint` is that of an object which this mount has
     /// not written. What is shown without an object (`is_kept`) has none to set.
-    pub(in crate::view) fn set_attributes(
+    pub(crate) fn set_attributes(
         &self,
         path: &Prefix,
         new: &NewAttributes,

@@ -4,16 +4,15 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use super::name_locks::NameLock;
 use crate::budget::{Holding, Reservation};
 use crate::error::Error;
 use crate::load::Cache;
 use crate::shards::InnerChunk;
-use crate::store::{ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Replaces, StoredFile};
-use crate::view::name_locks::NameLock;
-use crate::view::{OpenFile, VnodeAttributes};
+use crate::store::{ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Replaces, StoredFile, Times};
 
 /// What a file shows of its object, and what the object becomes when the file was written.
-pub(in crate::view) trait Form: Debug + Send + Sync {
+pub(crate) trait Form: Debug + Send + Sync {
     /// The only length that the file may have, in bytes; `None` where there are several.
     fn len(&self) -> Option<u64>;
 
@@ -192,7 +191,7 @@ pub(in crate::view) trait Form: Debug + Send + Sync {
 }
 
 /// What keys are in a view now.
-pub(in crate::view) trait Meanings: Debug + Send + Sync {
+pub(crate) trait Meanings: Debug + Send + Sync {
     /// Whether the view shows the object at `key` as it is stored, because no node has it as a chunk or as a
     /// document.
     ///
@@ -201,30 +200,53 @@ pub(in crate::view) trait Meanings: Debug + Send + Sync {
     fn is_plain(&self, key: &Key) -> Result<bool, Error>;
 }
 
+/// The bytes of a file to which nothing was written.
+pub(crate) trait CleanBytes: Debug + Send + Sync {
+    /// Calls `reply` with `len` bytes at `offset`, fewer only at the end of the file. This thread may wait.
+    fn read(self: Arc<Self>, offset: u64, len: usize, reply: ReadReply);
+}
+
+/// Gets the bytes of a read.
+pub(crate) type ReadReply = Box<dyn FnOnce(Result<&[u8], Error>) + Send>;
+
+/// The attributes of a file to which nothing was written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CleanAttributes {
+    /// Length in bytes.
+    pub(crate) size: u64,
+    pub(crate) times: Times,
+    /// Permission bits.
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// Each version of the bytes has another one.
+    pub(crate) fingerprint: u64,
+}
+
 /// A file as the store has it, to which nothing was written.
 #[derive(Debug)]
-pub(in crate::view) struct CleanFile {
+pub(crate) struct CleanFile {
     /// Reads its bytes.
-    pub(in crate::view) file: Arc<OpenFile>,
+    pub(crate) file: Arc<dyn CleanBytes>,
     /// Its object; `None` for a file that shows the fill value of an absent chunk.
-    pub(in crate::view) stored: Option<StoredFile>,
+    pub(crate) stored: Option<StoredFile>,
     /// What is shown of it. The fingerprint is that of bytes that this mount has not written.
-    pub(in crate::view) attributes: VnodeAttributes,
+    pub(crate) attributes: CleanAttributes,
 }
 
 /// A change of one object of several that a file is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::view) struct ObjectChange {
-    pub(in crate::view) key: Key,
+pub(crate) struct ObjectChange {
+    pub(crate) key: Key,
     /// The new bytes; `None` to erase the object.
-    pub(in crate::view) bytes: Option<Vec<u8>>,
+    pub(crate) bytes: Option<Vec<u8>>,
     /// What the change was made of.
-    pub(in crate::view) replaces: Replaces,
+    pub(crate) replaces: Replaces,
 }
 
 /// What the store gets.
 #[derive(Debug)]
-pub(in crate::view) enum Encoded {
+pub(crate) enum Encoded {
     /// The bytes of the file as they are.
     AsShown,
     /// These bytes.
@@ -246,7 +268,7 @@ impl Encoded {
     }
 
     /// The new bytes of the object, where the file has the bytes `shown`; `None` where it gets none.
-    pub(in crate::view) fn bytes<'a>(&'a self, shown: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn bytes<'a>(&'a self, shown: &'a [u8]) -> Option<&'a [u8]> {
         match self {
             Encoded::AsShown => Some(shown),
             Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => Some(bytes),

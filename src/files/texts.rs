@@ -27,7 +27,7 @@ impl Default for Texts {
 impl Writing {
     /// Whether the text of this stamp is the one that a document shows in this version, under this fingerprint. The
     /// first text that is asked for is.
-    pub(in crate::view) fn is_text_of(&self, document: DocumentVersion, stamp: u64) -> bool {
+    pub(crate) fn is_text_of(&self, document: DocumentVersion, stamp: u64) -> bool {
         let mut texts = self.texts.0.lock().unwrap_or_else(PoisonError::into_inner);
         *texts.get_or_insert(document, || stamp) == stamp
     }

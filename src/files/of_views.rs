@@ -11,12 +11,12 @@ use crate::load::Loader;
 use crate::recent_lines::RecentLines;
 use crate::shards::Staging;
 use crate::store::{DirWriter, Key, Prefix};
-use crate::view::ViewKind;
-use crate::view::name_locks::NameLock;
+
+use super::name_locks::NameLock;
 
 /// What is written through the views of a mount, which change one store.
 #[derive(Debug)]
-pub(in crate::view) struct Writings {
+pub(crate) struct Writings {
     writer: Arc<DirWriter>,
     keys: Arc<Writing>,
     chunks: Arc<Writing>,
@@ -26,7 +26,7 @@ pub(in crate::view) struct Writings {
 
 impl Writings {
     /// Nothing is written yet. What is not saved, and of which no program is told, is noted in `refused`.
-    pub(in crate::view) fn new(
+    pub(crate) fn new(
         writer: DirWriter,
         loader: &Arc<Loader>,
         hierarchy: &Arc<Hierarchy>,
@@ -58,33 +58,27 @@ impl Writings {
         }
     }
 
-    /// These, where `meanings` tells what keys are in a view.
+    /// These, with what tells which keys are plain files in the keys view, and in the chunks view.
     #[must_use]
-    pub(in crate::view) fn with_meanings<M: Meanings + 'static>(
-        self,
-        meanings: impl Fn(ViewKind) -> M,
-    ) -> Writings {
-        for (view, writing) in [
-            (ViewKind::Keys, &self.keys),
-            (ViewKind::Chunks, &self.chunks),
-        ] {
-            writing.meanings.get_or_init(|| Box::new(meanings(view)));
-        }
+    pub(crate) fn with_meanings<M: Meanings + 'static>(self, keys: M, chunks: M) -> Writings {
+        self.keys.meanings.get_or_init(|| Box::new(keys));
+        self.chunks.meanings.get_or_init(|| Box::new(chunks));
         self
     }
 
     /// Where inner chunks of shards go.
-    pub(in crate::view) fn staging(&self) -> &Arc<Staging> {
+    pub(crate) fn staging(&self) -> &Arc<Staging> {
         &self.staging
     }
 
-    /// What is written through `view`; `None` where nothing may be.
-    pub(in crate::view) fn of(&self, view: ViewKind) -> Option<&Arc<Writing>> {
-        match view {
-            ViewKind::Keys => Some(&self.keys),
-            ViewKind::Chunks => Some(&self.chunks),
-            ViewKind::Arrays => None,
-        }
+    /// The files of the keys view.
+    pub(crate) fn keys(&self) -> &Arc<Writing> {
+        &self.keys
+    }
+
+    /// The files of the chunks view.
+    pub(crate) fn chunks(&self) -> &Arc<Writing> {
+        &self.chunks
     }
 
     fn all(&self) -> [&Arc<Writing>; 2] {
@@ -92,24 +86,24 @@ impl Writings {
     }
 
     /// Who changes the store.
-    pub(in crate::view) fn writer(&self) -> &DirWriter {
+    pub(crate) fn writer(&self) -> &DirWriter {
         &self.writer
     }
 
     /// What was written so far.
-    pub(in crate::view) fn counters(&self) -> &WriteCounters {
+    pub(crate) fn counters(&self) -> &WriteCounters {
         &self.counters
     }
 
     /// Whether files that are named as chunks were made below `prefix`, and are not in the store yet.
-    pub(in crate::view) fn has_made_chunks_below(&self, prefix: &Prefix) -> bool {
+    pub(crate) fn has_made_chunks_below(&self, prefix: &Prefix) -> bool {
         self.all()
             .iter()
             .any(|writing| writing.has_made_chunks_below(prefix))
     }
 
     /// How many files have what is not in the store yet, and how many are in the mount only.
-    pub(in crate::view) fn n_drafts(&self) -> (usize, usize) {
+    pub(crate) fn n_drafts(&self) -> (usize, usize) {
         let found = self.all().map(|writing| writing.n_drafts());
         let (mut drafts, mut scratch) = (0, 0);
         for (drafts_here, scratch_here) in found {
@@ -120,7 +114,7 @@ impl Writings {
     }
 
     /// How many files were closed, could not be saved, and are tried again.
-    pub(in crate::view) fn n_unsaved(&self) -> usize {
+    pub(crate) fn n_unsaved(&self) -> usize {
         self.all().map(|writing| writing.n_unsaved()).iter().sum()
     }
 
@@ -128,7 +122,7 @@ impl Writings {
     ///
     /// # Errors
     /// The first error, after all were tried.
-    pub(in crate::view) fn sync_all(&self, who: Syncer) -> Result<(), Error> {
+    pub(crate) fn sync_all(&self, who: Syncer) -> Result<(), Error> {
         let committed = self
             .all()
             .map(|writing| writing.commit_where(who, |_| true));
@@ -138,52 +132,46 @@ impl Writings {
         committed.and(Ok(removed.and(self.writer.sync_below(&Prefix::root()))?))
     }
 
-    /// The writings of all views but `view`.
-    fn others(&self, view: ViewKind) -> impl Iterator<Item = &Arc<Writing>> {
-        let own = self.of(view);
-        let is_other = move |other: &&Arc<Writing>| !own.is_some_and(|own| Arc::ptr_eq(own, other));
+    /// The files of all views but the one that `own` are of.
+    fn others(&self, own: &Arc<Writing>) -> impl Iterator<Item = &Arc<Writing>> {
+        let is_other = move |other: &&Arc<Writing>| !Arc::ptr_eq(own, other);
         self.all().into_iter().filter(is_other)
     }
 
-    /// Waits for whoever saves something below `directory`, through any view, and saves what was written through
-    /// `view`. The directory is about to be renamed: others wait for that, and this may take long.
+    /// Waits for all commits below `directory`, through any view, and commits the files of `own`, those of the view of
+    /// the caller. The directory is about to be renamed: others wait for that, and this may take long.
     ///
     /// # Errors
     /// Those of saving.
-    pub(in crate::view) fn prepare_rename(
-        &self,
-        view: ViewKind,
-        directory: &Key,
-    ) -> Result<(), Error> {
-        for other in self.others(view) {
+    pub(crate) fn prepare_rename(&self, own: &Arc<Writing>, directory: &Key) -> Result<(), Error> {
+        for other in self.others(own) {
             drop(other.take_names(&[directory], &[]));
         }
-        self.of(view)
-            .map_or(Ok(()), |writing| writing.prepare_rename(directory))
+        own.prepare_rename(directory)
     }
 
-    /// Keeps the names in two directories from being changed through other views than `view`, and files from being
+    /// Keeps the names in two directories from being changed through other views than that of `own`, and files from being
     /// saved there.
-    pub(in crate::view) fn keep_others(
+    pub(crate) fn keep_others(
         &self,
-        view: ViewKind,
+        own: &Arc<Writing>,
         from: &Key,
         to: &Key,
     ) -> Vec<NameLock<'_>> {
-        let others = self.others(view);
+        let others = self.others(own);
         let locks = others.map(|other| other.take_names(&[from, to], &[]));
         locks.collect()
     }
 
-    /// Notes in the other views than `view` that a directory was renamed through it. The caller keeps their names.
-    pub(in crate::view) fn moved(&self, view: ViewKind, from: &Key, to: &Key) {
-        for other in self.others(view) {
+    /// Notes in the other views than that of `own` that a directory was renamed through it. The caller keeps their names.
+    pub(crate) fn moved(&self, own: &Arc<Writing>, from: &Key, to: &Key) {
+        for other in self.others(own) {
             other.follow(from, to);
         }
     }
 
     /// Commits all files and ends all writing.
-    pub(in crate::view) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         let mut unsaved = Unsaved::default();
         for writing in self.all() {
             writing.finish(&mut unsaved);

@@ -13,7 +13,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Locks of names.
 #[derive(Debug, Default)]
-pub(super) struct NameLocks {
+pub(crate) struct NameLocks {
     table: Mutex<Table>,
     given_back: Condvar,
 }
@@ -39,19 +39,19 @@ struct Request {
 
 /// A lock, until this is dropped.
 #[derive(Debug)]
-pub(super) struct NameLock<'l> {
+pub(crate) struct NameLock<'l> {
     locks: &'l NameLocks,
     number: u64,
 }
 
 impl NameLocks {
     /// For work on what is at these paths that must not meet a change of their names.
-    pub(super) fn share(&self, paths: Vec<Prefix>) -> NameLock<'_> {
+    pub(crate) fn share(&self, paths: Vec<Prefix>) -> NameLock<'_> {
         self.ask(paths, false)
     }
 
     /// For changes of what is at these paths, and below them.
-    pub(super) fn take(&self, paths: Vec<Prefix>) -> NameLock<'_> {
+    pub(crate) fn take(&self, paths: Vec<Prefix>) -> NameLock<'_> {
         self.ask(paths, true)
     }
 
@@ -109,7 +109,7 @@ impl Table {
 impl NameLock<'_> {
     /// Gives the lock back for one of `path`, which keeps its place in the order: what is locked had another name when
     /// the lock was asked for.
-    pub(super) fn move_to(&mut self, path: &Prefix) {
+    pub(crate) fn move_to(&mut self, path: &Prefix) {
         let mut table = self.locks.lock();
         if let Some(own) = table.find(self.number) {
             (own.paths, own.is_served) = (vec![path.clone()], false);

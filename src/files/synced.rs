@@ -8,7 +8,7 @@ use crate::store::Key;
 
 /// For whom a file is synced.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::view) enum Syncer {
+pub(crate) enum Syncer {
     /// The process of this thread by a handle, which `has_written` since it was last flushed, or not.
     Handle {
         id: HandleId,

@@ -8,12 +8,12 @@ use super::base::Base;
 use super::draft::FileDraft;
 use super::form::Form;
 use super::state::FileState;
+use crate::error::until_current;
 use crate::error::{Error, ErrorKind};
 use crate::load::to_usize;
 use crate::metadata::carry::differences;
 use crate::metadata::merge::{is_same_but_for_copies, merged};
 use crate::store::{FileChange, Replaces, StoreError};
-use crate::view::current::until_current;
 
 impl FileState {
     /// Notes what a document has, before somebody else changes it. Of other files, nothing is noted.

@@ -43,6 +43,8 @@ mod form;
 mod handle;
 mod key_file;
 mod merge;
+mod name_kinds;
+mod name_locks;
 mod names;
 mod objects;
 mod of_views;
@@ -61,19 +63,23 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use lru::LruCache;
 
 use draft::LastCommit;
-pub(super) use form::{CleanFile, Encoded, Form, Meanings, ObjectChange};
+pub(crate) use form::{
+    CleanAttributes, CleanBytes, CleanFile, Encoded, Form, Meanings, ObjectChange, ReadReply,
+};
 pub use handle::HandleAccess;
-pub(super) use handle::{HandleId, KeyHandle, NewKind, ReadBytes};
-pub(super) use key_file::KeyFile;
-pub(super) use objects::change as change_objects;
-pub(super) use of_views::Writings;
+pub(crate) use handle::{HandleId, KeyHandle, NewKind, ReadBytes};
+pub(crate) use key_file::KeyFile;
+pub(crate) use name_kinds::{
+    is_document, is_replaced_whole, looks_like_a_chunk, may_be_old_document,
+};
+pub(crate) use name_locks::{NameLock, NameLocks};
+pub(crate) use objects::change as change_objects;
+pub(crate) use of_views::Writings;
 use retry::Retries;
-pub(super) use state::FileAttributes;
-pub(in crate::view) use synced::Syncer;
+pub(crate) use state::FileAttributes;
+pub(crate) use synced::Syncer;
 use texts::Texts;
 
-use super::name_locks::{NameLock, NameLocks};
-use super::shown_node::looks_like_a_chunk;
 use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::metadata::DocumentName;
@@ -84,43 +90,10 @@ use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Refusal, StoreError, Vers
 /// Closed files of which the fingerprint is remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
 
-/// Documents of Zarr before v2, and the ends of the names of those of the drafts.
-const OLD_DOCUMENTS: [&[u8]; 4] = [b"meta", b"attrs", b"__zmeta__", b"__zattr__"];
-const DRAFT_DOCUMENTS: [&[u8]; 2] = [b".array.json", b".group.json"];
-
-/// The documents of the root in the later drafts, and the name of their directory.
-const DRAFT_ROOT_DOCUMENTS: [&[u8]; 2] = [b"array.json", b"group.json"];
-const DRAFT_ROOT_DIRECTORY: &[u8] = b"meta";
-
-/// Whether a file of this name is a document. Those of Zarr before v2 have names that other files may
-/// have as well, and are not among these ([`may_be_old_document`]).
-pub(super) fn is_document(key: &Key) -> bool {
-    let name = key.name();
-    let is_of_root = || {
-        let parent = key.parent().to_key();
-        parent.is_some_and(|parent| parent.name() == DRAFT_ROOT_DIRECTORY)
-    };
-    DocumentName::of(name).is_some()
-        || DRAFT_DOCUMENTS.iter().any(|end| name.ends_with(end))
-        || DRAFT_ROOT_DOCUMENTS.contains(&name) && is_of_root()
-}
-
-/// Whether a file of this name is a document where there is an array of Zarr before v2.
-pub(super) fn may_be_old_document(key: &Key) -> bool {
-    OLD_DOCUMENTS.contains(&key.name())
-}
-
-/// Whether the object at `key` is replaced whole when it is written, because it is a document or a
-/// chunk, by its name. A name of digits and dots may be one of something else, which does no harm.
-pub(super) fn is_replaced_whole(key: &Key) -> bool {
-    let name = key.name();
-    is_document(key) || may_be_old_document(key) || looks_like_a_chunk(name)
-}
-
 /// What is written through one view of a mount. To it, whoever writes through another view is somebody
 /// else.
 #[derive(Debug)]
-pub(super) struct Writing {
+pub(crate) struct Writing {
     writer: Arc<DirWriter>,
     /// The open files, by the keys that they have now.
     open: Mutex<HashMap<Key, Arc<KeyFile>>>,
@@ -184,13 +157,13 @@ struct OwnVersion {
 
 /// What is shown of a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ShownFile {
+pub(crate) struct ShownFile {
     /// The attributes of its object, or of what was written; `None` when the store has nothing.
-    pub(super) meta: Option<ObjectMeta>,
+    pub(crate) meta: Option<ObjectMeta>,
     /// Its fingerprint, if it was written through the mount; else its version gives one.
-    pub(super) fingerprint: Option<u64>,
+    pub(crate) fingerprint: Option<u64>,
     /// Whether the attributes, the length included, are those of what was written.
-    pub(super) is_draft: bool,
+    pub(crate) is_draft: bool,
 }
 
 impl Writing {
@@ -239,12 +212,12 @@ impl Writing {
     }
 
     /// What is shown of the file at `key`, where `stored` is what the store has there.
-    pub(super) fn shown(&self, key: &Key, stored: Option<ObjectMeta>) -> Result<ShownFile, Error> {
+    pub(crate) fn shown(&self, key: &Key, stored: Option<ObjectMeta>) -> Result<ShownFile, Error> {
         self.shown_by(key, stored, || Ok(self.writer.stat(key)?))
     }
 
     /// As [`Writing::shown`], where `now` asks the store again.
-    pub(super) fn shown_by(
+    pub(crate) fn shown_by(
         &self,
         key: &Key,
         stored: Option<ObjectMeta>,
@@ -303,7 +276,7 @@ impl Writing {
     }
 
     /// Whether the file at `key` is in the mount only.
-    pub(super) fn is_scratch(&self, key: &Key) -> bool {
+    pub(crate) fn is_scratch(&self, key: &Key) -> bool {
         let file = self.lock_open().get(key).cloned();
         file.is_some_and(|file| file.is_scratch())
     }
@@ -330,7 +303,7 @@ impl Writing {
     }
 
     /// The keys in `prefix` of files that were made and are not in the store yet.
-    pub(super) fn made_in(&self, prefix: &Prefix) -> Vec<Key> {
+    pub(crate) fn made_in(&self, prefix: &Prefix) -> Vec<Key> {
         let here = self.open_where(|key| key.parent() == *prefix);
         let made = here.into_iter().filter(|(_, file)| file.is_new());
         made.map(|(key, _)| key).collect()
@@ -352,7 +325,7 @@ impl Writing {
     }
 
     /// The first key of a file below `prefix` that is named as a chunk, has no form, and is written.
-    pub(super) fn first_plain_draft_below(&self, prefix: &Prefix) -> Option<Key> {
+    pub(crate) fn first_plain_draft_below(&self, prefix: &Prefix) -> Option<Key> {
         let below = |key: &Key| is_below(key, prefix) && looks_like_a_chunk(key.name());
         let written = self.open_where(below).into_iter();
         let mut plain = written.filter(|(_, file)| file.has_draft() && !file.has_form());
@@ -404,7 +377,7 @@ impl Writing {
     ///
     /// # Errors
     /// The first error, after all were tried.
-    pub(super) fn sync_below(&self, prefix: &Prefix, stored: &Prefix) -> Result<(), Error> {
+    pub(crate) fn sync_below(&self, prefix: &Prefix, stored: &Prefix) -> Result<(), Error> {
         let committed = self.commit_where(Syncer::Directory, |key| is_below(key, prefix));
         let committed = committed.and(self.staging.settle_below(prefix));
         let removed = self.writer.sync_removed_journals();
@@ -506,32 +479,4 @@ fn is_below(key: &Key, prefix: &Prefix) -> bool {
     prefix
         .strip(key.as_bytes())
         .is_some_and(|rest| !rest.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn documents_and_chunks_are_replaced_whole() {
-        for (key, expected) in [
-            ("zarr.json", true),
-            ("a/.zattrs", true),
-            ("a/0.0", true),
-            ("a/c/0/12", true),
-            ("a/c.0.1", true),
-            ("a/c", true),
-            ("meta/root/a.array.json", true),
-            ("meta/array.json", true),
-            ("meta/group.json", true),
-            ("a/array.json", false),
-            ("a/notes.txt", false),
-            ("a/0.0.1f2e.partial", false),
-            ("a/c/0/0.__lock", false),
-            ("a/.0.0.Ab12Cd", false),
-        ] {
-            let key = Key::parse(key.as_bytes()).unwrap();
-            assert_eq!(is_replaced_whole(&key), expected, "{key}");
-        }
-    }
 }

@@ -7,7 +7,7 @@ use crate::store::{DirWriter, Draft, Key, StoreWriter};
 /// Makes the changes. With `--durability close`, their names then survive a loss of power. `new` makes the
 /// draft of an object that is not there, with its bytes. Returns the position of the first change that was
 /// not made, because its object is not the one any more that it was made of.
-pub(in crate::view) fn change(
+pub(crate) fn change(
     writer: &DirWriter,
     changes: &[ObjectChange],
     new: impl Fn(&Key, &[u8]) -> Result<Draft, Error>,

@@ -9,8 +9,9 @@ use std::time::SystemTime;
 
 use super::draft::LastCommit;
 use super::draft_file::DraftFile;
-use super::form::Form;
+use super::form::{CleanBytes, Form};
 use super::key_file::Flushed;
+use super::name_locks::NameLock;
 use super::state::Content;
 use super::synced::Syncer;
 use super::{FileAttributes, KeyFile, Writing, is_replaced_whole};
@@ -19,8 +20,6 @@ use crate::store::{
     DirWriter, FileChange, Key, NewAttributes, NewFile, ObjectMeta, Refusal, StoreError, Version,
 };
 use crate::threads::process_of;
-use crate::view::OpenFile;
-use crate::view::name_locks::NameLock;
 
 /// How often an object is opened again that changes meanwhile.
 const ATTEMPTS: usize = 16;
@@ -45,7 +44,7 @@ impl HandleAccess {
 
 /// What a new file is.
 #[derive(Debug)]
-pub(in crate::view) enum NewKind {
+pub(crate) enum NewKind {
     /// An object that has the bytes of the file.
     Stored,
     /// An object that is shown in this form.
@@ -56,7 +55,7 @@ pub(in crate::view) enum NewKind {
 
 /// Which handle it is; the default is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::view) struct HandleId {
+pub(crate) struct HandleId {
     /// No other handle has this number.
     number: u64,
     /// The process that opened the file for writing, if that is known.
@@ -72,7 +71,7 @@ impl HandleId {
 
 /// A handle of a file.
 #[derive(Debug)]
-pub(in crate::view) struct KeyHandle {
+pub(crate) struct KeyHandle {
     writing: Arc<Writing>,
     file: Arc<KeyFile>,
     id: HandleId,
@@ -81,13 +80,13 @@ pub(in crate::view) struct KeyHandle {
     has_written: AtomicBool,
     access: HandleAccess,
     /// Whether pages that the kernel has of this fingerprint are valid.
-    pub(in crate::view) keeps_pages: bool,
+    pub(crate) keeps_pages: bool,
 }
 
 impl Writing {
     /// Opens the file at `key`, which shows its object in `form`; `None` when nothing is there.
     /// `thread` is one of the process that asks.
-    pub(in crate::view) fn open(
+    pub(crate) fn open(
         self: &Arc<Self>,
         (key, form): (&Key, Option<&Arc<dyn Form>>),
         access: HandleAccess,
@@ -217,7 +216,7 @@ impl Writing {
     }
 
     /// Makes the file at `key`, which is empty.
-    pub(in crate::view) fn create(
+    pub(crate) fn create(
         self: &Arc<Self>,
         (key, kind): (&Key, NewKind),
         new: NewFile,
@@ -341,22 +340,22 @@ impl KeyHandle {
     }
 
     /// Whether the handle may write.
-    pub(in crate::view) fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         self.access.writes()
     }
 
     /// Whether something is not committed.
-    pub(in crate::view) fn has_draft(&self) -> bool {
+    pub(crate) fn has_draft(&self) -> bool {
         self.file.has_draft()
     }
 
     /// The attributes of the file now, and its fingerprint.
-    pub(in crate::view) fn shown(&self) -> Result<(FileAttributes, u64), Error> {
+    pub(crate) fn shown(&self) -> Result<(FileAttributes, u64), Error> {
         Ok((self.file.attributes(&self.writing)?, self.file.fingerprint))
     }
 
     /// As [`KeyHandle::shown`], right after the file was opened.
-    pub(in crate::view) fn shown_at_open(&self) -> Result<(FileAttributes, u64), Error> {
+    pub(crate) fn shown_at_open(&self) -> Result<(FileAttributes, u64), Error> {
         match self.file.meta_at_open() {
             Some(meta) => Ok((FileAttributes::Object(meta), self.file.fingerprint)),
             None => self.shown(),
@@ -366,7 +365,7 @@ impl KeyHandle {
     /// Fills the beginning of `buf` from `offset`, and returns the number of bytes, which is less
     /// than `buf` has at the end of the file only. A file that nothing was written to may be returned
     /// instead, to be read.
-    pub(in crate::view) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<ReadBytes, Error> {
+    pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<ReadBytes, Error> {
         let (file, version) = match self.file.content(offset, buf)? {
             Content::Clean(file) => return Ok(ReadBytes::Elsewhere(file)),
             Content::Read(len) => return Ok(ReadBytes::Len(len)),
@@ -393,19 +392,19 @@ impl KeyHandle {
     }
 
     /// Writes `data` at `offset`.
-    pub(in crate::view) fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+    pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.change(&FileChange::Write { offset, data })
     }
 
     /// Writes `data`, which is from memory that some process has mapped, at `offset`.
-    pub(in crate::view) fn write_mapped(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+    pub(crate) fn write_mapped(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.write(offset, data)?;
         self.file.note_mapped();
         Ok(())
     }
 
     /// Makes `change`.
-    pub(in crate::view) fn change(&self, change: &FileChange) -> Result<(), Error> {
+    pub(crate) fn change(&self, change: &FileChange) -> Result<(), Error> {
         self.check_writes()?;
         let had_written = self.has_written.swap(true, Ordering::Relaxed);
         let _name = self.name_for_change();
@@ -420,7 +419,7 @@ impl KeyHandle {
     }
 
     /// Cuts or extends the file.
-    pub(in crate::view) fn set_len(&self, len: u64) -> Result<(), Error> {
+    pub(crate) fn set_len(&self, len: u64) -> Result<(), Error> {
         self.check_writes()?;
         self.has_written.store(true, Ordering::Relaxed);
         let writer = (self.id, self.access);
@@ -429,14 +428,14 @@ impl KeyHandle {
     }
 
     /// Makes the file empty, as `O_TRUNC` does.
-    pub(in crate::view) fn clear(&self) -> Result<(), Error> {
+    pub(crate) fn clear(&self) -> Result<(), Error> {
         self.check_writes()?;
         let _name = self.name_for_change();
         self.file.clear(&self.writing, self.id)
     }
 
     /// Cuts or extends the file as truncate(2) does: at once, unless others have it open for writing.
-    pub(in crate::view) fn cut(&self, len: u64) -> Result<(), Error> {
+    pub(crate) fn cut(&self, len: u64) -> Result<(), Error> {
         self.set_len(len)?;
         if self.file.writers.load(Ordering::Relaxed) > 1 && self.file.has_form() {
             self.has_written.store(false, Ordering::Relaxed);
@@ -454,13 +453,13 @@ impl KeyHandle {
     }
 
     /// Sets attributes.
-    pub(in crate::view) fn set_attributes(&self, new: &NewAttributes) -> Result<(), Error> {
+    pub(crate) fn set_attributes(&self, new: &NewAttributes) -> Result<(), Error> {
         self.file.set_attributes(&self.writing, new)
     }
 
     /// Commits what was written, if this handle may write. `thread` is one of the process that closes
     /// the file.
-    pub(in crate::view) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
+    pub(crate) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
         // Other handles commit what they have written when they are closed. `concerns` knows the exceptions.
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
         let is_concerned = has_written || self.writes() && self.file.concerns(self.id);
@@ -490,12 +489,12 @@ impl KeyHandle {
     }
 
     /// Whether the file may show other bytes than those that were written to it.
-    pub(in crate::view) fn shows_other_bytes(&self) -> bool {
+    pub(crate) fn shows_other_bytes(&self) -> bool {
         self.file.has_wrong_pages()
     }
 
     /// Commits what was written, and makes it survive a loss of power. `thread` is one of the process that wants it.
-    pub(in crate::view) fn sync(&self, thread: u32) -> Result<(), Error> {
+    pub(crate) fn sync(&self, thread: u32) -> Result<(), Error> {
         let _name = self.writing.keep_name(&self.file);
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
         let who = Syncer::Handle {
@@ -511,7 +510,7 @@ impl KeyHandle {
     }
 
     /// Releases the handle. The last one commits what is left, or leaves it to be tried again.
-    pub(in crate::view) fn close(&self) {
+    pub(crate) fn close(&self) {
         let (writing, file) = (&self.writing, &self.file);
         let writers = u64::from(self.access.writes());
         file.writers.fetch_sub(writers, Ordering::Relaxed);
@@ -558,11 +557,11 @@ impl KeyHandle {
 }
 
 /// What was read.
-pub(in crate::view) enum ReadBytes {
+pub(crate) enum ReadBytes {
     /// So many bytes.
     Len(usize),
     /// Nothing: this file has the bytes.
-    Elsewhere(Arc<OpenFile>),
+    Elsewhere(Arc<dyn CleanBytes>),
 }
 
 fn read_to_end(file: &File, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {

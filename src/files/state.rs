@@ -8,14 +8,13 @@ use std::sync::Arc;
 use super::base::Base;
 use super::draft::{FailedChange, FileDraft};
 use super::draft_file::DraftFile;
-use super::form::{CleanFile, Form};
+use super::form::{CleanAttributes, CleanBytes, CleanFile, Form};
 use super::saving::SavingSlot;
 use super::{HandleAccess, HandleId, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
     FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile, Version,
 };
-use crate::view::{OpenFile, VnodeAttributes};
 
 /// How often an inner chunk is looked for again whose shard changes meanwhile.
 const ATTEMPTS: usize = 8;
@@ -34,7 +33,7 @@ pub(super) struct FileState {
     pub(super) stored: Option<StoredFile>,
     /// Reads the bytes of a file with a form, to which nothing was written; `None` before it is
     /// asked for.
-    pub(super) clean: Option<(Arc<OpenFile>, VnodeAttributes)>,
+    pub(super) clean: Option<(Arc<dyn CleanBytes>, CleanAttributes)>,
     /// What was written since the last commit.
     pub(super) draft: Option<FileDraft>,
     /// What the writers of a document know of it, as long as no draft has begun; `None` before it is opened
@@ -71,17 +70,17 @@ pub(super) enum Content {
     /// In an object of this version.
     Version(Arc<File>, Version),
     /// In a file that reads them by itself.
-    Clean(Arc<OpenFile>),
+    Clean(Arc<dyn CleanBytes>),
     /// In memory, from where this many were read.
     Read(usize),
 }
 
 /// The attributes of an open file.
-pub(in crate::view) enum FileAttributes {
+pub(crate) enum FileAttributes {
     /// Those of the file that has its bytes.
     Object(ObjectMeta),
     /// Those that are shown, but for the fingerprint.
-    Shown(VnodeAttributes),
+    Shown(CleanAttributes),
 }
 
 impl FileState {
@@ -226,7 +225,7 @@ impl FileState {
     }
 
     /// The file with a form as the store has it.
-    fn clean(&mut self) -> Result<(Arc<OpenFile>, VnodeAttributes), Error> {
+    fn clean(&mut self) -> Result<(Arc<dyn CleanBytes>, CleanAttributes), Error> {
         if let Some(clean) = &self.clean {
             return Ok(clean.clone());
         }
