@@ -3,16 +3,14 @@
 //! Lookups of names and reads of chunks have a gate each, so that reads that hang do not block
 //! lookups. A thread holds a permit for the time of one request, and does nothing else meanwhile.
 
-use std::fmt;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::gate::PriorityGate;
 use crate::store::{
-    AnswerTimes, Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key,
-    ListEntry, Listing, Object, ObjectMeta, Prefix, Profile, ReadRange, ReceivedBytes, Stat, Store,
+    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, ListEntry,
+    Listing, Object, ObjectMeta, Prefix, Profile, ReadRange, ReceivedBytes, Stat, Store,
     StoreError,
 };
 use crate::threads::{Class, current_class};
@@ -73,6 +71,10 @@ impl Gates {
 }
 
 impl Store for GatedStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.store)
+    }
+
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         let _permit = self.gates.of_class().enter();
         self.store.stat(key)
@@ -107,14 +109,6 @@ impl Store for GatedStore {
         let _permit = self.gates.of_class().enter();
         let opened = self.store.open_reading(key, first)?;
         Ok(opened.map(|object| self.gated(object)))
-    }
-
-    fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
-        self.store.known_object(key)
-    }
-
-    fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
-        self.store.told_at(key)
     }
 
     fn fetch(
@@ -160,26 +154,6 @@ impl Store for GatedStore {
 
     fn profile(&self) -> Profile {
         self.store.profile()
-    }
-
-    fn told_since(&self) -> Option<SystemTime> {
-        self.store.told_since()
-    }
-
-    fn ask_again_for(&self, keys: &[Key]) {
-        self.store.ask_again_for(keys);
-    }
-
-    fn begin_open(&self) {
-        self.store.begin_open();
-    }
-
-    fn generation(&self) -> u64 {
-        self.store.generation()
-    }
-
-    fn statistics(&self) -> Vec<(&'static str, u64)> {
-        self.store.statistics()
     }
 
     fn capacity(&self) -> Option<Capacity> {
@@ -238,11 +212,5 @@ impl Listing for GatedListing {
 
     fn left_out(&self) -> Option<StoreError> {
         self.listing.left_out()
-    }
-}
-
-impl fmt::Debug for GatedListing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("GatedListing")
     }
 }

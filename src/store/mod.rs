@@ -77,7 +77,15 @@ pub use zip::ZipStore;
 use crate::escape::Escaped;
 
 /// Bytes by key. Shared by every thread; an implementation locks as little as it can.
+///
+/// A store around another one has it as [`Store::inner`], and passes on the requests itself. All other methods ask
+/// the inner store unless it says otherwise.
 pub trait Store: Send + Sync + fmt::Debug {
+    /// The store that this one is around, which has the same keys; `None` where there is none.
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
     /// What is at `key`, without opening it. `None` when nothing is.
     ///
     /// # Errors
@@ -133,28 +141,36 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// What is at `key`, where that is known without a request. The inner `None` means that nothing
     /// is there.
-    fn known_object(&self, _key: &Key) -> Option<Option<ObjectMeta>> {
-        None
+    fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
+        self.inner()?.known_object(key)
     }
 
     /// When the store was told what is at `key`, or that nothing is; now, if it does not remember that. `None` where it
     /// looks each time, or where all that it tells is of one version.
-    fn told_at(&self, _key: &Key) -> Option<AnswerTimes> {
-        None
+    fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
+        self.inner()?.told_at(key)
     }
 
     /// The time before which nothing was told of what the store remembers of objects, so that it need
     /// not ask for it. `None` where it remembers nothing, or nothing in it changes.
     fn told_since(&self) -> Option<SystemTime> {
-        None
+        self.inner()?.told_since()
     }
 
     /// Forgets what the store remembers of the objects at `keys`, which may be absent.
-    fn ask_again_for(&self, _keys: &[Key]) {}
+    fn ask_again_for(&self, keys: &[Key]) {
+        if let Some(inner) = self.inner() {
+            inner.ask_again_for(keys);
+        }
+    }
 
     /// Tells that a file is about to be opened, which must not be looked for in a place that another
     /// store has taken since requests last found it there.
-    fn begin_open(&self) {}
+    fn begin_open(&self) {
+        if let Some(inner) = self.inner() {
+            inner.begin_open();
+        }
+    }
 
     /// Opens the object as [`Store::open`] does and, if it has at most `most_bytes`, reads all of
     /// it into `buffer`; in a single request where the store supports that.
@@ -203,28 +219,28 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// directory at the same path: what was cached of the old one is invalid then. Sends no
     /// request.
     fn generation(&self) -> u64 {
-        0
+        self.inner().map_or(0, Store::generation)
     }
 
     /// Counters of the requests to a server by their names, in the order in which they are shown;
     /// empty where there is no server.
     fn statistics(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
+        self.inner().map_or_else(Vec::new, Store::statistics)
     }
 
     /// What a server tells of the object that the whole store is in, as a line for people; `None`
     /// where it is in no single object of a server.
     fn whole_object(&self) -> Option<&str> {
-        None
+        self.inner()?.whole_object()
     }
 
     /// Whether a server answers the URL of the store itself, as that of a directory.
     fn is_page(&self) -> bool {
-        false
+        self.inner().is_some_and(Store::is_page)
     }
 
     /// Opens the store for changes, of which no other process may make any meanwhile. `None` where
-    /// the store cannot be changed.
+    /// the store cannot be changed, and in a store around another one, which would not see the changes.
     ///
     /// # Errors
     /// [`StoreError::Denied`] when another process has opened it for changes; [`StoreError::Io`] when
@@ -238,12 +254,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError`] when that cannot be found out.
     fn waiting(&self) -> Result<WaitingParts, StoreError> {
-        Ok(WaitingParts::new())
+        self.inner()
+            .map_or_else(|| Ok(WaitingParts::new()), Store::waiting)
     }
 
     /// Size and free space of the file system that holds the store, where there is one.
     fn capacity(&self) -> Option<Capacity> {
-        None
+        self.inner()?.capacity()
     }
 }
 

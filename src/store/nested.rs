@@ -25,9 +25,8 @@ use lru::LruCache;
 
 use super::location::find_hierarchy;
 use super::{
-    AnswerTimes, Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing,
-    Object, ObjectMeta, Prefix, Profile, Stat, StatKind, Store, StoreError, Version, WaitingParts,
-    ZipStore,
+    AnswerTimes, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object,
+    ObjectMeta, Prefix, Profile, Stat, StatKind, Store, StoreError, Version, ZipStore,
 };
 
 /// The end of the names of zip files that are looked into.
@@ -269,6 +268,10 @@ fn inner(path: &Prefix) -> Result<Key, StoreError> {
 }
 
 impl Store for NestedZips {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.within)
+    }
+
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         match self.place_of(key)? {
             Place::Within(zip, path) => zip.stat(&inner(&path)?),
@@ -341,40 +344,19 @@ impl Store for NestedZips {
         self.within.profile()
     }
 
+    fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
+        if may_be_nested(key) {
+            return None;
+        }
+        self.within.known_object(key)
+    }
+
     fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
         match self.place_of(key) {
             // All of a zip file is of one version.
             Ok(Place::Within(..)) => None,
             Ok(Place::Outside) | Err(_) => self.within.told_at(key),
         }
-    }
-
-    fn told_since(&self) -> Option<SystemTime> {
-        self.within.told_since()
-    }
-
-    fn ask_again_for(&self, keys: &[Key]) {
-        self.within.ask_again_for(keys);
-    }
-
-    fn begin_open(&self) {
-        self.within.begin_open();
-    }
-
-    fn generation(&self) -> u64 {
-        self.within.generation()
-    }
-
-    fn statistics(&self) -> Vec<(&'static str, u64)> {
-        self.within.statistics()
-    }
-
-    fn waiting(&self) -> Result<WaitingParts, StoreError> {
-        self.within.waiting()
-    }
-
-    fn capacity(&self) -> Option<Capacity> {
-        self.within.capacity()
     }
 }
 

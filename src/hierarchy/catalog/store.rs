@@ -8,8 +8,8 @@ use super::groups::Catalog;
 use super::known::{CopyObject, Known, is_document_name};
 use super::listing::{CheckedListing, CopiesListing, NamesListing};
 use crate::store::{
-    AnswerTimes, Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key,
-    Listing, Object, ObjectMeta, Prefix, Profile, Stat, Store, StoreError,
+    Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing, Object,
+    ObjectMeta, Prefix, Profile, Stat, Store, StoreError,
 };
 
 /// A store whose catalog is asked first.
@@ -139,6 +139,10 @@ impl Catalog {
 }
 
 impl Store for CatalogStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(self.within())
+    }
+
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         match self.stat_known(key)? {
             Told::Here(known) => Ok(known),
@@ -234,10 +238,6 @@ impl Store for CatalogStore {
             return None;
         }
         self.within().known_object(key)
-    }
-
-    fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
-        self.within().told_at(key)
     }
 
     fn fetch(
@@ -336,25 +336,5 @@ impl Store for CatalogStore {
     fn told_since(&self) -> Option<SystemTime> {
         let since = self.within().told_since()?;
         Some(self.catalog.trusted_before(since))
-    }
-
-    fn ask_again_for(&self, keys: &[Key]) {
-        self.within().ask_again_for(keys);
-    }
-
-    fn begin_open(&self) {
-        self.within().begin_open();
-    }
-
-    fn generation(&self) -> u64 {
-        self.within().generation()
-    }
-
-    fn statistics(&self) -> Vec<(&'static str, u64)> {
-        self.within().statistics()
-    }
-
-    fn capacity(&self) -> Option<Capacity> {
-        self.within().capacity()
     }
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::SystemTime;
 
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
-    Prefix, Profile, Stat, Store, StoreError,
+    Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta, Prefix,
+    Profile, Stat, Store, StoreError,
 };
 
 /// Another store, without directories: nothing tells their attributes. Names can be listed or not.
@@ -56,6 +55,10 @@ impl Flat {
 }
 
 impl Store for Flat {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.within)
+    }
+
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         Ok(self.within.stat(key)?.filter(|stat| self.shows(stat)))
     }
@@ -115,26 +118,6 @@ impl Store for Flat {
             has_directories: false,
             ..self.within.profile()
         }
-    }
-
-    fn told_since(&self) -> Option<SystemTime> {
-        self.within.told_since()
-    }
-
-    fn ask_again_for(&self, keys: &[Key]) {
-        self.within.ask_again_for(keys);
-    }
-
-    fn begin_open(&self) {
-        self.within.begin_open();
-    }
-
-    fn generation(&self) -> u64 {
-        self.within.generation()
-    }
-
-    fn capacity(&self) -> Option<Capacity> {
-        self.within.capacity()
     }
 }
 

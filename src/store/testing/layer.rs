@@ -5,12 +5,11 @@ use std::iter::once;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
-use std::time::SystemTime;
 
 use super::call::{Call, CallKind};
 use crate::store::{
-    Capacity, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object,
-    ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError, WaitingParts,
+    Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object,
+    ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError,
 };
 
 /// Entries of a listing in one reply of a server.
@@ -80,6 +79,10 @@ impl<L: Layer> Layered<L> {
 }
 
 impl<L: Layer> Store for Layered<L> {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.within)
+    }
+
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         let call = Call::new(CallKind::Stat, key.to_prefix());
         self.layer.around(&call, || self.within.stat(key))
@@ -182,34 +185,6 @@ impl<L: Layer> Store for Layered<L> {
 
     fn profile(&self) -> Profile {
         self.layer.profile(self.within.profile())
-    }
-
-    fn told_since(&self) -> Option<SystemTime> {
-        self.within.told_since()
-    }
-
-    fn ask_again_for(&self, keys: &[Key]) {
-        self.within.ask_again_for(keys);
-    }
-
-    fn begin_open(&self) {
-        self.within.begin_open();
-    }
-
-    fn generation(&self) -> u64 {
-        self.within.generation()
-    }
-
-    fn statistics(&self) -> Vec<(&'static str, u64)> {
-        self.within.statistics()
-    }
-
-    fn waiting(&self) -> Result<WaitingParts, StoreError> {
-        self.within.waiting()
-    }
-
-    fn capacity(&self) -> Option<Capacity> {
-        self.within.capacity()
     }
 }
 
