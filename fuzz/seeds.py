@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "mount"))
-import corpus  # noqa: E402: of tests/mount
+sys.path.insert(0, str(HERE.parent / "tests"))
+from support import corpus  # noqa: E402
 
 DOCUMENTS = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs"}
 LARGEST = 1 << 14

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import datasets
-import mounting
+from support import mounting
 import workbench
 from workbench import MIB, median, program, ratio
 

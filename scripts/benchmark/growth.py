@@ -5,7 +5,7 @@ import random
 import shutil
 import time
 
-import shards
+from support import shards
 import workbench
 from workbench import MIB, program, timed
 

@@ -1,5 +1,5 @@
 """Directories of very many virtual chunks: `ls -f`, `ls -ln`, and a stat of every one."""
-import shards
+from support import shards
 import workbench
 from workbench import MIB, program, timed
 

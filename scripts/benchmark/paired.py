@@ -2,7 +2,7 @@
 import statistics
 
 import random_reads
-import shards
+from support import shards
 import workbench
 from datasets import NAMED
 from workbench import program, timed

@@ -8,7 +8,7 @@ import datasets
 import workbench
 from workbench import median, program
 
-import random_images  # of tests/mount, which workbench makes known
+from support import random_images  # of tests, which workbench makes known
 
 PAGE = 4096
 # Which files, of which data set: 64^3 chunks share a page of `.raw` with seven others, images with none.

@@ -18,12 +18,12 @@ from pathlib import Path
 import zarr
 
 import datasets
-import mounting
+from support import mounting
 import workbench
 from datasets import Dataset
 from workbench import MIB, median, program, ratio
 
-import remote_servers  # of tests/mount, which workbench makes known
+from support import remote_servers  # of tests, which workbench makes known
 
 ZSTD = zarr.codecs.ZstdCodec(level=1)
 STORES = [

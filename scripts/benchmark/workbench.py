@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(CHECKOUT / "tests" / "mount"))
-import mounting  # noqa: E402
+sys.path.insert(0, str(CHECKOUT / "tests"))
+from support import mounting  # noqa: E402
 
 PROGRAMS = CHECKOUT / "target" / "benches" / "release"
 MIB = 1 << 20

@@ -6,8 +6,7 @@ import signal
 
 import pytest
 
-import file_systems
-import mounting
+from support import file_systems, mounting
 
 FIGURES = []
 LOCAL_PATH = pytest.StashKey()

@@ -1,0 +1,201 @@
+"""A store that is made anew, or replaced, at its path, while it is mounted."""
+import errno
+import os
+import shutil
+import threading
+
+import numpy as np
+import pytest
+import zarr
+
+from support.mounting import ok, until
+
+SHAPE, CHUNK = (8, 8), (2, 2)
+ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def write(path, value, dtype="i4"):
+    """A store whose every element is `value`."""
+    group = zarr.open_group(str(path), mode="w")
+    array = group.create_array("a", shape=SHAPE, chunks=CHUNK, dtype=dtype, fill_value=-1)
+    array[...] = value
+    return path
+
+
+def shown(mount):
+    return np.unique(zarr.open_group(str(mount.path), mode="r")["a"][...]).tolist()
+
+
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_a_store_opened_for_writing_anew_is_shown(tmp_path, mount, view):
+    store = write(tmp_path / "s.zarr", 1)
+    made = mount(store, "--view", view)
+    assert shown(made) == [1]
+    for value in (2, 3):
+        write(store, value)
+        until(lambda: shown(made) == [value], f"the store of value {value}")
+
+
+@pytest.mark.parametrize("writes", [(), ("--rw",)], ids=["ro", "rw"])
+@pytest.mark.parametrize("shapes", [((8, 8), (8,)), ((8,), (8, 8))], ids=["2d-1d", "1d-2d"])
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("view", [("keys",), ("keys", "--shards", "keep"), ("chunks",), ("keys", "--as", "v3")], ids=" ".join)
+def test_an_array_of_another_rank_has_other_names(tmp_path, mount, view, version, shapes, writes):
+    """`a/c/0` is a directory, and then a file, or the other way round. The kernel knows what it was, and must not answer
+    that there is no such chunk, which would be read as fill values."""
+    group = zarr.open_group(str(tmp_path / "s.zarr"), mode="w", zarr_format=version)
+    keys = {"name": "v2", "separator": "/"} if version == 2 else None
+
+    def make(shape):
+        group.create_array("a", shape=shape, chunks=(2,) * len(shape), dtype="i4", fill_value=-1, overwrite=True, chunk_key_encoding=keys)[...] = len(shape)
+
+    make(shapes[0])
+    made = mount(tmp_path / "s.zarr", "--view", *view, *writes)
+    for shape in (shapes[0], shapes[1], shapes[0]):
+        if shape != group["a"].shape:
+            make(shape)
+        found = zarr.open_array(str(made.path / "a"), mode="r")
+        assert found.shape == shape and (found[...] == len(shape)).all()
+
+
+def test_a_deleted_store_is_an_error_until_it_is_there_again(tmp_path, mount):
+    store = write(tmp_path / "s.zarr", 1)
+    made = mount(store, "--view", "chunks", "--ttl", "0")
+    assert shown(made) == [1]
+    shutil.rmtree(store)
+    for look in (lambda: (made.path / "a" / "c" / "0" / "0").read_bytes(),
+                 lambda: os.stat(made.path / "a" / "zarr.json"),
+                 lambda: os.listdir(made.path)):
+        with pytest.raises(OSError) as refused:
+            look()
+        assert refused.value.errno == errno.EIO, "absence would be the fill value"
+    assert "was deleted" in made.log_text()
+    write(store, 2)
+    assert shown(made) == [2]
+
+
+def test_a_store_renamed_into_place_is_shown_by_the_next_open(tmp_path, mount):
+    store, other = write(tmp_path / "s.zarr", 1), write(tmp_path / "other.zarr", 2)
+    made = mount(store, "--view", "chunks")
+    chunk = made.path / "a" / "c" / "0" / "0"
+    old, new = (np.full(CHUNK, value, "i4").tobytes() for value in (1, 2))
+    for _ in range(20):
+        assert chunk.read_bytes() == old
+        with open(chunk, "rb") as held:
+            os.rename(store, tmp_path / "between")
+            os.rename(other, store)
+            os.rename(tmp_path / "between", other)
+            assert chunk.read_bytes() == new
+            assert held.read() == old, "a handle goes on with its version"
+        os.rename(store, tmp_path / "between")
+        os.rename(other, store)
+        os.rename(tmp_path / "between", other)
+
+
+def test_stores_that_are_exchanged_quickly_are_shown_by_the_next_open(tmp_path, mount):
+    """Other requests may have looked at the path a few microseconds before the exchange."""
+    store, other, between = map(str, (write(tmp_path / "s.zarr", 1), write(tmp_path / "other.zarr", 2), tmp_path / "between"))
+    chunk = str(mount(store, "--view", "chunks").path / "a" / "c" / "0" / "0")
+    right = [np.full(CHUNK, value, "i4").tobytes() for value in (1, 2)]
+    wrong = 0
+    for number in range(4000):
+        fd = os.open(chunk, os.O_RDONLY)
+        wrong += os.pread(fd, 100, 0) != right[number % 2]
+        os.close(fd)
+        for source, target in ((store, between), (other, store), (between, other)):
+            os.rename(source, target)
+    assert not wrong
+
+
+def test_readers_of_a_store_that_is_made_again_see_one_store_or_an_error(tmp_path, mount):
+    """Each chunk file is of one value, and nothing but values that were written or, of what is being
+    written, the fill value."""
+    store = write(tmp_path / "s.zarr", 0)
+    made = mount(store, "--view", "chunks", "--ttl", "0")
+    wrong, reads, stop = [], [0] * 4, threading.Event()
+
+    def read(me):
+        while not stop.is_set():
+            for chunk in ("0/0", "1/2", "3/3"):
+                try:
+                    data = (made.path / "a" / "c" / chunk).read_bytes()
+                except OSError as error:
+                    if error.errno not in (errno.EIO, errno.ESTALE, errno.ENOENT):
+                        wrong.append(repr(error))
+                    continue
+                if len(data) != 16 and data.startswith(ZSTD):
+                    continue  # Its array is deleted or not written yet: a key of no array, as stored.
+                values = np.unique(np.frombuffer(data, "i4")).tolist()
+                if len(values) != 1 or not -1 <= values[0] <= 40:
+                    wrong.append((chunk, values))
+            reads[me] += 1
+
+    readers = [threading.Thread(target=read, args=(me,)) for me in range(len(reads))]
+    for reader in readers:
+        reader.start()
+    for value in range(1, 41):
+        write(store, value)
+    before = list(reads)
+    until(lambda: all(now > then for now, then in zip(reads, before)), "a round of each reader")
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong
+    assert shown(made) == [40] and made.alive()
+
+
+def refusals(made):
+    """What a look at the chunk and at the root ends with."""
+    found = set()
+    for look in (lambda: (made.path / "a" / "c" / "0" / "0").read_bytes(), lambda: os.listdir(made.path)):
+        try:
+            look()
+            found.add(None)
+        except OSError as error:
+            found.add(error.errno)
+    return found
+
+
+def test_a_link_in_the_place_of_the_store_leads_nowhere(tmp_path, mount):
+    store, private = write(tmp_path / "s.zarr", 1), write(tmp_path / "private.zarr", 2)
+    made = mount(store, "--view", "chunks", "--ttl", "0")
+    assert shown(made) == [1]
+    os.rename(store, tmp_path / "away")
+    store.symlink_to(private)
+    assert refusals(made) == {errno.EIO}
+    assert "a symbolic link" in made.log_text()
+    store.unlink()
+    os.rename(tmp_path / "away", store)
+    assert shown(made) == [1]
+
+
+@pytest.mark.root
+def test_a_directory_of_another_owner_is_not_shown(tmp_path, mount):
+    store = write(tmp_path / "s.zarr", 1)
+    made = mount(store, "--view", "chunks", "--ttl", "0")
+    assert shown(made) == [1]
+    # It has its owner before it is there: whoever asks the mount for anything meanwhile, as `df` does,
+    # would make it the store.
+    write(tmp_path / "other.zarr", 2)
+    os.chown(tmp_path / "other.zarr", 4711, 4711)
+    shutil.rmtree(store)
+    os.rename(tmp_path / "other.zarr", store)
+    assert refusals(made) == {errno.EIO}
+    assert "owned by user 4711" in made.log_text()
+    os.chown(store, 0, 0)
+    assert shown(made) == [2]
+
+
+@pytest.mark.root
+def test_a_directory_of_another_device_is_not_shown(tmp_path, mount):
+    store = write(tmp_path / "s.zarr", 1)
+    made = mount(store, "--view", "chunks", "--ttl", "0")
+    assert shown(made) == [1]
+    ok("mount", "-t", "tmpfs", "none", store)
+    try:
+        write(store / "inner.zarr", 2)
+        assert refusals(made) == {errno.EIO}
+        assert "another file system" in made.log_text()
+    finally:
+        ok("umount", store)
+    assert shown(made) == [1]

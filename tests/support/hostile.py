@@ -1,0 +1,67 @@
+"""What the manifest of the corrupt stores says in words, as code."""
+import json
+
+import numpy as np
+
+from support import corpus
+
+# Each sound chunk of a corrupt store is a cut of this array.
+SOUND = np.arange(32, dtype="<i4").reshape(8, 4)
+TOP = SOUND[:4].tobytes()
+BOTTOM = SOUND[4:].tobytes()
+EMPTY = bytes(64)
+
+# Other decodings of the upper chunk that a reader may give, `lenient` in the manifest.
+ALSO_FINE = {
+    "chunk_too_long": {TOP},
+    "shard_overlap": {TOP[:32] + TOP[16:48]},
+    "shard_half_empty_entry": {TOP[:32] + EMPTY[:32]},
+    "tree_dir_as_chunk": {EMPTY},
+    "v2_shuffle_zero": {TOP},
+}
+# The daemon may show these arrays or refuse them; what it shows must not have wrapped round.
+MAY_BE_SHOWN = {"meta_chunk_1e12", "meta_shape_2_63", "meta_shape_overflow"}
+# Deeper than Python's own parser goes; the daemon may show it or refuse it.
+TOO_DEEP_TO_PARSE = {"meta_deep_attributes"}
+# Strings, whose chunks are found wrong one by one; the manifest has no hashes of the others.
+BAD_STRINGS = {"v2_vlen_count", "v2_vlen_item_past_end"}
+# No document of `a` there is a file, so there is nothing to rename to `….unsupported`.
+NO_DOCUMENT = {"tree_dir_as_metadata"}
+
+
+def stem(store):
+    return store.name.removeprefix("corrupt/").removesuffix(".zarr")
+
+
+def array_entry(store):
+    """The manifest entry of the damaged array `a`, or None where something else is damaged."""
+    return next((a for a in store.arrays if a["path"] == "a"), None)
+
+
+def sibling(store):
+    """The manifest entry of the sound array `b` beside the damaged one, if there is one."""
+    return next((a for a in store.arrays if a["path"] == "b" and a["expect"] == "ok"), None)
+
+
+def damaged_chunk(store):
+    """Whether the upper chunk of `a` is what is wrong, its document being sound and its codecs listed."""
+    entry = array_entry(store)
+    return entry is not None and "chunk_sha256" in entry and listed(store)
+
+
+def damaged_array(store):
+    """Whether `a` as a whole must be refused in the chunks view."""
+    entry = array_entry(store)
+    if entry is None or stem(store) in MAY_BE_SHOWN | NO_DOCUMENT | TOO_DEEP_TO_PARSE | BAD_STRINGS:
+        return False
+    return "chunk_sha256" not in entry or not listed(store)
+
+
+def listed(store):
+    """Whether the codecs of `a`, as its document in the store has them, are in the list."""
+    for name in ("zarr.json", ".zarray"):
+        path = store.path / "a" / name
+        if path.is_file():
+            doc = json.loads(path.read_bytes())
+            return corpus.codecs_listed(doc)
+    return False
