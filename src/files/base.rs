@@ -1,4 +1,4 @@
-//! What a document had before it was written to, so that it can be told which members were changed.
+//! What a document had before it was written to, which tells the members that were changed.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -44,41 +44,45 @@ impl FileState {
     /// The file of the object where that is written itself; `None` where the draft is written, which is
     /// made if there is none.
     pub(super) fn target(&mut self, writing: &Writing) -> Result<Option<Arc<File>>, Error> {
-        if self.draft.is_some() {
+        if self.phase.draft().is_some() {
             return Ok(None);
         }
         let is_copied = match &self.form {
             Some(form) => form.is_stored(),
             None => self.is_replaced_whole(),
         };
-        if is_copied && let (Some(key), Some(stored)) = (&self.key, &self.stored) {
+        if is_copied && let (Some(key), Some(stored)) = (self.key(), &self.stored) {
             let draft = writing.writer.begin_copy(key, stored)?;
             let replaces = Replaces::Version(stored.meta.version);
-            self.draft = Some(FileDraft::whole(draft.into(), replaces, false));
+            self.begin_draft(FileDraft::whole(draft.into(), replaces, false));
             return Ok(None);
         }
         if let Some(form) = self.form.clone() {
-            let (mut draft, replaces) = match &self.key {
+            let (mut draft, replaces) = match self.key() {
                 Some(key) => self.begin(writing, key)?,
                 // It was removed, or replaced by name: only its own handles read what is written.
                 None => (
-                    writing.writer.begin_apart(&self.shown_key())?.into(),
+                    writing.writer.begin_apart(&self.name)?.into(),
                     Replaces::Nothing,
                 ),
             };
             // Without a name there is no object whose other bytes could be taken later.
-            let partial = form.len().filter(|_| self.key.is_some());
+            let partial = form.len().filter(|_| self.key().is_some());
             self.note_base(writing);
             let filled = if let Some(len) = partial {
                 draft.change(&FileChange::SetLen(len))
             } else {
-                let len = match (form.len(), &self.stored, &self.key) {
+                let len = match (form.len(), &self.stored, self.key()) {
                     (Some(len), _, _) => len,
                     (None, _, Some(_)) => self.len(writing)?,
                     (None, stored, None) => stored.as_ref().map_or(0, |stored| stored.meta.size()),
                 };
                 let _room = form.reserve(len)?;
-                let known = match &self.base {
+                let known = self
+                    .phase
+                    .clean_mut()
+                    .and_then(|clean| clean.known.as_ref());
+                let known = match known {
                     Some(base) => base.text().map_err(|error| self.failed(&error))?,
                     None => None,
                 };
@@ -90,16 +94,13 @@ impl FileState {
                 draft.change(&FileChange::Write { offset: 0, data })
             };
             filled.map_err(|error| self.failed(&error))?;
-            let mut draft = match partial {
+            self.begin_draft(match partial {
                 Some(_) => FileDraft::partial(draft, replaces),
-                None => FileDraft::whole(draft, replaces, self.key.is_none()),
-            };
-            self.begin_from_base(&mut draft);
-            self.draft = Some(draft);
+                None => FileDraft::whole(draft, replaces, self.key().is_none()),
+            });
             return Ok(None);
         }
-        let key = self.shown_key();
-        if let Some(name) = &self.key
+        if let Some(name) = self.name.key()
             && !writing.is_current(name, None)?
         {
             log::warn!(
@@ -108,15 +109,15 @@ impl FileState {
             return Err(StoreError::changed(name).into());
         }
         let Some(stored) = &mut self.stored else {
-            return Err(StoreError::refused(key, Refusal::Gone).into());
+            return Err(StoreError::refused(&self.name, Refusal::Gone).into());
         };
-        if let Some(name) = &self.key
+        if let Some(name) = self.name.key()
             && writing.writer.has_other_names(name, stored)?
         {
             break_link(writing, name, stored)?;
         }
-        // What somebody else has changed meanwhile, the kernel may have pages of.
-        let version = writing.writer.begin_in_place(&key, stored)?;
+        // The kernel may have pages of bytes that another program has changed meanwhile.
+        let version = writing.writer.begin_in_place(&self.name, stored)?;
         self.has_wrong_pages |= version != stored.meta.version;
         Ok(Some(Arc::clone(&stored.file)))
     }

@@ -2,25 +2,26 @@
 //!
 //! ```text
 //! draft --as it is, or encoded by the form--> a nameless file --commit--> the object
-//!                                                    | somebody else has changed the object
+//!                                                    | another program has changed the object
 //!                                                    +-- the draft takes its place all the same,
 //!                                                        is merged into it, or is dropped (ESTALE)
 //! ```
 
 use std::os::unix::fs::MetadataExt;
 
-use super::Writing;
-use super::draft::LastCommit;
+use super::draft::Savers;
 use super::form::{Encoded, ObjectChange};
 use super::objects;
+use super::phase::{FileEvent, OpenState, Phase};
 use super::saving::{Saving, SavingGuard};
-use super::state::{FileState, Standing};
+use super::state::FileState;
+use super::{HandleId, Writing};
 use crate::error::Error;
 use crate::load::to_usize;
 use crate::shards::{Change, InnerChunk};
 use crate::store::{ChangeNote, Commit, Key, NewFile, Refusal, Replaces, StoreError, StoredFile};
 
-/// How often a commit is tried again when somebody else changes the object meanwhile.
+/// How often a commit is tried again when another program changes the object meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// So many bytes of a file tell mostly whether all of them have to be looked at.
@@ -30,55 +31,71 @@ impl FileState {
     /// Makes what was written the object.
     pub(super) fn commit(&mut self, writing: &Writing) -> Result<(), Error> {
         self.check_not_lost()?;
-        // What has no name any more is read by its own handles only, and scratch has none in the
-        // store.
-        let Some(key) = self
-            .key
-            .clone()
-            .filter(|_| self.standing != Standing::Scratch)
-        else {
+        // A file without a name is read by its own handles only.
+        let Some(key) = self.key().cloned() else {
             return Ok(());
         };
-        let Some(draft) = &mut self.draft else {
-            // It is told once: the next change may be saved.
-            return self
-                .failure
-                .take()
-                .map_or(Ok(()), |failure| Err(failure.error));
-        };
-        if draft.last_commit == LastCommit::Saved {
-            return Ok(());
+        match &mut self.phase {
+            // A lost change is an error once: the next one may be saved.
+            Phase::Clean(clean) => {
+                let failure = clean.failure.take();
+                return failure.map_or(Ok(()), |failure| Err(failure.error));
+            }
+            Phase::Broken(_, failure) => return Err(failure.error.clone()),
+            Phase::Erased(_) | Phase::Scratch(_) | Phase::Lost => return Ok(()),
+            Phase::Drafting(_) | Phase::Saving(_) | Phase::Failed(_) | Phase::Unsaved(_) => {}
         }
-        if let Some(failure) = &draft.failure {
-            return Err(failure.error.clone());
+        self.phase.on(FileEvent::Try);
+        let committed = self.commit_draft(writing, &key);
+        if self.phase.state() == OpenState::Saving {
+            self.phase.on(FileEvent::Fail);
         }
-        draft.last_commit = LastCommit::Told;
-        if !writing.is_current(&key, self.form.as_deref())? {
+        committed
+    }
+
+    /// As [`FileState::commit`], of a file that has a draft and a name in the store.
+    fn commit_draft(&mut self, writing: &Writing, key: &Key) -> Result<(), Error> {
+        if !writing.is_current(key, self.form.as_deref())? {
             let reason = "another program has changed which array the key is part of";
-            return Err(self.lose(writing, &key, reason));
+            return Err(self.lose(writing, key, reason));
         }
         let _saving = self.begin_saving(writing, false)?;
-        if self.commits(writing, (&key, true), FileState::goes_on_after_conflict)? {
+        if self.commits(writing, (key, true), FileState::goes_on_after_conflict)? {
             return self.sync_closed(writing);
         }
         let reason = "somebody else has changed it since it was read";
-        Err(self.lose(writing, &key, reason))
+        Err(self.lose(writing, key, reason))
+    }
+
+    /// Commits what was written, unless another handle than `writer` is about to write it anew.
+    pub(super) fn flush(&mut self, writing: &Writing, writer: HandleId) -> Result<Flushed, Error> {
+        let is_broken = self.phase.is_broken();
+        if let Some(draft) = self.phase.draft_mut() {
+            draft.rewriters.retain(|other| *other != writer);
+            if draft.has_rewriters() && !is_broken {
+                if draft.savers == Savers::Writers {
+                    draft.savers = Savers::Rewriters;
+                }
+                return Ok(Flushed::LeftToRewriters);
+            }
+        }
+        self.commit(writing)?;
+        Ok(Flushed::Committed)
     }
 
     /// Drops what was written to the file, which has no name from now on. Returns the error for its writers.
     fn lose(&mut self, writing: &Writing, key: &Key, reason: &str) -> Error {
         log::warn!("{key}: {reason}, and what was written through the mount is dropped");
         writing.counters.lost.add(1);
-        self.draft = None;
-        self.key = None;
-        self.standing = Standing::Lost;
+        self.phase.on(FileEvent::Conflict);
+        self.name.lose();
         StoreError::changed(key).into()
     }
 
     /// Shows the file as it is now, until what is returned is dropped.
     fn begin_saving(&self, writing: &Writing, is_scratch: bool) -> Result<SavingGuard, Error> {
         Ok(self.saving.begin(Saving {
-            meta: writing.writer.meta_of(&self.shown_key(), self.file()?)?,
+            meta: writing.writer.meta_of(&self.name, self.file()?)?,
             is_new: self.stored.is_none(),
             is_scratch,
             has_wrong_pages: self.has_wrong_pages,
@@ -86,13 +103,13 @@ impl FileState {
     }
 
     /// Makes the name of an object that was committed survive a loss of power, where closing a file does so.
-    /// A failure is told, but what was written is the object, and its draft must not be written to any more.
+    /// The caller gets the error, but the object has the bytes, and the draft must not be written to any more.
     pub(super) fn sync_closed(&self, writing: &Writing) -> Result<(), Error> {
         let is_part = self
             .form
             .as_ref()
             .is_some_and(|form| form.inner().is_some());
-        match &self.key {
+        match self.key() {
             // A journal has it.
             Some(_) if is_part => Ok(()),
             Some(key) => Ok(writing.writer.sync_closed(key)?),
@@ -126,7 +143,7 @@ impl FileState {
         })
     }
 
-    /// Tries to commit the draft, until `goes_on` says that it gives way to somebody else's change. Handles may
+    /// Tries to commit the draft, until `goes_on` says that it gives way to another program's change. Handles may
     /// have the file open (`is_open`).
     fn commits(
         &mut self,
@@ -137,7 +154,7 @@ impl FileState {
         self.is_own = true;
         let _commit = writing.commits.begin();
         let committed = self.attempts(writing, what, goes_on);
-        if let (Err(_), Some(draft)) = (&committed, &mut self.draft) {
+        if let (Err(_), Some(draft)) = (&committed, self.phase.draft_mut()) {
             // A writer who writes the file anew does not know what it was merged with.
             draft.go_back();
         }
@@ -150,7 +167,7 @@ impl FileState {
         (key, is_open): (&Key, bool),
         goes_on: impl Fn(&mut FileState, &Writing) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        let is_behind = self.draft.as_ref().is_some_and(|draft| draft.is_behind);
+        let is_behind = self.phase.draft().is_some_and(|draft| draft.is_behind);
         let form = self.form.clone();
         let mut copies = None;
         if let Some(form) = form.as_ref().filter(|_| is_behind)
@@ -175,15 +192,9 @@ impl FileState {
                 let is_new = self.stored.is_none();
                 self.stored = stored;
                 self.saving.note_stored();
-                self.note_saved_base(writing, is_open);
                 let is_hidden =
                     self.stored.is_none() && form.as_ref().is_some_and(|form| form.hides_absent());
-                // Handles that are open go on with the fill value.
-                self.draft = self.draft.take().filter(|_| is_hidden && is_open);
-                if let Some(draft) = &mut self.draft {
-                    draft.saved_as_nothing();
-                }
-                self.clean = None;
+                self.end_saving(writing, is_open, !is_hidden);
                 drop(copies);
                 if let Some(form) = &self.form {
                     form.committed(is_new, note);
@@ -280,7 +291,7 @@ impl FileState {
             gid: found.gid(),
         };
         if self.stored.is_none() {
-            // Somebody else may have made the shard since the chunk was made.
+            // Another program may have made the shard since the chunk was made.
             inner.check_maker(maker.into())?;
         }
         let what = (self.replaces(), self.stored.as_ref());
@@ -299,7 +310,7 @@ impl FileState {
         key: &Key,
         changes: &[ObjectChange],
     ) -> Result<Attempt, Error> {
-        let draft = self.draft.as_ref().ok_or(Error::Stale)?;
+        let draft = self.phase.draft().ok_or(Error::Stale)?;
         let new = |key: &Key, bytes: &[u8]| {
             let new = (draft.bytes).encoded(&writing.writer, (key, bytes), draft.has_times);
             new.map_err(Error::from)
@@ -322,7 +333,7 @@ impl FileState {
 
     /// Makes the file of the draft the object.
     fn commit_file(&mut self, writing: &Writing, key: &Key) -> Result<Attempt, Error> {
-        let Some(draft) = &mut self.draft else {
+        let Some(draft) = self.phase.draft_mut() else {
             return Ok(Attempt::Conflict);
         };
         let what = (key, draft.has_times);
@@ -332,7 +343,7 @@ impl FileState {
 
     /// Makes `bytes` the object, with the attributes of the draft.
     fn commit_encoded(&self, writing: &Writing, key: &Key, bytes: &[u8]) -> Result<Attempt, Error> {
-        let Some(draft) = &self.draft else {
+        let Some(draft) = self.phase.draft() else {
             return Ok(Attempt::Conflict);
         };
         let writer = &writing.writer;
@@ -342,45 +353,25 @@ impl FileState {
 
     /// Fills `buf` with the first bytes of the draft.
     pub(super) fn read_draft(&self, buf: &mut [u8]) -> Result<(), Error> {
-        let draft = self.draft.as_ref().ok_or(Error::Stale)?;
+        let draft = self.phase.draft().ok_or(Error::Stale)?;
         let read = draft.bytes.read_exact_at(buf, 0);
         read.map_err(|error| self.failed(&error))
     }
 
     /// The bytes of the draft; `None` where they are in a file.
     fn in_memory(&self) -> Option<&[u8]> {
-        self.draft.as_ref()?.bytes.in_memory()
+        self.phase.draft()?.bytes.in_memory()
     }
 
     /// What the draft takes the place of.
     fn replaces(&self) -> Replaces {
-        let draft = self.draft.as_ref();
+        let draft = self.phase.draft();
         draft.map_or(Replaces::Nothing, |draft| draft.replaces)
-    }
-
-    /// Whether a commit is tried again after somebody else has changed the object: the draft takes the
-    /// place of the new one, or its other bytes come from there.
-    fn goes_on_after_conflict(&mut self, writing: &Writing) -> Result<bool, Error> {
-        let Some(draft) = &mut self.draft else {
-            return Ok(false);
-        };
-        let Some(form) = self.form.clone() else {
-            draft.replaces = Replaces::Anything;
-            return Ok(draft.began_empty());
-        };
-        let can_rebase = draft.can_rebase(form.merges_members(), form.merges());
-        if form.merges_members() {
-            return self.merge(writing, &form, can_rebase);
-        }
-        if can_rebase {
-            self.rebase(writing)?;
-        }
-        Ok(can_rebase)
     }
 
     /// Makes the draft one that takes the place of what the store has now.
     pub(super) fn rebase(&mut self, writing: &Writing) -> Result<(), Error> {
-        if let (Some(draft), Some(key)) = (&mut self.draft, &self.key) {
+        if let (Some(draft), Some(key)) = (self.phase.draft_mut(), self.name.key()) {
             let now = match &self.form {
                 Some(form) => form.open_now(&writing.writer, key)?,
                 None => writing.writer.open_object(key, false)?,
@@ -391,10 +382,17 @@ impl FileState {
             self.stored = now;
             // The kernel has pages of the version before.
             self.has_wrong_pages |= draft.is_partial();
-            self.forget_base();
         }
         Ok(())
     }
+}
+
+/// The outcome of a flush that has not failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flushed {
+    Committed,
+    /// Other handles write the file anew, and commit it.
+    LeftToRewriters,
 }
 
 /// The result of trying to commit a draft.

@@ -7,7 +7,6 @@ use rangemap::RangeSet;
 use super::base::Base;
 use super::draft_file::DraftFile;
 use super::{HandleAccess, HandleId};
-use crate::error::Error;
 use crate::store::Replaces;
 
 /// The bytes of a file that were written.
@@ -22,10 +21,6 @@ pub(super) struct FileDraft {
     pub(super) rewriters: Vec<HandleId>,
     /// The handles that save what was written when they are closed, beside those that have written it.
     pub(super) savers: Savers,
-    /// Why a write failed. Such a draft is not complete, and is not committed.
-    pub(super) failure: Option<FailedChange>,
-    /// What is known of the last commit.
-    pub(super) last_commit: LastCommit,
     /// Whether the times of the file were set after it was last written.
     pub(super) has_times: bool,
     /// Whether all who wrote cannot have read the file by the same handles.
@@ -34,7 +29,7 @@ pub(super) struct FileDraft {
     pub(super) base: Base,
     /// Whether the object is another text than the base already when the draft begins.
     pub(super) is_behind: bool,
-    /// What was written, before it was merged with what somebody else has written.
+    /// What was written, before it was merged with what another program has written.
     pub(super) unmerged: Option<Base>,
     /// What the draft has; `None` where it has all bytes of the file.
     parts: Option<Parts>,
@@ -47,7 +42,7 @@ pub(super) struct FileDraft {
 enum Beginning {
     /// The object: what is not written stays.
     Object,
-    /// No bytes, after somebody who may have read the object has made it empty.
+    /// No bytes, after a program that may have read the object has made it empty.
     Emptied,
     /// No bytes, and its writer has not read what it takes the place of.
     Empty,
@@ -64,40 +59,12 @@ pub(super) enum Savers {
     All,
 }
 
-/// What is known of the last commit of what was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LastCommit {
-    /// There was none, or more was written since.
-    NotFailed,
-    /// It failed, and its caller was told.
-    Told,
-    /// It failed, and nobody was told.
-    Untold,
-    /// It has saved what the draft has: the fill value, for which nothing is stored or shown.
-    Saved,
-}
-
-/// A change of a draft that failed, perhaps in the middle.
-#[derive(Debug)]
-pub(super) struct FailedChange {
-    pub(super) error: Error,
-    /// The first byte that it may have changed.
-    pub(super) start: u64,
-}
-
 /// The parts of a file that were written, where its other bytes are decoded when they are needed.
 #[derive(Debug)]
 struct Parts {
     written: RangeSet<u64>,
     /// Whether the other bytes are in the draft, too.
     is_complete: bool,
-}
-
-impl FailedChange {
-    pub(super) fn new(error: &Error, start: u64) -> FailedChange {
-        let error = error.clone();
-        FailedChange { error, start }
-    }
 }
 
 impl FileDraft {
@@ -113,8 +80,6 @@ impl FileDraft {
             },
             rewriters: Vec::new(),
             savers: Savers::Writers,
-            failure: None,
-            last_commit: LastCommit::NotFailed,
             has_times: false,
             is_blind: true,
             base: Base::Nothing,
@@ -122,6 +87,14 @@ impl FileDraft {
             unmerged: None,
             parts: None,
             anew: RangeSet::new(),
+        }
+    }
+
+    /// The empty draft of a file that was made by the handle `writer`.
+    pub(super) fn made(bytes: DraftFile, writer: HandleId) -> FileDraft {
+        FileDraft {
+            rewriters: vec![writer],
+            ..FileDraft::whole(bytes, Replaces::Nothing, true)
         }
     }
 
@@ -144,7 +117,6 @@ impl FileDraft {
         } else if self.beginning == Beginning::Object {
             self.beginning = Beginning::Emptied;
         }
-        self.failure = None;
         self.parts = None;
         self.anew.clear();
         self.savers = Savers::Writers;
@@ -153,14 +125,14 @@ impl FileDraft {
         }
     }
 
-    /// Whether handles write the file anew, so that what they have half written is left to them.
-    pub(super) fn is_rewritten(&self) -> bool {
-        !self.rewriters.is_empty() && self.failure.is_none()
+    /// Whether handles write the file anew.
+    pub(super) fn has_rewriters(&self) -> bool {
+        !self.rewriters.is_empty()
     }
 
     /// Notes that these bytes were written.
     pub(super) fn note_written(&mut self, range: Range<u64>) {
-        if self.is_rewritten() && !range.is_empty() {
+        if self.has_rewriters() && !range.is_empty() {
             self.anew.insert(range);
         }
     }
@@ -186,16 +158,10 @@ impl FileDraft {
 
     /// Notes that all was saved, by removing the object.
     pub(super) fn saved_as_nothing(&mut self) {
-        self.last_commit = LastCommit::Saved;
         self.replaces = Replaces::Nothing;
         // The file can be read.
         self.beginning = Beginning::Emptied;
         self.rewriters.clear();
-    }
-
-    /// Notes that a change has failed that begins at `start`.
-    pub(super) fn fail(&mut self, error: &Error, start: u64) {
-        self.failure.get_or_insert(FailedChange::new(error, start));
     }
 
     /// Whether its writer has not read what it takes the place of.
@@ -205,7 +171,6 @@ impl FileDraft {
 
     /// Notes that `range` was written through a handle with `access`.
     pub(super) fn note(&mut self, range: Range<u64>, access: HandleAccess) {
-        self.last_commit = LastCommit::NotFailed;
         self.has_times = false;
         self.is_blind &= access != HandleAccess::ReadsAndWrites;
         if let Some(parts) = &mut self.parts

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::draft::LastCommit;
 use super::form::Encoded;
-use super::state::{FileState, Standing};
+use super::phase::{OpenState, Phase};
+use super::state::FileState;
 use super::{KeyFile, Writing};
 use crate::budget::Holding;
 use crate::error::Error;
@@ -26,7 +26,7 @@ impl Writing {
     pub(super) fn finish(&self, unsaved: &mut Unsaved) {
         self.has_ended.store(true, Ordering::SeqCst);
         self.retries.end();
-        // A file that was lost has nothing to save, and its programs were told of it.
+        // A file that was lost has nothing to save, and its programs got the error.
         let all = self.all_where(|_| true).into_iter();
         for file in all.filter(|file| !file.is_lost()) {
             let _name = self.keep_name(&file);
@@ -47,21 +47,20 @@ impl Writing {
 }
 
 impl KeyFile {
-    /// Commits what was written. Where that fails and nobody was told, it goes to a journal, if that has room.
+    /// Commits what was written. Where that fails and no program got the error, the draft goes to a journal, if that has room.
     ///
     /// # Errors
     /// That of the commit, and whether what was written is in a journal.
     fn finish(&self, writing: &Writing) -> Result<(), (Error, bool)> {
         let mut state = self.lock();
-        let draft = state.draft.as_ref();
-        let was_told = draft.is_some_and(|draft| draft.last_commit == LastCommit::Told);
+        let was_told = state.phase.state() == OpenState::Failed;
         let Err(error) = state.commit(writing) else {
             return Ok(());
         };
         let can_be_saved = !was_told && !error.is_refusal() && !matches!(error, Error::Stale);
         let is_kept = can_be_saved
             && state.keep_for_later(writing).unwrap_or_else(|error| {
-                log::error!("{}: no journal has it: {error}", state.shown_key());
+                log::error!("{}: no journal has it: {error}", state.name);
                 false
             });
         Err((error, is_kept))
@@ -72,12 +71,10 @@ impl FileState {
     /// Writes what was written to a journal. Returns `false` where no journal takes it.
     fn keep_for_later(&mut self, writing: &Writing) -> Result<bool, Error> {
         let is_inner = (self.form.as_ref()).is_some_and(|form| form.inner().is_some());
-        let draft = self.draft.as_ref();
-        let is_whole = draft.is_some_and(|draft| draft.failure.is_none());
-        let key = self.key.clone();
+        let is_whole = matches!(self.phase, Phase::Drafting(_) | Phase::Failed(_));
+        let key = self.key().cloned();
         // The journal of a shard could not take an inner chunk just now.
-        let Some(key) = key.filter(|_| is_whole && !is_inner && self.standing == Standing::Stored)
-        else {
+        let Some(key) = key.filter(|_| is_whole && !is_inner) else {
             return Ok(false);
         };
         let len = self.len(writing)?;

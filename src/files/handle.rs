@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
-use super::draft::LastCommit;
+use super::commit::Flushed;
 use super::draft_file::DraftFile;
+use super::failure::Audience;
 use super::form::{CleanBytes, Form};
-use super::key_file::Flushed;
 use super::name_locks::NameLock;
 use super::state::Content;
 use super::synced::Syncer;
@@ -114,13 +114,13 @@ impl Writing {
         for _ in 0..ATTEMPTS {
             let mut name = self.share_name(key);
             let commits = self.commits.count();
-            if let Some(file) = self.take_part(key, access) {
-                match file.takes_part(self, key, (access.writes(), form.is_some())) {
+            if let Some(file) = self.join_open_file(key, access) {
+                match file.can_be_joined(self, key, (access.writes(), form.is_some())) {
                     Ok(Some(keeps_pages)) => return Ok(Some(handle(file, keeps_pages))),
-                    // Somebody else has replaced the object: this is another file.
+                    // Another program has replaced the object: this is another file.
                     Ok(None) => {
-                        self.give_way(key, &file);
-                        self.give_back(&file, access);
+                        self.detach(key, &file);
+                        self.release(&file, access);
                     }
                     Err(error) => {
                         // To close the file takes the lock, too.
@@ -134,7 +134,7 @@ impl Writing {
                 return Ok(None);
             };
             let version = meta.map(|meta| meta.version);
-            // What somebody else has just written may still change without showing it.
+            // An object that another program has just written may change without a new version.
             let is_own = self.own_fingerprint(key, version).is_some();
             if !is_own
                 && (form.is_some() || is_replaced_whole(key))
@@ -152,11 +152,11 @@ impl Writing {
                 }
             }
             let file = Arc::new(file);
-            if self.enter(key, &file, access) {
+            if self.register(key, &file, access) {
                 // Now no other file commits to the key. One may have done so before.
                 let may_differ = commits.is_none() || commits != self.commits.count();
                 if may_differ && self.has_other_own((key, form), version)? {
-                    self.leave(key, &file);
+                    self.unregister(key, &file);
                     continue;
                 }
                 drop(name);
@@ -224,14 +224,14 @@ impl Writing {
     ) -> Result<KeyHandle, Error> {
         let _name = self.share_name(key);
         self.check_goes_on()?;
-        // Somebody else may have removed the object of a file that is open.
+        // Another program may have removed the object of a file that is open.
         let open = self.lock_open().get(key).cloned();
         let has_form = matches!(kind, NewKind::Formed(_));
         if let Some(file) = open
             && !file.is_scratch()
-            && file.takes_part(self, key, (false, has_form))?.is_none()
+            && file.can_be_joined(self, key, (false, has_form))?.is_none()
         {
-            self.give_way(key, &file);
+            self.detach(key, &file);
         }
         let id = self.new_handle(process_of(thread));
         let fingerprint = self.new_fingerprint();
@@ -270,11 +270,11 @@ impl Writing {
         // Readers may have a file open that was made and has become nothing.
         let held = self.lock_open().get(key).cloned();
         if let Some(held) = held.filter(|held| held.is_nothing()) {
-            self.give_way(key, &held);
+            self.detach(key, &held);
         }
         let file = Arc::new(file);
         let access = HandleAccess::ReadsAndWrites;
-        if !self.enter(key, &file, access) {
+        if !self.register(key, &file, access) {
             return Err(exists());
         }
         Ok(KeyHandle::new(self, file, id, access, true))
@@ -289,7 +289,7 @@ impl Writing {
     }
 
     /// The open file at `key`, with one more handle.
-    pub(super) fn take_part(&self, key: &Key, access: HandleAccess) -> Option<Arc<KeyFile>> {
+    pub(super) fn join_open_file(&self, key: &Key, access: HandleAccess) -> Option<Arc<KeyFile>> {
         let open = self.lock_open();
         let file = open.get(key)?;
         file.count_handle(access);
@@ -297,7 +297,7 @@ impl Writing {
     }
 
     /// Adds `file` to the open ones, with one handle; `false` when another one is at its key.
-    fn enter(&self, key: &Key, file: &Arc<KeyFile>, access: HandleAccess) -> bool {
+    fn register(&self, key: &Key, file: &Arc<KeyFile>, access: HandleAccess) -> bool {
         let mut open = self.lock_open();
         if open.contains_key(key) {
             return false;
@@ -308,7 +308,7 @@ impl Writing {
     }
 
     /// Takes a handle away.
-    fn give_back(&self, file: &KeyFile, access: HandleAccess) {
+    fn release(&self, file: &KeyFile, access: HandleAccess) {
         let _open = self.lock_open();
         file.handles.fetch_sub(1, Ordering::Relaxed);
         file.writers
@@ -470,22 +470,23 @@ impl KeyHandle {
         let is_rewriter = self.file.is_rewritten_by(self.id);
         let flushed = self.file.flush(&self.writing, self.id);
         if !matches!(flushed, Ok(Flushed::Committed)) {
-            // It is not saved. Not all programs look at the result of closing a duplicate: all others are told,
-            // too.
+            // It is not saved. Not all programs look at the result of closing a duplicate, so that each later close(2)
+            // fails, too.
             self.has_written.store(true, Ordering::Relaxed);
         }
-        // A child of the opener has written a part of the file, as in `(a; b) > file`.
-        if let (Err(error), Some(thread), Some(opener)) = (&flushed, thread, self.id.process)
-            && error.is_unacceptable()
-            && process_of(thread).is_some_and(|process| process != opener)
-        {
-            self.file.goes_on(LastCommit::NotFailed);
-            if is_rewriter {
-                self.file.is_rewritten_still(self.id);
-            }
+        let Err(error) = flushed else {
             return Ok(());
+        };
+        // A child of the opener has written a part of the file, as in `(a; b) > file`.
+        let is_child = |thread| process_of(thread).is_some_and(|it| Some(it) != self.id.process);
+        if self.id.process.is_none() || !thread.is_some_and(is_child) {
+            return Err(error);
         }
-        flushed.map(|_| ())
+        self.file.after_failure(error, Audience::WriterOfPart)?;
+        if is_rewriter {
+            self.file.is_rewritten_still(self.id);
+        }
+        Ok(())
     }
 
     /// Whether the file may show other bytes than those that were written to it.

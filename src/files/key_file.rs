@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use super::draft::{FileDraft, LastCommit, Savers};
+use super::commit::Flushed;
+use super::draft::{FileDraft, Savers};
 use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
+use super::name::FileName;
+use super::phase::{FileEvent, OpenState};
 use super::saving::{Saving, SavingSlot};
-use super::state::{Content, FileAttributes, FileState, Standing};
+use super::state::{Content, FileAttributes, FileState};
 use super::{HandleAccess, HandleId, ShownFile, Writing};
 use crate::error::Error;
 use crate::store::{
@@ -32,14 +35,6 @@ pub(crate) struct KeyFile {
     pub(super) writers: AtomicU64,
     saving: SavingSlot,
     state: Mutex<FileState>,
-}
-
-/// The outcome of a flush that has not failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flushed {
-    Committed,
-    /// Other handles write the file anew, and commit it.
-    LeftToRewriters,
 }
 
 impl KeyFile {
@@ -72,9 +67,7 @@ impl KeyFile {
 
     /// The file `key` of the mount alone, with the bytes of `draft`.
     pub(super) fn of_scratch(key: &Key, draft: Draft, fingerprint: u64) -> KeyFile {
-        let mut state = FileState::of_draft(key, None, draft.into(), HandleId::default());
-        state.standing = Standing::Scratch;
-        KeyFile::new(state, fingerprint)
+        KeyFile::new(FileState::of_scratch(key, draft), fingerprint)
     }
 
     fn new(state: FileState, fingerprint: u64) -> KeyFile {
@@ -90,7 +83,7 @@ impl KeyFile {
     /// Whether the file was made and is not in the store yet.
     pub(super) fn is_new(&self) -> bool {
         let new = |state: MutexGuard<'_, FileState>| {
-            state.stored.is_none() && state.draft.is_some() && state.key.is_some()
+            state.stored.is_none() && state.phase.draft().is_some() && state.key().is_some()
         };
         self.look().map_or_else(|saving| saving.is_new, new)
     }
@@ -105,13 +98,13 @@ impl KeyFile {
             let now = inner.now()?;
             return Ok(now.is_some_and(|now| now.version == stored.meta.version));
         }
-        let now = writing.writer.meta_of(&state.shown_key(), &stored.file)?;
+        let now = writing.writer.meta_of(&state.name, &stored.file)?;
         Ok(now.version == stored.meta.version)
     }
 
     /// Whether what was written was dropped.
     pub(super) fn is_lost(&self) -> bool {
-        self.lock().standing == Standing::Lost
+        self.lock().phase.state() == OpenState::Lost
     }
 
     /// Whether the file shows something else than the bytes of its object.
@@ -122,28 +115,32 @@ impl KeyFile {
     /// Whether the file is in the mount only, and has a name there.
     pub(super) fn is_scratch(&self) -> bool {
         let scratch = |state: MutexGuard<'_, FileState>| {
-            state.standing == Standing::Scratch && state.key.is_some()
+            state.phase.state() == OpenState::Scratch && state.key().is_some()
         };
         self.look().map_or_else(|saving| saving.is_scratch, scratch)
     }
 
     /// The key, unless the file has none any more.
     pub(super) fn key(&self) -> Option<Key> {
-        self.lock().key.clone()
+        self.lock().key().cloned()
     }
 
-    /// Gives the file the key that it was renamed to, or none.
-    pub(super) fn set_key(&self, key: Option<Key>) {
+    /// Takes the name of the file away. Its handles still read its bytes.
+    pub(super) fn lose_name(&self) {
         let mut state = self.lock();
-        if key.is_none() {
-            state.keep();
-        }
-        if state.key.is_some() {
-            state.set_key(key);
+        state.keep();
+        state.name.lose();
+    }
+
+    /// Gives the file the key that it was renamed to, unless it has none any more.
+    pub(super) fn rename(&self, key: &Key) {
+        let mut state = self.lock();
+        if state.key().is_some() {
+            state.name = FileName::Named(key.clone());
         }
     }
 
-    /// As [`Writing::shown`]. There is no fingerprint when somebody else has changed the object, so that
+    /// As [`Writing::shown`]. There is no fingerprint when another program has changed the object, so that
     /// it is another file now.
     pub(super) fn shown(
         &self,
@@ -161,7 +158,7 @@ impl KeyFile {
                 });
             }
         };
-        if let Some(draft) = state.draft.as_ref().filter(|_| state.key.is_some()) {
+        if let Some(draft) = state.phase.draft().filter(|_| state.key().is_some()) {
             return Ok(ShownFile {
                 meta: Some(writing.writer.meta_of(key, draft.bytes.file())?),
                 fingerprint: Some(self.fingerprint),
@@ -169,7 +166,7 @@ impl KeyFile {
             });
         }
         // It may have been committed since the caller looked.
-        let is_late = state.key.is_some() && !state.is_current(now.as_ref());
+        let is_late = state.key().is_some() && !state.is_current(now.as_ref());
         let now = if is_late {
             state.now(writing, key)?
         } else {
@@ -186,23 +183,23 @@ impl KeyFile {
     /// Whether the file is what another open of its key gets, and if so, whether the kernel's pages
     /// of it are valid. `must_write` demands that the object can be written to. A file `has_form`, or not, as long
     /// as the documents around it say so.
-    pub(super) fn takes_part(
+    pub(super) fn can_be_joined(
         &self,
         writing: &Writing,
         key: &Key,
         (must_write, has_form): (bool, bool),
     ) -> Result<Option<bool>, Error> {
-        // No other handle commits while the store is asked. Who only reads does not wait for one that does.
+        // No other handle commits while the store is asked. A caller that only reads does not wait for one that does.
         let looked = (!must_write).then(|| self.look());
         let mut state = match looked {
             Some(Err(saving)) => return Ok(Some(!saving.has_wrong_pages)),
             Some(Ok(state)) => state,
             None => self.lock(),
         };
-        if state.key.is_none() {
+        if state.key().is_none() {
             return Ok(None);
         }
-        if state.draft.is_some() {
+        if state.phase.draft().is_some() {
             return Ok(Some(!state.has_wrong_pages));
         }
         if state.form.is_some() != has_form {
@@ -265,7 +262,7 @@ impl KeyFile {
     /// right, and its fingerprint; `None` where the version alone gives the fingerprint.
     pub(super) fn to_remember(&self, writing: &Writing) -> Option<(Key, Option<ObjectMeta>, u64)> {
         let state = self.lock();
-        let key = state.key.clone()?;
+        let key = state.key()?.clone();
         let meta = state.stored.as_ref().map(|stored| stored.meta);
         if state.has_wrong_pages {
             return Some((key, meta, writing.new_fingerprint()));
@@ -283,7 +280,7 @@ impl KeyFile {
     /// for.
     pub(super) fn meta_at_open(&self) -> Option<ObjectMeta> {
         let state = self.look().ok()?;
-        if state.draft.is_some() || state.form.is_some() {
+        if state.phase.draft().is_some() || state.form.is_some() {
             return None;
         }
         state.stored.as_ref().map(|stored| stored.meta)
@@ -310,8 +307,9 @@ impl KeyFile {
 
     /// Notes that a write at `offset` has failed, so that what was written is not saved.
     pub(super) fn fail(&self, error: &Error, offset: u64) {
-        if let Some(draft) = &mut self.lock().draft {
-            draft.fail(error, offset);
+        let mut state = self.lock();
+        if state.phase.draft().is_some() {
+            state.phase.change_fails(error, offset);
         }
     }
 
@@ -343,19 +341,18 @@ impl KeyFile {
 
     /// Whether some handle writes the file anew.
     pub(super) fn is_rewritten(&self) -> bool {
-        let state = self.lock();
-        state.draft.as_ref().is_some_and(FileDraft::is_rewritten)
+        self.lock().phase.is_rewritten()
     }
 
     /// Whether the handle `writer` writes the file anew.
     pub(super) fn is_rewritten_by(&self, writer: HandleId) -> bool {
         let state = self.lock();
-        let draft = state.draft.as_ref();
-        draft.is_some_and(|draft| draft.is_rewritten() && draft.rewriters.contains(&writer))
+        let draft = state.phase.draft().filter(|_| state.phase.is_rewritten());
+        draft.is_some_and(|draft| draft.rewriters.contains(&writer))
     }
 
-    /// Whether the handle `writer` saves what was written through others, or what could not be saved and nobody was
-    /// told of.
+    /// Whether the handle `writer` commits what was written through others, or a draft whose failed commit no program
+    /// knows of.
     pub(super) fn concerns(&self, writer: HandleId) -> bool {
         let state = self.lock();
         let saves = |draft: &FileDraft| match draft.savers {
@@ -363,13 +360,12 @@ impl KeyFile {
             Savers::Rewriters => draft.rewriters.contains(&writer),
             Savers::All => true,
         };
-        let concerns = |draft| saves(draft) || draft.last_commit == LastCommit::Untold;
-        state.draft.as_ref().is_some_and(concerns)
+        state.phase.state() == OpenState::Unsaved || state.phase.draft().is_some_and(saves)
     }
 
     /// Notes that some of the bytes that were written are from mapped memory.
     pub(super) fn note_mapped(&self) {
-        if let Some(draft) = &mut self.lock().draft {
+        if let Some(draft) = self.lock().phase.draft_mut() {
             draft.savers = Savers::All;
         }
     }
@@ -377,20 +373,20 @@ impl KeyFile {
     /// Whether what was made is dropped, and nothing is stored: the name is free.
     pub(super) fn is_nothing(&self) -> bool {
         let state = self.lock();
-        state.draft.is_none() && state.stored.is_none() && state.standing == Standing::Stored
+        state.phase.state() == OpenState::Clean && state.stored.is_none()
     }
 
     /// Notes that the handle `writer` writes the file anew still, though it was flushed.
     pub(super) fn is_rewritten_still(&self, writer: HandleId) {
-        if let Some(draft) = &mut self.lock().draft {
+        if let Some(draft) = self.lock().phase.draft_mut() {
             draft.rewriters.push(writer);
         }
     }
 
-    /// Commits what was written, unless another handle than `writer` is about to write it anew. The writer is
-    /// told of an error. The caller has the lock of names, as for all commits.
+    /// Commits what was written, unless another handle than `writer` is about to write it anew. The caller
+    /// has the lock of names, as for all commits.
     pub(super) fn flush(&self, writing: &Writing, writer: HandleId) -> Result<Flushed, Error> {
-        flush(&mut self.lock(), writing, writer)
+        self.lock().flush(writing, writer)
     }
 
     /// Commits what was written.
@@ -415,20 +411,23 @@ impl KeyFile {
             return Err(exists());
         }
         let mut state = self.lock();
-        let Some(draft) = &mut state.draft else {
+        let Some(draft) = state.phase.draft_mut() else {
             return Err(Error::Stale);
         };
         draft.replaces = replaces;
-        let before = (state.key.replace(key.clone()), state.form.take());
-        (state.form, state.standing) = (form, Standing::Stored);
+        let name = FileName::Named(key.clone());
+        let before = (
+            std::mem::replace(&mut state.name, name),
+            std::mem::replace(&mut state.form, form),
+        );
         let placed = match state.place(writing, key) {
             Ok(true) => return Ok(()),
             Ok(false) if replaces == Replaces::Nothing => Err(exists()),
             Ok(false) => Err(KeyFile::lost(key)),
             Err(error) => Err(error),
         };
-        (state.key, state.form) = before;
-        (state.standing, state.stored) = (Standing::Scratch, None);
+        (state.name, state.form) = before;
+        state.stored = None;
         if let Err(Error::Store(StoreError::Refused {
             refusal: Refusal::Incomplete,
             ..
@@ -448,7 +447,7 @@ impl KeyFile {
     /// A file with the same bytes, which is scratch.
     pub(super) fn copied(&self, writing: &Writing) -> Result<KeyFile, Error> {
         let state = self.lock();
-        let key = state.key.as_ref().ok_or(Error::Stale)?;
+        let key = state.key().ok_or(Error::Stale)?;
         let file = Arc::clone(state.file()?);
         let now = StoredFile {
             meta: writing.writer.meta_of(key, &file)?,
@@ -469,7 +468,7 @@ impl KeyFile {
         {
             state.form = Some(moved);
             // A text that the cache evicts is made again by the name of the file, which is another one now.
-            state.clean = None;
+            state.forget_opened();
         }
     }
 
@@ -483,11 +482,6 @@ impl KeyFile {
         self.lock().keep();
     }
 
-    /// Drops what was written.
-    pub(super) fn give_up(&self, writing: &Writing, reason: &Error) {
-        self.lock().drop_draft(writing, reason);
-    }
-
     /// Counts one more handle. The table of open files is locked.
     pub(super) fn count_handle(&self, access: HandleAccess) {
         self.handles.fetch_add(1, Ordering::Relaxed);
@@ -497,8 +491,9 @@ impl KeyFile {
 
     /// Whether a change begins a draft, perhaps when what is being saved is saved.
     pub(super) fn begins_draft(&self) -> bool {
-        let begins =
-            |state: MutexGuard<'_, FileState>| state.draft.is_none() && state.is_replaced_whole();
+        let begins = |state: MutexGuard<'_, FileState>| {
+            state.phase.draft().is_none() && state.is_replaced_whole()
+        };
         self.look().map_or(true, begins)
     }
 
@@ -517,8 +512,8 @@ impl KeyFile {
         let Ok(state) = self.look() else {
             return true;
         };
-        let is_saved = |draft: &FileDraft| draft.last_commit == LastCommit::Saved;
-        state.draft.as_ref().is_some_and(|draft| !is_saved(draft)) && state.key.is_some()
+        let is_saved = state.phase.state() == OpenState::Erased;
+        state.phase.draft().is_some() && !is_saved && state.key().is_some()
     }
 
     /// The state of the file; while it is saved, what is shown of it.
@@ -527,7 +522,7 @@ impl KeyFile {
         loop {
             match self.state.try_lock() {
                 Ok(state) => return Ok(state),
-                Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
+                Err(TryLockError::Poisoned(error)) => return Ok(after_panic(error)),
                 Err(TryLockError::WouldBlock) => {}
             }
             if let Some(saving) = self.saving.get() {
@@ -544,7 +539,7 @@ impl KeyFile {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, FileState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(after_panic)
     }
 
     /// The error for a file that is not what it was.
@@ -553,21 +548,11 @@ impl KeyFile {
     }
 }
 
-/// As [`KeyFile::flush`], of a file that is locked.
-pub(super) fn flush(
-    state: &mut FileState,
-    writing: &Writing,
-    writer: HandleId,
-) -> Result<Flushed, Error> {
-    if let Some(draft) = &mut state.draft {
-        draft.rewriters.retain(|other| *other != writer);
-        if draft.is_rewritten() {
-            if draft.savers == Savers::Writers {
-                draft.savers = Savers::Rewriters;
-            }
-            return Ok(Flushed::LeftToRewriters);
-        }
+/// The state of a file after a thread has panicked that had locked it. A commit that ended in this way has failed.
+fn after_panic(poisoned: PoisonError<MutexGuard<'_, FileState>>) -> MutexGuard<'_, FileState> {
+    let mut state = poisoned.into_inner();
+    if state.phase.state() == OpenState::Saving {
+        state.phase.on(FileEvent::Fail);
     }
-    state.commit(writing)?;
-    Ok(Flushed::Committed)
+    state
 }

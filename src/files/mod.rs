@@ -2,10 +2,10 @@
 //!
 //! The documents and the chunks of Zarr nodes are *replaced whole*: what is written goes to a
 //! [`Draft`](crate::store::Draft), which takes the place of the stored object when the file is closed
-//! or synced. All handles of the file share the draft, and see what was written at once; whoever
-//! looks into the store sees the old bytes until then, and the new ones afterwards. All other files
+//! or synced. All handles of the file share the draft, and see what was written at once; other programs, which look
+//! into the store, see the old bytes until then, and the new ones afterwards. All other files
 //! are *written in place*, as on any file system. The name of a key tells which it is
-//! ([`is_replaced_whole`]).
+//! (`is_replaced_whole`).
 //!
 //! ```text
 //!  open(O_TRUNC), create, truncate to 0        first write to a stored object
@@ -14,23 +14,35 @@
 //!                         close, fsync: commit, the draft is the object
 //! ```
 //!
-//! * A file that shows something else than the bytes of its object has a [`Form`]. Its draft has what is
+//! Where to start reading:
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `phase` | the states of an open file, and the table of what leads from one to another |
+//! | `state` | an open file: its name, its stored object, its phase; reads and changes |
+//! | `begin`, `draft`, `draft_file` | the beginning of a draft, and its bytes |
+//! | `commit`, `merge` | a draft becomes the object |
+//! | `failure` | conflicts, attempts that are repeated, and which program gets an error |
+//! | `key_file`, `handle` | the lock of an open file; its handles |
+//! | `names` | what renames and removals do to open files |
+//!
+//! * A file that shows something else than the bytes of its object has a `Form`. Its draft has what is
 //!   shown, and of a part of a chunk the bytes that were written; the other ones are decoded when they
 //!   are read, or when the draft is committed. Then the form makes the bytes of the object.
 //! * A file of the mount alone (*scratch*) is a draft that is never committed, until it is renamed to
-//!   what has an object.
-//! * An open file is a [`KeyFile`], whatever the number of its handles. It keeps its fingerprint, and
-//!   so its inode number, through all commits; when the last handle is released, [`Writing`] remembers
+//!   a name that has an object.
+//! * An open file is a `KeyFile`, whatever the number of its handles. It keeps its fingerprint, and
+//!   so its inode number, through all commits; when the last handle is closed, `Writing` remembers
 //!   which version of the object has this fingerprint.
 //! * Several handles share a draft. It is committed when a handle that has written is closed, or when
 //!   one is synced. A handle that made the file empty writes it anew: until that one is closed, closing
 //!   another handle commits nothing, so that no half of a file is in the store.
-//! * A commit names the version that it takes the place of. Where somebody else has changed the
+//! * A commit names the version that it takes the place of. Where another program has changed the
 //!   object since, a draft of a chunk that began empty takes its place all the same, because its writer has
 //!   not read it. Parts of a chunk, and members of a document, are merged into the new one if their writers
-//!   have not read it; any other draft is dropped, and the writer is told (`ESTALE`).
-//! * What could not be saved, of which nobody could be told, stays open without a handle, and is tried again.
-//! * Locks are taken in this order: a lock of [`NameLocks`], then `open`, then the state of a file.
+//!   have not read it; any other draft is dropped, and its writer gets `ESTALE`.
+//! * A draft whose last handle was closed before its commit failed is kept, and committed again later.
+//! * Locks are taken in this order: a lock of `NameLocks`, then `open`, then the state of a file.
 
 mod base;
 mod begin;
@@ -39,15 +51,18 @@ mod draft;
 mod draft_file;
 mod draft_memory;
 mod ended;
+mod failure;
 mod form;
 mod handle;
 mod key_file;
 mod merge;
+mod name;
 mod name_kinds;
 mod name_locks;
 mod names;
 mod objects;
 mod of_views;
+mod phase;
 mod retry;
 mod saving;
 mod state;
@@ -62,7 +77,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use lru::LruCache;
 
-use draft::LastCommit;
+use failure::Audience;
 pub(crate) use form::{
     CleanAttributes, CleanBytes, CleanFile, Encoded, Form, Meanings, ObjectChange, ReadReply,
 };
@@ -75,6 +90,7 @@ pub(crate) use name_kinds::{
 pub(crate) use name_locks::{NameLock, NameLocks};
 pub(crate) use objects::change as change_objects;
 pub(crate) use of_views::Writings;
+pub use phase::{FileEvent, OpenState};
 use retry::Retries;
 pub(crate) use state::FileAttributes;
 pub(crate) use synced::Syncer;
@@ -90,8 +106,7 @@ use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Refusal, StoreError, Vers
 /// Closed files of which the fingerprint is remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
 
-/// What is written through one view of a mount. To it, whoever writes through another view is somebody
-/// else.
+/// The open files of one view of a mount. To them, what is written through another view is written by another program.
 #[derive(Debug)]
 pub(crate) struct Writing {
     writer: Arc<DirWriter>,
@@ -117,7 +132,7 @@ pub(crate) struct Writing {
     retries: Retries,
 }
 
-/// Counts commits, so that who has opened an object knows whether one came in between.
+/// Counts commits, so that an open knows whether one came in between.
 #[derive(Debug, Default)]
 struct Commits {
     begun: AtomicU64,
@@ -258,7 +273,7 @@ impl Writing {
             return Some(known.fingerprint);
         }
         if version.is_none() {
-            // Somebody else has removed it, and the kernel may have its pages.
+            // Another program has removed it, and the kernel may have its pages.
             known.version = None;
             known.fingerprint = self.new_fingerprint();
             return Some(known.fingerprint);
@@ -281,9 +296,9 @@ impl Writing {
         file.is_some_and(|file| file.is_scratch())
     }
 
-    /// Makes room for another file at `key`, where somebody else has changed the object of `file`.
-    fn give_way(&self, key: &Key, file: &Arc<KeyFile>) {
-        self.leave(key, file);
+    /// Makes room for another file at `key`, where another program has changed the object of `file`.
+    fn detach(&self, key: &Key, file: &Arc<KeyFile>) {
+        self.unregister(key, file);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.retain(|(_, file)| file.strong_count() > 0);
         left.push((key.clone(), Arc::downgrade(file)));
@@ -351,25 +366,25 @@ impl Writing {
         all
     }
 
-    /// Commits the files whose keys are `wanted`, for somebody who syncs all that was changed afterwards.
+    /// Commits the files whose keys are `wanted`. The caller then syncs all that was changed.
     ///
     /// # Errors
     /// The first error, after all were tried.
     fn commit_where(&self, who: Syncer, wanted: impl Fn(&Key) -> bool) -> Result<(), Error> {
         let mut result = Ok(());
-        // Of a file that was lost there is nothing to save, and its own handles are told.
+        // Of a file that was lost there is nothing to save, and its own handles get the error.
         let all = self.all_where(wanted).into_iter();
         for file in all.filter(|file| !file.is_lost()) {
             let _name = self.keep_name(&file);
-            let synced = file.sync(self, who);
-            result = result.and(told_to_others(&file, synced));
+            result = result.and(file.sync(self, who));
         }
         result
     }
 
-    /// Commits what was written to `file`, for somebody who changes its name.
+    /// Commits what was written to `file`, for a program that changes its name.
     fn commit_of(&self, file: &KeyFile) -> Result<(), Error> {
-        told_to_others(file, file.commit(self))
+        let committed = file.commit(self);
+        committed.or_else(|error| file.after_failure(error, Audience::Other))
     }
 
     /// Commits the files below `prefix`, and makes all that was changed there survive a loss of power, which is below
@@ -412,7 +427,7 @@ impl Writing {
     }
 
     /// Removes `file` from the open ones, if it is the one at `key`.
-    fn leave(&self, key: &Key, file: &Arc<KeyFile>) {
+    fn unregister(&self, key: &Key, file: &Arc<KeyFile>) {
         let mut open = self.lock_open();
         if open.get(key).is_some_and(|held| Arc::ptr_eq(held, file)) {
             open.remove(key);
@@ -464,14 +479,6 @@ impl Writing {
             locked = key;
         }
     }
-}
-
-/// The result of a commit of `file`, of which somebody is told who has not written it.
-fn told_to_others(file: &KeyFile, committed: Result<(), Error>) -> Result<(), Error> {
-    if committed.is_err() && file.is_unsaved() {
-        file.goes_on(LastCommit::Untold);
-    }
-    committed
 }
 
 /// Whether `key` begins with `prefix` and a slash.

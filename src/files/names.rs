@@ -41,7 +41,7 @@ impl Writing {
             }
         }
         if let Some(file) = open {
-            self.detach(key, &file);
+            self.unlink_file(key, &file);
         }
         if is_kept {
             // The kernel may have pages of what was erased.
@@ -83,9 +83,9 @@ impl Writing {
     }
 
     /// Makes an open file one without a name.
-    fn detach(&self, key: &Key, file: &Arc<KeyFile>) {
-        self.leave(key, file);
-        file.set_key(None);
+    fn unlink_file(&self, key: &Key, file: &Arc<KeyFile>) {
+        self.unregister(key, file);
+        file.lose_name();
     }
 
     /// Saves what was written below `directory`, which is about to be renamed: others wait for the rename, and this
@@ -135,7 +135,7 @@ impl Writing {
         self.sync_before_name(from, to)?;
         self.writer.rename(from, to, mode)?;
         if let Some(file) = replaced {
-            self.detach(to, &file);
+            self.unlink_file(to, &file);
         }
         for (key, file) in moved {
             if let Some(target) = key.moved(from, to) {
@@ -195,7 +195,7 @@ impl Writing {
                 return Err(StoreError::refused(to, Refusal::OtherPlace).into());
             }
             if let Some(other) = other {
-                self.detach(to, &other);
+                self.unlink_file(to, &other);
             }
             self.move_entry(from, to, file);
             return Ok(());
@@ -222,10 +222,10 @@ impl Writing {
             }
             placed => placed?,
         }
-        // A failure is told when the names are as they are in the store.
+        // A failure is returned once the names are as they are in the store.
         let synced = placed.sync_closed(self);
         if let Some(other) = other {
-            self.detach(to, &other);
+            self.unlink_file(to, &other);
         }
         if let Some((key, meta, fingerprint)) = placed.to_remember(self) {
             self.remember(&key, meta.as_ref(), fingerprint);
@@ -236,7 +236,7 @@ impl Writing {
             open.insert(to.clone(), placed);
         } else if mode.is_some() {
             self.writer.unlink(from)?;
-            self.detach(from, file);
+            self.unlink_file(from, file);
             self.lock_own().pop(from);
         }
         synced
@@ -277,9 +277,9 @@ impl Writing {
         open.remove(from);
         open.insert(to.clone(), Arc::clone(file));
         drop(open);
-        file.set_key(Some(to.clone()));
+        file.rename(to);
         if !is_replaced_whole(to) {
-            // Somebody may have written it since it was renamed, under the name that it had.
+            // Another program may have written it since it was renamed, under the name that it had.
             self.writer.wrote_in_place(to);
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct Writings {
 }
 
 impl Writings {
-    /// Nothing is written yet. What is not saved, and of which no program is told, is noted in `refused`.
+    /// Nothing is written yet. What is not saved, and of which no program gets an error, is noted in `refused`.
     pub(crate) fn new(
         writer: DirWriter,
         loader: &Arc<Loader>,
@@ -85,7 +85,7 @@ impl Writings {
         [&self.keys, &self.chunks]
     }
 
-    /// Who changes the store.
+    /// Makes the changes of the store.
     pub(crate) fn writer(&self) -> &DirWriter {
         &self.writer
     }

@@ -1,17 +1,13 @@
-//! What was written, could not be saved, and has no handle any more. No program can be told of that, so it is
-//! kept, and the mount tries again.
+//! Drafts whose last handle was closed before their commit failed. No program can get the error, so the mount keeps
+//! them, and tries again.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::draft::{FileDraft, LastCommit};
 use super::handle::KeyHandle;
-use super::key_file::flush;
-use super::state::{FileState, Standing};
-use super::{HandleAccess, HandleId, KeyFile, Writing};
-use crate::error::Error;
+use super::{HandleAccess, KeyFile, Writing};
 use crate::shards::join_other;
 use crate::store::Key;
 
@@ -95,11 +91,11 @@ impl Writing {
         left.iter().filter(|(_, file)| file.has_draft()).count()
     }
 
-    /// Tries again to save what was not saved, and leaves what somebody else has saved by a sync.
+    /// Tries again to save what was not saved, and leaves what another program has saved by a sync.
     fn retry(self: &Arc<Self>) {
         for (key, file) in self.left() {
             // It may have been saved, renamed or replaced meanwhile.
-            let Some(found) = self.take_part(&key, HandleAccess::Writes) else {
+            let Some(found) = self.join_open_file(&key, HandleAccess::Writes) else {
                 continue;
             };
             let id = self.new_handle(None);
@@ -112,111 +108,7 @@ impl Writing {
     }
 }
 
-impl FileState {
-    /// Whether something was written that is not committed, or is lost.
-    fn has_changes(&self) -> bool {
-        self.draft.is_some() || self.failure.is_some()
-    }
-
-    /// Drops what is saved and was kept for open handles.
-    fn drop_saved(&mut self) {
-        let is_saved = |draft: &mut FileDraft| draft.last_commit == LastCommit::Saved;
-        drop(self.draft.take_if(is_saved));
-    }
-}
-
 impl KeyFile {
-    /// Notes what is known of a commit that failed: its writer was not told, and nothing is lost yet.
-    pub(super) fn goes_on(&self, last_commit: LastCommit) {
-        if let Some(draft) = &mut self.lock().draft
-            && draft.last_commit != LastCommit::Saved
-        {
-            draft.last_commit = last_commit;
-        }
-    }
-
-    /// Commits what is left once a handle was released, as when mapped memory was written after the
-    /// file was closed. Where that fails and the handle `is_last`, what was written is kept, to be tried
-    /// again. Where that would fail, too, or its writer was told, it is dropped when no handle is left that
-    /// may write. Returns whether it is kept.
-    pub(super) fn released(
-        &self,
-        writing: &Writing,
-        (writer, has_written): (HandleId, bool),
-        is_last: bool,
-    ) -> bool {
-        // Most handles leave nothing, and do not lock the table of all files for it.
-        if !self.lock().has_changes() {
-            return false;
-        }
-        let has_room = writing.has_room_for_unsaved();
-        let mut state = self.lock();
-        // Another handle may have been opened since, and may have made the file empty. It could do neither
-        // unseen, because it is counted before it takes this lock.
-        let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
-        let is_scratch = state.standing == Standing::Scratch;
-        // Those who have opened a file without a name read what was written to it.
-        let ends = |state: &FileState| {
-            is_last || self.writers.load(Ordering::Relaxed) == 0 && state.key.is_some()
-        };
-        let is_end = ends(&state);
-        let Some(draft) = &mut state.draft else {
-            state.drop_failure(writing, is_end);
-            return false;
-        };
-        let was_rewriter = draft.rewriters.contains(&writer);
-        draft.rewriters.retain(|other| *other != writer && !is_end);
-        let before = draft.last_commit;
-        if before == LastCommit::Saved {
-            if is_last {
-                state.drop_saved();
-            }
-            return false;
-        }
-        if is_scratch || !(is_end || has_written || was_rewriter) {
-            return false;
-        }
-        // Whoever was told of a failure knows that nothing was saved.
-        let (reason, can_be_saved) = if before == LastCommit::Told {
-            ("its program was told why".to_owned(), false)
-        } else if let Err(error) = flush(&mut state, writing, writer) {
-            let is_hopeless = error.is_refusal() || matches!(error, Error::Stale);
-            (error.to_string(), has_room && !is_hopeless)
-        } else {
-            if is_last {
-                state.drop_saved();
-            }
-            return false;
-        };
-        let is_end = ends(&state);
-        let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
-        let Some(draft) = &mut state.draft else {
-            return false;
-        };
-        let is_kept = can_be_saved && draft.failure.is_none();
-        if is_kept {
-            // Who closes another handle, or opens the file again, is told.
-            draft.last_commit = LastCommit::Untold;
-        }
-        if is_kept && before != LastCommit::Untold {
-            let key = state.shown_key();
-            log::error!("{key}: what was written is not saved yet, and is tried again: {reason}");
-        } else if is_end && !is_kept {
-            if before != LastCommit::Told {
-                let key = state.shown_key();
-                let line = format!("{key}: what was written is not saved: {reason}");
-                writing.refused.push(&line);
-            }
-            state.drop_draft(writing, &reason);
-        }
-        is_kept && is_last
-    }
-
-    /// Whether what was written could not be saved, and no handle is left.
-    pub(super) fn is_unsaved(&self) -> bool {
-        self.is_left() && self.has_draft()
-    }
-
     /// Whether no handle is left, and the file is not in the mount only.
     fn is_left(&self) -> bool {
         self.handles.load(Ordering::Relaxed) == 0 && !self.is_scratch()

@@ -5,15 +5,16 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::base::Base;
-use super::draft::{FailedChange, FileDraft};
+use super::draft::FileDraft;
 use super::draft_file::DraftFile;
 use super::form::{CleanAttributes, CleanBytes, CleanFile, Form};
+use super::name::FileName;
+use super::phase::{Clean, FailedChange, FileEvent, Phase};
 use super::saving::SavingSlot;
 use super::{HandleAccess, HandleId, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
-    FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile, Version,
+    Draft, FileChange, Key, NewAttributes, ObjectMeta, Refusal, StoreError, StoredFile, Version,
 };
 
 /// How often an inner chunk is looked for again whose shard changes meanwhile.
@@ -21,28 +22,13 @@ const ATTEMPTS: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct FileState {
-    /// `None` once the name was removed, or given to another file.
-    pub(super) key: Option<Key>,
-    /// The key that it had last, for messages.
-    last_key: Key,
+    pub(super) name: FileName,
     /// What the file shows of its object; `None` where it shows the object's own bytes.
     pub(super) form: Option<Arc<dyn Form>>,
-    pub(super) standing: Standing,
+    pub(super) phase: Phase,
     /// The object of the store; `None` where it has none, or none yet. Its attributes are those that
     /// it had when the kernel's pages were last known to be right.
     pub(super) stored: Option<StoredFile>,
-    /// Reads the bytes of a file with a form, to which nothing was written; `None` before it is
-    /// asked for.
-    pub(super) clean: Option<(Arc<dyn CleanBytes>, CleanAttributes)>,
-    /// What was written since the last commit.
-    pub(super) draft: Option<FileDraft>,
-    /// What the writers of a document know of it, as long as no draft has begun; `None` before it is opened
-    /// for writing.
-    pub(super) base: Option<Base>,
-    /// Whether the object is another text than the base: what was saved was merged.
-    pub(super) is_behind: bool,
-    /// Why no draft could begin, so that a change is lost.
-    pub(super) failure: Option<FailedChange>,
     /// Whether the kernel may have pages that are not those of the object.
     pub(super) has_wrong_pages: bool,
     /// Whether the fingerprint of a file with a form is one of this mount, because the mount has
@@ -50,17 +36,6 @@ pub(super) struct FileState {
     pub(super) is_own: bool,
     /// What is shown of the file while it is saved.
     pub(super) saving: SavingSlot,
-}
-
-/// What becomes of what is written to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It is committed to the store.
-    Stored,
-    /// It stays in the mount, because its name is none of an array.
-    Scratch,
-    /// It was dropped, because somebody else has changed the object.
-    Lost,
 }
 
 /// Where the bytes of a file are.
@@ -87,16 +62,10 @@ impl FileState {
     /// The state of a file that is in the store, or shows what is not.
     pub(super) fn of_object(key: &Key, stored: Option<StoredFile>) -> FileState {
         FileState {
-            key: Some(key.clone()),
-            last_key: key.clone(),
+            name: FileName::Named(key.clone()),
             form: None,
-            standing: Standing::Stored,
+            phase: Phase::Clean(Clean::default()),
             stored,
-            clean: None,
-            draft: None,
-            base: None,
-            is_behind: false,
-            failure: None,
             has_wrong_pages: false,
             is_own: false,
             saving: SavingSlot::default(),
@@ -107,7 +76,10 @@ impl FileState {
     pub(super) fn of_form(key: &Key, form: Arc<dyn Form>, clean: CleanFile) -> FileState {
         FileState {
             form: Some(form),
-            clean: Some((clean.file, clean.attributes)),
+            phase: Phase::Clean(Clean {
+                opened: Some((clean.file, clean.attributes)),
+                ..Clean::default()
+            }),
             ..FileState::of_object(key, clean.stored)
         }
     }
@@ -119,11 +91,18 @@ impl FileState {
         draft: DraftFile,
         writer: HandleId,
     ) -> FileState {
-        let mut draft = FileDraft::whole(draft, Replaces::Nothing, true);
-        draft.rewriters.push(writer);
         FileState {
             form,
-            draft: Some(draft),
+            phase: Phase::Drafting(FileDraft::made(draft, writer)),
+            ..FileState::of_object(key, None)
+        }
+    }
+
+    /// The state of a file of the mount alone, which has the bytes of `draft`.
+    pub(super) fn of_scratch(key: &Key, draft: Draft) -> FileState {
+        let draft = FileDraft::made(draft.into(), HandleId::default());
+        FileState {
+            phase: Phase::Scratch(draft),
             ..FileState::of_object(key, None)
         }
     }
@@ -131,7 +110,7 @@ impl FileState {
     /// Whether the file is replaced whole when it is committed. One without a name is not: its own
     /// handles alone read it.
     pub(super) fn is_replaced_whole(&self) -> bool {
-        self.form.is_some() || self.key.as_ref().is_some_and(is_replaced_whole)
+        self.form.is_some() || self.key().is_some_and(is_replaced_whole)
     }
 
     /// Whether `now`, what the store has at the key, is the object of this file.
@@ -145,7 +124,7 @@ impl FileState {
                 version.file_identity() == now.version.file_identity()
             }
         };
-        self.key.is_some()
+        self.key().is_some()
             && match (&self.stored, now) {
                 (Some(stored), Some(now)) => is_same(stored, now),
                 (None, None) => self.form.is_some(),
@@ -156,7 +135,7 @@ impl FileState {
     /// Takes `now` for the object of this file, where that is an inner chunk of a shard in which somebody
     /// else has changed other chunks only.
     pub(super) fn follow(&mut self, now: Option<&ObjectMeta>) -> Result<(), Error> {
-        if self.key.is_none() || self.is_current(now) {
+        if self.key().is_none() || self.is_current(now) {
             return Ok(());
         }
         let inner = self.form.as_ref().and_then(|form| form.inner());
@@ -165,7 +144,7 @@ impl FileState {
         };
         if let Some(new) = inner.same_in(now.version, stored)? {
             self.stored = Some(new);
-            self.clean = None;
+            self.forget_opened();
             // The fingerprint of the new version is another one.
             self.is_own = true;
         }
@@ -179,7 +158,7 @@ impl FileState {
 
     /// The file with the attributes.
     pub(super) fn file(&self) -> Result<&Arc<File>, Error> {
-        let draft = self.draft.as_ref().map(|draft| draft.bytes.file());
+        let draft = self.phase.draft().map(|draft| draft.bytes.file());
         let file = draft.or_else(|| self.stored.as_ref().map(|stored| &stored.file));
         file.ok_or_else(|| self.refused(Refusal::Gone))
     }
@@ -187,7 +166,7 @@ impl FileState {
     /// Where the bytes are. Those from `offset` that are in memory are put to the beginning of `buf`.
     pub(super) fn content(&mut self, offset: u64, buf: &mut [u8]) -> Result<Content, Error> {
         self.complete()?;
-        if let Some(draft) = &self.draft {
+        if let Some(draft) = self.phase.draft() {
             return Ok(match draft.bytes.read_in_memory(offset, buf) {
                 Some(len) => Content::Read(len),
                 None => Content::Changing(Arc::clone(draft.bytes.file())),
@@ -209,10 +188,10 @@ impl FileState {
 
     /// The attributes now.
     pub(super) fn attributes(&mut self, writing: &Writing) -> Result<FileAttributes, Error> {
-        if self.form.is_some() && self.draft.is_none() {
+        if self.form.is_some() && self.phase.draft().is_none() {
             return Ok(FileAttributes::Shown(self.clean()?.1));
         }
-        let meta = writing.writer.meta_of(&self.shown_key(), self.file()?)?;
+        let meta = writing.writer.meta_of(&self.name, self.file()?)?;
         Ok(FileAttributes::Object(meta))
     }
 
@@ -226,17 +205,22 @@ impl FileState {
 
     /// The file with a form as the store has it.
     fn clean(&mut self) -> Result<(Arc<dyn CleanBytes>, CleanAttributes), Error> {
-        if let Some(clean) = &self.clean {
-            return Ok(clean.clone());
+        let clean = self.phase.clean_mut().ok_or(Error::Stale)?;
+        if let Some(opened) = &clean.opened {
+            return Ok(opened.clone());
         }
-        let form = self.form.clone().filter(|_| self.key.is_some());
+        let form = self.form.clone().filter(|_| self.key().is_some());
         let form = form.ok_or(Error::Stale)?;
         for _ in 0..ATTEMPTS {
             let opened = form.open()?.ok_or(Error::Stale)?;
             let now = opened.stored.as_ref().map(|stored| &stored.meta);
             self.follow(now)?;
             if self.is_current(now) {
-                return Ok(self.clean.insert((opened.file, opened.attributes)).clone());
+                let opened = (opened.file, opened.attributes);
+                if let Some(clean) = self.phase.clean_mut() {
+                    clean.opened = Some(opened.clone());
+                }
+                return Ok(opened);
             }
             // Where other inner chunks of the shard were written meanwhile, this one is looked for again.
             if form.inner().is_none() {
@@ -248,7 +232,7 @@ impl FileState {
 
     /// Opens what the store has, so that handles can read it when the file has lost its name.
     pub(super) fn keep(&mut self) {
-        if self.draft.is_some() {
+        if self.phase.draft().is_some() {
             // Errors are those of the reads then.
             let _ = self.complete();
         } else if self.form.is_some() {
@@ -256,9 +240,9 @@ impl FileState {
         }
     }
 
-    /// Fails where somebody else has changed the object.
+    /// Fails where another program has changed the object.
     pub(super) fn check_not_lost(&self) -> Result<(), Error> {
-        if self.standing == Standing::Lost {
+        if matches!(self.phase, Phase::Lost) {
             return Err(self.refused(Refusal::Gone));
         }
         Ok(())
@@ -291,37 +275,46 @@ impl FileState {
         if (self.form.as_ref()).is_some_and(|form| range.end > form.max_len()) {
             return Err(self.refused(Refusal::TooLong));
         }
-        let is_first = self.draft.is_none();
         let in_place = self.target(writing);
         let in_place = in_place.inspect_err(|error| self.note_failure(error, range.start))?;
-        let failure = self.failure.take_if(|_| is_first);
-        if let (Some(failure), Some(draft)) = (failure, &mut self.draft) {
-            draft.failure = Some(failure);
-        }
-        let changed = match (&in_place, &mut self.draft) {
+        let changed = match (&in_place, self.phase.draft_mut()) {
             (Some(file), _) => change.apply(file),
             (None, Some(draft)) => draft.bytes.change(change),
             (None, None) => return Err(self.refused(Refusal::Gone)),
         };
         let changed = changed.map_err(|error| self.failed(&error));
-        if let Some(draft) = &mut self.draft {
-            let start = range.start;
-            match change {
-                FileChange::Write { .. } if changed.is_ok() => draft.note_written(range.clone()),
-                FileChange::SetLen(len) => draft.note_len(*len),
-                _ => {}
-            }
-            // What a failed change has left there is none of the bytes of the file.
-            draft.note(if changed.is_ok() { range } else { 0..0 }, access);
-            if let Err(error) = &changed {
-                draft.fail(error, start);
-            }
-        }
-        if let (Some(_), Some(key)) = (&in_place, &self.key) {
+        if in_place.is_none() {
+            self.note_change(change, (range, access), changed.as_ref().err());
+        } else if let Some(key) = self.key() {
             writing.writer.wrote_in_place(key);
         }
         changed?;
         self.note(writing)
+    }
+
+    /// Notes that `change` of the bytes in `range` was made to the draft, or has failed.
+    fn note_change(
+        &mut self,
+        change: &FileChange,
+        (range, access): (Range<u64>, HandleAccess),
+        failed: Option<&Error>,
+    ) {
+        let (start, is_broken) = (range.start, self.phase.is_broken());
+        if let Some(draft) = self.phase.draft_mut() {
+            match change {
+                FileChange::Write { .. } if failed.is_none() && !is_broken => {
+                    draft.note_written(range.clone());
+                }
+                FileChange::SetLen(len) => draft.note_len(*len),
+                _ => {}
+            }
+            // What a failed change has left there is none of the bytes of the file.
+            draft.note(if failed.is_none() { range } else { 0..0 }, access);
+        }
+        self.phase.on(FileEvent::Change);
+        if let Some(error) = failed {
+            self.phase.change_fails(error, start);
+        }
     }
 
     /// Cuts or extends the file.
@@ -340,14 +333,16 @@ impl FileState {
             let change = FileChange::SetLen(len);
             let changed = change.changed_bytes(now);
             self.change_range(writing, (changed, access), &change)?;
-        } else if self.draft.is_none() && !self.is_replaced_whole() {
+        } else if self.phase.draft().is_none() && !self.is_replaced_whole() {
             // Its bytes stay the same, but the system takes bits of its mode away with this call, too.
             self.target(writing)?;
             self.note(writing)?;
         }
-        if let Some(draft) = &mut self.draft {
+        if let Phase::Broken(_, failure) = &self.phase
+            && len <= failure.start
+        {
             // Where the failed change was, nothing is left.
-            draft.failure.take_if(|failure| len <= failure.start);
+            self.phase.on(FileEvent::Repair);
         }
         Ok(())
     }
@@ -360,28 +355,26 @@ impl FileState {
         is_blind: bool,
     ) -> Result<(), Error> {
         self.check_not_lost()?;
-        if self.draft.is_none()
+        if self.phase.draft().is_none()
             && self.is_replaced_whole()
-            && let Some(key) = &self.key
+            && let Some(key) = self.key()
         {
             let (draft, replaces) = self.begin(writing, key)?;
-            let mut draft = FileDraft::whole(draft, replaces, is_blind);
             self.note_base(writing);
-            self.begin_from_base(&mut draft);
-            self.draft = Some(draft);
-            self.failure = None;
+            self.begin_draft(FileDraft::whole(draft, replaces, is_blind));
         }
         let all = (0..0, HandleAccess::Writes);
         self.change_range(writing, all, &FileChange::SetLen(0))?;
-        if let Some(draft) = &mut self.draft {
+        if let Some(draft) = self.phase.draft_mut() {
             draft.begin_empty(writer, is_blind);
+            self.phase.on(FileEvent::Repair);
         }
         Ok(())
     }
 
     /// Puts bytes into the draft that were not written, and are those of the object.
     pub(super) fn complete(&mut self) -> Result<(), Error> {
-        let (Some(draft), Some(form)) = (&mut self.draft, &self.form) else {
+        let (Some(draft), Some(form)) = (self.phase.draft_mut(), &self.form) else {
             return Ok(());
         };
         let Some(len) = form.len().filter(|len| !draft.missing(*len).is_empty()) else {
@@ -399,11 +392,11 @@ impl FileState {
         writing: &Writing,
         new: &NewAttributes,
     ) -> Result<(), Error> {
-        if self.form.is_some() && self.draft.is_none() && self.stored.is_none() {
+        if self.form.is_some() && self.phase.draft().is_none() && self.stored.is_none() {
             // No object stands behind the file.
             return Ok(());
         }
-        if self.draft.is_none()
+        if self.phase.draft().is_none()
             && self
                 .form
                 .as_ref()
@@ -413,14 +406,13 @@ impl FileState {
             writing.counters.without_effect.add(1);
             return Ok(());
         }
-        if self.form.is_some() && self.key.is_none() {
+        if self.form.is_some() && self.key().is_none() {
             // The object is another version then, and cannot be opened again.
             self.target(writing)?;
         }
-        let (key, file) = (self.shown_key(), self.file()?);
-        writing.writer.set_attributes_of_file(&key, file, new)?;
-        self.clean = None;
-        if let Some(draft) = &mut self.draft {
+        (writing.writer).set_attributes_of_file(&self.name, self.file()?, new)?;
+        self.forget_opened();
+        if let Some(draft) = self.phase.draft_mut() {
             draft.has_times |= new.atime.is_some() || new.mtime.is_some();
         } else {
             // The object has another version, and the same bytes.
@@ -431,65 +423,55 @@ impl FileState {
 
     /// Notes the version that the object has after it was written in place.
     fn note(&mut self, writing: &Writing) -> Result<(), Error> {
-        let key = self.shown_key();
-        if self.draft.is_none()
+        if self.phase.draft().is_none()
             && let Some(stored) = &mut self.stored
         {
-            stored.meta = writing.writer.meta_of(&key, &stored.file)?;
+            stored.meta = writing.writer.meta_of(&self.name, &stored.file)?;
         }
         Ok(())
+    }
+
+    /// The key; `None` where the file has no name any more.
+    pub(super) fn key(&self) -> Option<&Key> {
+        self.name.key()
+    }
+
+    /// Begins a draft, with what its writers know of a document.
+    pub(super) fn begin_draft(&mut self, mut draft: FileDraft) {
+        if let Some(clean) = self.phase.clean_mut() {
+            if let Some(known) = clean.known.take() {
+                draft.base = known;
+            }
+            draft.is_behind = clean.is_behind;
+        }
+        self.phase.begin(draft);
+    }
+
+    /// Forgets how the bytes are read of a file to which nothing was written, because the object has changed.
+    pub(super) fn forget_opened(&mut self) {
+        if let Some(clean) = self.phase.clean_mut() {
+            clean.opened = None;
+        }
     }
 
     /// Notes that a change that begins at `start` is lost, because no draft could begin.
     fn note_failure(&mut self, error: &Error, start: u64) {
         let is_told = error.is_refusal() || matches!(error, Error::Stale);
-        if is_told || self.draft.is_some() || !self.is_replaced_whole() {
+        if is_told || !self.is_replaced_whole() {
             return;
         }
-        self.failure = Some(FailedChange::new(error, start));
-        // Where it was made to mapped memory, that has it.
-        self.has_wrong_pages = true;
-    }
-
-    /// Says that a change is lost of which nobody was told, where this `is_end` of all who could be.
-    pub(super) fn drop_failure(&mut self, writing: &Writing, is_end: bool) {
-        if let Some(failure) = self.failure.take_if(|_| is_end) {
-            writing.counters.lost.add(1);
-            let (key, reason) = (self.shown_key(), failure.error);
-            log::error!("{key}: what was written is not saved: {reason}");
+        if let Some(clean) = self.phase.clean_mut() {
+            clean.failure = Some(FailedChange::new(error, start));
+            // Where it was made to mapped memory, that has it.
             self.has_wrong_pages = true;
         }
-    }
-
-    /// Takes what was written out of the file, and says why it is lost.
-    pub(super) fn drop_draft(&mut self, writing: &Writing, reason: &dyn std::fmt::Display) {
-        if self.draft.take().is_some() {
-            writing.counters.lost.add(1);
-            let key = self.shown_key();
-            log::error!("{key}: what was written is not saved: {reason}");
-            self.has_wrong_pages = true;
-            self.clean = None;
-        }
-    }
-
-    /// The key, for messages; the one that it had, where it has none any more.
-    pub(super) fn shown_key(&self) -> String {
-        self.key.as_ref().unwrap_or(&self.last_key).to_string()
-    }
-
-    /// Gives the file another key, or none.
-    pub(super) fn set_key(&mut self, key: Option<Key>) {
-        if let Some(key) = &key {
-            self.last_key = key.clone();
-        }
-        self.key = key;
     }
 
     pub(super) fn refused(&self, refusal: Refusal) -> Error {
-        StoreError::refused(self.shown_key(), refusal).into()
+        StoreError::refused(&self.name, refusal).into()
     }
 
     pub(super) fn failed(&self, error: &io::Error) -> Error {
-        StoreError::io(self.shown_key(), error).into()
+        StoreError::io(&self.name, error).into()
     }
 }

@@ -1,7 +1,7 @@
 //! What fsync(2) does: commits, and makes the bytes and the name of a file survive a loss of power.
 
-use super::draft::LastCommit;
-use super::state::Standing;
+use super::failure::Audience;
+use super::phase::OpenState;
 use super::{HandleId, KeyFile, Writing};
 use crate::error::Error;
 use crate::store::Key;
@@ -15,9 +15,9 @@ pub(crate) enum Syncer {
         thread: u32,
         has_written: bool,
     },
-    /// Somebody who syncs a directory.
+    /// A program that syncs a directory.
     Directory,
-    /// Somebody who wants everything to be saved.
+    /// A program that wants everything to be saved.
     Mount,
 }
 
@@ -29,7 +29,8 @@ impl KeyFile {
     pub(super) fn sync(&self, writing: &Writing, syncer: Syncer) -> Result<(), Error> {
         let mut state = self.lock();
         let len = state.form.as_ref().and_then(|form| form.len());
-        let draft = state.draft.as_ref().filter(|draft| draft.is_rewritten());
+        let is_rewritten = state.phase.is_rewritten();
+        let draft = state.phase.draft().filter(|_| is_rewritten);
         let (is_left, may_fail) = draft.map_or((false, false), |draft| match syncer {
             _ if len.is_some_and(|len| draft.is_written_whole(len)) => (false, false),
             Syncer::Handle {
@@ -44,17 +45,23 @@ impl KeyFile {
             Syncer::Mount => (false, true),
         });
         if !is_left {
-            match state.commit(writing) {
-                Err(error) if may_fail && error.is_unacceptable() => {
-                    if let Some(draft) = &mut state.draft {
-                        draft.last_commit = LastCommit::NotFailed;
-                    }
-                }
-                committed => committed?,
+            let committed = state.commit(writing);
+            if let Err(error) = committed {
+                drop(state);
+                let audience = match syncer {
+                    Syncer::Handle { .. } => return Err(error),
+                    Syncer::Mount if may_fail => Audience::WriterOfPart,
+                    Syncer::Directory | Syncer::Mount => Audience::Other,
+                };
+                return self.after_failure(error, audience);
             }
         }
-        let (key, form, stored) = (state.key.clone(), state.form.clone(), state.stored.clone());
-        let is_scratch = state.standing == Standing::Scratch;
+        let (key, form, stored) = (
+            state.key().cloned(),
+            state.form.clone(),
+            state.stored.clone(),
+        );
+        let is_scratch = state.phase.state() == OpenState::Scratch;
         // The disk may be slow, and nothing of the file is needed any more.
         drop(state);
         if let Some(inner) = form.as_ref().and_then(|form| form.inner()) {

@@ -218,7 +218,7 @@ impl InnerChunk {
     /// The encoded bytes of the version of the chunk that was opened as `stored`, which are not read yet.
     ///
     /// # Errors
-    /// [`StoreError::Changed`] when somebody else has changed them; as [`InnerChunk::find`].
+    /// [`StoreError::Changed`] when another program has changed them; as [`InnerChunk::find`].
     pub(crate) fn read(&self, stored: &StoredFile) -> Result<Slice, Error> {
         let changed = || Error::from(StoreError::changed(&self.key));
         let found = self.find()?;
@@ -241,7 +241,7 @@ impl InnerChunk {
             .whole
             .is_some_and(|whole| whole != object.meta().version)
         {
-            // Somebody else has written in place, and nobody knows what it had.
+            // Another program has written in place, and nobody knows what it had.
             return Err(StoreError::changed(&self.key).into());
         }
         let loader = &self.staging.loader;

@@ -12,12 +12,12 @@
 //! * A shard is *packed* when all its inner chunks inside the array are staged, a second after the last
 //!   change, ten seconds after the first, when a chunk of it is synced, when the mount ends, and before
 //!   anything reads the shard as one object.
-//! * Each part of a journal says what it takes the place of. Where somebody else has written the shard
+//! * Each part of a journal says what it takes the place of. Where another program has written the shard
 //!   since, the inner chunks that they have not changed get what is staged; of those that they have
 //!   changed, theirs stay, and what is staged is dropped, with an error in the log.
 //! * Chunks of arrays without shards that could not be saved before the mount ended go to a journal, too.
 //! * A shard that was packed has new bytes, but its untouched inner chunks are what they were. So that
-//!   the kernel keeps their pages, [`PackedShards`] remembers which version and which times they had.
+//!   the kernel keeps their pages, `PackedShards` remembers which version and which times they had.
 
 mod inner;
 mod pack;
@@ -89,7 +89,7 @@ pub(crate) struct Staging {
     /// The number of shards in the table, so that most callers need no lock.
     n_shards: AtomicUsize,
     packed: Mutex<PackedShards>,
-    /// Staged parts that were dropped, because somebody else has changed them.
+    /// Staged parts that were dropped, because another program has changed them.
     lost: Mutex<lru::LruCache<u64, ()>>,
     /// The number of the last part that was staged. No two have the same.
     last_part: AtomicU64,

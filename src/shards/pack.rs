@@ -17,7 +17,7 @@ use crate::store::{
     Commit, Durability, Object, ObjectMeta, PartContent, Replaces, StoreError, StoredFile,
 };
 
-/// How often a pack is tried again when somebody else writes the shard meanwhile.
+/// How often a pack is tried again when another program writes the shard meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// What is packed, as it was staged when the pack began.
@@ -126,7 +126,7 @@ impl Staging {
         Err(StoreError::problem(&shard.key, problem).into())
     }
 
-    /// Drops the parts that somebody else has changed in the shard since they were staged.
+    /// Drops the parts that another program has changed in the shard since they were staged.
     fn drop_changed(
         &self,
         shard: &StagedShard,
@@ -181,7 +181,7 @@ impl Staging {
         }
     }
 
-    /// Writes the shard. Somebody else may have written it meanwhile, which is a conflict.
+    /// Writes the shard. Another program may have written it meanwhile, which is a conflict.
     fn write(
         &self,
         shard: &StagedShard,
@@ -287,7 +287,7 @@ impl Staging {
             self.journaled.fetch_sub(journal.len(), Ordering::Relaxed);
             journal.remove();
         }
-        // What was staged meanwhile tells of `old`, unless somebody else has written the shard since.
+        // What was staged meanwhile tells of `old`, unless another program has written the shard since.
         let [old, new] = [old, new].map(|meta| Base::Version(meta.map(|meta| meta.version)));
         state.base = if state.base == old {
             new

@@ -254,7 +254,7 @@ mod tests {
         packed.retreat(&key(), shard(4).version);
         assert_eq!(shown(&mut packed, 3), [50, 51, 1]);
         assert_eq!(shown(&mut packed, 4), [4, 4, 4]);
-        // Somebody else writes the shard: nothing is known of it.
+        // Another program writes the shard: nothing is known of it.
         packed.advance(
             &key(),
             (Some(&shard(20)), shard(21).version),

@@ -97,7 +97,7 @@ impl InnerChunk {
         }
     }
 
-    /// Whether the version that was opened as `stored` had this content: somebody else has written the shard
+    /// Whether the version that was opened as `stored` had this content: another program has written the shard
     /// since, but perhaps not this chunk.
     fn had(&self, content: PartContent, stored: &StoredFile) -> Result<bool, Error> {
         let old = self.old(stored);
@@ -193,7 +193,7 @@ impl InnerChunk {
     /// staged as `stored`, or erased.
     ///
     /// # Errors
-    /// [`StoreError::Changed`] when somebody else has changed the chunk, which stays theirs; [`Error`]
+    /// [`StoreError::Changed`] when another program has changed the chunk, which stays theirs; [`Error`]
     /// when the shard cannot be packed.
     pub(crate) fn sync(&self, stored: Option<&StoredFile>) -> Result<(), Error> {
         // Those who write other chunks of the shard are likely to sync them, too.

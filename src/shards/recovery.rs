@@ -2,7 +2,7 @@
 //!
 //! A part is packed if the shard has what the part took the place of, or what an earlier part of the
 //! same journals had. Where the shard has the part already, nothing is to be done. Anything else was
-//! written by somebody else since, and stays.
+//! written by another program since, and stays.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::store::{Key, LeftJournal, NewFile, PartContent, StoreError};
 pub struct Recovered {
     /// Inner chunks that are in their shards now, and chunks that are saved now.
     pub packed: usize,
-    /// Chunks that somebody else has changed since, so that theirs stay.
+    /// Chunks that another program has changed since, so that theirs stay.
     pub changed: usize,
     /// Chunks that stay in their journals, because they cannot be saved.
     pub left: usize,

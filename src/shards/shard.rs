@@ -50,7 +50,7 @@ pub(super) struct ShardState {
 pub(super) enum Base {
     /// This one; `None` where there is no shard.
     Version(Option<Version>),
-    /// Several, because somebody else has written the shard meanwhile.
+    /// Several, because another program has written the shard meanwhile.
     Several,
 }
 

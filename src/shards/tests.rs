@@ -250,7 +250,7 @@ fn a_shard_is_read_again_where_its_times_do_not_tell_that_it_was_written() {
     let (folder, mounted) = shard_of([0, 1, 2, 3], 1);
     let (other, _) = shard_of([0, 5, 6, 7], 1);
     put(&mounted.inner(0), 9);
-    // Somebody else writes in place, without another length.
+    // Another program writes in place, without another length.
     let path = |folder: &tempfile::TempDir| folder.path().join("a/c/0/0");
     let theirs = fs::read(path(&other)).unwrap();
     assert_eq!(theirs.len(), fs::read(path(&folder)).unwrap().len());

@@ -44,7 +44,7 @@ impl Staging {
         Ok(true)
     }
 
-    /// Saves the chunk at `key`, of which `journals` tell, unless somebody else has changed it since. An object
+    /// Saves the chunk at `key`, of which `journals` tell, unless another program has changed it since. An object
     /// that is made gets the owner and the mode of `document`.
     pub(super) fn recover_whole(
         &self,

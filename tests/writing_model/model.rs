@@ -1,13 +1,15 @@
 //! What the files of a mount are, by the rules of docs/src/writing.md: the simplest thing that could be right.
 //!
 //! The store has objects; a file that is open has an object as its base, and a draft once something
-//! was written. All errors are errno.
+//! was written. The states of a file, and what leads from one to another, are those of the table
+//! `OpenState::after`, which the program goes by, too. All errors are errno.
 
 mod names;
 mod writing;
 
 use std::collections::BTreeSet;
 
+use zarr_mount::files::{FileEvent, OpenState};
 use zarr_mount::view::HandleAccess;
 
 use crate::codecs::{FILL, LEN};
@@ -55,16 +57,23 @@ struct Draft {
     anew: [bool; LEN],
     /// Those to which others have left what they have written, too.
     left_to: BTreeSet<usize>,
-    /// Whether the last commit failed.
-    has_failed: bool,
-    /// Where a write was refused, of a handle that had written before.
-    refused: Option<usize>,
+    /// Where a write was refused first, of a handle that had written before.
+    refused: usize,
 }
 
 impl Draft {
-    /// Whether handles write the file anew, and what they have half written is left to them.
-    fn is_rewritten(&self) -> bool {
-        !self.rewriters.is_empty() && self.refused.is_none()
+    /// The draft of a file that has these bytes, all of which count as written.
+    fn of(bytes: Vec<u8>) -> Draft {
+        Draft {
+            bytes,
+            written: None,
+            began_empty: true,
+            is_blind: true,
+            rewriters: BTreeSet::new(),
+            anew: [false; LEN],
+            left_to: BTreeSet::new(),
+            refused: usize::MAX,
+        }
     }
 }
 
@@ -75,14 +84,39 @@ struct File {
     name: Option<usize>,
     manner: Manner,
     base: Option<Base>,
+    state: OpenState,
+    /// What was written; `None` in the states that have no draft.
     draft: Option<Draft>,
-    is_lost: bool,
     /// Whether the base was the object of the store when the file lost its name.
     was_current: bool,
     n_handles: usize,
 }
 
 impl File {
+    /// Goes to the state that the table has after `event`.
+    fn on(&mut self, event: FileEvent) {
+        let after = self.state.after(event);
+        self.state = after.unwrap_or_else(|| panic!("{event:?} of {self:?}"));
+        if matches!(self.state, OpenState::Clean | OpenState::Lost) {
+            self.draft = None;
+        }
+    }
+
+    fn is_lost(&self) -> bool {
+        self.state == OpenState::Lost
+    }
+
+    /// Whether handles write the file anew, and what they have half written is left to them.
+    fn is_rewritten(&self) -> bool {
+        let has_rewriters = |draft: &Draft| !draft.rewriters.is_empty();
+        self.state != OpenState::Broken && self.draft.as_ref().is_some_and(has_rewriters)
+    }
+
+    fn begin(&mut self, draft: Draft) {
+        self.on(FileEvent::Begin);
+        self.draft = Some(draft);
+    }
+
     /// Whether it is a chunk, and all its bytes were written anew.
     fn is_whole(&self) -> bool {
         let has_all = |draft: &Draft| draft.anew.iter().all(|is_written| *is_written);
@@ -229,8 +263,8 @@ impl Model {
             name: Some(name),
             manner: self.manners[name],
             base,
+            state: OpenState::Clean,
             draft: None,
-            is_lost: false,
             was_current: false,
             n_handles: 0,
         });
@@ -262,16 +296,9 @@ impl Model {
         let handle = self.new_handle(file, HandleAccess::ReadsAndWrites);
         if self.manners[name] != Manner::InPlace {
             let rewriters = BTreeSet::from([self.handles[handle].number]);
-            self.files[file].draft = Some(Draft {
-                bytes: Vec::new(),
-                written: None,
-                began_empty: true,
-                is_blind: true,
+            self.files[file].begin(Draft {
                 rewriters,
-                anew: [false; LEN],
-                left_to: BTreeSet::new(),
-                has_failed: false,
-                refused: None,
+                ..Draft::of(Vec::new())
             });
         }
         handle
@@ -279,7 +306,7 @@ impl Model {
 
     pub(crate) fn read(&self, handle: usize) -> Readable {
         let file = &self.files[self.handles[handle].file];
-        if file.is_lost {
+        if file.is_lost() {
             return Readable::Lost;
         }
         if let Some(draft) = &file.draft {
@@ -317,7 +344,7 @@ impl Model {
 
     /// Whether the draft of a file was dropped.
     pub(crate) fn has_lost(&self) -> bool {
-        self.files.iter().any(|file| file.is_lost)
+        self.files.iter().any(File::is_lost)
     }
 
     pub(crate) fn outsider_replaces(&mut self, name: usize, bytes: Vec<u8>) {

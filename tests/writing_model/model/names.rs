@@ -1,6 +1,7 @@
 //! Names that go from file to file, or away.
 
 use libc::{EEXIST, EINVAL, EIO, ENOENT};
+use zarr_mount::files::FileEvent;
 use zarr_mount::store::RenameMode;
 use zarr_mount::view::HandleAccess;
 
@@ -23,7 +24,7 @@ impl Model {
             } else {
                 cut = self.flush(handle, false);
                 if cut == Err(EIO) {
-                    self.files[file].draft = None;
+                    self.files[file].on(FileEvent::Drop);
                     cut = Err(EINVAL);
                 }
             }

@@ -1,9 +1,9 @@
 //! Writing to files, and committing what was written.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use libc::{EBADF, EFBIG, EIO, ESTALE};
+use zarr_mount::files::{FileEvent, OpenState};
 use zarr_mount::view::HandleAccess;
 
 use super::{Draft, File, Handle, Manner, Model};
@@ -21,17 +21,7 @@ impl Model {
             if !is_whole {
                 // Only its own handles read what is written to it.
                 let bytes = self.base_bytes(file);
-                self.files[number].draft = Some(Draft {
-                    bytes,
-                    written: None,
-                    began_empty: true,
-                    is_blind: true,
-                    rewriters: BTreeSet::new(),
-                    anew: [false; LEN],
-                    left_to: BTreeSet::new(),
-                    has_failed: false,
-                    refused: None,
-                });
+                self.files[number].begin(Draft::of(bytes));
             }
             return Ok(());
         }
@@ -50,14 +40,9 @@ impl Model {
             },
             written: (!is_whole).then_some([false; LEN]),
             began_empty: false,
-            is_blind: true,
-            rewriters: BTreeSet::new(),
-            anew: [false; LEN],
-            left_to: BTreeSet::new(),
-            has_failed: false,
-            refused: None,
+            ..Draft::of(Vec::new())
         };
-        self.files[number].draft = Some(draft);
+        self.files[number].begin(draft);
         Ok(())
     }
 
@@ -69,7 +54,7 @@ impl Model {
         change: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), i32> {
         let file = &self.files[number];
-        if file.is_lost {
+        if file.is_lost() {
             return Err(ESTALE);
         }
         if file.manner == Manner::Chunk && range.end > LEN {
@@ -83,11 +68,11 @@ impl Model {
             return Ok(());
         };
         change(&mut draft.bytes);
-        draft.has_failed = false;
         if let Some(written) = &mut draft.written {
             draft.is_blind &= access != HandleAccess::ReadsAndWrites;
             written[range].fill(true);
         }
+        file.on(FileEvent::Change);
         Ok(())
     }
 
@@ -100,11 +85,16 @@ impl Model {
             bytes.resize(bytes.len().max(end), 0);
             bytes[offset..end].copy_from_slice(text);
         });
-        if let Some(draft) = &mut self.files[what.0].draft {
+        let file = &mut self.files[what.0];
+        let is_rewritten = file.is_rewritten();
+        let is_broken = file.state == OpenState::Broken;
+        if let Some(draft) = &mut file.draft {
             if changed.is_err() && had_written {
-                draft.refused.get_or_insert(offset);
-            }
-            if changed.is_ok() && draft.is_rewritten() {
+                if !is_broken {
+                    draft.refused = offset;
+                }
+                file.on(FileEvent::ChangeFails);
+            } else if changed.is_ok() && is_rewritten {
                 draft.anew[offset.min(LEN)..end.min(LEN)].fill(true);
             }
         }
@@ -140,9 +130,12 @@ impl Model {
                 bytes.resize(len, 0);
             })?;
         }
-        if let Some(draft) = &mut self.files[what.0].draft {
-            draft.refused.take_if(|start| len <= *start);
+        let file = &mut self.files[what.0];
+        if let Some(draft) = &mut file.draft {
             draft.anew[len.min(LEN)..].fill(false);
+            if file.state == OpenState::Broken && len <= draft.refused {
+                file.on(FileEvent::Repair);
+            }
         }
         Ok(())
     }
@@ -159,33 +152,39 @@ impl Model {
         }
         let (number, file) = (handle.number, handle.file);
         self.change((file, HandleAccess::Writes), 0..0, Vec::clear)?;
-        if let Some(draft) = &mut self.files[file].draft {
+        let file = &mut self.files[file];
+        if let Some(draft) = &mut file.draft {
             draft.written = None;
             draft.anew = [false; LEN];
             draft.began_empty |= is_blind;
-            draft.refused = None;
             draft.left_to.clear();
             draft.rewriters.insert(number);
+            file.on(FileEvent::Repair);
         }
         Ok(())
     }
 
     pub(super) fn commit(&mut self, number: usize) -> Result<(), i32> {
         let file = &mut self.files[number];
-        if file.is_lost {
+        if file.is_lost() {
             return Err(ESTALE);
         }
-        let (Some(name), Some(draft)) = (file.name, &mut file.draft) else {
+        let (Some(name), Some(draft)) = (file.name, &file.draft) else {
             return Ok(());
         };
-        if draft.refused.is_some() {
+        if file.state == OpenState::Broken {
             return Err(EFBIG);
         }
-        draft.has_failed = true;
         let is_chunk = file.manner == Manner::Chunk;
-        if is_chunk && draft.bytes.len() != LEN {
+        let is_whole = !is_chunk || draft.bytes.len() == LEN;
+        file.on(FileEvent::Try);
+        if !is_whole {
+            file.on(FileEvent::Fail);
             return Err(EIO);
         }
+        let Some(draft) = &self.files[number].draft else {
+            return Ok(());
+        };
         let merges = draft.began_empty || (draft.written.is_some() && draft.is_blind);
         let base = self.files[number].base;
         if self.base_of(name) != base {
@@ -193,7 +192,8 @@ impl Model {
             let now = self.base_of(name);
             let file = &mut self.files[number];
             if !(merges || is_same) {
-                (file.draft, file.name, file.is_lost) = (None, None, true);
+                file.on(FileEvent::Conflict);
+                file.name = None;
                 return Err(ESTALE);
             }
             file.base = now;
@@ -207,7 +207,8 @@ impl Model {
         self.put(name, bytes);
         let base = self.base_of(name);
         let file = &mut self.files[number];
-        (file.draft, file.base) = (None, base);
+        file.on(FileEvent::Saved);
+        file.base = base;
         Ok(())
     }
 
@@ -222,10 +223,11 @@ impl Model {
     pub(super) fn flush_file(&mut self, file: usize, writer: usize) -> Result<bool, i32> {
         if let Some(draft) = &mut self.files[file].draft {
             draft.rewriters.remove(&writer);
-            if draft.is_rewritten() {
-                draft.left_to.clone_from(&draft.rewriters);
-                return Ok(false);
-            }
+        }
+        let is_rewritten = self.files[file].is_rewritten();
+        if let Some(draft) = self.files[file].draft.as_mut().filter(|_| is_rewritten) {
+            draft.left_to.clone_from(&draft.rewriters);
+            return Ok(false);
         }
         self.commit(file).map(|()| true)
     }
@@ -239,8 +241,9 @@ impl Model {
         if !std::mem::take(&mut handle.has_written) && !is_left {
             return Ok(());
         }
-        let is_own = |draft: &Draft| draft.is_rewritten() && draft.rewriters.contains(&number);
-        let is_rewriter = self.files[file].draft.as_ref().is_some_and(is_own);
+        let is_own = |draft: &Draft| draft.rewriters.contains(&number);
+        let is_rewritten = self.files[file].is_rewritten();
+        let is_rewriter = is_rewritten && self.files[file].draft.as_ref().is_some_and(is_own);
         let flushed = self.flush_file(file, number);
         if flushed != Ok(true) {
             self.handles
@@ -249,11 +252,9 @@ impl Model {
                 .for_each(|own| own.has_written = true);
         }
         if flushed == Err(EIO) && is_by_child {
-            if let Some(draft) = &mut self.files[file].draft {
-                draft.has_failed = false;
-                if is_rewriter {
-                    draft.rewriters.insert(number);
-                }
+            self.files[file].on(FileEvent::Continue);
+            if let Some(draft) = self.files[file].draft.as_mut().filter(|_| is_rewriter) {
+                draft.rewriters.insert(number);
             }
             return Ok(());
         }
@@ -264,11 +265,11 @@ impl Model {
         let handle = &self.handles[handle];
         let is_left = |draft: &Draft| {
             let is_own = handle.has_written || draft.rewriters.contains(&handle.number);
-            draft.is_rewritten() && !is_own
+            !is_own
         };
         let (number, file) = (handle.number, handle.file);
-        let is_left =
-            self.files[file].draft.as_ref().is_some_and(is_left) && !self.files[file].is_whole();
+        let is_rewritten = self.files[file].is_rewritten() && !self.files[file].is_whole();
+        let is_left = is_rewritten && self.files[file].draft.as_ref().is_some_and(is_left);
         let synced = if is_left { Ok(()) } else { self.commit(file) };
         if synced.is_ok() {
             self.handles
@@ -282,19 +283,19 @@ impl Model {
     /// Commits all files that were written, but those that are written anew and are not whole yet. The result has the
     /// errors.
     pub(crate) fn sync_all(&mut self) -> Vec<i32> {
-        let is_wanted = |file: &File, draft: &Draft| !draft.is_rewritten() || file.is_whole();
+        let is_wanted = |file: &File| !file.is_rewritten() || file.is_whole();
         self.commit_where(is_wanted)
     }
 
     /// Commits all files that were written, because the mount ends.
     pub(crate) fn finish(&mut self) {
-        self.commit_where(|_, _| true);
+        self.commit_where(|_| true);
     }
 
-    fn commit_where(&mut self, wanted: impl Fn(&File, &Draft) -> bool) -> Vec<i32> {
+    fn commit_where(&mut self, wanted: impl Fn(&File) -> bool) -> Vec<i32> {
         let is_wanted = |number: &usize| {
             let file = &self.files[*number];
-            file.draft.as_ref().is_some_and(|draft| wanted(file, draft))
+            file.draft.is_some() && wanted(file)
         };
         let wanted: Vec<usize> = (0..self.files.len()).filter(is_wanted).collect();
         wanted
@@ -339,10 +340,12 @@ impl Model {
         if !(is_end || handle.has_written || was_rewriter) {
             return;
         }
-        let is_saved = !draft.has_failed && self.flush_file(handle.file, handle.number).is_ok();
+        let was_told = file.state == OpenState::Failed;
+        let is_saved = !was_told && self.flush_file(handle.file, handle.number).is_ok();
         let file = &mut self.files[handle.file];
-        if is_end && !is_saved && (is_last || file.name.is_some()) {
-            file.draft = None;
+        let has_changes = file.draft.is_some();
+        if is_end && !is_saved && has_changes && (is_last || file.name.is_some()) {
+            file.on(FileEvent::Drop);
         }
     }
 

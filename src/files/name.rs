@@ -1,0 +1,37 @@
+//! The name of an open file.
+
+use std::fmt;
+
+use crate::store::Key;
+
+/// The key of an open file, which it may lose.
+#[derive(Debug)]
+pub(super) enum FileName {
+    /// This key.
+    Named(Key),
+    /// None: it was removed, or given to another file. This is the last one, for messages.
+    Unnamed(Key),
+}
+
+impl FileName {
+    /// The key.
+    pub(super) fn key(&self) -> Option<&Key> {
+        match self {
+            FileName::Named(key) => Some(key),
+            FileName::Unnamed(_) => None,
+        }
+    }
+
+    /// Takes the name away.
+    pub(super) fn lose(&mut self) {
+        let (FileName::Named(key) | FileName::Unnamed(key)) = self;
+        *self = FileName::Unnamed(key.clone());
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (FileName::Named(key) | FileName::Unnamed(key)) = self;
+        key.fmt(f)
+    }
+}
