@@ -20,30 +20,18 @@ impl FileState {
         let replaces = self.stored.as_ref().map_or(Replaces::Nothing, |stored| {
             Replaces::Version(stored.meta.version)
         });
-        let writer = &writing.writer;
-        // The file of what is stored of an inner chunk is that of a shard, or a journal.
-        if let Some(form) = &self.form
-            && let Some(inner) = form.inner()
-        {
-            let what = (&**form, inner);
-            let draft = DraftFile::of_inner(writer, what, form.new_file()?)?;
-            return Ok((draft, replaces));
-        }
-        let draft = match (&self.stored, &self.form) {
-            (Some(stored), _) => writer.begin_like(key, stored)?,
-            (None, Some(form)) => writer.begin_near(key, form.new_file()?)?,
+        let stored = self.stored.as_ref();
+        let draft = match (&self.form, stored) {
+            (Some(form), _) => self.target(writing).begin_like(&**form, stored)?,
+            (None, Some(stored)) => writing.writer.begin_like(key, stored)?.into(),
             (None, None) => return Err(self.refused(Refusal::Gone)),
-        };
-        let draft = match &self.form {
-            Some(form) => DraftFile::of_form(draft, &**form),
-            None => draft.into(),
         };
         Ok((draft, replaces))
     }
 
     /// The file of the object where that is written itself; `None` where the draft is written, which is
     /// made if there is none.
-    pub(super) fn target(&mut self, writing: &Writing) -> Result<Option<Arc<File>>, Error> {
+    pub(super) fn begin_change(&mut self, writing: &Writing) -> Result<Option<Arc<File>>, Error> {
         if self.phase.draft().is_some() {
             return Ok(None);
         }

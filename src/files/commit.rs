@@ -7,19 +7,17 @@
 //!                                                        is merged into it, or is dropped (ESTALE)
 //! ```
 
-use std::os::unix::fs::MetadataExt;
-
 use super::draft::Savers;
 use super::form::{Encoded, ObjectChange};
 use super::objects;
 use super::phase::{FileEvent, OpenState, Phase};
 use super::saving::{Saving, SavingGuard};
 use super::state::FileState;
+use super::target::{Attempt, Target};
 use super::{HandleId, Writing};
 use crate::error::Error;
 use crate::load::to_usize;
-use crate::shards::{Change, InnerChunk};
-use crate::store::{ChangeNote, Commit, Key, NewFile, Refusal, Replaces, StoreError, StoredFile};
+use crate::store::{ChangeNote, Key, Refusal, Replaces, StoreError};
 
 /// How often a commit is tried again when another program changes the object meanwhile.
 const ATTEMPTS: usize = 8;
@@ -105,16 +103,8 @@ impl FileState {
     /// Makes the name of an object that was committed survive a loss of power, where closing a file does so.
     /// The caller gets the error, but the object has the bytes, and the draft must not be written to any more.
     pub(super) fn sync_closed(&self, writing: &Writing) -> Result<(), Error> {
-        let is_part = self
-            .form
-            .as_ref()
-            .is_some_and(|form| form.inner().is_some());
-        match self.key() {
-            // A journal has it.
-            Some(_) if is_part => Ok(()),
-            Some(key) => Ok(writing.writer.sync_closed(key)?),
-            None => Ok(()),
-        }
+        self.key()
+            .map_or(Ok(()), |_| self.target(writing).sync_closed())
     }
 
     /// Makes what was written, which has no object yet, that of `key`. Returns `false`, and changes
@@ -231,9 +221,9 @@ impl FileState {
         let head = head.get_mut(..to_usize(len.min(HEAD_BYTES as u64))?);
         let head = head.unwrap_or_default();
         self.read_draft(head)?;
-        if form.inner().is_none() && form.is_shown_as_is(head)? {
-            writing.writer.make_parents(key)?;
-            return self.commit_file(writing, key);
+        let target = Target::of(&writing.writer, key, Some(&*form));
+        if !target.is_part() && form.is_shown_as_is(head)? {
+            return target.put_draft(self.phase.draft_mut().ok_or(Error::Stale)?);
         }
         let mut room = form.reserve(len)?;
         let buffer;
@@ -247,60 +237,24 @@ impl FileState {
         };
         let encoded = form.encode(shown, self.stored.as_ref())?;
         let is_rounded = matches!(encoded, Encoded::Rounded(_));
-        if let Some(inner) = form.inner() {
-            // Others may encode while the shard is looked at.
-            let read = self.in_memory().map_or(len, |_| 0);
-            room.shrink_to(encoded.memory().saturating_add(read));
-            let staged = self.stage(inner, &encoded, shown)?;
-            self.has_wrong_pages |= is_rounded;
-            return Ok(staged);
-        }
-        let writer = &writing.writer;
+        // Others may encode while the store is written to.
+        let read = self.in_memory().map_or(len, |_| 0);
+        room.shrink_to(encoded.memory().saturating_add(read));
         *note = form.note(&encoded)?;
-        let committed = match encoded {
+        let committed = match &encoded {
             Encoded::Unchanged => Attempt::Done(self.stored.clone()),
-            Encoded::Erased if writer.erase_unsynced(key, self.replaces())? => Attempt::Done(None),
-            Encoded::Erased => Attempt::Conflict,
-            Encoded::Objects(changes) => self.change_objects(writing, key, &changes)?,
-            Encoded::AsShown => {
-                writer.make_parents(key)?;
-                self.commit_file(writing, key)?
+            Encoded::Objects(changes) => self.change_objects(writing, key, changes)?,
+            Encoded::AsShown if !target.is_part() => {
+                target.put_draft(self.phase.draft_mut().ok_or(Error::Stale)?)?
             }
-            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => {
-                writer.make_parents(key)?;
-                self.commit_encoded(writing, key, &bytes)?
+            encoded => {
+                let draft = self.phase.draft().ok_or(Error::Stale)?;
+                target.put(encoded.bytes(shown), draft, self.stored.as_ref())?
             }
         };
         // The kernel has pages of what was written.
         self.has_wrong_pages |= is_rounded;
         Ok(committed)
-    }
-
-    /// Stages the inner chunk of a shard, which shows `shown` and is `encoded` in its shard.
-    fn stage(&self, inner: &InnerChunk, encoded: &Encoded, shown: &[u8]) -> Result<Attempt, Error> {
-        if !encoded.changes_one_object() {
-            return Ok(Attempt::Done(self.stored.clone()));
-        }
-        let found = self.file()?.metadata();
-        let found = found.and_then(|found| Ok((found.modified()?, found)));
-        let (mtime, found) = found.map_err(|error| self.failed(&error))?;
-        let maker = NewFile {
-            mode: found.mode() & 0o7777,
-            umask: 0,
-            uid: found.uid(),
-            gid: found.gid(),
-        };
-        if self.stored.is_none() {
-            // Another program may have made the shard since the chunk was made.
-            inner.check_maker(maker.into())?;
-        }
-        let what = (self.replaces(), self.stored.as_ref());
-        Ok(
-            match inner.put(encoded.bytes(shown), what, (mtime, maker))? {
-                Change::Done(stored) => Attempt::Done(stored),
-                Change::Conflict => Attempt::Conflict,
-            },
-        )
     }
 
     /// Makes changes of the objects that the file is made of.
@@ -339,16 +293,6 @@ impl FileState {
         let what = (key, draft.has_times);
         let committed = (draft.bytes).commit(&writing.writer, what, draft.replaces)?;
         Ok(committed.into())
-    }
-
-    /// Makes `bytes` the object, with the attributes of the draft.
-    fn commit_encoded(&self, writing: &Writing, key: &Key, bytes: &[u8]) -> Result<Attempt, Error> {
-        let Some(draft) = self.phase.draft() else {
-            return Ok(Attempt::Conflict);
-        };
-        let writer = &writing.writer;
-        let mut new = (draft.bytes).encoded(writer, (key, bytes), draft.has_times)?;
-        Ok(writer.commit(key, &mut new, draft.replaces)?.into())
     }
 
     /// Fills `buf` with the first bytes of the draft.
@@ -393,21 +337,4 @@ pub(super) enum Flushed {
     Committed,
     /// Other handles write the file anew, and commit it.
     LeftToRewriters,
-}
-
-/// The result of trying to commit a draft.
-enum Attempt {
-    /// The store has this object now, or none.
-    Done(Option<StoredFile>),
-    /// The store has something else than what the draft takes the place of.
-    Conflict,
-}
-
-impl From<Commit> for Attempt {
-    fn from(commit: Commit) -> Self {
-        match commit {
-            Commit::Done(stored) => Attempt::Done(Some(stored)),
-            Commit::Conflict => Attempt::Conflict,
-        }
-    }
 }

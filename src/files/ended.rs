@@ -70,11 +70,10 @@ impl KeyFile {
 impl FileState {
     /// Writes what was written to a journal. Returns `false` where no journal takes it.
     fn keep_for_later(&mut self, writing: &Writing) -> Result<bool, Error> {
-        let is_inner = (self.form.as_ref()).is_some_and(|form| form.inner().is_some());
         let is_whole = matches!(self.phase, Phase::Drafting(_) | Phase::Failed(_));
         let key = self.key().cloned();
         // The journal of a shard could not take an inner chunk just now.
-        let Some(key) = key.filter(|_| is_whole && !is_inner) else {
+        let Some(key) = key.filter(|_| is_whole && !self.target(writing).is_part()) else {
             return Ok(false);
         };
         let len = self.len(writing)?;

@@ -8,12 +8,12 @@ use std::thread;
 use std::time::SystemTime;
 
 use super::commit::Flushed;
-use super::draft_file::DraftFile;
 use super::failure::Audience;
 use super::form::{CleanBytes, Form};
 use super::name_locks::NameLock;
 use super::state::Content;
 use super::synced::Syncer;
+use super::target::Target;
 use super::{FileAttributes, KeyFile, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
@@ -94,11 +94,9 @@ impl Writing {
     ) -> Result<Option<KeyHandle>, Error> {
         if access.writes() {
             self.check_goes_on()?;
-            if let Some(form) = form {
-                // Fails for what is a symbolic link, or lies behind one.
-                let key = form.inner().map_or(key, |inner| inner.shard());
-                self.writer.open_object(key, false)?;
-                self.writer.check_replaces(key)?;
+            if form.is_some() {
+                let form = form.map(|form| &**form);
+                Target::of(&self.writer, key, form).check_writable()?;
             } else if is_replaced_whole(key) {
                 self.writer.check_replaces(key)?;
             }
@@ -249,13 +247,9 @@ impl Writing {
                 if form.exists(&self.writer, key)? {
                     return Err(exists());
                 }
-                let draft = match form.inner() {
-                    Some(inner) => {
-                        inner.check_maker(new.into())?;
-                        DraftFile::of_inner(&self.writer, (&*form, inner), new)?
-                    }
-                    None => DraftFile::of_form(self.writer.begin_near(key, new)?, &*form),
-                };
+                let target = Target::of(&self.writer, key, Some(&*form));
+                target.check_maker(new.into())?;
+                let draft = target.begin_new(&*form, new)?;
                 KeyFile::of_draft((key, Some(form)), draft, fingerprint, id)
             }
             NewKind::Stored if is_replaced_whole(key) => {
@@ -366,7 +360,7 @@ impl KeyHandle {
     /// than `buf` has at the end of the file only. A file that nothing was written to may be returned
     /// instead, to be read.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<ReadBytes, Error> {
-        let (file, version) = match self.file.content(offset, buf)? {
+        let (file, version) = match self.file.content(&self.writing, offset, buf)? {
             Content::Clean(file) => return Ok(ReadBytes::Elsewhere(file)),
             Content::Read(len) => return Ok(ReadBytes::Len(len)),
             Content::Changing(file) => (file, None),

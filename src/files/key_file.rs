@@ -91,15 +91,10 @@ impl KeyFile {
     /// Whether the object has the bytes that it had when it was opened.
     pub(super) fn is_unchanged(&self, writing: &Writing) -> Result<bool, Error> {
         let state = self.lock();
-        let Some(stored) = &state.stored else {
-            return Ok(true);
-        };
-        if let Some(inner) = state.form.as_ref().and_then(|form| form.inner()) {
-            let now = inner.now()?;
-            return Ok(now.is_some_and(|now| now.version == stored.meta.version));
-        }
-        let now = writing.writer.meta_of(&state.name, &stored.file)?;
-        Ok(now.version == stored.meta.version)
+        let stored = state.stored.as_ref();
+        stored.map_or(Ok(true), |stored| {
+            state.target(writing).is_unchanged(stored)
+        })
     }
 
     /// Whether what was written was dropped.
@@ -126,9 +121,9 @@ impl KeyFile {
     }
 
     /// Takes the name of the file away. Its handles still read its bytes.
-    pub(super) fn lose_name(&self) {
+    pub(super) fn lose_name(&self, writing: &Writing) {
         let mut state = self.lock();
-        state.keep();
+        state.keep(writing);
         state.name.lose();
     }
 
@@ -172,7 +167,7 @@ impl KeyFile {
         } else {
             now
         };
-        state.follow(now.as_ref())?;
+        state.follow(writing, now.as_ref())?;
         Ok(ShownFile {
             meta: now,
             fingerprint: state.is_current(now.as_ref()).then_some(self.fingerprint),
@@ -206,7 +201,7 @@ impl KeyFile {
             return Ok(None);
         }
         let now = state.now(writing, key)?;
-        state.follow(now.as_ref())?;
+        state.follow(writing, now.as_ref())?;
         if !state.is_current(now.as_ref()) {
             return Ok(None);
         }
@@ -254,8 +249,13 @@ impl KeyFile {
     }
 
     /// As [`FileState::content`].
-    pub(super) fn content(&self, offset: u64, buf: &mut [u8]) -> Result<Content, Error> {
-        self.lock().content(offset, buf)
+    pub(super) fn content(
+        &self,
+        writing: &Writing,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<Content, Error> {
+        self.lock().content(writing, offset, buf)
     }
 
     /// The key, the attributes that the object had when the kernel's pages were last known to be
@@ -478,8 +478,8 @@ impl KeyFile {
     }
 
     /// Opens what the store has, so that handles can read it when the file has lost its name.
-    pub(super) fn keep(&self) {
-        self.lock().keep();
+    pub(super) fn keep(&self, writing: &Writing) {
+        self.lock().keep(writing);
     }
 
     /// Counts one more handle. The table of open files is locked.

@@ -21,6 +21,7 @@
 //! | `phase` | the states of an open file, and the table of what leads from one to another |
 //! | `state` | an open file: its name, its stored object, its phase; reads and changes |
 //! | `begin`, `draft`, `draft_file` | the beginning of a draft, and its bytes |
+//! | `target` | the object of a file, which may be an inner chunk of a shard |
 //! | `commit`, `merge` | a draft becomes the object |
 //! | `failure` | conflicts, attempts that are repeated, and which program gets an error |
 //! | `key_file`, `handle` | the lock of an open file; its handles |
@@ -67,6 +68,7 @@ mod retry;
 mod saving;
 mod state;
 mod synced;
+mod target;
 mod texts;
 
 use std::collections::HashMap;

@@ -22,16 +22,20 @@ impl FileName {
         }
     }
 
+    /// The key that the file has, or had last.
+    pub(super) fn last(&self) -> &Key {
+        let (FileName::Named(key) | FileName::Unnamed(key)) = self;
+        key
+    }
+
     /// Takes the name away.
     pub(super) fn lose(&mut self) {
-        let (FileName::Named(key) | FileName::Unnamed(key)) = self;
-        *self = FileName::Unnamed(key.clone());
+        *self = FileName::Unnamed(self.last().clone());
     }
 }
 
 impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (FileName::Named(key) | FileName::Unnamed(key)) = self;
-        key.fmt(f)
+        self.last().fmt(f)
     }
 }

@@ -32,7 +32,7 @@ impl Writing {
         let may_lack = is_kept || open.as_ref().is_some_and(|file| file.has_draft());
         let is_scratch = open.as_ref().is_some_and(|file| file.is_scratch());
         if let Some(file) = &open {
-            file.keep();
+            file.keep(self);
         }
         if !is_scratch {
             match erase(&self.writer) {
@@ -85,7 +85,7 @@ impl Writing {
     /// Makes an open file one without a name.
     fn unlink_file(&self, key: &Key, file: &Arc<KeyFile>) {
         self.unregister(key, file);
-        file.lose_name();
+        file.lose_name(self);
     }
 
     /// Saves what was written below `directory`, which is about to be renamed: others wait for the rename, and this
@@ -201,7 +201,7 @@ impl Writing {
             return Ok(());
         }
         if let Some(other) = &other {
-            other.keep();
+            other.keep(self);
         }
         let replaces = if is_kept {
             Replaces::Nothing

@@ -11,6 +11,7 @@ use super::form::{CleanAttributes, CleanBytes, CleanFile, Form};
 use super::name::FileName;
 use super::phase::{Clean, FailedChange, FileEvent, Phase};
 use super::saving::SavingSlot;
+use super::target::Target;
 use super::{HandleAccess, HandleId, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
@@ -134,21 +135,29 @@ impl FileState {
 
     /// Takes `now` for the object of this file, where that is an inner chunk of a shard in which somebody
     /// else has changed other chunks only.
-    pub(super) fn follow(&mut self, now: Option<&ObjectMeta>) -> Result<(), Error> {
+    pub(super) fn follow(
+        &mut self,
+        writing: &Writing,
+        now: Option<&ObjectMeta>,
+    ) -> Result<(), Error> {
         if self.key().is_none() || self.is_current(now) {
             return Ok(());
         }
-        let inner = self.form.as_ref().and_then(|form| form.inner());
-        let (Some(inner), Some(stored), Some(now)) = (inner, &self.stored, now) else {
+        let (Some(stored), Some(now)) = (&self.stored, now) else {
             return Ok(());
         };
-        if let Some(new) = inner.same_in(now.version, stored)? {
+        if let Some(new) = self.target(writing).same_bytes(now.version, stored)? {
             self.stored = Some(new);
             self.forget_opened();
             // The fingerprint of the new version is another one.
             self.is_own = true;
         }
         Ok(())
+    }
+
+    /// The object of the file.
+    pub(super) fn target<'t>(&'t self, writing: &'t Writing) -> Target<'t> {
+        Target::of(&writing.writer, self.name.last(), self.form.as_deref())
     }
 
     /// The attributes of what the store has at `key` now.
@@ -164,7 +173,12 @@ impl FileState {
     }
 
     /// Where the bytes are. Those from `offset` that are in memory are put to the beginning of `buf`.
-    pub(super) fn content(&mut self, offset: u64, buf: &mut [u8]) -> Result<Content, Error> {
+    pub(super) fn content(
+        &mut self,
+        writing: &Writing,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<Content, Error> {
         self.complete()?;
         if let Some(draft) = self.phase.draft() {
             return Ok(match draft.bytes.read_in_memory(offset, buf) {
@@ -173,7 +187,7 @@ impl FileState {
             });
         }
         if self.form.is_some() {
-            return Ok(Content::Clean(self.clean()?.0));
+            return Ok(Content::Clean(self.clean(writing)?.0));
         }
         let Some(stored) = &self.stored else {
             return Err(self.refused(Refusal::Gone));
@@ -189,7 +203,7 @@ impl FileState {
     /// The attributes now.
     pub(super) fn attributes(&mut self, writing: &Writing) -> Result<FileAttributes, Error> {
         if self.form.is_some() && self.phase.draft().is_none() {
-            return Ok(FileAttributes::Shown(self.clean()?.1));
+            return Ok(FileAttributes::Shown(self.clean(writing)?.1));
         }
         let meta = writing.writer.meta_of(&self.name, self.file()?)?;
         Ok(FileAttributes::Object(meta))
@@ -204,7 +218,10 @@ impl FileState {
     }
 
     /// The file with a form as the store has it.
-    fn clean(&mut self) -> Result<(Arc<dyn CleanBytes>, CleanAttributes), Error> {
+    fn clean(
+        &mut self,
+        writing: &Writing,
+    ) -> Result<(Arc<dyn CleanBytes>, CleanAttributes), Error> {
         let clean = self.phase.clean_mut().ok_or(Error::Stale)?;
         if let Some(opened) = &clean.opened {
             return Ok(opened.clone());
@@ -214,7 +231,7 @@ impl FileState {
         for _ in 0..ATTEMPTS {
             let opened = form.open()?.ok_or(Error::Stale)?;
             let now = opened.stored.as_ref().map(|stored| &stored.meta);
-            self.follow(now)?;
+            self.follow(writing, now)?;
             if self.is_current(now) {
                 let opened = (opened.file, opened.attributes);
                 if let Some(clean) = self.phase.clean_mut() {
@@ -222,8 +239,8 @@ impl FileState {
                 }
                 return Ok(opened);
             }
-            // Where other inner chunks of the shard were written meanwhile, this one is looked for again.
-            if form.inner().is_none() {
+            // Where other parts of its object were written meanwhile, this one is looked for again.
+            if !self.target(writing).is_part() {
                 break;
             }
         }
@@ -231,12 +248,12 @@ impl FileState {
     }
 
     /// Opens what the store has, so that handles can read it when the file has lost its name.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn keep(&mut self, writing: &Writing) {
         if self.phase.draft().is_some() {
             // Errors are those of the reads then.
             let _ = self.complete();
         } else if self.form.is_some() {
-            let _ = self.clean();
+            let _ = self.clean(writing);
         }
     }
 
@@ -275,7 +292,7 @@ impl FileState {
         if (self.form.as_ref()).is_some_and(|form| range.end > form.max_len()) {
             return Err(self.refused(Refusal::TooLong));
         }
-        let in_place = self.target(writing);
+        let in_place = self.begin_change(writing);
         let in_place = in_place.inspect_err(|error| self.note_failure(error, range.start))?;
         let changed = match (&in_place, self.phase.draft_mut()) {
             (Some(file), _) => change.apply(file),
@@ -335,7 +352,7 @@ impl FileState {
             self.change_range(writing, (changed, access), &change)?;
         } else if self.phase.draft().is_none() && !self.is_replaced_whole() {
             // Its bytes stay the same, but the system takes bits of its mode away with this call, too.
-            self.target(writing)?;
+            self.begin_change(writing)?;
             self.note(writing)?;
         }
         if let Phase::Broken(_, failure) = &self.phase
@@ -396,19 +413,14 @@ impl FileState {
             // No object stands behind the file.
             return Ok(());
         }
-        if self.phase.draft().is_none()
-            && self
-                .form
-                .as_ref()
-                .is_some_and(|form| form.inner().is_some())
-        {
-            // The object behind it is its shard.
+        if self.phase.draft().is_none() && self.target(writing).is_part() {
+            // The attributes are those of the object that it is a part of.
             writing.counters.without_effect.add(1);
             return Ok(());
         }
         if self.form.is_some() && self.key().is_none() {
             // The object is another version then, and cannot be opened again.
-            self.target(writing)?;
+            self.begin_change(writing)?;
         }
         (writing.writer).set_attributes_of_file(&self.name, self.file()?, new)?;
         self.forget_opened();

@@ -2,6 +2,7 @@
 
 use super::failure::Audience;
 use super::phase::OpenState;
+use super::target::Target;
 use super::{HandleId, KeyFile, Writing};
 use crate::error::Error;
 use crate::store::Key;
@@ -56,43 +57,36 @@ impl KeyFile {
                 return self.after_failure(error, audience);
             }
         }
-        let (key, form, stored) = (
-            state.key().cloned(),
+        let (name, form, stored) = (
+            (state.name.last().clone(), state.key().is_some()),
             state.form.clone(),
             state.stored.clone(),
         );
         let is_scratch = state.phase.state() == OpenState::Scratch;
         // The disk may be slow, and nothing of the file is needed any more.
         drop(state);
-        if let Some(inner) = form.as_ref().and_then(|form| form.inner()) {
-            // A file that has lost its name to another one may be in the journal, and so may be the other one.
-            return inner.sync(stored.as_ref().filter(|_| key.is_some()));
-        }
-        if !matches!(syncer, Syncer::Handle { .. }) {
-            // All that was changed is synced afterwards.
+        let (key, is_named) = name;
+        let target = Target::of(&writing.writer, &key, form.as_deref());
+        // After a directory or all of the mount, all that was changed is synced at once, but for journals.
+        let is_alone = matches!(syncer, Syncer::Handle { .. });
+        if is_scratch || !is_alone && !target.is_part() {
             return Ok(());
         }
-        // The commit may have removed a journal of an earlier mount, which must not come back.
-        writing.writer.sync_removed_journals()?;
-        let Some(key) = key else {
-            return Ok(());
-        };
-        let objects = form.as_ref().map(|form| form.objects());
-        if let Some(objects) = objects.transpose()?.flatten() {
-            return sync_objects(writing, &objects);
+        let objects = form
+            .as_ref()
+            .filter(|_| is_named)
+            .map(|form| form.objects());
+        match objects.transpose()?.flatten() {
+            Some(objects) => sync_objects(writing, &objects),
+            None => target.sync(stored.as_ref(), is_named),
         }
-        if let Some(stored) = &stored {
-            writing.writer.sync(&key, &stored.file)?;
-        } else if is_scratch {
-            return Ok(());
-        }
-        // A chunk of fill value may have been removed.
-        Ok(writing.writer.sync_names(&key.parent())?)
     }
 }
 
 /// Makes the objects, and their names, survive a loss of power.
 fn sync_objects(writing: &Writing, objects: &[Key]) -> Result<(), Error> {
+    // The commit may have removed a note of the change, which must not come back.
+    writing.writer.sync_removed_journals()?;
     for key in objects {
         if let Some(stored) = writing.writer.open_object(key, false)? {
             writing.writer.sync(key, &stored.file)?;

@@ -1,0 +1,203 @@
+//! The object that a file is written to.
+//!
+//! An inner chunk of a shard is an object like any other here: it has the same verbs, which go to the journal of its shard
+//! ([`crate::shards`]) instead of a file of its own. Nothing else below `files` asks whether a key is in a shard.
+
+use std::os::unix::fs::MetadataExt;
+
+use super::draft::FileDraft;
+use super::draft_file::DraftFile;
+use super::form::Form;
+use crate::error::Error;
+use crate::shards::{Change, InnerChunk};
+use crate::store::{Caller, Commit, DirWriter, Key, NewFile, StoreError, StoredFile, Version};
+
+/// The object of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target<'t> {
+    writer: &'t DirWriter,
+    key: &'t Key,
+    /// The inner chunk of a shard that it is; `None` where it is the object at `key`.
+    inner: Option<&'t InnerChunk>,
+}
+
+/// The result of an attempt to change an object.
+pub(super) enum Attempt {
+    /// The store has this object now, or none.
+    Done(Option<StoredFile>),
+    /// The store has another object than the one that was to be replaced.
+    Conflict,
+}
+
+impl From<Commit> for Attempt {
+    fn from(commit: Commit) -> Self {
+        match commit {
+            Commit::Done(stored) => Attempt::Done(Some(stored)),
+            Commit::Conflict => Attempt::Conflict,
+        }
+    }
+}
+
+impl<'t> Target<'t> {
+    /// The object of the file at `key` that is shown in this form.
+    pub(super) fn of(
+        writer: &'t DirWriter,
+        key: &'t Key,
+        form: Option<&'t dyn Form>,
+    ) -> Target<'t> {
+        Target {
+            writer,
+            key,
+            inner: form.and_then(Form::inner),
+        }
+    }
+
+    /// Whether the object is a part of a larger one: it has no attributes of its own, it is not made of a file, and
+    /// looking for it again may find it in another place.
+    pub(super) fn is_part(&self) -> bool {
+        self.inner.is_some()
+    }
+
+    /// The key of the object that the store has, which may be the shard.
+    fn stored_key(&self) -> &'t Key {
+        self.inner.map_or(self.key, InnerChunk::shard)
+    }
+
+    /// Fails where the object is a symbolic link or lies behind one, and where this daemon may not replace it.
+    pub(super) fn check_writable(&self) -> Result<(), Error> {
+        self.writer.open_object(self.stored_key(), false)?;
+        Ok(self.writer.check_replaces(self.stored_key())?)
+    }
+
+    /// Checks that `maker`, who may make files in the directory of the object, may make it.
+    pub(super) fn check_maker(&self, maker: Caller) -> Result<(), Error> {
+        self.inner.map_or(Ok(()), |inner| inner.check_maker(maker))
+    }
+
+    /// Whether the object has the version that it had when it was opened as `stored`.
+    pub(super) fn is_unchanged(&self, stored: &StoredFile) -> Result<bool, Error> {
+        let now = match self.inner {
+            Some(inner) => inner.now()?,
+            None => Some(self.writer.meta_of(self.key, &stored.file)?),
+        };
+        Ok(now.is_some_and(|now| now.version == stored.meta.version))
+    }
+
+    /// The object of this `version`, open for reading, where it has the bytes that it had when it was opened as `stored`:
+    /// another part of its object was changed. `None` where the version tells that the bytes are other ones.
+    pub(super) fn same_bytes(
+        &self,
+        version: Version,
+        stored: &StoredFile,
+    ) -> Result<Option<StoredFile>, Error> {
+        self.inner
+            .map_or(Ok(None), |inner| inner.same_in(version, stored))
+    }
+
+    /// An empty draft of a file in this form, which a caller makes as `new`.
+    pub(super) fn begin_new(&self, form: &dyn Form, new: NewFile) -> Result<DraftFile, Error> {
+        if let Some(inner) = self.inner {
+            return DraftFile::of_inner(self.writer, (form, inner), new);
+        }
+        let draft = self.writer.begin_near(self.key, new)?;
+        Ok(DraftFile::of_form(draft, form))
+    }
+
+    /// An empty draft of a file in this form, in the place of `stored`.
+    pub(super) fn begin_like(
+        &self,
+        form: &dyn Form,
+        stored: Option<&StoredFile>,
+    ) -> Result<DraftFile, Error> {
+        match stored {
+            // The open file of a part is that of a shard, or of a journal.
+            Some(stored) if !self.is_part() => {
+                let draft = self.writer.begin_like(self.key, stored)?;
+                Ok(DraftFile::of_form(draft, form))
+            }
+            _ => self.begin_new(form, form.new_file()?),
+        }
+    }
+
+    /// Makes the file of the draft the object.
+    pub(super) fn put_draft(&self, draft: &mut FileDraft) -> Result<Attempt, Error> {
+        self.writer.make_parents(self.key)?;
+        let what = (self.key, draft.has_times);
+        let committed = draft.bytes.commit(self.writer, what, draft.replaces)?;
+        Ok(committed.into())
+    }
+
+    /// Makes `bytes` the object, with the attributes of the draft; `None` erases it. It was opened as `stored`.
+    pub(super) fn put(
+        &self,
+        bytes: Option<&[u8]>,
+        draft: &FileDraft,
+        stored: Option<&StoredFile>,
+    ) -> Result<Attempt, Error> {
+        let (writer, replaces) = (self.writer, draft.replaces);
+        match (self.inner, bytes) {
+            (Some(inner), bytes) => self.stage(inner, bytes, (draft, stored)),
+            (None, Some(bytes)) => {
+                writer.make_parents(self.key)?;
+                let mut new = (draft.bytes).encoded(writer, (self.key, bytes), draft.has_times)?;
+                Ok(writer.commit(self.key, &mut new, replaces)?.into())
+            }
+            (None, None) if writer.erase_unsynced(self.key, replaces)? => Ok(Attempt::Done(None)),
+            (None, None) => Ok(Attempt::Conflict),
+        }
+    }
+
+    /// As [`Target::put`], of an inner chunk.
+    fn stage(
+        &self,
+        inner: &InnerChunk,
+        bytes: Option<&[u8]>,
+        (draft, stored): (&FileDraft, Option<&StoredFile>),
+    ) -> Result<Attempt, Error> {
+        let found = draft.bytes.file().metadata();
+        let found = found.and_then(|found| Ok((found.modified()?, found)));
+        let (mtime, found) = found.map_err(|error| StoreError::io(self.key, &error))?;
+        let maker = NewFile {
+            mode: found.mode() & 0o7777,
+            umask: 0,
+            uid: found.uid(),
+            gid: found.gid(),
+        };
+        if stored.is_none() {
+            // Another program may have made the shard since the chunk was made.
+            inner.check_maker(maker.into())?;
+        }
+        let what = (draft.replaces, stored);
+        Ok(match inner.put(bytes, what, (mtime, maker))? {
+            Change::Done(stored) => Attempt::Done(stored),
+            Change::Conflict => Attempt::Conflict,
+        })
+    }
+
+    /// Makes the name of an object that was committed survive a loss of power, where closing a file does so.
+    pub(super) fn sync_closed(&self) -> Result<(), Error> {
+        if self.is_part() {
+            // A journal has it.
+            return Ok(());
+        }
+        Ok(self.writer.sync_closed(self.key)?)
+    }
+
+    /// Makes the object, which is open as `stored`, and its name survive a loss of power. Of a file that has no name any
+    /// more (`is_named`), nothing but its journal is synced.
+    pub(super) fn sync(&self, stored: Option<&StoredFile>, is_named: bool) -> Result<(), Error> {
+        if let Some(inner) = self.inner {
+            return inner.sync(stored.filter(|_| is_named));
+        }
+        // The commit may have removed a journal of an earlier mount, which must not come back.
+        self.writer.sync_removed_journals()?;
+        if !is_named {
+            return Ok(());
+        }
+        if let Some(stored) = stored {
+            self.writer.sync(self.key, &stored.file)?;
+        }
+        // A chunk of fill value may have been removed.
+        Ok(self.writer.sync_names(&self.key.parent())?)
+    }
+}
