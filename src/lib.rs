@@ -62,10 +62,10 @@
 //!
 //! ```text
 //! in memory                                  5 functions in 5 files
-//!   fuse/filesystem  read -> fuse/read  read_file -> view/file  read -> view/chunk_file  cached
+//!   fuse/filesystem  read -> fuse/read  read_file -> view/open_file  read -> view/chunks/file  cached
 //!     -> load/cache  get
 //! not in memory                              9 functions in 7 files
-//!   fuse/filesystem  read -> fuse/read  read_file -> view/file  read -> view/chunk_file  load
+//!   fuse/filesystem  read -> fuse/read  read_file -> view/open_file  read -> view/chunks/file  load
 //!     -> load/loader  ask -> load/cache  run, land -> load/loader  load_of_object
 //!     -> load/decode  decode
 //! ```
@@ -78,7 +78,7 @@
 //!
 //! ```text
 //! not in memory                              12 functions in 8 files
-//!   fuse/filesystem  read -> fuse/read  read_file -> view/file  read -> view/arrays/reading  read
+//!   fuse/filesystem  read -> fuse/read  read_file -> view/open_file  read -> view/arrays/reading  read
 //!     -> read/operation  go_on, ask -> load/loader  ask -> load/cache  run, land, load_as, land
 //!     -> load/decode  decode
 //! ```
@@ -95,9 +95,9 @@
 //! ```text
 //! entry of a listing                         6 functions in 5 files
 //!   fuse/filesystem  readdirplus -> fuse/listing  list_attributes -> fuse/directory  read
-//!     -> view/listing  next_entry -> view/chunk_listing  next, find
+//!     -> view/listing  next_entry -> view/listing/stored_chunks  next, find
 //! lookup                                     8 functions in 6 files
-//!   fuse/filesystem  lookup -> fuse  find -> view  lookup -> view/find  find, find_chunk
+//!   fuse/filesystem  lookup -> fuse  find -> view  lookup -> view/lookup  find, find_chunk
 //!     -> view/attributes  chunk -> load/locate  locate, descend
 //! ```
 //!
@@ -128,7 +128,7 @@
 //!   older than that.
 //! * Whether an object is a plain file or a part of an array is not taken from what is remembered:
 //!   the documents above it that decide this are looked at after it was found, and again before it is
-//!   written (`view::meaning`).
+//!   written (`view::nodes::meaning`).
 //! * A whole array has too many objects to pin. Its handles share a snapshot (`view::arrays`),
 //!   which remembers the versions of the objects that were read, and detects when the same state of
 //!   the array can no longer be read.
@@ -167,7 +167,7 @@
 //! The daemon makes changes with its own rights, which may be those of root. So what is written loses
 //! its set-user-ID bit (`store::dir::writer::attributes`), what takes the place of an object has its owner, mode
 //! and access list, or grants less (`store::dir::writer::owners`), and where the mount shows other
-//! owners or modes than the store has, nobody gets the rights of the true owner (`view::mapped`).
+//! owners or modes than the store has, nobody gets the rights of the true owner (`view::changes::mapped_owners`).
 //!
 //! # Memory
 //!

@@ -7,8 +7,6 @@ use std::sync::Arc;
 use super::View;
 use super::fingerprint::hash;
 use super::options::ViewKind;
-use super::shown_node::{FileForm, ShownArray, ShownNode};
-use super::statistics;
 use super::tree::Tree;
 use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
 use crate::error::Error;
@@ -16,6 +14,8 @@ use crate::files::{ShownFile, Writing};
 use crate::load::Block;
 use crate::shards::InnerChunk;
 use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, Version};
+use crate::view::control::statistics;
+use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
 
 impl View {
     /// The attributes of `vnode`; `None` when it no longer exists.

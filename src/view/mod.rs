@@ -1,8 +1,8 @@
 //! What a mount shows: a tree of vnodes, their attributes and their bytes.
 //!
 //! A view translates a store into vnodes, attributes and bytes, and knows nothing of FUSE. The
-//! contract is the page `docs/src/views.md`. A [`View`] finds out what a vnode is (`find`
-//! turns names into vnodes, `attributes` turns vnodes into what `stat` shows, `file` opens them,
+//! contract is the page `docs/src/views.md`. A [`View`] finds out what a vnode is (`lookup`
+//! turns names into vnodes, `attributes` turns vnodes into what `stat` shows, `open_file` opens them,
 //! and `listing` lists directories as streams), and asks the part that knows it:
 //!
 //! ```text
@@ -12,57 +12,33 @@
 //! Writing     what programs write, where the mount is not read-only (`changes` calls it)
 //! ```
 //!
+//! | folder or file | what it has |
+//! |---|---|
+//! | `lookup`, `attributes`, `open_file`, `listing` | what the kernel asks: a name, what `stat` shows, bytes, names |
+//! | `vnode`, `numbers` | a path of a view, and its number |
+//! | `tree`, `nodes` | the nodes as a view shows them |
+//! | `chunks`, `documents`, `arrays` | three kinds of files |
+//! | `changes`, `forms` | what is written: from names to open files, and from shown bytes to stored ones |
+//! | `rights`, `xattr`, `control`, `options` | users, extended attributes, the daemon's own files, options |
+//!
 //! Each part uses those above it, and has its own state.
 
-mod again;
-mod array_documents;
 mod arrays;
 mod attributes;
-mod beside;
 mod changes;
-mod chunk_file;
-mod chunk_listing;
-mod consolidate;
-mod current;
-mod damage;
-mod document_looks;
+mod chunks;
+mod control;
 mod documents;
-mod file;
-mod find;
 mod fingerprint;
-mod folder;
-mod foreign_documents;
 mod forms;
-mod gone;
-mod grid_listing;
 mod listing;
-mod looks;
-mod mapped;
-mod meaning;
-mod moves;
-mod name_stream;
-mod names;
-mod nested;
-mod node_path;
+mod lookup;
+mod nodes;
 mod numbers;
-mod odometer;
-mod open_changes;
+mod open_file;
 mod options;
-mod own_log;
-mod read_buffer;
-mod renames;
-mod resolve;
 mod rights;
-mod segment;
-mod shown;
-mod shown_node;
-mod shown_node_cache;
-mod side_by_side;
-mod statistics;
-mod stored_listing;
-mod translated;
 mod tree;
-mod unreadable_shards;
 mod vnode;
 mod xattr;
 
@@ -75,14 +51,14 @@ pub use crate::files::HandleAccess;
 pub use crate::shards::Recovered;
 pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
 pub use changes::AttributeChange;
-pub use file::{OpenFile, OpenedVnode};
+pub use control::log::OwnLog;
+pub use listing::segment::DirectoryPosition;
 pub use listing::{Directory, DirectoryEntry, EntrySource};
+pub use open_file::{OpenFile, OpenedVnode};
 pub use options::{
     AbsentChunks, ArrayOptions, Conflict, FileFormat, NarrowType, Shards, Target, ViewKind,
     ViewOptions, WriteOptions,
 };
-pub use own_log::OwnLog;
-pub use segment::DirectoryPosition;
 pub use vnode::{VnodeAttributes, VnodeId, VnodeKind};
 
 pub use crate::store::{Caller, NewAttributes, NewFile, NewTime, RenameMode};
@@ -102,9 +78,9 @@ use crate::store::{
 };
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
+use changes::rename_locks::close_again;
 use documents::Documents;
-use meaning::MeaningsInView;
-use renames::close_again;
+use nodes::meaning::MeaningsInView;
 use tree::Tree;
 use vnode::Vnode;
 

@@ -7,11 +7,11 @@
 //! `--as`), or where a file is made of several objects, the mode of the file makes up for it: it
 //! grants a class of users no more than all parts, and all directories above them, do.
 
-use super::node_path::NodePath;
-use super::shown_node::ShownArray;
 use super::tree::Tree;
 use crate::error::{Error, FormatError};
 use crate::store::{Key, ObjectMeta, Prefix, ReadRight, Readers, StoreError};
+use crate::view::nodes::node::ShownArray;
+use crate::view::nodes::path::NodePath;
 
 impl Tree {
     /// Limits `readers` to those who may search `prefix` and all directories above it.

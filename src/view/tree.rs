@@ -9,13 +9,8 @@ use std::time::SystemTime;
 use lru::LruCache;
 
 use super::fingerprint::hash;
-use super::looks::Looks;
 use super::numbers::VnodeNumbers;
 use super::options::{Shards, ViewKind, ViewOptions};
-use super::renames::Renames;
-use super::shown_node::ShownArray;
-use super::shown_node_cache::ShownNodeCache;
-use super::translated::TranslatedArrays;
 use crate::error::Error;
 use crate::files::{Writing, Writings};
 use crate::hierarchy::Hierarchy;
@@ -23,6 +18,11 @@ use crate::load::{Loader, Sources};
 use crate::metadata::DocumentName;
 use crate::shards::InnerChunk;
 use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, Version};
+use crate::view::changes::rename_locks::Renames;
+use crate::view::nodes::cache::ShownNodeCache;
+use crate::view::nodes::node::ShownArray;
+use crate::view::nodes::recent_checks::Looks;
+use crate::view::nodes::translated_arrays::TranslatedArrays;
 
 /// The most warnings that are remembered, so that they are logged only once.
 const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");

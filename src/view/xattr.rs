@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::View;
 use super::options::ViewKind;
-use super::shown_node::ShownArray;
 use super::vnode::{ChunkPlace, PlainKind, PlainName, Vnode, VnodeId};
 use crate::error::Error;
 use crate::load::Loader;
 use crate::store::{Prefix, Readers};
+use crate::view::nodes::node::ShownArray;
 
 impl View {
     /// Names (`user.zarr.…`) and values of the extended attributes of `id`.

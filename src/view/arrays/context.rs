@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::super::node_path::NodePath;
 use super::super::options::ViewKind;
 use super::super::rights::is_refused;
 use super::Arrays;
@@ -17,6 +16,7 @@ use crate::metadata::{Attributes, DocumentName, ZarrFormat, write};
 use crate::plain::{Axis, axes};
 use crate::store::{Access, Key, ObjectMeta, Prefix, StatKind};
 use crate::threads::Class;
+use crate::view::nodes::path::NodePath;
 
 /// Attributes of groups with longer JSON are not kept in memory.
 const KEPT_GROUP_BYTES: u64 = 64 << 10;

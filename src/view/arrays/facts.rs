@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak};
 
 use super::super::options::ViewKind;
-use super::super::shown_node::{ShownArray, ShownNode};
 use super::Arrays;
 use super::context::GroupFacts;
 use super::inputs::{Inputs, hold};
@@ -16,6 +15,7 @@ use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
 use crate::metadata::{Attributes, ZarrFormat};
 use crate::plain::{Array, Axis, FileFormat, Selected, Selection, Strings};
 use crate::store::Prefix;
+use crate::view::nodes::node::{ShownArray, ShownNode};
 
 /// Attributes with longer JSON are not kept in memory, unless the budget has room for them.
 const KEPT_BYTES: u64 = 4 << 10;

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::super::fingerprint::hash;
-use super::super::shown_node::ShownArray;
 use super::super::vnode::{PlainKind, PlainName, VnodeAttributes, VnodeKind};
 use super::Arrays;
 use super::facts::ArrayFacts;
@@ -18,6 +17,7 @@ use crate::plain::{
     Elements, FileFormat, Layout, Omitted, PartContent, Selected, Selection, array_file,
 };
 use crate::store::{ObjectMeta, Prefix};
+use crate::view::nodes::node::ShownArray;
 
 /// Layouts that take at most this much memory are kept without a reservation.
 pub(super) const SMALL_BYTES: u64 = 64 << 10;

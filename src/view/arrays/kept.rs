@@ -103,7 +103,8 @@ fn whole_bytes(path: &Prefix, bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Budget, Holding};
+    use crate::budget::Budget;
+    use crate::budget::Holding;
 
     #[test]
     fn what_was_used_last_is_kept_within_the_memory() {

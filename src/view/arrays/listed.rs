@@ -2,12 +2,12 @@
 //! the name of each file, and for each dimension that has no coordinates.
 
 use super::super::fingerprint::hash;
-use super::super::name_stream::NameStream;
 use super::Arrays;
 use super::lock;
 use crate::error::Error;
 use crate::fresh::{LastCheck, Observations};
 use crate::store::{Detail, Prefix};
+use crate::view::listing::name_stream::NameStream;
 
 /// The most memory of all names that are remembered.
 pub(super) const KEPT_NAMES_BYTES: u64 = 4 << 20;

@@ -8,12 +8,7 @@ use std::sync::Arc;
 
 use super::super::View;
 use super::super::fingerprint::hash;
-use super::super::folder::Folder;
-use super::super::name_stream::NameStream;
 use super::super::options::ViewKind;
-use super::super::segment::{DirectoryPosition, Segment, SegmentItem, attributes_if};
-use super::super::shown_node::ShownNode;
-use super::super::side_by_side::side_by_side;
 use super::super::vnode::Vnode;
 use super::Arrays;
 use super::listed::ListedNames;
@@ -21,6 +16,11 @@ use crate::error::Error;
 use crate::fresh::{LastCheck, Observations};
 use crate::hierarchy::Node;
 use crate::store::{Cursor, Detail, ListEntry, Prefix};
+use crate::view::arrays::parallel::side_by_side;
+use crate::view::listing::name_stream::NameStream;
+use crate::view::listing::segment::{DirectoryPosition, Segment, SegmentItem, attributes_if};
+use crate::view::nodes::directory::NodeDirectory;
+use crate::view::nodes::node::ShownNode;
 
 /// The most names that are read ahead.
 const MOST_AHEAD: usize = 256;
@@ -29,7 +29,7 @@ const NAMES_PER_HELPER: usize = 32;
 
 /// The nodes of a group: the files of its arrays, and the directories of its groups.
 pub(in crate::view) struct PlainNames {
-    folder: Arc<Folder>,
+    folder: Arc<NodeDirectory>,
     /// The names of the store, from before the one whose files are listed.
     names: NameStream,
     /// How many files of that name were yielded, and a hash of the name.
@@ -52,7 +52,7 @@ impl Arrays {
     /// of the root where that is an array.
     pub(in crate::view) fn own_files(
         &self,
-        folder: &Folder,
+        folder: &NodeDirectory,
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut files = self.group_files(&folder.resolved.path)?;
         // No directory above the root says why it cannot be shown.
@@ -172,7 +172,7 @@ impl Segment for PlainNames {
 }
 
 impl PlainNames {
-    pub(in crate::view) fn new(folder: Folder) -> Result<PlainNames, Error> {
+    pub(in crate::view) fn new(folder: NodeDirectory) -> Result<PlainNames, Error> {
         Ok(PlainNames {
             names: NameStream::new(folder.resolved.listed()?),
             folder: Arc::new(folder),
@@ -231,7 +231,7 @@ impl PlainNames {
 /// Examines the names `entries` of `folder`, side by side.
 fn examine(
     view: &Arc<View>,
-    folder: &Arc<Folder>,
+    folder: &Arc<NodeDirectory>,
     entries: Vec<ListEntry>,
     detail: Detail,
 ) -> VecDeque<ExaminedName> {
@@ -261,7 +261,7 @@ fn examine(
 /// The files, or the directory, of the node that the name `entry` in `folder` stands for.
 fn items_of(
     view: &View,
-    folder: &Folder,
+    folder: &NodeDirectory,
     entry: &ListEntry,
     detail: Detail,
 ) -> Result<Vec<SegmentItem>, Error> {

@@ -14,10 +14,7 @@
 
 use glob::Pattern;
 
-use super::super::damage::NameUse;
-use super::super::node_path::NodePath;
 use super::super::options::{ViewKind, selects};
-use super::super::shown_node::{ShownArray, ShownNode};
 use super::super::vnode::{CONTROL, PlainKind, PlainName, Vnode};
 use super::Arrays;
 use super::strings;
@@ -25,6 +22,9 @@ use crate::error::Error;
 use crate::hierarchy::Node;
 use crate::plain::{Array, FileFormat, SIGN, Scope, Selection, array_file};
 use crate::store::{Prefix, Stat, StatKind};
+use crate::view::nodes::damaged::NameUse;
+use crate::view::nodes::node::{ShownArray, ShownNode};
+use crate::view::nodes::path::NodePath;
 
 const SIDECAR: &str = "json";
 const NOTE: &str = "ERROR.txt";

@@ -1,7 +1,6 @@
 //! The strings of an array, gathered from its chunks. Their lengths decide the size of a file, so
 //! they are read when the file is first asked for, and again after a chunk changed.
 
-use super::super::odometer::Odometer;
 use super::Arrays;
 use super::audience::Audience;
 use super::facts::ArrayFacts;
@@ -11,6 +10,7 @@ use crate::fresh::Observations;
 use crate::grid::{ChunkGrid, Dims, product, rank_of};
 use crate::load::{ChunkedArray, Deadline};
 use crate::plain::{ElementKind, Selected, Strings, StringsLimit, chunk_strings};
+use crate::view::chunks::odometer::Odometer;
 
 /// The most chunks of one array: each is examined when the file is asked for again.
 const MOST_CHUNKS: u64 = 1 << 16;

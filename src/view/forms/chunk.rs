@@ -11,8 +11,8 @@ use crate::files::{CleanFile, Encoded, Form};
 use crate::load::{Cache, ChunkLayout, Slice, to_usize};
 use crate::shards::InnerChunk;
 use crate::store::{DirWriter, Key, NewFile, Object, Prefix, StoreError, StoredFile};
-use crate::view::meaning::still;
-use crate::view::shown_node::ShownArray;
+use crate::view::nodes::meaning::still;
+use crate::view::nodes::node::ShownArray;
 use crate::view::vnode::ChunkPlace;
 use crate::view::{OpenedVnode, View};
 

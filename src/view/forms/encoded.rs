@@ -12,8 +12,8 @@ use crate::load::{Cache, ChunkedArray, Shards};
 use crate::metadata::{DocumentName, NodeMetadata, v2, v3};
 use crate::shards::InnerChunk;
 use crate::store::{Key, NewFile, StoredFile};
-use crate::view::meaning::still;
-use crate::view::shown_node::makes_an_array;
+use crate::view::nodes::meaning::still;
+use crate::view::nodes::node::makes_an_array;
 use crate::view::vnode::ChunkPlace;
 use crate::view::{OpenedVnode, View, ViewKind};
 

@@ -11,7 +11,7 @@ use crate::files::{Encoded, Form, change_objects};
 use crate::hierarchy::Node;
 use crate::metadata::{DocumentName, Target, ZarrFormat};
 use crate::store::{Key, Prefix};
-use crate::view::node_path::NodePath;
+use crate::view::nodes::path::NodePath;
 use crate::view::{View, ViewKind};
 
 use super::objects::Objects;

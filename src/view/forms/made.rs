@@ -4,10 +4,10 @@ use crate::error::Error;
 use crate::metadata::DocumentName;
 use crate::store::Key;
 use crate::view::View;
-use crate::view::folder::Folder;
-use crate::view::names::ChunkName;
+use crate::view::chunks::names::ChunkName;
+use crate::view::nodes::directory::NodeDirectory;
+use crate::view::nodes::node::ShownArray;
 use crate::view::options::ViewKind;
-use crate::view::shown_node::ShownArray;
 use crate::view::vnode::Vnode;
 
 impl View {
@@ -28,7 +28,7 @@ impl View {
                 made.extend(keys.map(|key| object(*view, key)));
             }
             Vnode::Prefix { view, path } => {
-                let Folder { resolved, shown } = self.tree.folder(*view, path)?;
+                let NodeDirectory { resolved, shown } = self.tree.folder(*view, path)?;
                 let array = shown.into_array();
                 for key in writing.made_in(path) {
                     let document =

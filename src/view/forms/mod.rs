@@ -24,10 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::View;
-use super::folder::Folder;
-use super::names::ChunkName;
 use super::options::ViewKind;
-use super::shown_node::{FileForm, ShownArray, ShownNode};
 use super::tree::{EndedArray, Tree};
 use super::vnode::{CONTROL, ChunkPlace, Vnode};
 use crate::budget::Holding;
@@ -41,6 +38,9 @@ use crate::metadata::DocumentName;
 use crate::store::{
     Cursor, Detail, DirWriter, EntryKind, Key, ListEntry, Prefix, Refusal, StoreError,
 };
+use crate::view::chunks::names::ChunkName;
+use crate::view::nodes::directory::NodeDirectory;
+use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
 use chunk::ChunkForm;
 use document::DocumentForm;
 use encoded::{EncodedForm, is_checked};
@@ -335,7 +335,7 @@ impl View {
                         None => Err(Error::Stale),
                     };
                 }
-                let Folder { resolved, shown } = self.tree.folder(*view, path)?;
+                let NodeDirectory { resolved, shown } = self.tree.folder(*view, path)?;
                 if let Some(form) = self.translated_form(&resolved, name) {
                     return Ok(translated_place(key, form));
                 }
@@ -452,7 +452,7 @@ impl View {
                         None => Err(Error::Stale),
                     };
                 }
-                let Folder { resolved, shown } = self.tree.folder(*view, path)?;
+                let NodeDirectory { resolved, shown } = self.tree.folder(*view, path)?;
                 let shown = self.before_new_names(shown, |_| ChunkName::Directory(Dims::new()))?;
                 match (shown, resolved.draft()) {
                     // The directory of a node's children makes it one.

@@ -11,7 +11,7 @@ use crate::metadata::translate::NodeDocuments;
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Replaces, StoredFile, Version};
 use crate::view::ViewKind;
-use crate::view::node_path::NodePath;
+use crate::view::nodes::path::NodePath;
 use crate::view::tree::Tree;
 
 /// The longest document that is written, in bytes.

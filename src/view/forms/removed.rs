@@ -10,7 +10,7 @@ use crate::files::{Form, ObjectChange, Writing, change_objects};
 use crate::hierarchy::{DraftNode, Node};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Key, Prefix, Refusal, StoreError, unless_absent};
-use crate::view::node_path::NodePath;
+use crate::view::nodes::path::NodePath;
 use crate::view::tree::EndedArray;
 use crate::view::{View, ViewKind};
 

@@ -19,10 +19,10 @@ use crate::metadata::{DocumentName, NodeMetadata, Target, ZarrFormat, v2, v3};
 use crate::store::{
     ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Prefix, Replaces, StoreError, StoredFile,
 };
-use crate::view::folder::NameRole;
-use crate::view::node_path::{NodePath, format_of};
+use crate::view::nodes::directory::NameRole;
+use crate::view::nodes::node::{ShownArray, check_can_show};
+use crate::view::nodes::path::{NodePath, format_of};
 use crate::view::options::AbsentChunks;
-use crate::view::shown_node::{ShownArray, check_can_show};
 use crate::view::vnode::Vnode;
 use crate::view::{OpenedVnode, View, ViewKind};
 

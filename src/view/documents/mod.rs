@@ -1,0 +1,400 @@
+//! Metadata documents as a view shows them: edited where the view's files differ from the stored
+//! ones, and byte for byte the stored documents elsewhere.
+//!
+//! A consolidated document is edited entry by entry: where the view edits documents, an entry is what it shows
+//! of the node's own document. A stored copy may be older than that.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | this one | documents that are edited, and their consolidated copies |
+//! | `foreign` | documents that are made in another version (`--as`) |
+//! | `consolidation` | consolidated metadata that is made in another version |
+//! | `of_array` | the documents of one array |
+
+pub(in crate::view) mod consolidation;
+pub(in crate::view) mod foreign;
+pub(in crate::view) mod of_array;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::View;
+use super::fingerprint::hash;
+use super::options::ViewKind;
+use super::rights::is_refused;
+use super::tree::Tree;
+use super::vnode::{CONTROL, Vnode};
+use crate::budget::Holding;
+use crate::error::Error;
+use crate::error::until_current;
+use crate::hierarchy::{ArrayIdentity, Document, DocumentText, Node};
+use crate::load::{Block, BlockKey, BlockPart, Owner};
+use crate::metadata::consolidated::{self, Copied, EntryEdit};
+use crate::metadata::{
+    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, carry, render, strict_json, v2, v3,
+    write,
+};
+use crate::store::{Key, ObjectMeta, Prefix, Readers, StoreError, Version};
+use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
+
+/// A consolidated document is compared with the documents that it copies at most this often.
+const CONSOLIDATED_RECHECK: Duration = Duration::from_secs(10);
+
+/// The documents of a view: edited, written in another version, and consolidated.
+#[derive(Debug)]
+pub(super) struct Documents {
+    pub(super) tree: Arc<Tree>,
+    /// Whether the warning about too many nodes to consolidate has been logged.
+    pub(super) gave_up_walking: AtomicBool,
+}
+
+impl Documents {
+    /// The documents of the nodes of `tree`.
+    pub(super) fn new(tree: Arc<Tree>) -> Documents {
+        Documents {
+            tree,
+            gave_up_walking: AtomicBool::new(false),
+        }
+    }
+}
+
+impl View {
+    /// The text of `vnode`, a document, with the attributes of the stored document; `None` when it
+    /// no longer exists, or `vnode` is no document.
+    pub(super) fn document_of(
+        &self,
+        vnode: &Vnode,
+    ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
+        let look = || match vnode {
+            Vnode::Document { view, key } => self.documents.edited_document(*view, key),
+            Vnode::Written { view, path, name } => self.documents.written(*view, path, *name),
+            Vnode::Plain(name) => self.arrays.long_text(name),
+            _ => Ok(None),
+        };
+        // An array that was found to be rewritten is forgotten, and looked up again.
+        until_current(look)
+    }
+}
+
+impl Documents {
+    /// The document at `key` as `view` shows it, with the attributes of the stored one.
+    fn edited_document(
+        &self,
+        view: ViewKind,
+        key: &Key,
+    ) -> Result<Option<(ObjectMeta, Arc<Block>)>, Error> {
+        let Some(meta) = self.tree.loader.sources().stat_settled(key)? else {
+            return Ok(None);
+        };
+        // The edit depends on the parsed array too, which must be of the same version as the text.
+        let (identity, epoch) = match self.array_of_document(view, key)? {
+            Some(array) => {
+                if array.node.document.key == *key {
+                    self.tree
+                        .check_version(&array.node, &array.path, Some(meta.version))?;
+                }
+                (array.node.identity, 0)
+            }
+            None => (0, self.epoch(meta.size())),
+        };
+        // The readers of the document decide which copies may be in it, so they are part of the
+        // key.
+        let identity = hash(&(view, key, identity, meta.access()));
+        let text = self.document_block(identity, meta.version, epoch, || {
+            let text = self
+                .tree
+                .hierarchy
+                .read_as(key, Holding::NOTHING.to_hold("a document"), edited_bytes)?
+                .filter(|text| text.document.meta.version == meta.version);
+            let text = text.ok_or_else(|| StoreError::Changed {
+                key: key.to_string(),
+            })?;
+            let edited = self.edited(view, &text)?;
+            // What the keys view shows as it is stored stays as it is.
+            Ok(if self.tree.shows_own_bytes(view) && edited == text.bytes {
+                edited
+            } else {
+                strict_json(edited)
+            })
+        })?;
+        Ok(Some((meta, text)))
+    }
+
+    /// The text of a document from the cache, where `text` makes it again after an eviction.
+    /// `identity`, `version` and `epoch` together identify the text.
+    pub(super) fn document_block(
+        &self,
+        identity: u64,
+        version: Version,
+        epoch: u64,
+        text: impl FnOnce() -> Result<Vec<u8>, Error>,
+    ) -> Result<Arc<Block>, Error> {
+        let key = BlockKey {
+            owner: Owner::Object(identity),
+            version,
+            part: BlockPart::Document { epoch },
+        };
+        let cache = self.tree.loader.cache();
+        cache.load(key, || {
+            let mut text = text()?;
+            text.shrink_to_fit();
+            let reservation = cache.reserve(text.len() as u64, Holding::SOURCE)?;
+            // The stamp is a hash of the text, computed once, because consolidated documents may be
+            // long.
+            let stamp = hash(&text);
+            Ok(Block::stamped(text, reservation, stamp))
+        })
+    }
+
+    /// The array whose own document is at `key`.
+    fn array_of_document(
+        &self,
+        view: ViewKind,
+        key: &Key,
+    ) -> Result<Option<Arc<ShownArray>>, Error> {
+        let Some(prefix) = self.tree.hierarchy.described_by(key)? else {
+            return Ok(None);
+        };
+        let array = self.tree.shown(view, &prefix)?.into_array();
+        Ok(array.filter(|array| array.node.document.key == *key))
+    }
+
+    /// The number of the current recheck period of a consolidated document. The periods of long
+    /// documents are longer, because checking them takes longer.
+    pub(super) fn epoch(&self, size: u64) -> u64 {
+        let longer = 1 + size / (1 << 20);
+        self.tree
+            .options
+            .freshness
+            .period(CONSOLIDATED_RECHECK, longer)
+    }
+
+    fn edited(&self, view: ViewKind, text: &DocumentText) -> Result<Vec<u8>, Error> {
+        let key = &text.document.key;
+        if is_zmetadata(key) {
+            return self.edit_copies(view, text, ZarrFormat::V2);
+        }
+        match DocumentName::of(key.name()) {
+            Some(DocumentName::ZGroup) => return Ok(write::group_v2().to_vec()),
+            Some(DocumentName::ZAttrs) => return Ok(text.bytes.clone()),
+            _ => {}
+        }
+        if let Some(array) = self.array_of_document(view, key)? {
+            return self.tree.translated(&array, &text.bytes);
+        }
+        let edited = self.edit_copies(view, text, ZarrFormat::V3)?;
+        if self.tree.shows_own_bytes(view) {
+            return Ok(edited);
+        }
+        render::group_v3(&edited).map_err(|error| Error::in_document(key, error))
+    }
+
+    /// The text of a consolidated document, in which each copy is edited as the view shows its
+    /// array.
+    fn edit_copies(
+        &self,
+        view: ViewKind,
+        text: &DocumentText,
+        format: ZarrFormat,
+    ) -> Result<Vec<u8>, Error> {
+        let (document, text) = (&text.document, text.bytes.as_slice());
+        let group = document.key.parent();
+        let mut failed = None;
+        let mut edit = |copied: Copied, path: &str, entry: &[u8]| {
+            let edited = match copied {
+                Copied::Attributes => self.edit_attributes(view, document, (path, entry)),
+                Copied::Array => self.edit_entry(view, document, (path, entry), format),
+                Copied::Group => self.edit_group(view, document, (path, entry), format),
+            };
+            match edited {
+                Ok(edit) => return edit,
+                // Readers report an array without an entry as missing; a wrong entry would give
+                // wrong values.
+                Err(Error::Metadata { key, error }) => {
+                    log::debug!("{group}: the copy of {key} is left out: {error}");
+                }
+                Err(Error::Store(error)) if is_refused(&error) => {
+                    self.tree.warn_once(&(&group, path, "copy"), || {
+                        format!("{}: the copy of {path} is left out: {error}", document.key)
+                    });
+                }
+                Err(error) => failed = failed.take().or(Some(error)),
+            }
+            EntryEdit::Remove
+        };
+        let edited = match format {
+            ZarrFormat::V2 => consolidated::edit_v2(text, &mut edit),
+            _ => consolidated::edit_v3(text, &mut edit),
+        };
+        // A passing error fails the request: the text is kept for a while, and would lack the entry
+        // for so long.
+        match (failed, edited) {
+            (Some(error), _) => Err(error),
+            (None, Ok(edited)) => Ok(edited),
+            (None, Err(error)) => {
+                // What is no valid consolidated document is shown as stored.
+                log::debug!("{}: not edited: {error}", document.key);
+                Ok(text.to_vec())
+            }
+        }
+    }
+
+    /// How to edit `entry`, the copy of the document of the array at `path` below the group of the
+    /// consolidated `document`.
+    fn edit_entry(
+        &self,
+        view: ViewKind,
+        document: &Document,
+        (path, entry): (&str, &[u8]),
+        format: ZarrFormat,
+    ) -> Result<EntryEdit, Error> {
+        let Some(prefix) = prefix_of(document, path) else {
+            return Ok(EntryEdit::Remove);
+        };
+        let array = match self.tree.shown(view, &prefix)? {
+            ShownNode::Array(array) => array,
+            // The keys view shows these keys as stored, so the copy stays as it is.
+            ShownNode::Plain if self.tree.shows_own_bytes(view) => return Ok(EntryEdit::Keep),
+            ShownNode::Plain | ShownNode::Unusable(_) => return Ok(EntryEdit::Remove),
+        };
+        if array.form == FileForm::Stored && self.tree.shows_own_bytes(view) {
+            return Ok(EntryEdit::Keep);
+        }
+        if array.node.metadata.zarr_format != format {
+            return Ok(EntryEdit::Remove);
+        }
+        let Err(refused) = self.check_may_copy(&array.node.document, document) else {
+            // The copy may be older than the document, by which the files are shown.
+            let key = &array.node.document.key;
+            let own = self.tree.hierarchy.read(key, Holding::SOURCE)?;
+            return Ok(match own {
+                Some(own) => EntryEdit::Replace(self.tree.translated(&array, &own.bytes)?),
+                None => EntryEdit::Remove,
+            });
+        };
+        let agrees = parse_array(entry, format)
+            .is_some_and(|copy| ArrayIdentity::of(&prefix, &copy).array == array.node.identity);
+        if !agrees {
+            return Err(refused);
+        }
+        Ok(EntryEdit::Replace(self.tree.translated(&array, entry)?))
+    }
+
+    /// How to edit `entry`, the copy of the document of the group at `path`.
+    fn edit_group(
+        &self,
+        view: ViewKind,
+        document: &Document,
+        (path, entry): (&str, &[u8]),
+        format: ZarrFormat,
+    ) -> Result<EntryEdit, Error> {
+        let is_canonical = || format == ZarrFormat::V2 && v2::is_canonical_group(entry);
+        if self.tree.shows_own_bytes(view) || is_canonical() {
+            return Ok(EntryEdit::Keep);
+        }
+        let Some(prefix) = prefix_of(document, path) else {
+            return Ok(EntryEdit::Remove);
+        };
+        let own = match self.tree.resolve(view, &prefix)?.node {
+            Node::Group(group) if group.format == format => group.document,
+            Node::Implicit | Node::Group(_) => return Ok(EntryEdit::Keep),
+            // Readers of v2 know an array by its own document.
+            Node::Array(_) if format == ZarrFormat::V2 => return Ok(EntryEdit::Keep),
+            Node::Array(_) | Node::Broken(_) => return Ok(EntryEdit::Remove),
+        };
+        if format == ZarrFormat::V2 {
+            return Ok(EntryEdit::Replace(write::group_v2().to_vec()));
+        }
+        let Some(own) = own.filter(|own| self.check_may_copy(own, document).is_ok()) else {
+            return Ok(EntryEdit::Keep);
+        };
+        let Some(text) = self.tree.hierarchy.read(&own.key, Holding::SOURCE)? else {
+            return Ok(EntryEdit::Remove);
+        };
+        let text = render::group_v3(&text.bytes);
+        let text = text.map_err(|error| Error::in_document(&own.key, error))?;
+        Ok(EntryEdit::Replace(text))
+    }
+
+    /// How to edit `entry`, the copy of the attributes of v2 of the node at `path`.
+    fn edit_attributes(
+        &self,
+        view: ViewKind,
+        document: &Document,
+        (path, entry): (&str, &[u8]),
+    ) -> Result<EntryEdit, Error> {
+        if self.tree.shows_own_bytes(view) {
+            return Ok(EntryEdit::Keep);
+        }
+        let Some(prefix) = prefix_of(document, path) else {
+            return Ok(EntryEdit::Remove);
+        };
+        let key = prefix.key(DocumentName::ZAttrs.as_str().as_bytes())?;
+        let Some(own) = self.tree.hierarchy.read(&key, Holding::SOURCE)? else {
+            return Ok(EntryEdit::Remove);
+        };
+        if own.bytes == entry {
+            return Ok(EntryEdit::Keep);
+        }
+        if self.check_may_copy(&own.document, document).is_err() {
+            return Ok(EntryEdit::Keep);
+        }
+        // What is no JSON object would make the whole document none.
+        match carry::differences(&own.bytes, entry) {
+            Ok(changed) if changed.is_empty() => Ok(EntryEdit::Keep),
+            Ok(_) => Ok(EntryEdit::Replace(own.bytes)),
+            Err(_) => Ok(EntryEdit::Remove),
+        }
+    }
+}
+
+impl Documents {
+    /// Refuses to copy `original` into the consolidated document `copy` when fewer users may read
+    /// `original`.
+    fn check_may_copy(&self, original: &Document, copy: &Document) -> Result<(), Error> {
+        let (mut of_original, mut of_copy) = (Readers::default(), Readers::default());
+        self.tree
+            .add_object(&original.key, &original.meta, &mut of_original)?;
+        self.tree.add_object(&copy.key, &copy.meta, &mut of_copy)?;
+        if of_original.include(copy.meta.access(), &of_copy) {
+            return Ok(());
+        }
+        Err(Error::Store(StoreError::Denied {
+            key: original.key.to_string(),
+            reason: format!("fewer may read it than {}", copy.key),
+        }))
+    }
+}
+
+/// The prefix of the node at `path` below the group of the consolidated `document`; `None` where no node can be.
+fn prefix_of(document: &Document, path: &str) -> Option<Prefix> {
+    let group = document.key.parent();
+    if path.is_empty() {
+        return Some(group);
+    }
+    if path.split('/').any(|name| name.as_bytes() == CONTROL) {
+        return None;
+    }
+    Some(group.key(path.as_bytes()).ok()?.to_prefix())
+}
+
+/// Memory for editing a document of `bytes`: the text, a masked copy, the positions of its members,
+/// and the result.
+fn edited_bytes(bytes: u64) -> u64 {
+    bytes.saturating_mul(4)
+}
+
+fn is_zmetadata(key: &Key) -> bool {
+    DocumentName::of(key.name()) == Some(DocumentName::ZMetadata)
+}
+
+fn parse_array(text: &[u8], format: ZarrFormat) -> Option<ArrayMetadata> {
+    match format {
+        ZarrFormat::V2 => v2::parse_array(text).ok(),
+        _ => match v3::parse(text).ok()? {
+            NodeMetadata::Array(array) => Some(*array),
+            NodeMetadata::Group => None,
+        },
+    }
+}

@@ -1,0 +1,107 @@
+//! The documents of one array, as its view shows them.
+
+use crate::budget::Holding;
+use crate::error::Error;
+use crate::metadata::missing::MissingInV2;
+use crate::metadata::write::attributes_of_array;
+use crate::metadata::{DocumentName, Target, ZarrFormat, render, write};
+use crate::view::nodes::node::{FileForm, ShownArray};
+use crate::view::options::ViewKind;
+use crate::view::tree::Tree;
+
+/// How the document of an array is shown whose chunks are the stored objects: all documents of a view that
+/// is in a Zarr version of its own are ones that strict readers of that version take.
+pub(in crate::view) fn stored_form(shown_as: Option<Target>) -> render::ArrayForm {
+    match shown_as {
+        Some(_) => render::ArrayForm::Canonical,
+        None => render::ArrayForm::Stored,
+    }
+}
+
+impl Tree {
+    /// The document `name` of an array as its view shows it; `None` when the array has no such
+    /// document.
+    pub(in crate::view) fn array_document(
+        &self,
+        array: &ShownArray,
+        name: DocumentName,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(target) = array.foreign {
+            return self.array_text(array, name, target);
+        }
+        let key = if name == DocumentName::ZAttrs {
+            array.node.attributes.as_ref()
+        } else {
+            Some(&array.node.document.key)
+        };
+        let text = match key {
+            Some(key) => self.hierarchy.read(key, Holding::SOURCE)?,
+            None => None,
+        };
+        let Some(text) = text else { return Ok(None) };
+        Ok(Some(match name {
+            DocumentName::ZAttrs => text.bytes,
+            _ => self.translated(array, &text.bytes)?,
+        }))
+    }
+
+    /// Checks that the document of an array can describe what the view shows.
+    pub(in crate::view) fn check_document(&self, array: &ShownArray) -> Result<(), Error> {
+        let is_written = array.foreign.is_some();
+        match (array.form, array.node.metadata.zarr_format) {
+            // The arrays view shows no document of the array.
+            _ if array.view == ViewKind::Arrays => Ok(()),
+            // Every v2 or v3 document that can be decoded can be edited; those of older versions
+            // are tried.
+            (FileForm::Stored, _) | (_, ZarrFormat::V2 | ZarrFormat::V3) if !is_written => Ok(()),
+            _ => self
+                .array_document(array, DocumentName::ZarrJson)
+                .map(|_| ()),
+        }
+    }
+
+    /// The document of `array`, or a consolidated copy of it, as the view shows it.
+    pub(in crate::view) fn translated(
+        &self,
+        array: &ShownArray,
+        text: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        let shown = match array.form {
+            FileForm::Stored => stored_form(self.options.shown_as),
+            FileForm::Encoded => render::ArrayForm::Expanded,
+            FileForm::Decoded => render::ArrayForm::Decoded(self.options.shards),
+        };
+        render::array(text, &array.node.metadata, shown)
+            .map_err(|error| Error::in_document(&array.node.document.key, error))
+    }
+
+    /// What programs read as missing in the document of v2 of an array.
+    pub(in crate::view) fn missing_in_v2(&self, array: &ShownArray) -> Result<MissingInV2, Error> {
+        let documents = self.hierarchy.documents(&array.node)?;
+        let documents = documents.ok_or(Error::Stale)?;
+        let metadata = &array.node.metadata;
+        let attributes = attributes_of_array(metadata.zarr_format, &documents.source());
+        let found =
+            attributes.and_then(|text| MissingInV2::of(metadata, text.as_deref(), array.content));
+        found.map_err(|error| Error::in_document(&array.node.document.key, error))
+    }
+
+    /// The document `name` of an array, written in `target`; `None` when it has no such document.
+    pub(in crate::view) fn array_text(
+        &self,
+        array: &ShownArray,
+        name: DocumentName,
+        target: Target,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let key = &array.node.document.key;
+        let documents = self.hierarchy.documents(&array.node)?;
+        let documents = documents.ok_or(Error::Stale)?;
+        let source = documents.source();
+        let metadata = &array.node.metadata;
+        let text = match name {
+            DocumentName::ZAttrs => write::array_attributes_v2(metadata, &source, array.content),
+            _ => write::array(metadata, &source, array.content, target).map(Some),
+        };
+        text.map_err(|error| Error::in_document(key, error))
+    }
+}

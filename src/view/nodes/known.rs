@@ -1,0 +1,96 @@
+//! Nodes as a view shows them. The most recent ones are kept.
+
+use std::sync::{Arc, PoisonError};
+
+use crate::error::Error;
+use crate::hierarchy::Node;
+use crate::metadata::ZarrFormat;
+use crate::store::Prefix;
+use crate::view::nodes::node::{FileForm, ShownArray, ShownNode, Unusable};
+use crate::view::nodes::path::NodePath;
+use crate::view::options::ViewKind;
+use crate::view::tree::Tree;
+use crate::view::vnode::ChunkPlace;
+
+impl Tree {
+    /// The node at `path` as `view` shows it.
+    pub(in crate::view) fn shown(&self, view: ViewKind, path: &Prefix) -> Result<ShownNode, Error> {
+        self.shown_at(&self.resolve(view, path)?)
+    }
+
+    /// As [`Tree::shown`], of a path that is resolved already.
+    pub(in crate::view) fn shown_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
+        Ok(self.understood_at(resolved)?.in_view(resolved))
+    }
+
+    /// As [`Tree::shown_at`], where a node that cannot be understood is none that is shown, also in the keys
+    /// view.
+    pub(in crate::view) fn understood_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
+        let node = match &resolved.node {
+            Node::Implicit if self.is_writable() => {
+                let ended = self.ended(resolved.view, &resolved.path);
+                return Ok(ended.map_or(ShownNode::Plain, ShownNode::Array));
+            }
+            // What is left of a draft's array is shown as a group.
+            Node::Group(group) if self.is_writable() && group.format == ZarrFormat::Draft => {
+                let ended = self.ended(resolved.view, &resolved.path);
+                return Ok(ended.map_or(ShownNode::Plain, ShownNode::Array));
+            }
+            Node::Group(_) | Node::Implicit => return Ok(ShownNode::Plain),
+            Node::Broken(broken) => {
+                let unusable = Unusable::new(resolved, &broken.document, &broken.error);
+                return Ok(ShownNode::Unusable(Arc::new(unusable)));
+            }
+            Node::Array(node) => node,
+        };
+        let key = (resolved.view, resolved.path.clone());
+        let mut known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(&key) {
+            Some(ShownNode::Array(array)) if Arc::ptr_eq(&array.node, node) => {
+                return Ok(ShownNode::Array(Arc::clone(array)));
+            }
+            Some(ShownNode::Unusable(unusable)) if unusable.identity == node.identity => {
+                return Ok(ShownNode::Unusable(Arc::clone(unusable)));
+            }
+            _ => {}
+        }
+        drop(known);
+        let made = ShownArray::new(Arc::clone(node), resolved, &self.options)
+            .map_err(|error| Error::in_document(&node.document.key, error));
+        // No chunk is shown before its array's document is known to be writable for this view:
+        // readers would take chunks without a matching document for something else.
+        let shown = match made.and_then(|array| self.check_document(&array).map(|()| array)) {
+            Ok(array) => {
+                if array.view != ViewKind::Arrays {
+                    let (path, counts) = (&array.path, array.grid().counts());
+                    let identity = (node.chunk_identity, node.chunk_form);
+                    self.numbers.add_array(array.view, path, identity, counts);
+                }
+                let is_translated = array.form != FileForm::Stored;
+                self.translated.note(array.view, &array.path, is_translated);
+                ShownNode::Array(Arc::new(array))
+            }
+            Err(Error::Metadata { error, .. }) => {
+                log::warn!("{}: {error}", node.document.key);
+                let unusable = Unusable::new(resolved, &node.document, &error);
+                ShownNode::Unusable(Arc::new(unusable))
+            }
+            Err(error) => return Err(error),
+        };
+        known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = known.put(key, shown.clone());
+        drop(known);
+        drop(replaced);
+        Ok(shown)
+    }
+
+    /// The array that has the chunk, or the directory of chunks, at `place`.
+    pub(in crate::view) fn array_of(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
+        match self.shown(place.view, &place.path)? {
+            ShownNode::Array(array) if array.node.chunk_identity == place.identity => Ok(array),
+            // Whoever looks the name up again must not find that there is no chunk.
+            ShownNode::Unusable(unusable) => Err(unusable.why()),
+            _ => Err(Error::Stale),
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! Nodes as a view shows them: arrays, and what cannot be shown.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use crate::codec::BytesToBytes;
+use crate::error::{Error, FormatError};
+use crate::escape::Text;
+use crate::files::looks_like_a_chunk;
+use crate::fresh::LastCheck;
+use crate::grid::{ChunkGrid, Dims};
+use crate::hierarchy::{ArrayNode, BrokenKind, Document, Node};
+use crate::load::{ChunkLayout, ChunkedArray, Loader, Shards, Slice};
+use crate::metadata::write::{self, ChunkContent};
+use crate::metadata::{ArrayMetadata, Decoding, DocumentName, Target};
+use crate::read::FileReaders;
+use crate::store::{DirWriter, Key, Object, Prefix, StoreError};
+use crate::view::chunks::names::{ChunkName, ChunkNames};
+use crate::view::nodes::document_checks::DocumentLooks;
+use crate::view::nodes::path::NodePath;
+use crate::view::options::{AbsentChunks, ViewKind, ViewOptions};
+
+/// Directories of larger grids list only the stored chunks, even where absent chunks are files.
+const MOST_LISTED: u64 = 10_000_000;
+
+/// An array as a view shows it.
+#[derive(Debug)]
+pub(in crate::view) struct ShownArray {
+    pub(in crate::view) view: ViewKind,
+    pub(in crate::view) node: Arc<ArrayNode>,
+    /// The path of the array in the view.
+    pub(in crate::view) path: Prefix,
+    /// When its document was last seen unchanged.
+    pub(in crate::view) last_check: LastCheck,
+    pub(in crate::view) document_looks: DocumentLooks,
+    /// Since when it is shown by this document.
+    pub(in crate::view) shown_since: Instant,
+    /// Since when it is known that the array is not there any more.
+    pub(in crate::view) gone_since: OnceLock<Instant>,
+    /// The version in which the document of a foreign array is written.
+    pub(in crate::view) foreign: Option<Target>,
+    pub(in crate::view) form: FileForm,
+    /// What the chunk files hold; the shown document describes this.
+    pub(in crate::view) content: ChunkContent,
+    /// Whether the encoded chunks may be zlib streams although the document says gzip.
+    is_gzip_in_doubt: bool,
+    /// How the keys of stored chunks are spelled, relative to `node.prefix`.
+    pub(in crate::view) stored: ChunkNames,
+    /// How the view spells the keys of chunks, relative to `path`.
+    pub(in crate::view) shown: ChunkNames,
+    pub(in crate::view) chunked: Arc<ChunkedArray>,
+    /// The innermost prefix of the store that the document and all chunks are below.
+    pub(in crate::view) enclosing: Prefix,
+    /// Detects readers that open its chunk files one after the other.
+    pub(in crate::view) readers: FileReaders,
+    /// Bytes of a chunk that is not stored, where it is shown as a file of fill value.
+    pub(in crate::view) absent_len: Option<u64>,
+    /// Whether listings name every chunk of the grid, stored or not.
+    pub(in crate::view) lists_grid: bool,
+    /// Why chunks cannot be written, if so.
+    pub(in crate::view) unwritable: Option<FormatError>,
+    /// Whether its document was removed through the mount. Its chunks are shown until their directory is removed, too,
+    /// so that a program that moves or removes all of them finds what was listed.
+    pub(in crate::view) has_ended: AtomicBool,
+}
+
+/// What the chunk files of an array hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::view) enum FileForm {
+    /// The stored objects, under their own names.
+    Stored,
+    /// Encoded chunks: inner chunks of shards, or stored objects under the names of another
+    /// version.
+    Encoded,
+    /// Decoded chunks.
+    Decoded,
+}
+
+/// A node, or a directory that is none, as a view shows it.
+#[derive(Debug, Clone)]
+pub(in crate::view) enum ShownNode {
+    /// No array: stored keys are shown as they are.
+    Plain,
+    /// An array that can be shown.
+    Array(Arc<ShownArray>),
+    /// An array, or a document that cannot be read, that this view cannot show.
+    Unusable(Arc<Unusable>),
+}
+
+/// A node that cannot be shown, and why.
+#[derive(Debug)]
+pub(in crate::view) struct Unusable {
+    pub(in crate::view) document: Document,
+    pub(in crate::view) error: FormatError,
+    /// The path of the node in the view.
+    pub(in crate::view) path: Prefix,
+    /// How chunk keys are spelled, where the document tells, so that chunks can be hidden.
+    pub(in crate::view) names: Option<ChunkNames>,
+    /// The identity of the array; 0 where the document does not describe an array.
+    pub(in crate::view) identity: u64,
+    /// The kind of node that the document describes. The nodes below it are shown.
+    pub(in crate::view) kind: BrokenKind,
+}
+
+impl ShownArray {
+    /// The array `node` as it is shown at `resolved`.
+    ///
+    /// # Errors
+    /// [`FormatError`] when the array cannot be decoded.
+    pub(in crate::view) fn new(
+        node: Arc<ArrayNode>,
+        resolved: &NodePath,
+        options: &ViewOptions,
+    ) -> Result<ShownArray, FormatError> {
+        let (view, foreign) = (resolved.view, resolved.foreign);
+        let decoding = node.metadata.decoding.as_ref();
+        let (form, shards) = form_of_chunks(&node.metadata, (view, foreign), options);
+        let chunked = ChunkedArray::new(&node, shards)?;
+        let layout = chunked.layout();
+        let may_be_zlib = decoding.is_ok_and(|decoding| may_be_zlib(decoding, shards));
+        check_decoded_len(layout, form, options)?;
+        let n_chunks = layout.shown_grid().n_chunks().unwrap_or(u64::MAX);
+        let absent_len = match (view, options.missing) {
+            (ViewKind::Chunks, AbsentChunks::Fill) => layout.absent_len(),
+            _ => None,
+        };
+        let lists_grid = absent_len.is_some() && n_chunks <= MOST_LISTED;
+        if absent_len.is_some() && !lists_grid {
+            log::warn!(
+                "{}: {n_chunks} chunks; listings show the stored ones only, any other opens by name",
+                node.prefix
+            );
+        }
+        let stored = ChunkNames::of(&node);
+        let is_above_chunks =
+            |above: &Prefix| node.prefix.with_ancestors().any(|one| one == *above);
+        let enclosing = (node.document.key.parent().with_ancestors()).find(is_above_chunks);
+        let enclosing = enclosing.unwrap_or_else(Prefix::root);
+        let unwritable = unwritable(&node, chunked.layout(), form, options);
+        Ok(ShownArray {
+            view,
+            node,
+            path: resolved.path.clone(),
+            last_check: LastCheck::never(),
+            document_looks: DocumentLooks::default(),
+            shown_since: Instant::now(),
+            gone_since: OnceLock::new(),
+            form,
+            stored,
+            shown: foreign.map_or(stored, |target| ChunkNames {
+                encoding: write::chunk_keys(stored.encoding, target),
+                ..stored
+            }),
+            content: match form {
+                FileForm::Decoded if absent_len.is_some() => ChunkContent::Complete(shards),
+                FileForm::Decoded => ChunkContent::Decoded(shards),
+                FileForm::Encoded | FileForm::Stored => ChunkContent::Encoded(shards),
+            },
+            has_ended: AtomicBool::new(false),
+            unwritable,
+            is_gzip_in_doubt: form == FileForm::Encoded
+                && foreign == Some(Target::V3)
+                && may_be_zlib,
+            foreign,
+            chunked: Arc::new(chunked),
+            enclosing,
+            readers: FileReaders::default(),
+            absent_len,
+            lists_grid,
+        })
+    }
+
+    /// Bytes of a decoded chunk; `None` when the size is known only after decoding.
+    pub(in crate::view) fn decoded_len(&self) -> Option<u64> {
+        self.chunked.layout().decoded_len()
+    }
+
+    /// Refuses encoded bytes that do not match the shown document: a v2 `gzip` of old libraries may
+    /// be a zlib stream, which v3 does not call `gzip`.
+    pub(in crate::view) fn check_encoded(
+        &self,
+        indices: &[u64],
+        encoded: &Slice,
+    ) -> Result<(), Error> {
+        const GZIP: [u8; 2] = [0x1f, 0x8b];
+        if !self.is_gzip_in_doubt {
+            return Ok(());
+        }
+        let mut magic = [0; 2];
+        if encoded.len() >= 2 {
+            encoded.read_at(0, &mut magic)?;
+        }
+        if magic == GZIP {
+            return Ok(());
+        }
+        let problem = "found another stream, such as zlib, which v3 does not call gzip; \
+                       the chunks view (--view chunks) decodes it";
+        Err(Error::Chunk {
+            key: self.chunked.stored_key(indices)?.to_string(),
+            start: encoded.offset(),
+            end: encoded.offset().saturating_add(encoded.len()),
+            error: FormatError::encoded("gzip", problem),
+        })
+    }
+
+    /// Whether the size of a chunk file is known only after decoding.
+    pub(in crate::view) fn decodes_to_measure(&self) -> bool {
+        self.form == FileForm::Decoded && self.decoded_len().is_none()
+    }
+
+    /// Bytes of the decoded chunk `indices`, which `object` holds.
+    pub(in crate::view) fn decoded_len_of(
+        &self,
+        loader: &Arc<Loader>,
+        object: &Arc<dyn Object>,
+        indices: &[u64],
+    ) -> Result<u64, Error> {
+        if let Some(len) = self.decoded_len() {
+            return Ok(len);
+        }
+        let block = loader.decoded(&self.chunked, object, indices)?;
+        Ok(block.len() as u64)
+    }
+
+    /// Whether each chunk is shown as the bytes of an object of its own.
+    pub(in crate::view) fn has_encoded_objects(&self) -> bool {
+        self.form != FileForm::Decoded && !self.chunked.layout().is_sharded()
+    }
+
+    /// Whether its chunks are inner chunks of shards.
+    pub(in crate::view) fn has_inner_chunks(&self) -> bool {
+        self.chunked.layout().is_sharded()
+    }
+
+    /// The key that a file of the chunk `indices` is known by: that of its object, or what that of an
+    /// inner chunk would be.
+    pub(in crate::view) fn file_key(&self, indices: &[u64]) -> Result<Key, StoreError> {
+        if !self.has_inner_chunks() {
+            return self.chunked.stored_key(indices);
+        }
+        self.node.prefix.key(&self.stored.encoding.encode(indices))
+    }
+
+    /// The grid of the chunks that are shown.
+    pub(in crate::view) fn grid(&self) -> &ChunkGrid {
+        self.chunked.layout().shown_grid()
+    }
+
+    /// Whether the document of this array was removed, and the store surely has none of another node there.
+    pub(in crate::view) fn is_gone(&self, writer: &DirWriter) -> bool {
+        let is_absent = |key: &Key| matches!(writer.stat(key), Ok(None));
+        let documents =
+            DocumentName::ALL.map(|name| self.node.prefix.key(name.as_str().as_bytes()));
+        self.has_ended.load(Ordering::Relaxed)
+            && is_absent(&self.node.document.key)
+            && documents.iter().flatten().all(is_absent)
+    }
+
+    /// Whether an array that is gone leaves over what is at `key`, and does not show it: a chunk, or a shard, outside of
+    /// the grid, because the array became smaller, or a directory of chunks.
+    pub(in crate::view) fn leaves_over(&self, key: &Key, is_directory: bool) -> bool {
+        let Some(name) = self.node.prefix.strip(key.as_bytes()) else {
+            return false;
+        };
+        if is_directory {
+            let first = name.split(|byte| *byte == b'/').next();
+            return first.is_some_and(|first| self.stored.in_array(first) != ChunkName::Other);
+        }
+        let Some(indices) = self.stored.indices_of(name) else {
+            return false;
+        };
+        let first = indices.iter().zip(self.chunked.layout().shown_per_stored());
+        let first: Option<Dims> = first.map(|(index, n)| index.checked_mul(n)).collect();
+        first.is_none_or(|first| !self.grid().contains(&first))
+    }
+
+    /// The store's directory of the stored chunks that the shown directory `first` covers.
+    pub(in crate::view) fn stored_directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
+        let stored = self.chunked.layout().stored_indices(first);
+        self.stored_prefix(&stored)
+    }
+
+    /// Where the store has the documents and the chunks.
+    pub(in crate::view) fn paths(&self) -> Result<Vec<Prefix>, StoreError> {
+        Ok(vec![self.node.prefix.clone(), self.stored_directory(&[])?])
+    }
+
+    /// The store's directory that has the same path as the shown directory `first`; `None` where
+    /// the view spells chunk keys differently from the store.
+    pub(in crate::view) fn directory_of_same_name(
+        &self,
+        first: &[u64],
+    ) -> Result<Option<Prefix>, StoreError> {
+        self.is_at_stored_path()
+            .then(|| self.stored_prefix(first))
+            .transpose()
+    }
+
+    /// Whether chunks are shown at the paths at which they are stored, so that the kernel checks
+    /// callers against the modes of all directories above them.
+    pub(in crate::view) fn is_at_stored_path(&self) -> bool {
+        self.stored == self.shown && self.path == self.node.prefix
+    }
+
+    /// The store's directory of the stored chunks whose indices begin with `first`.
+    pub(in crate::view) fn stored_prefix(&self, first: &[u64]) -> Result<Prefix, StoreError> {
+        let relative = self.stored.directory_key(first);
+        if relative.is_empty() {
+            return Ok(self.node.prefix.clone());
+        }
+        Ok(self.node.prefix.key(&relative)?.to_prefix())
+    }
+
+    /// The first shown chunk in the stored chunk `indices`; `None` when that is outside the grid.
+    pub(in crate::view) fn first_shown(&self, indices: &[u64]) -> Option<Dims> {
+        let per_stored = self.chunked.layout().shown_per_stored();
+        let shown = indices.iter().zip(per_stored).zip(self.grid().counts());
+        shown
+            .map(|((index, per_stored), &count)| {
+                let first = index.checked_mul(per_stored)?;
+                (first < count).then_some(first)
+            })
+            .collect()
+    }
+
+    /// Whether the store's directory of the chunks that begin with `first` is that of other chunks, too, because a
+    /// shard has several of them.
+    pub(in crate::view) fn shares_stored_directories(&self, first: &[u64]) -> bool {
+        let per_stored = self.chunked.layout().shown_per_stored();
+        self.has_inner_chunks() && per_stored.zip(first).any(|(count, _)| count > 1)
+    }
+
+    /// Whether the grid has chunks that begin with `first`.
+    pub(in crate::view) fn has_directory(&self, first: &[u64]) -> bool {
+        let counts = self.grid().counts();
+        !counts.contains(&0) && first.iter().zip(counts).all(|(index, count)| index < count)
+    }
+}
+
+impl ShownNode {
+    /// In the keys view, arrays that cannot be decoded are shown as stored, unless another version
+    /// is asked for.
+    pub(in crate::view) fn in_view(self, resolved: &NodePath) -> ShownNode {
+        match (&self, resolved.view, resolved.foreign) {
+            (ShownNode::Unusable(_), ViewKind::Keys, None) => ShownNode::Plain,
+            _ => self,
+        }
+    }
+
+    /// Whether nodes can be below it.
+    pub(in crate::view) fn has_children(&self) -> bool {
+        match self {
+            ShownNode::Plain => true,
+            ShownNode::Unusable(unusable) => unusable.kind.may_have_nodes(),
+            ShownNode::Array(_) => false,
+        }
+    }
+
+    /// The array, if it can be shown.
+    pub(in crate::view) fn into_array(self) -> Option<Arc<ShownArray>> {
+        match self {
+            ShownNode::Array(array) => Some(array),
+            ShownNode::Plain | ShownNode::Unusable(_) => None,
+        }
+    }
+}
+
+impl Unusable {
+    /// The node at `resolved` with the document `document`, which cannot be used because of
+    /// `error`.
+    pub(in crate::view) fn new(
+        resolved: &NodePath,
+        document: &Document,
+        error: &FormatError,
+    ) -> Unusable {
+        let node = match &resolved.node {
+            Node::Array(node) => Some(node),
+            _ => None,
+        };
+        Unusable {
+            kind: match &resolved.node {
+                Node::Broken(broken) => broken.kind,
+                _ => BrokenKind::Array,
+            },
+            path: resolved.path.clone(),
+            document: document.clone(),
+            error: error.clone(),
+            names: node.map(|node| ChunkNames::of(node)),
+            identity: node.map_or(0, |node| node.identity),
+        }
+    }
+
+    /// The text of `ERROR.txt` in `view`.
+    pub(in crate::view) fn note(&self, view: ViewKind) -> Vec<u8> {
+        let is_group = self.kind == BrokenKind::Group;
+        let what = if is_group { "The group " } else { "" };
+        let mut text = Text::new()
+            .line(format_args!(
+                "{what}{} cannot be shown in this view.",
+                self.path
+            ))
+            .line("")
+            .line(format_args!("{}: {}", self.document.key, self.error))
+            .line("");
+        let name = String::from_utf8_lossy(self.document.key.name());
+        match self.kind {
+            BrokenKind::Group => text = text.line("The nodes in the group are shown."),
+            BrokenKind::Unknown => {
+                text = text.line(
+                    "If it is a group, the nodes in it that have documents of their own are shown.",
+                );
+            }
+            BrokenKind::Array => {}
+        }
+        if view != ViewKind::Arrays && is_group {
+            text = text.line(format_args!(
+                "Its metadata document is shown under the name {name}.unsupported, because readers \
+                 would refuse it."
+            ));
+        } else if view != ViewKind::Arrays {
+            text = text.line(format_args!(
+                "Its metadata document is shown under the name {name}.unsupported, so that no \
+                 reader takes it for an array without chunks."
+            ));
+        }
+        text.line("The keys view (--view keys, without --as) shows the stored bytes.")
+            .into_bytes()
+    }
+
+    /// Whether the stored `name` is hidden beside a node that cannot be shown.
+    pub(in crate::view) fn hides(&self, name: &[u8]) -> bool {
+        // Readers must take this for no array: they see no document, and no chunks without a
+        // document.
+        makes_an_array(name)
+            || name == self.document.key.name()
+            || self
+                .names
+                .is_some_and(|chunks| chunks.in_array(name) != ChunkName::Other)
+    }
+}
+
+/// Whether `name` could be a chunk key, or a segment of one, of an array of any version.
+pub(in crate::view) fn may_be_part_of_chunk_key(name: &[u8]) -> bool {
+    let unsuffixed = name.strip_suffix(b".blosc").unwrap_or(name);
+    looks_like_a_chunk(unsuffixed) || name == b"__zdata__"
+}
+
+/// Why the chunks of an array, in this form, cannot be written, if so.
+fn unwritable(
+    node: &ArrayNode,
+    layout: &ChunkLayout,
+    form: FileForm,
+    options: &ViewOptions,
+) -> Option<FormatError> {
+    let what = "the memory for the index of a shard that is written (see --max-chunk)";
+    let index = layout.packed_index_bytes();
+    if let Err(error) = FormatError::check_limit(what, index, options.max_chunk_bytes) {
+        return Some(error);
+    }
+    if form != FileForm::Decoded {
+        return layout.check_repacks().err();
+    }
+    // In which order the elements of such an array of v1 are is not specified.
+    if let Some(doubt) = node.metadata.doubts.first() {
+        return Some(FormatError::unsupported(
+            "order",
+            "order for writing",
+            doubt.as_str(),
+        ));
+    }
+    layout.check_encodes().err()
+}
+
+/// How the chunks of an array are shown.
+fn form_of_chunks(
+    metadata: &ArrayMetadata,
+    (view, foreign): (ViewKind, Option<Target>),
+    options: &ViewOptions,
+) -> (FileForm, Shards) {
+    let decoding = metadata.decoding.as_ref();
+    let is_sharded = decoding.is_ok_and(|decoding| decoding.codecs.sharding().is_some());
+    match view {
+        ViewKind::Chunks => (FileForm::Decoded, options.shards),
+        ViewKind::Arrays => (FileForm::Decoded, Shards::Expand),
+        ViewKind::Keys if is_sharded && options.shards == Shards::Expand => {
+            (FileForm::Encoded, Shards::Expand)
+        }
+        ViewKind::Keys if foreign.is_some() => (FileForm::Encoded, Shards::Keep),
+        ViewKind::Keys => (FileForm::Stored, Shards::Keep),
+    }
+}
+
+/// Fails where chunks are too long to be decoded.
+fn check_decoded_len(
+    layout: &ChunkLayout,
+    form: FileForm,
+    options: &ViewOptions,
+) -> Result<(), FormatError> {
+    match layout.decoded_len() {
+        Some(len) if form == FileForm::Decoded => {
+            let what = "the size of a decoded chunk (see --max-chunk)";
+            FormatError::check_limit(what, len, options.max_chunk_bytes)
+        }
+        // Chunks of variable length are held against the limit when they are decoded.
+        _ => Ok(()),
+    }
+}
+
+/// Fails where `view` cannot show the chunks of an array that has this document, because there are too
+/// many, or because they are too long.
+pub(in crate::view) fn check_can_show(
+    metadata: &ArrayMetadata,
+    (view, foreign): (ViewKind, Option<Target>),
+    options: &ViewOptions,
+) -> Result<(), FormatError> {
+    if metadata.decoding.is_err() && view == ViewKind::Keys {
+        // Encoded chunks are shown whatever they are.
+        return Ok(());
+    }
+    let (form, shards) = form_of_chunks(metadata, (view, foreign), options);
+    check_decoded_len(&ChunkLayout::new(metadata, shards)?, form, options)
+}
+
+/// Whether the outermost codec of the encoded chunks is a v2 `gzip`, which old libraries used for
+/// zlib streams too.
+fn may_be_zlib(decoding: &Decoding, shards: Shards) -> bool {
+    let mut chain = &decoding.codecs;
+    while let (Shards::Expand, Some(sharding)) = (shards, chain.sharding()) {
+        chain = &sharding.codecs;
+    }
+    matches!(
+        chain.bytes_to_bytes.last(),
+        Some(BytesToBytes::GzipOrZlib { .. })
+    )
+}
+
+/// Whether a reader takes a directory with a document of this name for an array.
+pub(in crate::view) fn makes_an_array(name: &[u8]) -> bool {
+    matches!(
+        DocumentName::of(name),
+        Some(DocumentName::ZarrJson | DocumentName::ZArray)
+    )
+}

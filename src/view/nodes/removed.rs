@@ -1,0 +1,206 @@
+//! Arrays that are gone.
+//!
+//! A reader that has an array open takes an absent chunk for fill values. Where the array itself was removed, all of its
+//! chunks are absent. So that a chunk is absent is believed only if the document of its array was there after that, and
+//! what could be a part of an array that is gone is stale for a while before it is absent.
+//!
+//! In a mount that is written to, programs remove arrays, and make the chunks of the next array before its document. So
+//! names are found and absent as in the store, but the bytes of an object are stale while it has the name of a chunk that
+//! was shown in another way, until a program removes or makes the directory of the array through this view.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::fresh::Freshness;
+use crate::hierarchy::Node;
+use crate::store::Prefix;
+use crate::view::chunks::names::ChunkName;
+use crate::view::nodes::cache::ShownNodeCache;
+use crate::view::nodes::damaged::NameUse;
+use crate::view::nodes::directory::NodeDirectory;
+use crate::view::nodes::node::{FileForm, ShownArray, ShownNode, may_be_part_of_chunk_key};
+use crate::view::options::ViewKind;
+use crate::view::tree::Tree;
+
+/// What could be a part of an array that is gone is stale for the time to live, and for this long at least, after that was
+/// noticed.
+const LEAST_STALE: Duration = Duration::from_secs(1);
+
+impl Tree {
+    /// What `look` finds of `name` in `array`, which finds nothing only if the array is still what its document says.
+    ///
+    /// # Errors
+    /// As [`Tree::check_array_of_name`]; those of `look`.
+    pub(in crate::view) fn found_in_array<T>(
+        &self,
+        array: &ShownArray,
+        name: &ChunkName,
+        look: impl Fn() -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        // A shard of an array that was replaced looks damaged by the old document.
+        let is_doubted =
+            |found: &Result<_, Error>| matches!(found, Ok(None) | Err(Error::Chunk { .. }));
+        let mut found = look();
+        if !is_doubted(&found) {
+            return found;
+        }
+        self.in_one_directory(array, || {
+            if self.loader.is_local() {
+                found = look();
+            }
+            if is_doubted(&found) {
+                self.check_array_of_name(array, name)?;
+            }
+            found
+        })
+    }
+
+    /// Checks that `array`, in which `found` is absent, is still what its document says. A view that does not depend on
+    /// documents shows what the store has, and nothing else; so does one from which a program has removed the document
+    /// through the mount, so that it finds what is left of the array.
+    ///
+    /// # Errors
+    /// As [`Tree::check_current`]; [`crate::store::StoreError`] for a key that is too long.
+    fn check_array_of_name(&self, array: &ShownArray, found: &ChunkName) -> Result<(), Error> {
+        let has_ended = array.has_ended.load(Ordering::Relaxed);
+        if !self.depends_on_documents(array.view) || has_ended {
+            return Ok(());
+        }
+        match found {
+            ChunkName::Chunk(indices) if array.grid().contains(indices) => {
+                let key = array.chunked.stored_key(indices)?;
+                self.check_current(array, &key, None)
+            }
+            ChunkName::Chunk(_) | ChunkName::Directory(_) => {
+                self.check_current_after(array, Instant::now())
+            }
+            ChunkName::Other => Ok(()),
+        }
+    }
+
+    /// Checks that nothing that is absent at `path` was an array a moment ago, or the directory of one.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when an array was there; errors of looking for it.
+    pub(in crate::view) fn check_no_array_before(
+        &self,
+        view: ViewKind,
+        path: &Prefix,
+    ) -> Result<(), Error> {
+        let mut was_array = false;
+        for gone in self.shown_from(view, path) {
+            self.hierarchy.look_again(&gone.path)?;
+            // Documents of drafts are somewhere else, and the array has no directory before it has chunks.
+            let node = self.hierarchy.node(&gone.path)?;
+            if !matches!(node, Node::Array(_) | Node::Broken(_)) && self.is_gone_lately(&gone) {
+                self.forget_array(&gone.node, &gone.path);
+                was_array = true;
+            }
+        }
+        if was_array {
+            return Err(Error::Stale);
+        }
+        Ok(())
+    }
+
+    /// Whether an array was shown at one of `paths`, and there is none.
+    ///
+    /// # Errors
+    /// Those of looking for it.
+    pub(in crate::view) fn has_lost_array(
+        &self,
+        view: ViewKind,
+        paths: &[Prefix],
+    ) -> Result<bool, Error> {
+        for path in paths {
+            let was_shown =
+                self.translated.has(view, path) || self.shown_before(view, path).is_some();
+            if was_shown && !matches!(self.hierarchy.node(path)?, Node::Array(_) | Node::Broken(_))
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the first `name` of `below`, in `folder`, was part of a chunk's key before the array there was removed:
+    /// another program may be about to write another document, and readers have the array open.
+    ///
+    /// # Errors
+    /// Those of looking for a node of this name.
+    pub(in crate::view) fn was_chunk(
+        &self,
+        folder: &NodeDirectory,
+        (below, name): (&[u8], &[u8]),
+        name_use: NameUse,
+    ) -> Result<bool, Error> {
+        let (view, path) = (folder.resolved.view, &folder.resolved.path);
+        if matches!(folder.resolved.node, Node::Array(_) | Node::Broken(_)) {
+            return Ok(false);
+        }
+        let mut segments = below.split(|&byte| byte == b'/');
+        let mut was_translated =
+            || self.translated.has(view, path) && segments.all(may_be_part_of_chunk_key);
+        if self.is_writable() {
+            return Ok(name_use == NameUse::Read && was_translated());
+        }
+        // Readers that have the array open would take a stored object for what the view made of it, at any time. A group
+        // that took its place has other names, which are looked for.
+        let is_looked_for = view == ViewKind::Chunks
+            && name_use == NameUse::Absent
+            && !matches!(folder.resolved.node, Node::Implicit);
+        if !is_looked_for && was_translated() {
+            return Ok(true);
+        }
+        let Some(gone) = self.gone_lately(view, path) else {
+            return Ok(false);
+        };
+        // A stored chunk that is shown as it is stored is still the chunk.
+        if gone.form == FileForm::Stored && name_use != NameUse::Absent
+            || gone.shown.in_array(name) == ChunkName::Other
+        {
+            return Ok(false);
+        }
+        // A group that took its place may have children called `0` and `1`.
+        let child = path.key(name)?.to_prefix();
+        Ok(matches!(folder.resolved.node, Node::Implicit)
+            || matches!(self.hierarchy.node(&child)?, Node::Implicit))
+    }
+
+    /// The array that was shown at `path`, where there is none now, for a while after that was noticed.
+    fn gone_lately(&self, view: ViewKind, path: &Prefix) -> Option<Arc<ShownArray>> {
+        let gone = self.shown_before(view, path)?;
+        self.is_gone_lately(&gone).then_some(gone)
+    }
+
+    /// Whether `gone`, of which the document is not there any more, was there a moment ago.
+    fn is_gone_lately(&self, gone: &ShownArray) -> bool {
+        let Freshness::Checked(time_to_live) = self.options.freshness else {
+            return false;
+        };
+        let noticed = gone.gone_since.get_or_init(Instant::now);
+        noticed.elapsed() < time_to_live.max(LEAST_STALE)
+    }
+
+    /// The array that was last shown at `path`, in a mount that is read-only.
+    fn shown_before(&self, view: ViewKind, path: &Prefix) -> Option<Arc<ShownArray>> {
+        let mut shown = self.shown_read_only()?;
+        match shown.get(&(view, path.clone())) {
+            Some(ShownNode::Array(array)) => Some(Arc::clone(array)),
+            _ => None,
+        }
+    }
+
+    /// The arrays that were last shown at `path` and below it, in a mount that is read-only.
+    fn shown_from(&self, view: ViewKind, path: &Prefix) -> Vec<Arc<ShownArray>> {
+        let shown = self.shown_read_only();
+        shown.map_or_else(Vec::new, |shown| shown.arrays_from(view, path))
+    }
+
+    fn shown_read_only(&self) -> Option<MutexGuard<'_, ShownNodeCache>> {
+        let lock = || self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        (!self.is_writable()).then(lock)
+    }
+}

@@ -1,0 +1,590 @@
+//! Open files: the bytes of one version of a vnode.
+//!
+//! An open handle pins an object of the store and no memory of the cache, so that idle handles do
+//! not keep other readers from using the cache. `buffer` has the memory of one read, and `written` the files of a mount that
+//! is written to.
+
+pub(in crate::view) mod buffer;
+pub(in crate::view) mod written;
+
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Weak};
+
+use crate::error::Error;
+use crate::files::{HandleAccess, KeyHandle};
+use crate::load::{AnswerCallback, Block, Pages, Patience, Slice};
+use crate::read::KeyReadahead;
+use crate::store::{Key, Object, StoreError, Version};
+use crate::threads::Class;
+use crate::view::View;
+use crate::view::arrays::{PlainContent, PlainOpen};
+use crate::view::changes::rename_locks::checked;
+use crate::view::chunks::file::ChunkFile;
+use crate::view::nodes::node::{FileForm, ShownArray};
+use crate::view::vnode::{Vnode, VnodeAttributes};
+use buffer::ReadBuffer;
+
+/// An opened vnode: its file, with the attributes at that moment.
+#[derive(Debug)]
+pub struct OpenedVnode {
+    /// Attributes of the version that `file` shows.
+    pub attributes: VnodeAttributes,
+    /// Its bytes.
+    pub file: Arc<OpenFile>,
+}
+
+/// An opened chunk, and its object.
+pub(in crate::view) type OpenedChunk = (OpenedVnode, Option<Arc<dyn Object>>);
+
+/// One version of the bytes of a vnode.
+#[derive(Debug)]
+pub struct OpenFile {
+    pub(in crate::view) view: Arc<View>,
+    len: u64,
+    pub(in crate::view) content: FileContent,
+}
+
+#[derive(Debug)]
+pub(in crate::view) enum FileContent {
+    /// A stored object, or a range of one.
+    Stored(Slice),
+    /// A stored object of a store where requests take long: it is read in pages through the cache.
+    Paged(Arc<Pages>, KeyReadahead),
+    /// A stored object that cannot be read in ranges; all of it is cached.
+    Whole(Slice),
+    /// A chunk that is not stored, and is shown as fill value.
+    Absent(Arc<ShownArray>),
+    /// A chunk that has to be decoded, or whose enclosing shard has to be.
+    Chunk(Arc<ChunkFile>),
+    /// A whole array, or a group of arrays.
+    Plain(PlainOpen),
+    /// An edited or written metadata document, or a long text.
+    Document {
+        vnode: Vnode,
+        fingerprint: u64,
+        /// Empty once the cache evicted the text, which is then made again.
+        text: Weak<Block>,
+    },
+    /// A short generated text.
+    Generated(Vec<u8>),
+    /// A long generated text, shared by all handles of the file.
+    Kept(Arc<Block>),
+    /// A file that is written through the mount.
+    Written(KeyHandle),
+    /// Nothing; fsync(2) commits all that was written through the mount.
+    Sync,
+    /// Text of the daemon about itself, as it was when the file was opened.
+    Momentary(Vec<u8>),
+}
+
+impl View {
+    pub(in crate::view) fn open_vnode(
+        self: &Arc<Self>,
+        vnode: &Vnode,
+    ) -> Result<Option<OpenedVnode>, Error> {
+        let opened = self.open_any(vnode)?;
+        if let Vnode::Object { view, key } = vnode {
+            checked(opened, self.tree.check_read(*view, key))
+        } else {
+            Ok(opened)
+        }
+    }
+
+    fn open_any(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<OpenedVnode>, Error> {
+        match vnode {
+            Vnode::Object { .. }
+            | Vnode::Document { .. }
+            | Vnode::Written { .. }
+            | Vnode::Chunk(_)
+                if self.tree.is_writable() =>
+            {
+                let writing = vnode.view().and_then(|view| self.tree.writing(view));
+                match writing.zip(self.form_of(vnode)?) {
+                    Some((writing, file)) => {
+                        match self.open_written((writing, &file), HandleAccess::Reads, 0) {
+                            // What is or lies behind a link is read, and not written.
+                            Err(Error::Store(StoreError::Denied { .. })) => {
+                                self.open_unwritten(vnode)
+                            }
+                            opened => opened,
+                        }
+                    }
+                    None => self.open_unwritten(vnode),
+                }
+            }
+            _ => self.open_unwritten(vnode),
+        }
+    }
+
+    /// Opens a vnode that nobody writes to.
+    fn open_unwritten(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<OpenedVnode>, Error> {
+        match vnode {
+            Vnode::Sync => {
+                let attributes = self.attributes_of(vnode)?;
+                Ok(attributes.map(|found| self.opened(found, FileContent::Sync)))
+            }
+            Vnode::Object { view, key } => {
+                let object = self.tree.sources_of(*view).open(key)?;
+                Ok(object.map(|object| self.open_object(object, key)))
+            }
+            Vnode::Unsupported { key, .. } => {
+                let Some(object) = self.tree.loader.sources().open(key)? else {
+                    return Ok(None);
+                };
+                let meta = self.tree.shown_apart(object.meta(), &key.parent())?;
+                let opened = self.open_object(object, key);
+                Ok(Some(OpenedVnode {
+                    attributes: self.tree.object(&meta),
+                    ..opened
+                }))
+            }
+            Vnode::Document { .. } | Vnode::Written { .. } => {
+                let opened = self.open_document(vnode.clone())?;
+                Ok(opened.map(|(opened, _)| opened))
+            }
+            Vnode::Plain(name) => Ok(self.arrays.open_plain(name)?.map(|(attributes, content)| {
+                let content = match content {
+                    PlainContent::Elements(opened) => FileContent::Plain(opened),
+                    PlainContent::Kept(text) => FileContent::Kept(text),
+                    PlainContent::Text { fingerprint, text } => FileContent::Document {
+                        vnode: vnode.clone(),
+                        fingerprint,
+                        text,
+                    },
+                };
+                self.opened(attributes, content)
+            })),
+            Vnode::ErrorNote { view, path } => Ok(self
+                .note(*view, path)?
+                .map(|(attributes, text)| self.opened(attributes, FileContent::Generated(text)))),
+            Vnode::Statistics => {
+                let attributes = self.attributes_of(vnode)?;
+                let text = self.statistics();
+                Ok(attributes.map(|found| self.opened(found, FileContent::Momentary(text))))
+            }
+            Vnode::Log | Vnode::Refused => {
+                let attributes = self.attributes_of(vnode)?;
+                let text = self.log_lines(vnode).text();
+                Ok(attributes.map(|found| {
+                    let attributes = VnodeAttributes {
+                        size: text.len() as u64,
+                        ..found
+                    };
+                    self.opened(attributes, FileContent::Momentary(text))
+                }))
+            }
+            Vnode::Chunk(place) => {
+                let array = self.tree.array_of(place)?;
+                if !array.grid().contains(&place.indices) {
+                    return Ok(None);
+                }
+                let opened = self.open_chunk_of(&array, &place.indices)?;
+                Ok(opened.map(|(opened, _)| opened))
+            }
+            Vnode::Views
+            | Vnode::Control
+            | Vnode::Gone(_)
+            | Vnode::Prefix { .. }
+            | Vnode::ChunkDirectory(_) => Ok(None),
+        }
+    }
+
+    /// Opens an edited or written document. The version is that of the stored one.
+    pub(in crate::view) fn open_document(
+        self: &Arc<Self>,
+        vnode: Vnode,
+    ) -> Result<Option<(OpenedVnode, Version)>, Error> {
+        Ok(self.document_of(&vnode)?.map(|(meta, text)| {
+            let attributes = self.tree.document(&meta, &text);
+            let content = FileContent::Document {
+                vnode,
+                fingerprint: attributes.fingerprint,
+                text: Arc::downgrade(&text),
+            };
+            (self.opened(attributes, content), meta.version)
+        }))
+    }
+
+    /// Opens the chunk `indices`, and the object that it is in; without one, it is shown as fill value.
+    pub(in crate::view) fn open_chunk_of(
+        self: &Arc<Self>,
+        array: &Arc<ShownArray>,
+        indices: &[u64],
+    ) -> Result<Option<OpenedChunk>, Error> {
+        self.tree.in_one_directory(array, || {
+            let object = self.tree.asking_anew(array, || {
+                (self.tree.loader).open_stored(&array.chunked, indices, None)
+            })?;
+            self.opened_chunk(Arc::clone(array), indices, object)
+        })
+    }
+
+    /// As [`View::open_chunk_of`], where the chunk is in `object`, which was just opened, in the one directory.
+    pub(in crate::view) fn opened_chunk(
+        self: &Arc<Self>,
+        array: Arc<ShownArray>,
+        indices: &[u64],
+        found: Option<Arc<dyn Object>>,
+    ) -> Result<Option<OpenedChunk>, Error> {
+        let chunked = &array.chunked;
+        let absent = |attributes: Option<VnodeAttributes>| {
+            let content = FileContent::Absent(Arc::clone(&array));
+            Ok(attributes.map(|attributes| (self.opened(attributes, content), None)))
+        };
+        if found.is_none() || self.tree.depends_on_documents(array.view) {
+            let key = chunked.stored_key(indices)?;
+            let meta = found.as_ref().map(|object| object.meta());
+            self.tree.check_current(&array, &key, meta)?;
+        }
+        let Some(object) = found else {
+            let inner = self.tree.inner_chunk(&array, indices)?;
+            let shard = inner.map(|inner| inner.access()).transpose()?.flatten();
+            return absent(self.tree.absent_chunk(&array, indices, shard)?);
+        };
+        let meta = self.tree.chunk_meta(&array, indices, object.meta())?;
+        if array.form == FileForm::Stored {
+            let key = chunked.stored_key(indices)?;
+            return Ok(Some((
+                self.open_object(Arc::clone(&object), &key),
+                Some(object),
+            )));
+        }
+        let Some(chunk) = self.tree.loader.locate(chunked, &object, indices)? else {
+            return absent(array.absent_len.map(|len| self.tree.part(&meta, len)));
+        };
+        let encoded_len = chunk.encoded.len();
+        let (len, as_stored) = match array.form {
+            FileForm::Decoded => {
+                let len = array.decoded_len_of(&self.tree.loader, &object, indices)?;
+                // Stored bytes that need no decoding are passed through, if their length is right,
+                // and a request for all of them is not better.
+                let same = chunked.layout().is_identity()
+                    && array.decoded_len() == Some(encoded_len)
+                    && !self.tree.loader.loads_early(chunked);
+                (len, same)
+            }
+            FileForm::Encoded | FileForm::Stored => {
+                array.check_encoded(indices, &chunk.encoded)?;
+                (encoded_len, true)
+            }
+        };
+        let fingerprint = meta.version.fingerprint();
+        let attributes = match array.unwritable {
+            None => self.tree.writable(&meta, len, fingerprint),
+            Some(_) => self.tree.file(&meta, len, fingerprint),
+        };
+        // A slice of a decoded shard body would pin memory of the cache.
+        let content = if as_stored && chunk.encoded.in_memory().is_none() {
+            self.stored(chunk.encoded)
+        } else {
+            let object = Arc::clone(&object);
+            FileContent::Chunk(Arc::new(ChunkFile::new(array, object, indices, chunk)))
+        };
+        Ok(Some((self.opened(attributes, content), Some(object))))
+    }
+
+    pub(in crate::view) fn open_object(
+        self: &Arc<Self>,
+        object: Arc<dyn Object>,
+        key: &Key,
+    ) -> OpenedVnode {
+        let attributes = self.tree.object(object.meta());
+        let slice = Slice::of_object(object, key.to_string().into());
+        self.opened(attributes, self.stored(slice))
+    }
+
+    fn stored(&self, slice: Slice) -> FileContent {
+        if self.tree.loader.is_read_whole(&slice) {
+            FileContent::Whole(slice)
+        } else if let Some(pages) = self.tree.loader.pages_of(&slice) {
+            FileContent::Paged(Arc::new(pages), KeyReadahead::default())
+        } else {
+            FileContent::Stored(slice)
+        }
+    }
+
+    pub(in crate::view) fn opened(
+        self: &Arc<Self>,
+        attributes: VnodeAttributes,
+        content: FileContent,
+    ) -> OpenedVnode {
+        OpenedVnode {
+            attributes,
+            file: Arc::new(OpenFile {
+                view: Arc::clone(self),
+                len: attributes.size,
+                content,
+            }),
+        }
+    }
+}
+
+impl OpenFile {
+    /// Bytes of the file.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the file is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether each open shows other bytes, so that the kernel must not cache them.
+    pub fn is_uncached(&self) -> bool {
+        matches!(self.content, FileContent::Momentary(_) | FileContent::Sync)
+    }
+
+    /// Whether pages that the kernel holds of this version may be kept. For a whole array, all of
+    /// them must have been read from the same snapshot.
+    pub fn keeps_pages(&self) -> bool {
+        match &self.content {
+            FileContent::Plain(plain) => plain.keeps_pages(),
+            FileContent::Written(handle) => handle.keeps_pages,
+            _ => true,
+        }
+    }
+
+    /// Tells the file that the kernel holds no pages of this version any more.
+    pub fn pages_dropped(&self) {
+        if let FileContent::Plain(plain) = &self.content {
+            plain.pages_dropped();
+        }
+    }
+
+    /// The file of the store that has exactly these bytes, for passthrough.
+    pub fn backing(&self) -> Option<BorrowedFd<'_>> {
+        match &self.content {
+            FileContent::Stored(slice) => slice.whole_object()?.as_file().map(AsFd::as_fd),
+            _ => None,
+        }
+    }
+
+    /// Calls `reply` with `len` bytes at `offset`, fewer only at the end of the file. It replies at
+    /// once when the bytes are in memory or `patience` allows this thread to wait, and otherwise
+    /// from another thread.
+    pub fn read(
+        self: &Arc<Self>,
+        offset: u64,
+        len: usize,
+        patience: Patience,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        if let FileContent::Written(handle) = &self.content {
+            if !waits_for(patience) {
+                return self.read_later(offset, len, reply);
+            }
+            return self.read_written(handle, offset, len, reply);
+        }
+        let range = self.range(offset, len);
+        let loader = &self.view.tree.loader;
+        let waits = waits_for(patience);
+        if range.is_empty() {
+            return reply(Ok(&[]));
+        }
+        let in_memory = match &self.content {
+            FileContent::Chunk(chunk) => chunk.cached(loader, range.len()),
+            FileContent::Whole(slice) => loader
+                .whole_key(slice)
+                .and_then(|key| loader.cache().get(&key)),
+            FileContent::Document { text, .. } => text.upgrade(),
+            _ => None,
+        };
+        if let Some(block) = in_memory {
+            return reply(Ok(part(&block, range)));
+        }
+        match &self.content {
+            FileContent::Generated(text) | FileContent::Momentary(text) => {
+                reply(Ok(part(text, range)));
+            }
+            FileContent::Kept(text) => reply(Ok(part(text, range))),
+            FileContent::Plain(plain) if waits || !loader.is_crowded() => {
+                plain.read(loader, (offset, range.len()), patience, Box::new(reply));
+            }
+            FileContent::Absent(array) => {
+                self.fill(range.len(), reply, |out| {
+                    array.chunked.layout().fill_absent(offset, out);
+                    Ok(true)
+                });
+            }
+            FileContent::Stored(slice) if waits => {
+                self.fill(range.len(), reply, |out| {
+                    slice.read_at(offset, out).map(|()| true)
+                });
+            }
+            FileContent::Paged(pages, readahead) => {
+                if let Some((number, from)) = pages.only_page(offset, range.len()) {
+                    return match loader.page(pages, number, patience) {
+                        Ok(Some(block)) => {
+                            readahead.advance(loader, pages, offset, range.len() as u64);
+                            reply(Ok(part(&block, from..from + range.len())));
+                        }
+                        Ok(None) => self.read_later(offset, len, reply),
+                        Err(error) => reply(Err(error)),
+                    };
+                }
+                let mut reply = reply;
+                // Memory for the bytes is taken when their pages have come. Pages may be evicted
+                // before they are read; they are waited for with that memory only at last.
+                for is_last in [false, false, false, true] {
+                    match loader.load_pages(pages, offset, range.len(), patience) {
+                        Ok(true) => {}
+                        Ok(false) => break,
+                        Err(error) => return reply(Err(error)),
+                    }
+                    let patience = if is_last { patience } else { Patience::Never };
+                    let _permit = (patience == Patience::Waits).then(|| loader.hold_output());
+                    let left = self.fill(range.len(), reply, |out| {
+                        let is_read = loader.read_pages(pages, offset, out, patience)?;
+                        if is_read {
+                            readahead.advance(loader, pages, offset, out.len() as u64);
+                        }
+                        Ok(is_read)
+                    });
+                    let Some(left) = left else { return };
+                    reply = left;
+                }
+                self.read_later(offset, len, reply);
+            }
+            FileContent::Chunk(chunk) if waits => {
+                let reply = self.fill(range.len(), reply, |out| {
+                    chunk.read_part(loader, offset, out)
+                });
+                if let Some(reply) = reply {
+                    chunk.load(loader, range.len(), answer_with(range, reply));
+                }
+            }
+            FileContent::Whole(slice) if waits => self.read_whole(slice, range, reply),
+            FileContent::Document {
+                vnode, fingerprint, ..
+            } if waits => {
+                let text = self.document(vnode, *fingerprint);
+                reply(
+                    text.as_deref()
+                        .map(|text| part(text, range))
+                        .map_err(Error::clone),
+                );
+            }
+            FileContent::Written(_) | FileContent::Sync => reply(Ok(&[])),
+            FileContent::Plain(_)
+            | FileContent::Stored(_)
+            | FileContent::Chunk(_)
+            | FileContent::Whole(_)
+            | FileContent::Document { .. } => self.read_later(offset, len, reply),
+        }
+    }
+
+    /// Repeats the read on a thread that may wait for the store.
+    fn read_later(
+        self: &Arc<Self>,
+        offset: u64,
+        len: usize,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        let file = Arc::clone(self);
+        let read = move || file.read(offset, len, Patience::Waits, reply);
+        let class = match &self.content {
+            // It waits while the file is saved.
+            FileContent::Written(handle) if handle.has_draft() => Class::Changes,
+            _ => Class::Read,
+        };
+        self.view.tree.loader.threads().submit(class, read);
+    }
+
+    /// Replies with `len` bytes that `fill` writes. When `fill` gives `false`, nothing is sent and
+    /// `reply` is returned.
+    fn fill<R: FnOnce(Result<&[u8], Error>)>(
+        &self,
+        len: usize,
+        reply: R,
+        fill: impl FnOnce(&mut [u8]) -> Result<bool, Error>,
+    ) -> Option<R> {
+        let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len);
+        match buffer.and_then(|mut buffer| Ok(fill(&mut buffer)?.then_some(buffer))) {
+            Ok(Some(buffer)) => reply(Ok(&buffer)),
+            Ok(None) => return Some(reply),
+            Err(error) => reply(Err(error)),
+        }
+        None
+    }
+
+    fn read_whole(
+        &self,
+        slice: &Slice,
+        range: Range<usize>,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        let loader = Arc::clone(&self.view.tree.loader);
+        let Some(key) = loader.whole_key(slice) else {
+            let name = slice.name();
+            return reply(Err(Error::internal(format!("{name}: not a whole object"))));
+        };
+        let (reader, slice) = (Arc::clone(&loader), slice.clone());
+        let load = move || reader.read_whole(&slice);
+        loader.ask_for(key, load, answer_with(range, reply), Patience::Waits);
+    }
+
+    /// Makes the evicted text again; it is stale if it has changed.
+    fn document(&self, vnode: &Vnode, fingerprint: u64) -> Result<Arc<Block>, Error> {
+        let (_, text) = self.view.document_of(vnode)?.ok_or(Error::Stale)?;
+        if text.stamp() != fingerprint {
+            return Err(Error::Stale);
+        }
+        Ok(text)
+    }
+
+    /// `len` bytes at `offset`, cut at the end of the file, as a range of a block.
+    fn range(&self, offset: u64, len: usize) -> Range<usize> {
+        let start = offset.min(self.len);
+        let end = start.saturating_add(len as u64).min(self.len);
+        // Positions beyond the address space are clamped: such a file is never one block, so they
+        // are not used.
+        let start = usize::try_from(start).unwrap_or(usize::MAX - len);
+        let cut = usize::try_from(end.saturating_sub(offset.min(self.len))).unwrap_or(len);
+        start..start.saturating_add(cut)
+    }
+}
+
+fn waits_for(patience: Patience) -> bool {
+    patience == Patience::Waits
+}
+
+/// Replies with `range` of the block that the loader brings.
+fn answer_with(
+    range: Range<usize>,
+    reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+) -> AnswerCallback {
+    Box::new(move |answer| match answer {
+        Ok(Some(block)) => reply(Ok(part(&block, range))),
+        Ok(None) => reply(Err(Error::Stale)),
+        Err(error) => reply(Err(error)),
+    })
+}
+
+/// The bytes of a block that are in `range`; fewer where the block ends before.
+fn part(block: &[u8], range: Range<usize>) -> &[u8] {
+    let end = range.end.min(block.len());
+    block.get(range.start.min(end)..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_ends_with_the_block() {
+        let block = [0, 1, 2, 3, 4];
+        let cases: [(Range<usize>, &[u8]); 6] = [
+            (0..5, &block),
+            (0..9, &block),
+            (1..3, &[1, 2]),
+            (4..5, &[4]),
+            (5..6, &[]),
+            (usize::MAX..usize::MAX, &[]),
+        ];
+        for (range, bytes) in cases {
+            assert_eq!(part(&block, range), bytes);
+        }
+    }
+}

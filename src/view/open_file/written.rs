@@ -1,0 +1,159 @@
+//! Writing to an open file of a mount that is written to.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::files::{CleanBytes, KeyHandle, ReadBytes, ReadReply, Syncer};
+use crate::load::Patience;
+use crate::store::{Allocation, FileChange, Refusal};
+use crate::view::changes::{AttributeChange, refused};
+use crate::view::open_file::FileContent;
+use crate::view::open_file::buffer::ReadBuffer;
+use crate::view::vnode::VnodeAttributes;
+use crate::view::{NewAttributes, OpenFile};
+
+impl CleanBytes for OpenFile {
+    fn read(self: Arc<Self>, offset: u64, len: usize, reply: ReadReply) {
+        OpenFile::read(&self, offset, len, Patience::Waits, reply);
+    }
+}
+
+impl OpenFile {
+    fn handle(&self) -> Result<&KeyHandle, Error> {
+        match &self.content {
+            FileContent::Written(handle) => Ok(handle),
+            _ => Err(refused("a file", Refusal::NotOpen)),
+        }
+    }
+
+    /// The attributes of a file of a mount that is written to, as they are now; `None` for other
+    /// files.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn written_now(&self) -> Result<Option<VnodeAttributes>, Error> {
+        let FileContent::Written(handle) = &self.content else {
+            return Ok(None);
+        };
+        Ok(Some(self.view.tree.of_handle(handle.shown()?)))
+    }
+
+    pub(in crate::view) fn read_written(
+        &self,
+        handle: &KeyHandle,
+        offset: u64,
+        len: usize,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len);
+        let read = buffer.and_then(|mut buffer| {
+            let read = handle.read(offset, &mut buffer)?;
+            Ok((buffer, read))
+        });
+        match read {
+            Ok((buffer, ReadBytes::Len(len))) => reply(Ok(buffer.get(..len).unwrap_or_default())),
+            Ok((buffer, ReadBytes::Elsewhere(file))) => {
+                drop(buffer);
+                file.read(offset, len, Box::new(reply));
+            }
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// Writes `data` at `offset`.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.handle()?.write(offset, data)
+    }
+
+    /// As [`OpenFile::write`], for whoever has mapped the file: all handles that may write save it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn write_mapped(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.handle()?.write_mapped(offset, data)
+    }
+
+    /// Makes the file empty, as `O_TRUNC` does.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn clear(&self) -> Result<(), Error> {
+        self.handle()?.clear()
+    }
+
+    /// Reserves the space of the bytes in `range`, or makes them 0.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn allocate(&self, range: Range<u64>, allocation: Allocation) -> Result<(), Error> {
+        let change = FileChange::Allocate {
+            offset: range.start,
+            len: range.end - range.start,
+            allocation,
+        };
+        self.handle()?.change(&change)
+    }
+
+    /// As [`View::change_attributes`](crate::view::View::change_attributes), of an open file.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn change_attributes(&self, change: &AttributeChange) -> Result<(), Error> {
+        let handle = self.handle()?;
+        if let Some(size) = change.size {
+            handle.set_len(size)?;
+        }
+        if change.attributes != NewAttributes::default() {
+            let (tree, new) = (&self.view.tree, &change.attributes);
+            let shown = || Ok(tree.of_handle(handle.shown()?));
+            let new = tree.options.settable(new, &"a file", shown)?;
+            handle.set_attributes(&new)?;
+        }
+        Ok(())
+    }
+
+    /// Commits what was written. This is what close(2) waits for. `thread` is one of the process that
+    /// closes the file.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn flush(&self, thread: u32) -> Result<(), Error> {
+        match &self.content {
+            FileContent::Written(handle) => handle.flush(Some(thread)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the file may show other bytes than those that were written to it.
+    pub fn shows_other_bytes(&self) -> bool {
+        matches!(&self.content, FileContent::Written(handle) if handle.shows_other_bytes())
+    }
+
+    /// Commits what was written, and makes it survive a loss of power. `thread` is one of the process that wants it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn sync(&self, thread: u32) -> Result<(), Error> {
+        match (&self.content, &self.view.tree.writings) {
+            (FileContent::Written(handle), _) => handle.sync(thread),
+            (FileContent::Sync, Some(writings)) => writings.sync_all(Syncer::Mount),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether this is a handle of a mount that is written to, which may not write.
+    pub fn is_only_read(&self) -> bool {
+        matches!(&self.content, FileContent::Written(handle) if !handle.writes())
+    }
+
+    /// Releases the file. What was written to memory that was mapped is committed.
+    pub fn close(&self) {
+        if let FileContent::Written(handle) = &self.content {
+            handle.close();
+        }
+    }
+}
