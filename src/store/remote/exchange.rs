@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use chrono::DateTime;
 use http::StatusCode;
 use http::header::{CONTENT_ENCODING, DATE, HeaderMap, HeaderName, RETRY_AFTER};
-
-use super::credentials::timestamp;
 
 /// The kinds of requests, which are counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +91,7 @@ impl Exchange {
         let mut facts = self.lock();
         facts.status = Some(status);
         facts.coding = coding(headers);
-        facts.date = text(headers, &DATE).and_then(|date| timestamp::parse_http(&date));
+        facts.date = text(headers, &DATE).and_then(|date| time(&date));
         facts.retry_after = retry_after(headers);
         facts.region = text(headers, &HeaderName::from_static("x-amz-bucket-region"));
     }
@@ -122,6 +121,14 @@ fn coding(headers: &HeaderMap) -> Option<String> {
             .all(|part| matches!(part.trim(), "" | "identity" | "aws-chunked"));
         (!is_none).then_some(coding)
     })
+}
+
+/// The point in time that a header such as `Date: Sun, 06 Nov 1994 08:49:37 GMT` names (RFC 9110, section 5.6.7). The
+/// forms that are obsolete are not read.
+fn time(text: &str) -> Option<SystemTime> {
+    let date = DateTime::parse_from_rfc2822(text.trim()).ok()?;
+    let seconds = u64::try_from(date.timestamp()).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
@@ -166,6 +173,23 @@ mod tests {
                 expected,
                 "{value}"
             );
+        }
+    }
+
+    #[test]
+    fn the_date_of_an_answer_is_read() {
+        let date = |value| facts(&[("date", value)]).date;
+        let expected = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        assert_eq!(date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(expected));
+        for other in [
+            "",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+            "Mon, 06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 25:49:37 GMT",
+            "Wed, 31 Dec 1969 23:59:59 GMT",
+        ] {
+            assert_eq!(date(other), None, "{other}");
         }
     }
 

@@ -4,10 +4,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SECONDS_A_DAY: i64 = 86_400;
 
-const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
-
 /// The point in time that `text` names; `None` when it is not of RFC 3339, or before 1970.
 /// Fractions of a second are left out.
 pub(crate) fn parse(text: &str) -> Option<SystemTime> {
@@ -25,17 +21,6 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let of_day = hour * 3600 + minute * 60 + second;
     let seconds = days_since_1970(year, month, day) * SECONDS_A_DAY + of_day - offset(zone)?;
     Some(UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).ok()?))
-}
-
-/// The point in time of a header such as `Date: Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section
-/// 5.6.7). The forms that are obsolete are not read.
-pub(crate) fn parse_http(text: &str) -> Option<SystemTime> {
-    let mut parts = text.trim().split_once(", ")?.1.split(' ');
-    let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
-    let (time, zone) = (parts.next()?, parts.next()?);
-    let month = MONTHS.iter().position(|&name| name == month)? + 1;
-    let is_whole = zone == "GMT" && parts.next().is_none();
-    is_whole.then(|| parse(&format!("{year}-{month:02}-{day}T{time}Z")))?
 }
 
 /// Three numbers of these widths.
@@ -102,20 +87,6 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_of_headers_are_read() {
-        let at = |seconds| Some(UNIX_EPOCH + Duration::from_secs(seconds));
-        for (text, expected) in [
-            ("Sun, 06 Nov 1994 08:49:37 GMT", at(784_111_777)),
-            ("Sunday, 06-Nov-94 08:49:37 GMT", None),
-            ("Sun Nov  6 08:49:37 1994", None),
-            ("Sun, 06 Nov 1994 08:49:37 CET", None),
-            ("", None),
-        ] {
-            assert_eq!(parse_http(text), expected, "{text}");
-        }
-    }
 
     #[test]
     fn points_in_time_are_seconds_since_1970() {
