@@ -151,7 +151,6 @@ impl RemoteStore {
                 | Failure::Changed
                 | Failure::Unchanged
                 | Failure::NotPartial
-                | Failure::UnreadableName
                 | Failure::BeyondEnd,
             ) => {
                 if let Some(failure) = first.failed.filter(|_| !first.has_documents) {
@@ -187,7 +186,6 @@ impl RemoteStore {
             | Failure::Changed
             | Failure::Unchanged
             | Failure::NotPartial
-            | Failure::UnreadableName
             | Failure::BeyondEnd => {
                 StoreError::problem(url, "the server's answers contradict each other")
             }

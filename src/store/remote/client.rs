@@ -19,7 +19,7 @@ use object_store::{
 use tokio::time::{sleep, timeout};
 
 use super::credentials::access::Access;
-use super::exchange::{Exchange, PageReading, RequestKind};
+use super::exchange::{Exchange, RequestKind};
 use super::failure::{Failure, Transient};
 use super::flow::Flow;
 use super::methods::Methods;
@@ -52,6 +52,7 @@ const HEDGE_PART: u64 = 20;
 const HEDGE_ANSWERS: u64 = 20;
 
 /// A client of one store.
+#[derive(Clone)]
 pub(super) struct RemoteClient {
     pub(super) store: Arc<dyn ObjectStore>,
     pages: Option<Arc<dyn PaginatedListStore>>,
@@ -65,24 +66,29 @@ pub(super) struct RemoteClient {
     pub(super) statistics: Arc<RemoteStatistics>,
     /// How long a request and its repetitions may take.
     deadline: Duration,
-    /// Whether the server was seen to send whole objects for ranges, and that was said.
-    sends_whole: AtomicBool,
-    /// Whether it sent a whole document for a range.
-    lacks_parts: AtomicBool,
     /// Whole objects that are read for a range of them are no longer than this.
     most_whole_bytes: u64,
     /// Whether it was said that requests are repeated.
     is_patient: Arc<AtomicBool>,
     /// Whether a connection to the server could be made.
     is_reached: Arc<AtomicBool>,
-    /// Whether the server has sent a page of names.
-    has_listed: AtomicBool,
-    /// Whether a page had names that the client library cannot read.
-    leaves_out_names: AtomicBool,
-    said_left_out: AtomicBool,
+    seen: Arc<Seen>,
     pub(super) access: Access,
     last_modified: LastModified,
     pub(super) methods: Arc<Methods>,
+}
+
+/// What the answers to one client have shown of the server.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Whether it sends whole objects for ranges, and that was said.
+    sends_whole: AtomicBool,
+    /// Whether it sent a whole document for a range.
+    lacks_parts: AtomicBool,
+    /// Whether it has sent a page of names.
+    has_listed: AtomicBool,
+    /// Whether it was said that names are left out.
+    left_out_names: AtomicBool,
 }
 
 /// The parts of a client.
@@ -140,14 +146,10 @@ impl RemoteClient {
             flow: parts.flow,
             statistics: Arc::default(),
             deadline: parts.deadline,
-            sends_whole: AtomicBool::new(false),
-            lacks_parts: AtomicBool::new(false),
             most_whole_bytes: parts.most_whole_bytes,
             is_patient: Arc::default(),
             is_reached: Arc::default(),
-            has_listed: AtomicBool::new(false),
-            leaves_out_names: AtomicBool::new(false),
-            said_left_out: AtomicBool::new(false),
+            seen: Arc::default(),
             access: parts.access,
             last_modified: parts.last_modified,
             methods: Arc::default(),
@@ -158,25 +160,10 @@ impl RemoteClient {
     /// one.
     pub(super) fn of_url_itself(&self) -> RemoteClient {
         RemoteClient {
-            store: Arc::clone(&self.store),
             pages: None,
-            base: self.base.clone(),
-            web_root: self.web_root.clone(),
             is_single: true,
-            flow: Arc::clone(&self.flow),
-            statistics: Arc::clone(&self.statistics),
-            deadline: self.deadline,
-            sends_whole: AtomicBool::new(false),
-            lacks_parts: AtomicBool::new(false),
-            most_whole_bytes: self.most_whole_bytes,
-            is_patient: Arc::clone(&self.is_patient),
-            is_reached: Arc::clone(&self.is_reached),
-            has_listed: AtomicBool::new(false),
-            leaves_out_names: AtomicBool::new(false),
-            said_left_out: AtomicBool::new(false),
-            access: self.access.clone(),
-            last_modified: self.last_modified,
-            methods: Arc::clone(&self.methods),
+            seen: Arc::default(),
+            ..self.clone()
         }
     }
 
@@ -351,7 +338,7 @@ impl RemoteClient {
         match self.get_whole_with(key, options, most_bytes).await {
             Err(Failure::NotPartial) => {
                 let found = self.get_whole(key, most_bytes).await?;
-                self.lacks_parts.store(true, Ordering::Relaxed);
+                self.seen.lacks_parts.store(true, Ordering::Relaxed);
                 Ok(found)
             }
             // An empty object has no part.
@@ -362,19 +349,19 @@ impl RemoteClient {
 
     /// Whether the server sends whole objects for ranges.
     pub(super) fn sends_whole(&self) -> bool {
-        self.sends_whole.load(Ordering::Relaxed)
+        self.seen.sends_whole.load(Ordering::Relaxed)
     }
 
     /// Says that the server sends no parts of objects, if that was noticed.
     pub(super) fn says_no_parts(&self) {
-        if self.lacks_parts.load(Ordering::Relaxed) {
+        if self.seen.lacks_parts.load(Ordering::Relaxed) {
             self.note_no_parts();
         }
     }
 
     /// Says once that the server sends no parts of objects.
     fn note_no_parts(&self) {
-        if !self.sends_whole.swap(true, Ordering::Relaxed) {
+        if !self.seen.sends_whole.swap(true, Ordering::Relaxed) {
             log::warn!(
                 target: TOLD,
                 "the server sends whole objects where a part is asked for; they are read whole, \
@@ -427,9 +414,9 @@ impl RemoteClient {
     ) -> Result<Page, Failure> {
         let page = self.any_page(start, token, offset, most).await;
         match &page {
-            Ok(_) => self.has_listed.store(true, Ordering::Relaxed),
+            Ok(_) => self.seen.has_listed.store(true, Ordering::Relaxed),
             // This server is none that tells no names.
-            Err(Failure::Unusable(problem)) if self.has_listed.load(Ordering::Relaxed) => {
+            Err(Failure::Unusable(problem)) if self.seen.has_listed.load(Ordering::Relaxed) => {
                 return Err(Failure::transient(problem));
             }
             Err(_) => {}
@@ -448,33 +435,9 @@ impl RemoteClient {
         let Some(pages) = &self.pages else {
             return self.web_listing(start).await;
         };
-        let leaves_out = self.leaves_out_names.load(Ordering::Relaxed);
-        let asked = || self.page_of(&**pages, start, [&token, &offset], most);
-        if !leaves_out {
-            match asked().await {
-                Err(Failure::UnreadableName) => {
-                    self.leaves_out_names.store(true, Ordering::Relaxed);
-                }
-                page => return page,
-            }
-        }
-        asked().await
-    }
-
-    /// As [`RemoteClient::page`].
-    async fn page_of(
-        &self,
-        pages: &dyn PaginatedListStore,
-        start: &str,
-        [token, offset]: [&Option<String>; 2],
-        most: Option<usize>,
-    ) -> Result<Page, Failure> {
+        let token = &token;
         self.attempts(RequestKind::List, |_| {
-            let exchange = Exchange::of_page(if self.leaves_out_names.load(Ordering::Relaxed) {
-                PageReading::LeavingOut
-            } else {
-                PageReading::All
-            });
+            let exchange = Exchange::of_page();
             let mut options = PaginatedListOptions {
                 offset: offset.clone(),
                 delimiter: Some("/".into()),
@@ -494,7 +457,7 @@ impl RemoteClient {
                     return Err(Failure::Unusable(problem.to_owned()));
                 }
                 let facts = exchange.facts();
-                if facts.left_out > 0 && !self.said_left_out.swap(true, Ordering::Relaxed) {
+                if facts.left_out > 0 && !self.seen.left_out_names.swap(true, Ordering::Relaxed) {
                     log::warn!(
                         "{} of the names below {start:?} are left out, because they have an empty \
                          segment, or . or .. as one (this is said once)",

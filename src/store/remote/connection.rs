@@ -23,8 +23,8 @@ use reqwest::redirect::Policy;
 use reqwest::tls::Certificate;
 use reqwest::{Client, Url};
 
-use super::exchange::{Exchange, PageReading};
-use super::listed_names::{check_page, without_unreadable_names};
+use super::exchange::Exchange;
+use super::listed_names;
 use super::proxy::proxy_hosts;
 use crate::store::StoreError;
 
@@ -215,10 +215,8 @@ impl HttpService for SharedConnection {
             if ends_beyond_numbers(answer.headers()) {
                 answer.headers_mut().remove(CONTENT_RANGE);
             }
-            if let Some(reading) = exchange.page_reading()
-                && answer.status().is_success()
-            {
-                return checked_page(answer, exchange, reading).await;
+            if exchange.is_page() && answer.status().is_success() {
+                return checked_page(answer, exchange).await;
             }
             let location = answer.headers().get(LOCATION);
             let Some(location) = location.filter(|_| {
@@ -279,7 +277,6 @@ fn ends_beyond_numbers(headers: &HeaderMap) -> bool {
 async fn checked_page(
     answer: HttpResponse,
     exchange: &Exchange,
-    reading: PageReading,
 ) -> Result<HttpResponse, HttpError> {
     let (head, body) = answer.into_parts();
     let mut parts = body.bytes_stream();
@@ -291,15 +288,9 @@ async fn checked_page(
         }
     }
     let text = String::from_utf8(page).map_err(|_| unusable_page(exchange, "it is no UTF-8"))?;
-    check_page(&text).map_err(|problem| unusable_page(exchange, &problem))?;
-    let kept = match reading {
-        PageReading::All => text,
-        PageReading::LeavingOut => {
-            let (kept, left_out) = without_unreadable_names(&text);
-            exchange.left_out(left_out);
-            kept
-        }
-    };
+    let checked = listed_names::checked_page(&text);
+    let (kept, left_out) = checked.map_err(|problem| unusable_page(exchange, &problem))?;
+    exchange.left_out(left_out);
     Ok(HttpResponse::from_parts(head, kept.into()))
 }
 

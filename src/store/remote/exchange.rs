@@ -41,34 +41,25 @@ pub(super) struct AnswerFacts {
     /// Whether the server redirects to the same path with a slash, as web servers do for
     /// directories.
     pub(super) is_directory: bool,
-    /// How the page of names is to be read that was asked for, if one was.
-    reading: Option<PageReading>,
+    /// Whether a page of names was asked for.
+    is_page: bool,
     /// What is wrong with that page.
     pub(super) problem: Option<String>,
     /// How many names were taken out of the page.
-    pub(super) left_out: u64,
-}
-
-/// How a page of names is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PageReading {
-    /// As it is.
-    All,
-    /// Without the names that the client library cannot read.
-    LeavingOut,
+    pub(super) left_out: usize,
 }
 
 impl Exchange {
     /// A request for a page of names.
-    pub(super) fn of_page(reading: PageReading) -> Exchange {
+    pub(super) fn of_page() -> Exchange {
         let exchange = Exchange::default();
-        exchange.lock().reading = Some(reading);
+        exchange.lock().is_page = true;
         exchange
     }
 
-    /// How the page of names is to be read that was asked for, if one was.
-    pub(super) fn page_reading(&self) -> Option<PageReading> {
-        self.lock().reading
+    /// Whether a page of names was asked for.
+    pub(super) fn is_page(&self) -> bool {
+        self.lock().is_page
     }
 
     /// Notes what is wrong with the page.
@@ -77,7 +68,7 @@ impl Exchange {
     }
 
     /// Notes that so many names were taken out of the page.
-    pub(super) fn left_out(&self, names: u64) {
+    pub(super) fn left_out(&self, names: usize) {
         self.lock().left_out = names;
     }
 

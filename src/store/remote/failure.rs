@@ -37,8 +37,6 @@ pub(super) enum Failure {
     Unauthorized(String),
     /// The server answers a request for a range with the whole object.
     NotPartial,
-    /// A page has a name that the client library cannot read.
-    UnreadableName,
     /// The range is beyond the end of the object.
     BeyondEnd,
     /// The answer cannot be used, and another attempt would get the same.
@@ -92,7 +90,10 @@ impl Failure {
             Error::NotFound { .. } if facts.status != Some(StatusCode::METHOD_NOT_ALLOWED) => {
                 return Failure::Absent;
             }
-            Error::InvalidPath { .. } => return Failure::UnreadableName,
+            Error::InvalidPath { .. } => {
+                let problem = "the server told a name that cannot be read";
+                return Failure::Unusable(problem.to_owned());
+            }
             Error::Precondition { .. } => return Failure::Changed,
             Error::NotModified { .. } => return Failure::Unchanged,
             _ => {}
@@ -235,9 +236,6 @@ impl Failure {
             }
             Failure::NotPartial => {
                 StoreError::problem(key, "the server cannot send parts of objects")
-            }
-            Failure::UnreadableName => {
-                StoreError::problem(key, "the server told a name that cannot be read")
             }
             Failure::BeyondEnd => StoreError::problem(key, "the object is shorter than it was"),
             Failure::Unusable(problem) => StoreError::problem(key, problem),

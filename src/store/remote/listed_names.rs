@@ -2,112 +2,142 @@
 //! segment (`a//b`), or `.` or `..` as one, so these are taken out of the page. And it takes each other
 //! document, such as a page for logging in, for one without names, after which all chunks would be absent.
 
-use object_store::path::Path;
+use std::ops::Range;
 
-/// What has a name in the pages of S3, Google and Azure, and the element of its name.
-const ELEMENTS: [(&str, &str); 4] = [
-    ("Contents", "Key"),
-    ("CommonPrefixes", "Prefix"),
-    ("Blob", "Name"),
-    ("BlobPrefix", "Name"),
+use object_store::path::Path;
+use quick_xml::Reader;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::{BytesRef, Event};
+
+/// The elements that have a name in the pages of S3, Google and Azure, and the element of this name.
+const ENTRIES: [(&[u8], &[u8]); 4] = [
+    (b"Contents", b"Key"),
+    (b"CommonPrefixes", b"Prefix"),
+    (b"Blob", b"Name"),
+    (b"BlobPrefix", b"Name"),
 ];
 
 /// The elements that pages of names are.
 const PAGES: [&str; 2] = ["ListBucketResult", "EnumerationResults"];
 
-/// Checks that `page` is a page of names, and that it tells how to ask for the next one if it says that
-/// more names follow. A page of S3 that has no name has to say that none follow.
+/// The parts of a page that decide whether it is used.
+#[derive(Default)]
+struct Outline {
+    outer: String,
+    n_entries: usize,
+    /// Where the entries are whose names the client library refuses.
+    unreadable: Vec<Range<usize>>,
+    is_truncated: Option<String>,
+    next_token: String,
+}
+
+/// `page` without the names that the client library cannot read, and how many these are.
 ///
 /// # Errors
-/// The problem, as a message.
-pub(super) fn check_page(page: &str) -> Result<(), String> {
-    let outer = outer_element(page).unwrap_or_default();
-    if !PAGES.contains(&outer) {
+/// The problem, as a message, of a document that is no page of names, and of a page that does not tell how to ask for
+/// the next one although more names follow. A page of S3 that has no name has to say that none follow.
+pub(super) fn checked_page(page: &str) -> Result<(String, usize), String> {
+    let page = page.trim_start_matches('\u{feff}');
+    let mut outline = Outline::default();
+    // The client library reads the page by the same rules, and tells of an error better.
+    outline.read(page).ok();
+    let Outline {
+        outer,
+        n_entries,
+        unreadable,
+        is_truncated,
+        next_token,
+    } = outline;
+    if !PAGES.contains(&outer.as_str()) {
         return Err(format!("its outer element is {outer:?}"));
     }
-    let has = |text| page.contains(text);
-    if outer == "ListBucketResult"
-        && !["IsTruncated>", "Contents>", "CommonPrefixes>"]
-            .into_iter()
-            .any(has)
-    {
+    if outer == "ListBucketResult" && is_truncated.is_none() && n_entries == 0 {
         return Err("it has no name, and does not say that none follow".to_owned());
     }
-    let token = page.split_once("NextContinuationToken>");
-    if has("IsTruncated>true<") && token.is_none_or(|(_, token)| token.starts_with('<')) {
+    if is_truncated.as_deref() == Some("true") && next_token.is_empty() {
         return Err("it says that more names follow, and not how to ask for them".to_owned());
     }
-    Ok(())
-}
-
-/// The name of the outer element of an XML document, without its namespace.
-fn outer_element(document: &str) -> Option<&str> {
-    let mut rest = document.trim_start_matches('\u{feff}').trim_start();
-    loop {
-        let end = if rest.starts_with("<!--") {
-            "-->"
-        } else if rest.starts_with("<?") || rest.starts_with("<!") {
-            ">"
-        } else {
-            break;
-        };
-        rest = rest.split_once(end)?.1.trim_start();
+    let mut kept = String::with_capacity(page.len());
+    let mut end = 0;
+    for entry in &unreadable {
+        kept.push_str(page.get(end..entry.start).unwrap_or_default());
+        end = entry.end;
     }
-    let name = rest.strip_prefix('<')?;
-    let len = name.find(|character: char| character.is_whitespace() || "/>".contains(character))?;
-    let name = name.get(..len)?;
-    Some(name.rsplit(':').next().unwrap_or(name))
+    kept.push_str(page.get(end..).unwrap_or_default());
+    Ok((kept, unreadable.len()))
 }
 
-/// `page` without what has a name that cannot be read, and how much that is.
-pub(super) fn without_unreadable_names(page: &str) -> (String, u64) {
-    let (mut kept, mut left_out) = (String::with_capacity(page.len()), 0);
-    let mut rest = page;
-    while let Some(at) = rest.find('<') {
-        let (before, from) = rest.split_at(at);
-        kept.push_str(before);
-        let end = ELEMENTS.iter().find_map(|names| end_of(from, names));
-        // Without one, this tag alone is passed over.
-        let len = end.map_or(1, |(end, _)| end);
-        let (element, after) = from.split_at(len);
-        if end.is_some_and(|(_, is_readable)| !is_readable) {
-            left_out += 1;
-        } else {
-            kept.push_str(element);
-        }
-        rest = after;
-    }
-    kept.push_str(rest);
-    (kept, left_out)
-}
-
-/// Where the element ends with which `text` begins, and whether its name can be read; `None` where
-/// this is no such element.
-fn end_of(text: &str, (outer, inner): &(&str, &str)) -> Option<(usize, bool)> {
-    let body = text
-        .strip_prefix('<')?
-        .strip_prefix(outer)?
-        .strip_prefix('>')?;
-    let close = format!("</{outer}>");
-    let len = body.find(&close)?;
-    let end = text.len() - body.len() + len + close.len();
-    let (_, name) = body.get(..len)?.split_once(&format!("<{inner}>"))?;
-    let (name, _) = name.split_once(&format!("</{inner}>"))?;
-    Some((end, Path::parse(decoded(name)).is_ok()))
-}
-
-/// `text` with a character for each reference. Only those matter here that could be a `.` or a `/`.
-fn decoded(text: &str) -> String {
-    let mut decoded = text.to_owned();
-    for (character, references) in [
-        (".", ["&#46;", "&#x2E;", "&#x2e;"]),
-        ("/", ["&#47;", "&#x2F;", "&#x2f;"]),
-    ] {
-        for reference in references {
-            decoded = decoded.replace(reference, character);
+impl Outline {
+    /// Reads `page` up to the end of its outer element.
+    fn read(&mut self, page: &str) -> Result<(), quick_xml::Error> {
+        let mut reader = Reader::from_str(page);
+        let mut depth = 0_usize;
+        // Where the entry begins, how deep it is, the element of its name, and its name.
+        let mut entry: Option<(usize, usize, &[u8], Option<String>)> = None;
+        let mut text = String::new();
+        loop {
+            let start = position(&reader);
+            match reader.read_event()? {
+                Event::Start(element) => {
+                    depth += 1;
+                    let name = element.local_name();
+                    if depth == 1 {
+                        self.outer = String::from_utf8_lossy(name.as_ref()).into_owned();
+                    }
+                    let known = ENTRIES.iter().find(|(outer, _)| *outer == name.as_ref());
+                    if let (None, Some((_, inner))) = (&entry, known) {
+                        entry = Some((start, depth, inner, None));
+                    }
+                    text.clear();
+                }
+                Event::Text(part) => text.push_str(&part.decode()?),
+                Event::CData(part) => text.push_str(&part.decode()?),
+                Event::GeneralRef(part) => text.push_str(&resolved(&part)?),
+                Event::End(element) => {
+                    match element.local_name().as_ref() {
+                        b"IsTruncated" => self.is_truncated = Some(text.trim().to_owned()),
+                        b"NextContinuationToken" => self.next_token.clone_from(&text),
+                        name => {
+                            if let Some((_, within, inner, found)) = &mut entry
+                                && name == *inner
+                                && depth == *within + 1
+                            {
+                                *found = Some(text.clone());
+                            }
+                        }
+                    }
+                    let ended = entry.take_if(|(_, within, ..)| depth == *within);
+                    if let Some((start, _, _, name)) = ended {
+                        self.n_entries += 1;
+                        if name.is_some_and(|name| Path::parse(name).is_err()) {
+                            self.unreadable.push(start..position(&reader));
+                        }
+                    }
+                    depth -= 1;
+                    if depth == 0 {
+                        return Ok(());
+                    }
+                    text.clear();
+                }
+                Event::Eof => return Ok(()),
+                _ => {}
+            }
         }
     }
-    decoded
+}
+
+/// Where the next event begins.
+fn position(reader: &Reader<&[u8]>) -> usize {
+    usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
+}
+
+/// The text that a reference stands for, such as `&amp;` or `&#46;`.
+fn resolved(reference: &BytesRef<'_>) -> Result<String, quick_xml::Error> {
+    if let Some(character) = reference.resolve_char_ref()? {
+        return Ok(character.to_string());
+    }
+    let text = resolve_predefined_entity(&reference.decode()?);
+    Ok(text.unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]
@@ -119,7 +149,9 @@ mod tests {
             format!("<{outer}><{inner}>{name}</{inner}><Size>1</Size></{outer}>")
         };
         let elements: String = names.iter().map(element).collect();
-        format!("<?xml version=\"1.0\"?><List><Prefix>z//</Prefix>{elements}</List>")
+        format!(
+            "<?xml version=\"1.0\"?>\n<ListBucketResult><Prefix>z//</Prefix>{elements}</ListBucketResult>"
+        )
     }
 
     #[test]
@@ -134,15 +166,30 @@ mod tests {
             ("Contents", "Key", "z//a"),
             ("CommonPrefixes", "Prefix", "z//"),
             ("CommonPrefixes", "Prefix", "z&#x2F;/"),
+            ("CommonPrefixes", "Prefix", "z/&#046;"),
+            ("Contents", "Key", "<![CDATA[z//b]]>"),
             ("Blob", "Name", "z/."),
             ("BlobPrefix", "Name", "z/../"),
         ];
         let all: Vec<_> = good.iter().chain(&bad).copied().collect();
         let mut turned = all.clone();
         turned.reverse();
-        assert_eq!(without_unreadable_names(&page(&all)), (page(&good), 5));
-        assert_eq!(without_unreadable_names(&page(&turned)).1, 5);
-        assert_eq!(without_unreadable_names(&page(&good)), (page(&good), 0));
+        assert_eq!(checked_page(&page(&all)), Ok((page(&good), 7)));
+        assert_eq!(checked_page(&page(&turned)).unwrap().1, 7);
+        assert_eq!(checked_page(&page(&good)), Ok((page(&good), 0)));
+        let marked = format!("\u{feff}{}", page(&all));
+        assert_eq!(checked_page(&marked), Ok((page(&good), 7)));
+    }
+
+    #[test]
+    fn entries_are_found_in_any_spelling() {
+        let entry = "<a:Contents b='c'><a:Owner><a:Key>o</a:Key></a:Owner>\n<a:Key >z//a</a:Key></a:Contents>";
+        let page = |entry: &str| {
+            format!(
+                "<a:ListBucketResult>{entry}<a:IsTruncated>false</a:IsTruncated></a:ListBucketResult>"
+            )
+        };
+        assert_eq!(checked_page(&page(entry)), Ok((page(""), 1)));
     }
 
     #[test]
@@ -150,13 +197,13 @@ mod tests {
         let head = "<?xml version='1.0'?>\n<!-- a -->";
         for page in [
             "<ListBucketResult xmlns=\"a\"><Contents><Key>a</Key></Contents></ListBucketResult>",
-            "\u{feff}<?xml version='1.0'?><a:ListBucketResult>\n<a:IsTruncated>false</a:IsTruncated>",
+            "<a:ListBucketResult>\n<a:IsTruncated>false</a:IsTruncated></a:ListBucketResult>",
             &format!("{head}<EnumerationResults ServiceEndpoint='a'></EnumerationResults>"),
             "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>",
             "<ListBucketResult><IsTruncated>true</IsTruncated>\
              <NextContinuationToken>a</NextContinuationToken></ListBucketResult>",
         ] {
-            assert_eq!(check_page(page), Ok(()), "{page}");
+            assert_eq!(checked_page(page), Ok((page.to_owned(), 0)));
         }
         for page in [
             "",
@@ -167,24 +214,27 @@ mod tests {
             "<?xml version='1.0'?><Error><Code>InternalError</Code></Error>",
             "<ListAllMyBucketsResult></ListAllMyBucketsResult>",
             "<ListBucketResult></ListBucketResult>",
+            "<ListBucketResult/>",
             "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
             "<ListBucketResult><IsTruncated>true</IsTruncated>\
              <NextContinuationToken></NextContinuationToken></ListBucketResult>",
         ] {
-            assert!(check_page(page).is_err(), "{page}");
+            assert!(checked_page(page).is_err(), "{page}");
         }
     }
 
     #[test]
-    fn what_is_no_page_stays_as_it_is() {
-        for text in [
-            "",
+    fn a_damaged_page_is_left_to_the_client_library() {
+        let start = "<ListBucketResult><IsTruncated>false</IsTruncated>";
+        for end in [
             "<",
             "<Contents>",
             "<Contents><Key>a//b</Contents>",
             "<<\u{e9}>a//b",
+            "</a>",
         ] {
-            assert_eq!(without_unreadable_names(text), (text.to_owned(), 0));
+            let page = format!("{start}{end}");
+            assert_eq!(checked_page(&page), Ok((page.clone(), 0)));
         }
     }
 }
