@@ -15,6 +15,7 @@ use super::carry::{differences, is_same};
 use super::codecs::{self, members::check_known};
 use super::document::JsonDocument;
 use super::json::{self, Extension, Json, Members};
+use super::numcodecs::Numcodec;
 use super::whole_numbers::parameter;
 use super::{ArrayMetadata, ZarrFormat};
 use crate::dtype::Element;
@@ -309,25 +310,11 @@ pub(super) fn known_members(name: &str) -> Option<&'static [&'static str]> {
 
 /// The parameters of the codec `id` of numcodecs; `None` where they are not judged.
 pub(super) fn members_of_numcodecs(id: &str) -> Option<&'static [&'static str]> {
-    Some(match id {
-        "blosc" => &["cname", "clevel", "shuffle", "blocksize", "typesize"],
-        "zstd" => &["level", "checksum"],
-        "lz4" => &["acceleration"],
-        "zlib" | "gzip" | "bz2" => &["level"],
-        "lzma" => &["format", "check", "preset", "filters"],
-        "shuffle" => &["elementsize"],
-        "delta" => &["dtype", "astype"],
-        "fixedscaleoffset" => &["offset", "scale", "dtype", "astype"],
-        "quantize" => &["digits", "dtype", "astype"],
-        "bitround" => &["keepbits"],
-        "astype" => &["encode_dtype", "decode_dtype"],
-        "categorize" => &["labels", "dtype", "astype"],
-        "vlen-array" => &["dtype"],
-        "crc32" | "crc32c" | "adler32" => &["location"],
-        "jenkins_lookup3" => &["initval", "prefix"],
-        "packbits" | "base64" | "fletcher32" | "vlen-utf8" | "vlen-bytes" => &[],
-        _ => return None,
-    })
+    match id {
+        "vlen-array" => Some(&["dtype"]),
+        "vlen-utf8" | "vlen-bytes" => Some(&[]),
+        _ => Numcodec::of_id(id)?.members,
+    }
 }
 
 #[cfg(test)]

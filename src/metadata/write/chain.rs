@@ -11,17 +11,6 @@ use crate::dtype::DataType;
 use crate::error::FormatError;
 use crate::metadata::json::{Extension, Members};
 
-/// The role of a codec in a chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CodecRole {
-    /// It turns elements into elements.
-    ArrayToArray,
-    /// It turns elements into bytes.
-    ArrayToBytes,
-    /// It turns bytes into bytes.
-    BytesToBytes,
-}
-
 /// The codecs of the chunks that are shown.
 pub(super) fn specs(
     pipeline: &RawValue,

@@ -15,9 +15,10 @@
 use serde_json::value::RawValue;
 
 use super::super::document::quoted;
+use super::super::numcodecs::{CodecRole, Numcodec};
 use super::super::render::Shards;
 use super::super::{Decoding, codecs};
-use super::chain::{self, CodecRole};
+use super::chain;
 use super::v2_config::{config, inexpressible, numcodecs_id};
 use super::v2_filters::FilterList;
 use crate::dtype::{ByteOrder, DataType, Element};
@@ -132,16 +133,8 @@ fn role(name: &str, data_type: &DataType) -> Option<CodecRole> {
         }
         _ => {}
     }
-    match name.strip_prefix("numcodecs.")? {
-        "delta" | "fixedscaleoffset" | "quantize" | "bitround" | "astype" | "packbits"
-        | "categorize" => Some(CodecRole::ArrayToArray),
-        "zfpy" | "pcodec" => Some(CodecRole::ArrayToBytes),
-        "gzip" | "zlib" | "zstd" | "lz4" | "blosc" | "bz2" | "lzma" | "shuffle" | "crc32"
-        | "crc32c" | "adler32" | "fletcher32" | "jenkins_lookup3" | "base64" => {
-            Some(CodecRole::BytesToBytes)
-        }
-        _ => None,
-    }
+    let codec = Numcodec::of_id(name.strip_prefix("numcodecs.")?)?;
+    Some(codec.role)
 }
 
 fn bytes_to_bytes(spec: &Extension<'_>, filters: &FilterList<'_>) -> Result<String, FormatError> {

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::super::codecs;
 use super::super::document::{JsonDocument, list_of};
+use super::super::numcodecs::{InV3, Numcodec};
 use super::super::render::{self, Shards};
 use super::super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat};
 use super::members::document;
@@ -135,29 +136,7 @@ fn gzip_level(configuration: &Members<'_>) -> u64 {
 /// of numcodecs that zarr-python has for v3. zarr-python has no object codec and no `base64` there.
 fn is_known(name: &str) -> bool {
     if let Some(id) = name.strip_prefix("numcodecs.") {
-        return matches!(
-            id,
-            "delta"
-                | "fixedscaleoffset"
-                | "quantize"
-                | "bitround"
-                | "astype"
-                | "packbits"
-                | "pcodec"
-                | "zfpy"
-                | "blosc"
-                | "lz4"
-                | "zstd"
-                | "zlib"
-                | "bz2"
-                | "lzma"
-                | "shuffle"
-                | "crc32"
-                | "crc32c"
-                | "adler32"
-                | "fletcher32"
-                | "jenkins_lookup3"
-        );
+        return Numcodec::of_id(id).is_some_and(|codec| codec.in_v3 == InV3::Known);
     }
     matches!(
         name,
