@@ -12,6 +12,7 @@ use log::LevelFilter;
 
 use super::help;
 use super::passthrough::Passthrough;
+use crate::plain::Scope;
 use crate::store::Durability;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
@@ -63,10 +64,7 @@ pub(crate) struct Args {
           value_parser = one_of(&[("fill", AbsentChunks::Fill), ("hide", AbsentChunks::Hide)]))]
     pub(crate) missing: AbsentChunks,
 
-    /// In the arrays view: the formats of files, one or several: npy, raw, headers beside raw (nhdr,
-    /// mhd, envi), whole groups (nc, nc4, nc5, h5, h5ad), tif, ome.tif, nii, vti, mrc, fits, jsonl
-    /// [default: npy]. With --info: say what they cannot hold
-    #[arg(long, value_name = "FORMAT", value_delimiter = ',', value_parser = file_format(),
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',', value_parser = file_format(), help = files_help(),
           hide_possible_values = true, action = ArgAction::Set, num_args = 1)]
     pub(crate) files: Vec<FileFormat>,
 
@@ -284,6 +282,22 @@ fn one_of<T: Copy + Send + Sync + 'static>(
 fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
     PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"])
         .map(|name| name.parse().unwrap_or(LevelFilter::Warn))
+}
+
+/// The help of `--files`, with the names of all formats.
+fn files_help() -> String {
+    let (groups, of_arrays): (Vec<_>, Vec<_>) =
+        (FileFormat::ALL.into_iter()).partition(|format| format.scope() == Scope::Group);
+    let (headers, others): (Vec<_>, Vec<_>) =
+        (of_arrays.into_iter()).partition(|format| format.points_to_raw());
+    let [others, headers, groups] = [others, headers, groups].map(|formats| {
+        let names = formats.into_iter().map(FileFormat::name);
+        names.collect::<Vec<_>>().join(", ")
+    });
+    format!(
+        "In the arrays view: the formats of files, one or several: {others}, headers beside raw ({headers}), \
+         whole groups ({groups}) [default: npy]. With --info: say what they cannot hold"
+    )
 }
 
 fn file_format() -> impl TypedValueParser<Value = FileFormat> {
