@@ -17,14 +17,17 @@ fn is_markdown(path: &str) -> bool {
     extension.is_some_and(|extension| extension == "md")
 }
 
-/// README.md and all pages of the book, by their paths in the repository.
+/// README.md, CONTRIBUTING.md, and all pages of the book and of decisions, by their paths in the repository.
 fn pages() -> BTreeMap<String, String> {
-    let names = fs::read_dir(root().join("docs/src")).unwrap();
-    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let markdown = names.filter(|name| is_markdown(name));
-    let paths = markdown.map(|name| format!("docs/src/{name}"));
-    paths
-        .chain(["README.md".to_owned()])
+    let within = |directory: &'static str| {
+        let names = fs::read_dir(root().join(directory)).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let markdown = names.filter(|name| is_markdown(name));
+        markdown.map(move |name| format!("{directory}/{name}"))
+    };
+    within("docs/src")
+        .chain(within("docs/decisions"))
+        .chain(["README.md", "CONTRIBUTING.md"].map(str::to_owned))
         .map(|path| (path.clone(), fs::read_to_string(root().join(path)).unwrap()))
         .collect()
 }
