@@ -1,12 +1,16 @@
-//! New names of files and directories of a mount that is written to.
+//! Renames and links. The store is changed first; then the open files, the numbers of vnodes and all that is remembered
+//! of paths follow.
 
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::files::NewKind;
-use crate::store::{Caller, Prefix, Refusal, RenameMode};
+use crate::files::{NewKind, Writing};
+use crate::store::{Caller, Key, Prefix, Refusal, RenameMode};
 use crate::view::changes::refused;
-use crate::view::vnode::{CONTROL, Vnode};
+use crate::view::changes::rename_locks::RenamedNames;
+use crate::view::forms::Place;
+use crate::view::options::ViewKind;
+use crate::view::vnode::{CONTROL, ChunkPlace, Vnode};
 use crate::view::{LookupResult, View, VnodeId};
 
 impl NewKind {
@@ -49,16 +53,11 @@ impl View {
         let vnode = self.present_now(&parent, name)?;
         match &vnode {
             Vnode::Prefix { view, path } => {
-                let from = path
-                    .to_key()
-                    .ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
                 let to = self.directory_place(&new_parent, new_name)?;
-                // The keys of a draft's node are not below one prefix.
-                let in_draft = |path: &Prefix| -> Result<bool, Error> {
-                    Ok(self.tree.resolve(*view, path)?.draft().is_some())
-                };
                 let concerns_draft = match &new_parent {
-                    Vnode::Prefix { path: above, .. } => in_draft(above)? || in_draft(path)?,
+                    Vnode::Prefix { path: above, .. } => {
+                        self.is_in_draft(*view, above)? || self.is_in_draft(*view, path)?
+                    }
                     _ => true,
                 };
                 if concerns_draft {
@@ -68,77 +67,125 @@ impl View {
                     // It took the place of a file just now.
                     return Err(Error::Stale);
                 }
-                // A program that saves a file through another view would make the old directory again.
-                let others = self.tree.writings.as_ref();
-                self.tree.note_new_in(&to.parent());
-                let note = self.note_rename(*view, &from, &to)?;
-                let kept = others.map(|writings| writings.keep_others(writing, &from, &to));
-                writing.rename(&from, &to, mode, || {
-                    self.tree.hierarchy.forget_all();
-                    for path in [&from, &to] {
-                        self.tree.forget_removed_below(*view, path);
-                    }
-                    writing.move_forms(&to.to_prefix());
-                })?;
-                if let Some(writings) = &self.tree.writings {
-                    writings.moved(writing, &from, &to);
-                }
-                self.tree.numbers.rename(*view, &from, &to);
-                self.tree.rename_expected(*view, &from, &to);
-                // Nobody waits for what follows.
-                drop((kept, names));
-                if !self.tree.shows_store(*view) {
-                    self.move_copies(&from, &to, note);
-                }
+                self.rename_directory(writing, (&vnode, *view, path), &to, mode, names)
             }
             Vnode::Object { view, key: from } => {
                 let place = self.place_of(&new_parent, new_name)?;
-                let to = &place.key;
-                self.tree.note_new_in(&to.parent());
+                self.tree.note_new_in(&place.key.parent());
                 place.kind.check_maker(caller)?;
-                let is_formed = self.is_formed(&vnode)?;
-                let is_scratch = writing.is_scratch(from);
-                match place.kind {
-                    NewKind::Stored | NewKind::Scratch if is_scratch => {
-                        writing.place(from, (to, place.kind), Some(mode))?;
-                        self.tree.numbers.replace(&vnode, &place.vnode);
-                    }
-                    NewKind::Stored if !is_formed => {
-                        writing.rename(from, to, mode, || {})?;
-                        self.tree.numbers.rename(*view, from, to);
-                    }
-                    NewKind::Formed(_) if !is_formed => {
-                        writing.place(from, (to, place.kind), Some(mode))?;
-                        // A document has another vnode once it describes something.
-                        let found = self.present(&new_parent, new_name);
-                        let new = found.unwrap_or(place.vnode);
-                        self.tree.numbers.replace(&vnode, &new);
-                    }
-                    _ => return Err(refused(&vnode, Refusal::OtherPlace)),
-                }
+                self.rename_object(writing, (&vnode, *view, from), place, mode, || {
+                    self.present(&new_parent, new_name).ok()
+                })
             }
-            // An encoded chunk has the same bytes as a chunk of another array, and as any file.
             Vnode::Chunk(from) => {
-                let array = self.tree.array_of(from)?;
                 let place = self.place_of(&new_parent, new_name)?;
-                let is_placed = match &place.kind {
-                    NewKind::Stored => true,
-                    // An inner chunk of a shard is no object.
-                    NewKind::Formed(form) => {
-                        matches!(place.vnode, Vnode::Chunk(_)) && form.inner().is_none()
-                    }
-                    NewKind::Scratch => false,
-                };
-                if !is_placed || !array.has_encoded_objects() {
-                    return Err(self.refused_move(&place.vnode));
-                }
-                let from = array.chunked.stored_key(&from.indices)?;
-                let (to, kind) = (&place.key, place.kind);
-                writing.rename(&from, to, mode, || writing.reform(to, kind))?;
-                self.tree.numbers.replace(&vnode, &place.vnode);
+                self.rename_chunk(writing, (&vnode, from), place, mode)
             }
-            _ => return Err(refused(&vnode, Refusal::OtherPlace)),
+            _ => Err(refused(&vnode, Refusal::OtherPlace)),
         }
+    }
+
+    /// Whether `path` is in a hierarchy of a draft, where the keys of a node are not below one prefix.
+    fn is_in_draft(&self, view: ViewKind, path: &Prefix) -> Result<bool, Error> {
+        Ok(self.tree.resolve(view, path)?.draft().is_some())
+    }
+
+    /// Renames the directory `path`: in the store, with the open files below it in all views, and with all that the view
+    /// remembers of paths. The store is first, so that a rename that fails has changed nothing.
+    fn rename_directory(
+        self: &Arc<Self>,
+        writing: &Arc<Writing>,
+        (vnode, view, path): (&Vnode, ViewKind, &Prefix),
+        to: &Key,
+        mode: RenameMode,
+        names: RenamedNames<'_>,
+    ) -> Result<(), Error> {
+        let tree = &self.tree;
+        let from = path
+            .to_key()
+            .ok_or_else(|| refused(vnode, Refusal::Fixed))?;
+        // A program that saves a file through another view would make the old directory again.
+        let others = tree.writings.as_ref();
+        tree.note_new_in(&to.parent());
+        let note = self.note_rename(view, &from, to)?;
+        let kept = others.map(|writings| writings.keep_others(writing, &from, to));
+        writing.rename(&from, to, mode, || {
+            tree.hierarchy.forget_all();
+            for path in [&from, to] {
+                tree.forget_removed_below(view, path);
+            }
+            writing.move_forms(&to.to_prefix());
+        })?;
+        if let Some(writings) = others {
+            writings.moved(writing, &from, to);
+        }
+        tree.numbers.rename(view, &from, to);
+        tree.rename_expected(view, &from, to);
+        // No caller waits for what follows.
+        drop((kept, names));
+        if !tree.shows_store(view) {
+            self.move_copies(&from, to, note);
+        }
+        Ok(())
+    }
+
+    /// Renames the file of the object `from`, as which the place is found by `now` afterwards: a document has another
+    /// vnode once it describes something.
+    fn rename_object(
+        self: &Arc<Self>,
+        writing: &Arc<Writing>,
+        (vnode, view, from): (&Vnode, ViewKind, &Key),
+        place: Place,
+        mode: RenameMode,
+        now: impl FnOnce() -> Option<Vnode>,
+    ) -> Result<(), Error> {
+        let is_formed = self.is_formed(vnode)?;
+        let is_scratch = writing.is_scratch(from);
+        let to = &place.key;
+        match place.kind {
+            NewKind::Stored | NewKind::Scratch if is_scratch => {
+                writing.place(from, (to, place.kind), Some(mode))?;
+                self.tree.numbers.replace(vnode, &place.vnode);
+            }
+            NewKind::Stored if !is_formed => {
+                writing.rename(from, to, mode, || {})?;
+                self.tree.numbers.rename(view, from, to);
+            }
+            NewKind::Formed(_) if !is_formed => {
+                writing.place(from, (to, place.kind), Some(mode))?;
+                self.tree
+                    .numbers
+                    .replace(vnode, &now().unwrap_or(place.vnode));
+            }
+            _ => return Err(refused(vnode, Refusal::OtherPlace)),
+        }
+        Ok(())
+    }
+
+    /// Renames the encoded chunk `from`, which has the same bytes as a chunk of another array, and as any file.
+    fn rename_chunk(
+        self: &Arc<Self>,
+        writing: &Arc<Writing>,
+        (vnode, from): (&Vnode, &ChunkPlace),
+        place: Place,
+        mode: RenameMode,
+    ) -> Result<(), Error> {
+        let array = self.tree.array_of(from)?;
+        let is_placed = match &place.kind {
+            NewKind::Stored => true,
+            // An inner chunk of a shard is no object.
+            NewKind::Formed(form) => {
+                matches!(place.vnode, Vnode::Chunk(_)) && form.inner().is_none()
+            }
+            NewKind::Scratch => false,
+        };
+        if !is_placed || !array.has_encoded_objects() {
+            return Err(self.refused_move(&place.vnode));
+        }
+        let from = array.chunked.stored_key(&from.indices)?;
+        let (to, kind) = (&place.key, place.kind);
+        writing.rename(&from, to, mode, || writing.reform(to, kind))?;
+        self.tree.numbers.replace(vnode, &place.vnode);
         Ok(())
     }
 
