@@ -45,6 +45,10 @@ impl FileState {
         }
         self.phase.on(FileEvent::Try);
         let committed = self.commit_draft(writing, &key);
+        if let (Err(_), Some(draft)) = (&committed, self.phase.draft_mut()) {
+            // A writer who writes the file anew does not know what it was merged with.
+            draft.go_back();
+        }
         if self.phase.state() == OpenState::Saving {
             self.phase.on(FileEvent::Fail);
         }
@@ -138,25 +142,11 @@ impl FileState {
     fn commits(
         &mut self,
         writing: &Writing,
-        what: (&Key, bool),
+        (key, is_open): (&Key, bool),
         goes_on: impl Fn(&mut FileState, &Writing) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         self.is_own = true;
         let _commit = writing.commits.begin();
-        let committed = self.attempts(writing, what, goes_on);
-        if let (Err(_), Some(draft)) = (&committed, self.phase.draft_mut()) {
-            // A writer who writes the file anew does not know what it was merged with.
-            draft.go_back();
-        }
-        committed
-    }
-
-    fn attempts(
-        &mut self,
-        writing: &Writing,
-        (key, is_open): (&Key, bool),
-        goes_on: impl Fn(&mut FileState, &Writing) -> Result<bool, Error>,
-    ) -> Result<bool, Error> {
         let is_behind = self.phase.draft().is_some_and(|draft| draft.is_behind);
         let form = self.form.clone();
         let mut copies = None;

@@ -28,7 +28,7 @@ impl Writing {
         self.retries.end();
         // A file that was lost has nothing to save, and its programs got the error.
         let all = self.all_where(|_| true).into_iter();
-        for file in all.filter(|file| !file.is_lost()) {
+        for file in all.filter(|file| !file.lock().is_lost()) {
             let _name = self.keep_name(&file);
             unsaved.scratch += usize::from(file.is_scratch());
             let Err((error, is_kept)) = file.finish(self) else {

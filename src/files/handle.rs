@@ -8,6 +8,7 @@ use std::thread;
 use std::time::SystemTime;
 
 use super::commit::Flushed;
+use super::draft::Savers;
 use super::failure::Audience;
 use super::form::{CleanBytes, Form};
 use super::name_locks::NameLock;
@@ -145,7 +146,7 @@ impl Writing {
                 // A file that was replaced still has its bytes; one that was written to has not.
                 // It may have been renamed meanwhile, and another one may have its name.
                 let now = self.now(key, form.map(|form| &**form))?;
-                if !file.is_unchanged(self)? || now.map(|now| now.version) != version {
+                if !file.lock().is_unchanged(self)? || now.map(|now| now.version) != version {
                     continue;
                 }
             }
@@ -263,7 +264,7 @@ impl Writing {
         };
         // Readers may have a file open that was made and has become nothing.
         let held = self.lock_open().get(key).cloned();
-        if let Some(held) = held.filter(|held| held.is_nothing()) {
+        if let Some(held) = held.filter(|held| held.lock().is_nothing()) {
             self.detach(key, &held);
         }
         let file = Arc::new(file);
@@ -360,7 +361,8 @@ impl KeyHandle {
     /// than `buf` has at the end of the file only. A file that nothing was written to may be returned
     /// instead, to be read.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<ReadBytes, Error> {
-        let (file, version) = match self.file.content(&self.writing, offset, buf)? {
+        let content = self.file.lock().content(&self.writing, offset, buf)?;
+        let (file, version) = match content {
             Content::Clean(file) => return Ok(ReadBytes::Elsewhere(file)),
             Content::Read(len) => return Ok(ReadBytes::Len(len)),
             Content::Changing(file) => (file, None),
@@ -385,15 +387,12 @@ impl KeyHandle {
         begins.then(|| self.writing.keep_name(&self.file)).flatten()
     }
 
-    /// Writes `data` at `offset`.
-    pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        self.change(&FileChange::Write { offset, data })
-    }
-
     /// Writes `data`, which is from memory that some process has mapped, at `offset`.
     pub(crate) fn write_mapped(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        self.write(offset, data)?;
-        self.file.note_mapped();
+        self.change(&FileChange::Write { offset, data })?;
+        if let Some(draft) = self.file.lock().phase.draft_mut() {
+            draft.savers = Savers::All;
+        }
         Ok(())
     }
 
@@ -402,12 +401,15 @@ impl KeyHandle {
         self.check_writes()?;
         let had_written = self.has_written.swap(true, Ordering::Relaxed);
         let _name = self.name_for_change();
-        let changed = self.file.change(&self.writing, self.access, change);
+        self.writing.check_goes_on()?;
+        let mut state = self.file.lock();
+        let changed = state.change(&self.writing, self.access, change);
         if let (Err(error), FileChange::Write { offset, .. }) = (&changed, change)
             && had_written
+            && state.phase.draft().is_some()
         {
             // What was written before is not all that was to be saved.
-            self.file.fail(error, *offset);
+            state.phase.change_fails(error, *offset);
         }
         changed
     }
@@ -418,20 +420,22 @@ impl KeyHandle {
         self.has_written.store(true, Ordering::Relaxed);
         let writer = (self.id, self.access);
         let _name = self.name_for_change();
-        self.file.set_len(&self.writing, writer, len)
+        self.writing.check_goes_on()?;
+        self.file.lock().set_len(&self.writing, writer, len)
     }
 
     /// Makes the file empty, as `O_TRUNC` does.
     pub(crate) fn clear(&self) -> Result<(), Error> {
         self.check_writes()?;
         let _name = self.name_for_change();
-        self.file.clear(&self.writing, self.id)
+        self.writing.check_goes_on()?;
+        self.file.lock().clear(&self.writing, self.id, true)
     }
 
     /// Cuts or extends the file as truncate(2) does: at once, unless others have it open for writing.
     pub(crate) fn cut(&self, len: u64) -> Result<(), Error> {
         self.set_len(len)?;
-        if self.file.writers.load(Ordering::Relaxed) > 1 && self.file.has_form() {
+        if self.file.writers.load(Ordering::Relaxed) > 1 && self.file.lock().form.is_some() {
             self.has_written.store(false, Ordering::Relaxed);
             return Ok(());
         }
@@ -448,7 +452,7 @@ impl KeyHandle {
 
     /// Sets attributes.
     pub(crate) fn set_attributes(&self, new: &NewAttributes) -> Result<(), Error> {
-        self.file.set_attributes(&self.writing, new)
+        self.file.lock().set_attributes(&self.writing, new)
     }
 
     /// Commits what was written, if this handle may write. `thread` is one of the process that closes
@@ -461,8 +465,10 @@ impl KeyHandle {
             return Ok(());
         }
         let _name = self.writing.keep_name(&self.file);
-        let is_rewriter = self.file.is_rewritten_by(self.id);
-        let flushed = self.file.flush(&self.writing, self.id);
+        let mut state = self.file.lock();
+        let is_rewriter = state.is_rewritten_by(self.id);
+        let flushed = state.flush(&self.writing, self.id);
+        drop(state);
         if !matches!(flushed, Ok(Flushed::Committed)) {
             // It is not saved. Not all programs look at the result of closing a duplicate, so that each later close(2)
             // fails, too.
@@ -477,15 +483,15 @@ impl KeyHandle {
             return Err(error);
         }
         self.file.after_failure(error, Audience::WriterOfPart)?;
-        if is_rewriter {
-            self.file.is_rewritten_still(self.id);
+        if let Some(draft) = self.file.lock().phase.draft_mut().filter(|_| is_rewriter) {
+            draft.rewriters.push(self.id);
         }
         Ok(())
     }
 
     /// Whether the file may show other bytes than those that were written to it.
     pub(crate) fn shows_other_bytes(&self) -> bool {
-        self.file.has_wrong_pages()
+        self.file.lock().has_wrong_pages
     }
 
     /// Commits what was written, and makes it survive a loss of power. `thread` is one of the process that wants it.

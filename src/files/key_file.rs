@@ -5,19 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use super::commit::Flushed;
 use super::draft::{FileDraft, Savers};
 use super::draft_file::DraftFile;
 use super::form::{CleanFile, Form};
 use super::name::FileName;
 use super::phase::{FileEvent, OpenState};
 use super::saving::{Saving, SavingSlot};
-use super::state::{Content, FileAttributes, FileState};
+use super::state::{FileAttributes, FileState};
 use super::{HandleAccess, HandleId, ShownFile, Writing};
 use crate::error::Error;
-use crate::store::{
-    Draft, FileChange, Key, NewAttributes, ObjectMeta, Refusal, Replaces, StoreError, StoredFile,
-};
+use crate::store::{Draft, Key, ObjectMeta, Refusal, Replaces, StoreError, StoredFile};
 
 /// The state of a file that is locked is asked for so often without a pause, before ...
 const YIELDS: usize = 64;
@@ -86,25 +83,6 @@ impl KeyFile {
             state.stored.is_none() && state.phase.draft().is_some() && state.key().is_some()
         };
         self.look().map_or_else(|saving| saving.is_new, new)
-    }
-
-    /// Whether the object has the bytes that it had when it was opened.
-    pub(super) fn is_unchanged(&self, writing: &Writing) -> Result<bool, Error> {
-        let state = self.lock();
-        let stored = state.stored.as_ref();
-        stored.map_or(Ok(true), |stored| {
-            state.target(writing).is_unchanged(stored)
-        })
-    }
-
-    /// Whether what was written was dropped.
-    pub(super) fn is_lost(&self) -> bool {
-        self.lock().phase.state() == OpenState::Lost
-    }
-
-    /// Whether the file shows something else than the bytes of its object.
-    pub(super) fn has_form(&self) -> bool {
-        self.lock().form.is_some()
     }
 
     /// Whether the file is in the mount only, and has a name there.
@@ -238,26 +216,6 @@ impl KeyFile {
         }))
     }
 
-    /// Whether the kernel may have pages that are not those of the object.
-    pub(super) fn has_wrong_pages(&self) -> bool {
-        self.lock().has_wrong_pages
-    }
-
-    /// Notes that the bytes changed without the kernel.
-    pub(super) fn note_wrong_pages(&self) {
-        self.lock().has_wrong_pages = true;
-    }
-
-    /// As [`FileState::content`].
-    pub(super) fn content(
-        &self,
-        writing: &Writing,
-        offset: u64,
-        buf: &mut [u8],
-    ) -> Result<Content, Error> {
-        self.lock().content(writing, offset, buf)
-    }
-
     /// The key, the attributes that the object had when the kernel's pages were last known to be
     /// right, and its fingerprint; `None` where the version alone gives the fingerprint.
     pub(super) fn to_remember(&self, writing: &Writing) -> Option<(Key, Option<ObjectMeta>, u64)> {
@@ -294,63 +252,6 @@ impl KeyFile {
         }
     }
 
-    /// Makes `change` through a handle with this access.
-    pub(super) fn change(
-        &self,
-        writing: &Writing,
-        access: HandleAccess,
-        change: &FileChange,
-    ) -> Result<(), Error> {
-        writing.check_goes_on()?;
-        self.lock().change(writing, access, change)
-    }
-
-    /// Notes that a write at `offset` has failed, so that what was written is not saved.
-    pub(super) fn fail(&self, error: &Error, offset: u64) {
-        let mut state = self.lock();
-        if state.phase.draft().is_some() {
-            state.phase.change_fails(error, offset);
-        }
-    }
-
-    /// Cuts or extends the file.
-    pub(super) fn set_len(
-        &self,
-        writing: &Writing,
-        writer: (HandleId, HandleAccess),
-        len: u64,
-    ) -> Result<(), Error> {
-        writing.check_goes_on()?;
-        self.lock().set_len(writing, writer, len)
-    }
-
-    /// Makes the file empty, whatever it has, when it is opened.
-    pub(super) fn clear(&self, writing: &Writing, writer: HandleId) -> Result<(), Error> {
-        writing.check_goes_on()?;
-        self.lock().clear(writing, writer, true)
-    }
-
-    /// Sets attributes, of the draft where there is one.
-    pub(super) fn set_attributes(
-        &self,
-        writing: &Writing,
-        new: &NewAttributes,
-    ) -> Result<(), Error> {
-        self.lock().set_attributes(writing, new)
-    }
-
-    /// Whether some handle writes the file anew.
-    pub(super) fn is_rewritten(&self) -> bool {
-        self.lock().phase.is_rewritten()
-    }
-
-    /// Whether the handle `writer` writes the file anew.
-    pub(super) fn is_rewritten_by(&self, writer: HandleId) -> bool {
-        let state = self.lock();
-        let draft = state.phase.draft().filter(|_| state.phase.is_rewritten());
-        draft.is_some_and(|draft| draft.rewriters.contains(&writer))
-    }
-
     /// Whether the handle `writer` commits what was written through others, or a draft whose failed commit no program
     /// knows of.
     pub(super) fn concerns(&self, writer: HandleId) -> bool {
@@ -361,37 +262,6 @@ impl KeyFile {
             Savers::All => true,
         };
         state.phase.state() == OpenState::Unsaved || state.phase.draft().is_some_and(saves)
-    }
-
-    /// Notes that some of the bytes that were written are from mapped memory.
-    pub(super) fn note_mapped(&self) {
-        if let Some(draft) = self.lock().phase.draft_mut() {
-            draft.savers = Savers::All;
-        }
-    }
-
-    /// Whether what was made is dropped, and nothing is stored: the name is free.
-    pub(super) fn is_nothing(&self) -> bool {
-        let state = self.lock();
-        state.phase.state() == OpenState::Clean && state.stored.is_none()
-    }
-
-    /// Notes that the handle `writer` writes the file anew still, though it was flushed.
-    pub(super) fn is_rewritten_still(&self, writer: HandleId) {
-        if let Some(draft) = self.lock().phase.draft_mut() {
-            draft.rewriters.push(writer);
-        }
-    }
-
-    /// Commits what was written, unless another handle than `writer` is about to write it anew. The caller
-    /// has the lock of names, as for all commits.
-    pub(super) fn flush(&self, writing: &Writing, writer: HandleId) -> Result<Flushed, Error> {
-        self.lock().flush(writing, writer)
-    }
-
-    /// Commits what was written.
-    pub(super) fn commit(&self, writing: &Writing) -> Result<(), Error> {
-        self.lock().commit(writing)
     }
 
     /// Makes the file, which is scratch, the object at `key`, which is shown in this form. Where that
@@ -439,11 +309,6 @@ impl KeyFile {
         placed
     }
 
-    /// As [`FileState::sync_closed`].
-    pub(super) fn sync_closed(&self, writing: &Writing) -> Result<(), Error> {
-        self.lock().sync_closed(writing)
-    }
-
     /// A file with the same bytes, which is scratch.
     pub(super) fn copied(&self, writing: &Writing) -> Result<KeyFile, Error> {
         let state = self.lock();
@@ -470,16 +335,6 @@ impl KeyFile {
             // A text that the cache evicts is made again by the name of the file, which is another one now.
             state.forget_opened();
         }
-    }
-
-    /// Gives the file another form. What it shows stays the same.
-    pub(super) fn set_form(&self, form: Option<Arc<dyn Form>>) {
-        self.lock().form = form;
-    }
-
-    /// Opens what the store has, so that handles can read it when the file has lost its name.
-    pub(super) fn keep(&self, writing: &Writing) {
-        self.lock().keep(writing);
     }
 
     /// Counts one more handle. The table of open files is locked.

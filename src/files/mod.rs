@@ -345,7 +345,7 @@ impl Writing {
     pub(crate) fn first_plain_draft_below(&self, prefix: &Prefix) -> Option<Key> {
         let below = |key: &Key| is_below(key, prefix) && looks_like_a_chunk(key.name());
         let written = self.open_where(below).into_iter();
-        let mut plain = written.filter(|(_, file)| file.has_draft() && !file.has_form());
+        let mut plain = written.filter(|(_, file)| file.has_draft() && file.lock().form.is_none());
         plain.next().map(|(key, _)| key)
     }
 
@@ -376,7 +376,7 @@ impl Writing {
         let mut result = Ok(());
         // Of a file that was lost there is nothing to save, and its own handles get the error.
         let all = self.all_where(wanted).into_iter();
-        for file in all.filter(|file| !file.is_lost()) {
+        for file in all.filter(|file| !file.lock().is_lost()) {
             let _name = self.keep_name(&file);
             result = result.and(file.sync(self, who));
         }
@@ -385,7 +385,7 @@ impl Writing {
 
     /// Commits what was written to `file`, for a program that changes its name.
     fn commit_of(&self, file: &KeyFile) -> Result<(), Error> {
-        let committed = file.commit(self);
+        let committed = file.lock().commit(self);
         committed.or_else(|error| file.after_failure(error, Audience::Other))
     }
 

@@ -6,8 +6,8 @@ use super::{Form, HandleAccess, KeyFile, NewKind, Writing, is_below, is_replaced
 use crate::error::Error;
 use crate::load::to_usize;
 use crate::store::{
-    DirWriter, Durability, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode, Replaces,
-    StoreError,
+    DirWriter, Durability, FileChange, Key, NewAttributes, NewFile, Prefix, Refusal, RenameMode,
+    Replaces, StoreError,
 };
 
 impl Writing {
@@ -32,7 +32,7 @@ impl Writing {
         let may_lack = is_kept || open.as_ref().is_some_and(|file| file.has_draft());
         let is_scratch = open.as_ref().is_some_and(|file| file.is_scratch());
         if let Some(file) = &open {
-            file.keep(self);
+            file.lock().keep(self);
         }
         if !is_scratch {
             match erase(&self.writer) {
@@ -70,14 +70,14 @@ impl Writing {
                 let n = to_usize((len - offset).min(STEP))?;
                 let part = part.get_mut(..n).unwrap_or_default();
                 fill(offset, part);
-                handle.write(offset, part)?;
+                handle.change(&FileChange::Write { offset, data: part })?;
                 offset += n as u64;
             }
             handle.flush(None)
         };
         let written = write();
         // The kernel did not write this, and may have pages of what was there.
-        handle.file().note_wrong_pages();
+        handle.file().lock().has_wrong_pages = true;
         handle.close();
         written
     }
@@ -101,7 +101,7 @@ impl Writing {
         let moved = self.open_where(|key| key == from || is_below(key, &prefix));
         for (key, file) in &moved {
             // A file below the directory that a program writes anew moves along, and that program commits it.
-            if key == from || !file.is_rewritten() {
+            if key == from || !file.lock().phase.is_rewritten() {
                 self.commit_of(file)?;
             }
         }
@@ -201,7 +201,7 @@ impl Writing {
             return Ok(());
         }
         if let Some(other) = &other {
-            other.keep(self);
+            other.lock().keep(self);
         }
         let replaces = if is_kept {
             Replaces::Nothing
@@ -223,7 +223,7 @@ impl Writing {
             placed => placed?,
         }
         // A failure is returned once the names are as they are in the store.
-        let synced = placed.sync_closed(self);
+        let synced = placed.lock().sync_closed(self);
         if let Some(other) = other {
             self.unlink_file(to, &other);
         }
@@ -265,10 +265,10 @@ impl Writing {
     pub(crate) fn reform(&self, key: &Key, kind: NewKind) {
         let file = self.lock_open().get(key).cloned();
         if let Some(file) = file {
-            file.set_form(match kind {
+            file.lock().form = match kind {
                 NewKind::Formed(form) => Some(form),
                 NewKind::Stored | NewKind::Scratch => None,
-            });
+            };
         }
     }
 
@@ -352,7 +352,7 @@ impl Writing {
             return Ok(self.writer.set_attributes(path, new)?);
         };
         if let Some(file) = self.lock_open().get(&key).cloned() {
-            return file.set_attributes(self, new);
+            return file.lock().set_attributes(self, new);
         }
         // The version has the time of modification in it, and the bytes stay the same.
         let before = self.writer.stat(&key)?;

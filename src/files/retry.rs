@@ -101,7 +101,7 @@ impl Writing {
             let id = self.new_handle(None);
             let handle = KeyHandle::new(self, found, id, HandleAccess::Writes, true);
             handle.close();
-            if !file.has_draft() && !file.is_lost() {
+            if !file.has_draft() && !file.lock().is_lost() {
                 log::info!("{key}: what was written is saved now");
             }
         }

@@ -9,7 +9,7 @@ use super::draft::FileDraft;
 use super::draft_file::DraftFile;
 use super::form::{CleanAttributes, CleanBytes, CleanFile, Form};
 use super::name::FileName;
-use super::phase::{Clean, FailedChange, FileEvent, Phase};
+use super::phase::{Clean, FailedChange, FileEvent, OpenState, Phase};
 use super::saving::SavingSlot;
 use super::target::Target;
 use super::{HandleAccess, HandleId, Writing, is_replaced_whole};
@@ -106,6 +106,28 @@ impl FileState {
             phase: Phase::Scratch(draft),
             ..FileState::of_object(key, None)
         }
+    }
+
+    /// Whether what was written was dropped.
+    pub(super) fn is_lost(&self) -> bool {
+        self.phase.state() == OpenState::Lost
+    }
+
+    /// Whether what was made is dropped, and nothing is stored: the name is free.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.phase.state() == OpenState::Clean && self.stored.is_none()
+    }
+
+    /// Whether the object has the bytes that it had when it was opened.
+    pub(super) fn is_unchanged(&self, writing: &Writing) -> Result<bool, Error> {
+        let stored = self.stored.as_ref();
+        stored.map_or(Ok(true), |stored| self.target(writing).is_unchanged(stored))
+    }
+
+    /// Whether the handle `writer` writes the file anew.
+    pub(super) fn is_rewritten_by(&self, writer: HandleId) -> bool {
+        let draft = self.phase.draft().filter(|_| self.phase.is_rewritten());
+        draft.is_some_and(|draft| draft.rewriters.contains(&writer))
     }
 
     /// Whether the file is replaced whole when it is committed. One without a name is not: its own
@@ -259,7 +281,7 @@ impl FileState {
 
     /// Fails where another program has changed the object.
     pub(super) fn check_not_lost(&self) -> Result<(), Error> {
-        if matches!(self.phase, Phase::Lost) {
+        if self.is_lost() {
             return Err(self.refused(Refusal::Gone));
         }
         Ok(())

@@ -66,7 +66,7 @@ impl OpenFile {
     /// # Errors
     /// [`Error`].
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        self.handle()?.write(offset, data)
+        self.handle()?.change(&FileChange::Write { offset, data })
     }
 
     /// As [`OpenFile::write`], for whoever has mapped the file: all handles that may write save it.
