@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -26,10 +26,12 @@ def adopt_orphans():
 
 def until(condition, what):
     """Polls until `condition()` is true and returns its value."""
-    deadline = time.monotonic() + PATIENCE
+    deadline, pause = time.monotonic() + PATIENCE, 0.001
     while not (value := condition()):
         assert time.monotonic() < deadline, f"gave up waiting: {what}"
-        time.sleep(0.005)
+        time.sleep(pause)
+        # A condition may read much, and some waits take seconds.
+        pause = min(pause * 1.2, 0.02)
     return value
 
 
@@ -61,18 +63,28 @@ def mount_entry(path):
 
 def daemons(mountpoint):
     """Process ids of daemons that serve `mountpoint`, found by their command lines."""
-    wanted = os.fsencode(mountpoint)
-    found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
+    # Daemons become children of this process, unless another one has started them.
+    return serving(mountpoint, children()) or serving(mountpoint, (int(name) for name in os.listdir("/proc") if name.isdigit()))
+
+
+def children():
+    """Process ids of the children of all threads of this process."""
+    for thread in os.listdir("/proc/self/task"):
+        # The thread may have ended since.
+        with suppress(OSError):
+            yield from map(int, Path("/proc/self/task", thread, "children").read_bytes().split())
+
+
+def serving(mountpoint, processes):
+    wanted, found = os.fsencode(mountpoint), []
+    for process in processes:
         try:
-            command = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
+            command = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        # The second word too: the binary may run under another program, such as a debugger.
+        # The second word counts too, because the binary may run under another program, such as a debugger.
         if any(b"zarr-mount" in os.path.basename(c) for c in command[:2]) and wanted in command[1:]:
-            found.append(int(entry))
+            found.append(process)
     return found
 
 
