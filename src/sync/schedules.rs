@@ -8,7 +8,7 @@ use super::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::{Arc, Condvar, Mutex};
 
 /// The number of schedules of each test, unless `ZARR_MOUNT_SCHEDULES` is set.
-const SCHEDULES: usize = 4000;
+const SCHEDULES: usize = 1000;
 
 /// Runs `test` in random schedules, and in as many schedules that rarely switch threads (PCT),
 /// which finds mistakes that need long runs between few switches. A failing schedule is printed.
