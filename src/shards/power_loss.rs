@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::tests::{DOCUMENT, Mounted, SLOTS, put};
 use super::*;
 use crate::store::Durability;
-use crate::store::power_loss::{Chance, Disk, History, shown};
+use crate::store::power_loss::{self, Chance, Disk, History, shown};
 use crate::store::recorded::{self, Call, Lacking};
 
 /// The steps of a script.
@@ -29,7 +29,7 @@ struct Done {
 
 /// The script of this seed.
 fn done(seed: u64, durability: Durability, lacking: Lacking) -> Done {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = power_loss::folder();
     let store = folder.path().join("store");
     fs::create_dir_all(store.join("a/c/0")).unwrap();
     fs::write(store.join("a/zarr.json"), DOCUMENT).unwrap();

@@ -15,6 +15,8 @@ mod disk;
 mod history;
 mod script;
 
+use tempfile::TempDir;
+
 use super::Durability;
 use super::calls::recorded::{self, Call, Lacking};
 pub(crate) use disk::{Chance, Disk, shown};
@@ -26,6 +28,14 @@ const STEPS: usize = 8;
 
 /// The losses after each call of a script.
 const LOSSES: usize = 4;
+
+/// A folder in memory if there is one. A record tells what is synced, and a disk would take most of
+/// the time of these tests for it.
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
+}
 
 /// What losses of power did.
 #[derive(Debug, Default)]

@@ -25,7 +25,10 @@ pub(super) struct Fixture {
 }
 
 pub(super) fn fixture(durability: Durability) -> Fixture {
-    let folder = tempfile::tempdir().unwrap();
+    fixture_in(tempfile::tempdir().unwrap(), durability)
+}
+
+pub(super) fn fixture_in(folder: TempDir, durability: Durability) -> Fixture {
     let path = folder.path().join("store");
     fs::create_dir_all(path.join("a/c")).unwrap();
     let writer = writer(&path, durability).unwrap();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::files::HandleAccess;
-use crate::store::power_loss::Disk;
+use crate::store::power_loss::{self, Disk};
 use crate::store::recorded::{self, Lacking};
 use crate::store::{DirStore, RenameMode, Store, Symlinks, WriterOptions};
 use crate::view::{Recovered, ViewKind, ViewOptions, VnodeId, VnodeKind};
@@ -121,7 +121,7 @@ fn are_copies_right(path: &Path) -> bool {
 
 #[test]
 fn copies_are_those_of_the_store_whichever_call_is_the_last_of_the_daemon() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = power_loss::folder();
     let path = folder.path().join("store");
     store(&path);
     let before = Disk::of(&path);

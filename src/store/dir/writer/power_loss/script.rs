@@ -9,7 +9,7 @@ use super::disk::Chance;
 use super::history::History;
 use crate::store::dir::writer::calls::recorded;
 use crate::store::dir::writer::calls::{fdatasync, renameat_with};
-use crate::store::dir::writer::tests::{Fixture, NEW, fixture, key};
+use crate::store::dir::writer::tests::{Fixture, NEW, fixture_in, key};
 use crate::store::dir::writer::{Commit, Durability, Key, Prefix, RenameMode, Replaces, Version};
 
 /// The keys that scripts change. The directory of the last one is not there at first.
@@ -28,7 +28,7 @@ pub(super) struct Script {
 impl Script {
     pub(super) fn new(seed: u64, durability: Durability) -> Script {
         Script {
-            fixture: fixture(durability),
+            fixture: fixture_in(super::folder(), durability),
             chance: Chance(seed),
             histories: [(); 3].map(|()| History::of(None)),
             n_texts: 0,
