@@ -1,6 +1,8 @@
 //! URLs that have secrets. Every user sees them in the list of processes, and they would come into
 //! logs, so they are refused with what to do instead.
 
+use percent_encoding::percent_decode_str;
+
 use crate::store::remote::credentials::credential_error::CredentialError;
 
 /// Parameters that are a secret, or a part of a signature that is one, in lower case.
@@ -71,31 +73,10 @@ fn is_azure(scheme: &str) -> bool {
 /// Whether a parameter `NAME=VALUE` is secret.
 fn is_secret(parameter: &str) -> bool {
     let (name, _) = parameter.split_once('=').unwrap_or((parameter, ""));
-    let name = percent_decoded(name).to_ascii_lowercase();
+    let name = percent_decode_str(name)
+        .decode_utf8_lossy()
+        .to_ascii_lowercase();
     SECRET_PARAMETERS.contains(&&*name) || SECRET_PARTS.iter().any(|part| name.contains(part))
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digit = |byte: &u8| {
-            char::from(*byte)
-                .to_digit(16)
-                .and_then(|d| u8::try_from(d).ok())
-        };
-        if *first == b'%'
-            && let [high, low, after @ ..] = after
-            && let (Some(high), Some(low)) = (digit(high), digit(low))
-        {
-            bytes.push(high * 16 + low);
-            rest = after;
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// How the credentials are given instead.
