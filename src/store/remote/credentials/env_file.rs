@@ -9,14 +9,14 @@
 //! ```
 
 use std::path::Path;
-use std::str::Chars;
 
+use crate::store::remote::credentials::command_words;
 use crate::store::remote::credentials::credential_error::CredentialError;
 
 const NO_VARIABLE: &str = "this is no NAME=value; there may be no space before or after the `=`";
-const NOT_CLOSED: &str = "a quote is not closed in this line";
+const NOT_CLOSED: &str = "a quote is not closed in this line, or a backslash ends it; write the \
+                          whole value in one line";
 const UNQUOTED_SPACE: &str = "the value has a space; put quotes around the whole value";
-const CONTINUED: &str = "a backslash ends the line; write the whole value in one line";
 const NUL: &str = "this line has a NUL byte";
 
 /// The names and values of `text`, in their order. `path` is for messages, which have no values.
@@ -57,47 +57,12 @@ fn parse_line(line: &str) -> Result<Option<(String, String)>, &'static str> {
     if value.starts_with(char::is_whitespace) {
         return Err(NO_VARIABLE);
     }
-    Ok(Some((name.to_owned(), unquoted(value)?)))
-}
-
-/// `value` without its quotes and backslashes.
-fn unquoted(value: &str) -> Result<String, &'static str> {
-    let mut plain = String::with_capacity(value.len());
-    let mut rest = value.chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '\'' => single_quoted(&mut rest, &mut plain)?,
-            '"' => double_quoted(&mut rest, &mut plain)?,
-            '\\' => plain.push(rest.next().ok_or(CONTINUED)?),
-            c if c.is_whitespace() => return Err(UNQUOTED_SPACE),
-            c => plain.push(c),
-        }
+    // Quotes and backslashes are those of a command, of which a value is one word.
+    let mut words = command_words::split(value).ok_or(NOT_CLOSED)?;
+    if words.len() > 1 {
+        return Err(UNQUOTED_SPACE);
     }
-    Ok(plain)
-}
-
-fn single_quoted(rest: &mut Chars<'_>, plain: &mut String) -> Result<(), &'static str> {
-    for c in rest.by_ref() {
-        if c == '\'' {
-            return Ok(());
-        }
-        plain.push(c);
-    }
-    Err(NOT_CLOSED)
-}
-
-fn double_quoted(rest: &mut Chars<'_>, plain: &mut String) -> Result<(), &'static str> {
-    while let Some(c) = rest.next() {
-        match c {
-            '"' => return Ok(()),
-            '\\' => match rest.next().ok_or(NOT_CLOSED)? {
-                c @ ('"' | '\\' | '$' | '`') => plain.push(c),
-                c => plain.extend(['\\', c]),
-            },
-            c => plain.push(c),
-        }
-    }
-    Err(NOT_CLOSED)
+    Ok(Some((name.to_owned(), words.pop().unwrap_or_default())))
 }
 
 #[cfg(test)]
@@ -149,7 +114,7 @@ mod tests {
             ("A='hunter2", NOT_CLOSED),
             ("A=\"hunter2\\", NOT_CLOSED),
             ("A=\"hunter2", NOT_CLOSED),
-            ("A=hunter2\\", CONTINUED),
+            ("A=hunter2\\", NOT_CLOSED),
             ("A=hunter2\0", NUL),
         ] {
             let text = format!("# first\n{line}\n");
