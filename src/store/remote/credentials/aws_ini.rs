@@ -77,6 +77,11 @@ impl AwsIni {
         Ok(parser.ini)
     }
 
+    /// Takes the section out that [`section`](Self::section) returns.
+    pub(crate) fn take(&mut self, kind: &str, name: &str) -> Option<Section> {
+        self.sections.remove(&(kind.to_owned(), name.to_owned()))
+    }
+
     /// The section `[KIND NAME]`, or `[NAME]` where `kind` is empty.
     pub(crate) fn section(&self, kind: &str, name: &str) -> Option<&Section> {
         self.sections.get(&(kind.to_owned(), name.to_owned()))

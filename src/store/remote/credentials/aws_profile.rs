@@ -63,15 +63,7 @@ pub(crate) struct Profile {
 struct Part {
     path: PathBuf,
     author: Author,
-    ini: AwsIni,
-    kind: &'static str,
-    name: String,
-}
-
-impl Part {
-    fn section(&self) -> Option<&Section> {
-        self.ini.section(self.kind, &self.name)
-    }
+    section: Section,
 }
 
 impl Profile {
@@ -125,24 +117,18 @@ impl Profile {
     }
 
     /// Adds the section of the profile in a file, if it is there.
-    fn add(
-        &mut self,
-        path: Option<&PathBuf>,
-        kinds: &[&'static str],
-    ) -> Result<(), CredentialError> {
+    fn add(&mut self, path: Option<&PathBuf>, kinds: &[&str]) -> Result<(), CredentialError> {
         let Some(path) = path else {
             return Ok(());
         };
         let Some(file) = small_file::read_if_present(path)? else {
             return Ok(());
         };
-        let ini = AwsIni::parse(path, &file.text)?;
-        let name = self.name.clone();
-        let found = kinds.iter().find(|kind| ini.section(kind, &name).is_some());
-        let Some(kind) = found else {
+        let mut ini = AwsIni::parse(path, &file.text)?;
+        let Some(section) = kinds.iter().find_map(|kind| ini.take(kind, &self.name)) else {
             return Ok(());
         };
-        let services = ini.section(kind, &name).and_then(|own| own.get("services"));
+        let services = section.get("services");
         let services = services.and_then(|services| ini.section("services", services));
         let s3_endpoint = services.and_then(|services| services.nested("s3", "endpoint_url"));
         if let Some(endpoint) = s3_endpoint {
@@ -151,9 +137,7 @@ impl Profile {
         self.parts.push(Part {
             path: path.clone(),
             author: file.author,
-            kind,
-            ini,
-            name,
+            section,
         });
         Ok(())
     }
@@ -180,8 +164,8 @@ impl Profile {
 
     /// `addressing_style` of S3: `path`, `virtual` or `auto`.
     pub(crate) fn addressing_style(&self) -> Option<&str> {
-        let mut sections = self.parts.iter().filter_map(Part::section);
-        sections.find_map(|section| section.nested("s3", "addressing_style"))
+        let mut parts = self.parts.iter();
+        parts.find_map(|part| part.section.nested("s3", "addressing_style"))
     }
 
     /// How the profile gives keys; `None` when it says nothing of them. A role goes before keys,
@@ -209,8 +193,11 @@ impl Profile {
         if let Some(program) = self.program()? {
             return Ok(Some(ProfileKeys::Program(program)));
         }
-        let mut sections = self.parts.iter().filter_map(Part::section);
-        if sections.any(|section| section.has_prefix("sso_")) {
+        if self
+            .parts
+            .iter()
+            .any(|part| part.section.has_prefix("sso_"))
+        {
             return Err(self.unsupported("a sign-in (SSO, IAM Identity Center)"));
         }
         for (property, what) in [
@@ -230,7 +217,7 @@ impl Profile {
 
     /// The keys in one section. Parts of a key in two files do not belong together.
     fn keys_of(&self, part: &Part) -> Result<Option<AwsCredential>, CredentialError> {
-        let get = |name: &str| part.section().and_then(|section| section.get(name));
+        let get = |name: &str| part.section.get(name);
         let (id, secret) = (get("aws_access_key_id"), get("aws_secret_access_key"));
         let (id, secret) = match (id, secret) {
             (None, None) => return Ok(None),
@@ -245,7 +232,7 @@ impl Profile {
 
     fn program(&self) -> Result<Option<Program>, CredentialError> {
         let found = self.parts.iter().find_map(|part| {
-            let command = part.section()?.get("credential_process")?;
+            let command = part.section.get("credential_process")?;
             Some((part, command))
         });
         let Some((part, command)) = found else {
@@ -264,8 +251,7 @@ impl Profile {
     }
 
     fn get(&self, name: &str) -> Option<&str> {
-        let mut sections = self.parts.iter().filter_map(Part::section);
-        sections.find_map(|section| section.get(name))
+        self.parts.iter().find_map(|part| part.section.get(name))
     }
 
     fn problem(&self, problem: impl Into<String>) -> CredentialError {

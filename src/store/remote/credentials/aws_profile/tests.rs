@@ -39,7 +39,7 @@ const CONFIG: &str = "[default]\nregion = us-west-2\n\n[profile dev]\nregion = e
     aws_secret_access_key = config\ns3 =\n  addressing_style = virtual\n\
     [services local]\ns3 =\n  endpoint_url = https://s3\n";
 const CREDENTIALS: &str = "[default]\naws_access_key_id = AKIAD\naws_secret_access_key = hunter2\n\
-    [dev]\naws_access_key_id = AKIA\naws_secret_access_key = hunter2\naws_session_token = tok\n";
+    [dev]\naws_access_key_id = AKIA\naws_secret_access_key = hunter2\naws_session_token = t0k\n";
 
 #[test]
 fn both_files_make_one_profile_and_credentials_go_first() {
@@ -50,13 +50,13 @@ fn both_files_make_one_profile_and_credentials_go_first() {
     let found = keys(&profile);
     assert_eq!(
         (&*found.key_id, found.token.as_deref()),
-        ("AKIA", Some("tok"))
+        ("AKIA", Some("t0k"))
     );
     let found = keys(&load(CONFIG, "", "dev"));
     assert_eq!((&*found.key_id, found.token), ("CONFIG", None));
     let shown = format!("{profile:?} {:?}", profile.keys());
     assert!(
-        !shown.contains("hunter2") && !shown.contains("tok"),
+        !shown.contains("hunter2") && !shown.contains("t0k"),
         "{shown}"
     );
 }
