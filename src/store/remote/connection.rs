@@ -15,7 +15,8 @@ use http::header::{
 };
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
 };
 use percent_encoding::percent_decode_str;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -39,6 +40,9 @@ pub(super) const PRIVATE_ADDRESS: &str = "the name stands for no public address"
 
 /// A page of 5,000 names is no longer than this.
 const MOST_PAGE_BYTES: usize = 32 << 20;
+
+/// An answer with credentials is no longer than this.
+const MOST_CREDENTIALS_BYTES: usize = 1 << 20;
 
 /// A redirect may be redirected again so often.
 const MOST_REDIRECTS: usize = 5;
@@ -207,8 +211,9 @@ impl HttpService for SharedConnection {
             let Some(exchange) = &exchange else {
                 if is_listing {
                     connection.check_listing(&mut answer);
+                    return Ok(answer);
                 }
-                return Ok(answer);
+                return with_credentials(answer).await;
             };
             exchange.answered(answer.status(), answer.headers());
             // The client library would panic, because it adds 1 to the last byte.
@@ -272,6 +277,29 @@ fn ends_beyond_numbers(headers: &HeaderMap) -> bool {
     last.is_some_and(|last| last.parse() == Ok(u64::MAX))
 }
 
+/// An answer of a server of credentials, which the client library would read however long it is.
+async fn with_credentials(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
+    let (head, body) = answer.into_parts();
+    let Some(text) = whole(body, MOST_CREDENTIALS_BYTES).await? else {
+        let problem = std::io::Error::other("the answer is too long for credentials");
+        return Err(HttpError::new(HttpErrorKind::Decode, problem));
+    };
+    Ok(HttpResponse::from_parts(head, text.into()))
+}
+
+/// The bytes of `body`; `None` where they are more than `most`.
+async fn whole(body: HttpResponseBody, most: usize) -> Result<Option<Vec<u8>>, HttpError> {
+    let mut parts = body.bytes_stream();
+    let mut bytes = Vec::new();
+    while let Some(part) = parts.next().await {
+        bytes.extend_from_slice(&part?);
+        if bytes.len() > most {
+            return Ok(None);
+        }
+    }
+    Ok(Some(bytes))
+}
+
 /// A page of names, which the client library would read as one without names if it were something
 /// else.
 async fn checked_page(
@@ -279,14 +307,8 @@ async fn checked_page(
     exchange: &Exchange,
 ) -> Result<HttpResponse, HttpError> {
     let (head, body) = answer.into_parts();
-    let mut parts = body.bytes_stream();
-    let mut page = Vec::new();
-    while let Some(part) = parts.next().await {
-        page.extend_from_slice(&part?);
-        if page.len() > MOST_PAGE_BYTES {
-            return Err(unusable_page(exchange, "it is too long"));
-        }
-    }
+    let page = whole(body, MOST_PAGE_BYTES).await?;
+    let page = page.ok_or_else(|| unusable_page(exchange, "it is too long"))?;
     let text = String::from_utf8(page).map_err(|_| unusable_page(exchange, "it is no UTF-8"))?;
     let checked = listed_names::checked_page(&text);
     let (kept, left_out) = checked.map_err(|problem| unusable_page(exchange, &problem))?;
@@ -414,7 +436,22 @@ fn is_public(address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tokio::runtime::Builder;
+
     use super::*;
+
+    #[test]
+    fn an_answer_with_credentials_is_not_read_beyond_its_bound() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let read = |len: usize| {
+            let answer = HttpResponse::new(vec![b' '; len].into());
+            let answer = runtime.block_on(with_credentials(answer))?;
+            runtime.block_on(answer.into_body().bytes())
+        };
+        let bytes = read(MOST_CREDENTIALS_BYTES).unwrap();
+        assert_eq!(bytes.len(), MOST_CREDENTIALS_BYTES);
+        assert!(read(MOST_CREDENTIALS_BYTES + 1).is_err());
+    }
 
     #[test]
     fn redirects_stay_with_the_origin_or_go_to_public_addresses() {

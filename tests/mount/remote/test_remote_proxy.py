@@ -23,7 +23,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, handler):
         super().__init__(("127.0.0.1", 0), handler)
-        self.daemon_threads, self.targets, self.store = True, [], None
+        self.daemon_threads, self.targets, self.store, self.padding = True, [], None, ""
 
     def __enter__(self):
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -77,7 +77,7 @@ class Machine(Handler):
     def do_GET(self):
         is_list = self.path.endswith("/security-credentials/")
         keys = {"AccessKeyId": "AKIAMACHINE", "SecretAccessKey": "secret", "Token": "token", "Expiration": "2099-01-01T00:00:00Z"}
-        self.say("role" if is_list else json.dumps(keys))
+        self.say("role" if is_list else json.dumps(keys) + self.server.padding)
 
     def say(self, text):
         self.server.targets.append(self.path)
@@ -132,4 +132,14 @@ def test_refused_credentials_of_a_machine_are_fetched_anew(root, mount):
         store.rules({"fault": "status", "status": 401, "key": "*/plain/c/*", "count": 1})
         assert remote_samples.attempt(made.path / "plain" / "c" / "0") == remote_samples.chunk("plain", 0), made.log_text()
         assert len([target for target in machine.targets if target.endswith("/role")]) == len(before) + 1
+        made.unmount()
+
+
+def test_credentials_of_a_machine_that_are_too_long_are_not_read(root, mount):
+    with FaultServer(root, "s3") as store, Server(Machine) as machine:
+        machine.padding = " " * (2 << 20)
+        env = remote_servers.clean_environment(AWS_EC2_METADATA_SERVICE_ENDPOINT=machine.url)
+        del env["AWS_EC2_METADATA_DISABLED"]
+        made = mount("s3://bucket/z", "--endpoint", store.url, "--region", "us-east-1", "--view", "chunks", "-v", env=env)
+        assert "anonymous: no credentials found" in made.said + made.log_text()
         made.unmount()
