@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use object_store::ObjectStore;
 use object_store::list::PaginatedListStore;
-use object_store::{ObjectStore, RetryConfig};
 
 use super::connection::{ConnectionOptions, Connector};
 use super::credentials::access::Access;
 use super::credentials::cloud_options::CloudOptions;
+use super::credentials::configured::{Configured, no_retries};
 use super::credentials::credential_error::CredentialError;
 use super::credentials::environment::Environment;
 use super::credentials::{aws, azure, gcs, region};
@@ -30,14 +31,6 @@ pub(super) struct Backend {
     pub(super) credentials: String,
     /// How requests prove who asks.
     pub(super) access: Access,
-}
-
-/// Repetitions are ours alone.
-fn no_retries() -> RetryConfig {
-    RetryConfig {
-        max_retries: 0,
-        ..RetryConfig::default()
-    }
 }
 
 impl Backend {
@@ -98,21 +91,30 @@ fn headers(options: &RemoteOptions) -> Result<HeaderMap, StoreError> {
     Ok(headers)
 }
 
-/// Wraps a client that lists pages.
-fn paged<T: ObjectStore + PaginatedListStore>(
-    store: T,
-    path: &str,
-    access: Access,
-    credentials: String,
-) -> Backend {
-    let store = Arc::new(store);
-    Backend {
-        store: Arc::clone(&store) as Arc<dyn ObjectStore>,
-        pages: Some(store),
-        path: path.to_owned(),
-        credentials,
-        access,
-    }
+/// Builds a client that lists pages. The client library's builders have these methods, but no trait
+/// that says so.
+macro_rules! paged {
+    ($url:expr, $configured:expr) => {{
+        let Configured {
+            mut builder,
+            access,
+            credentials,
+        } = $configured;
+        let library = builder.clone();
+        let make = move || Ok(Arc::clone(library.clone().build()?.credentials()));
+        let (access, provider) = access.renewing(make);
+        if let Some(provider) = provider {
+            builder = builder.with_credentials(provider);
+        }
+        let store = Arc::new(builder.build().map_err(|error| failed($url, &error))?);
+        Ok(Backend {
+            store: Arc::clone(&store) as Arc<dyn ObjectStore>,
+            pages: Some(store),
+            path: $url.path.clone(),
+            credentials,
+            access,
+        })
+    }};
 }
 
 fn failed(url: &RemoteUrl, error: &object_store::Error) -> StoreError {
@@ -145,22 +147,11 @@ async fn s3(
     let cloud = cloud_options(url, options);
     let configured = aws::configure(&cloud, env, connector.clone()).await;
     let configured = configured.map_err(|error| refused(&error))?;
-    let (credentials, access) = (configured.credentials.clone(), configured.access.clone());
     let region = match configured.region() {
         Some(region) => region.to_owned(),
-        // Other servers take any.
-        None if configured.endpoint().is_some() => "us-east-1".to_owned(),
         None => region_of(url, &connector).await?,
     };
-    let mut builder = configured.in_region(&region).with_retry(no_retries());
-    let library = builder.clone();
-    let make = move || Ok(Arc::clone(library.clone().build()?.credentials()));
-    let (access, provider) = access.renewing(make);
-    if let Some(provider) = provider {
-        builder = builder.with_credentials(provider);
-    }
-    let store = builder.build().map_err(|error| failed(url, &error))?;
-    Ok(paged(store, &url.path, access, credentials))
+    paged!(url, configured.in_region(&region))
 }
 
 /// Asks S3 for the region of a bucket.
@@ -179,16 +170,7 @@ async fn gcs(
 ) -> Result<Backend, StoreError> {
     let cloud = cloud_options(url, options);
     let configured = gcs::configure(&cloud, env, connector).await;
-    let configured = configured.map_err(|error| refused(&error))?;
-    let mut builder = configured.builder.with_retry(no_retries());
-    let library = builder.clone();
-    let make = move || Ok(Arc::clone(library.clone().build()?.credentials()));
-    let (access, provider) = configured.access.renewing(make);
-    if let Some(provider) = provider {
-        builder = builder.with_credentials(provider);
-    }
-    let store = builder.build().map_err(|error| failed(url, &error))?;
-    Ok(paged(store, &url.path, access, configured.credentials))
+    paged!(url, configured.map_err(|error| refused(&error))?)
 }
 
 fn azure(
@@ -198,16 +180,8 @@ fn azure(
     connector: Connector,
 ) -> Result<Backend, StoreError> {
     let cloud = cloud_options(url, options);
-    let configured = azure::configure(&cloud, env, connector).map_err(|error| refused(&error))?;
-    let mut builder = configured.builder.with_retry(no_retries());
-    let library = builder.clone();
-    let make = move || Ok(Arc::clone(library.clone().build()?.credentials()));
-    let (access, provider) = configured.access.renewing(make);
-    if let Some(provider) = provider {
-        builder = builder.with_credentials(provider);
-    }
-    let store = builder.build().map_err(|error| failed(url, &error))?;
-    Ok(paged(store, &url.path, access, configured.credentials))
+    let configured = azure::configure(&cloud, env, connector);
+    paged!(url, configured.map_err(|error| refused(&error))?)
 }
 
 /// What `url` and `options` say about a store in a cloud.

@@ -2,11 +2,14 @@
 //! are fetched are fetched anew, once for all requests that had them.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use object_store::CredentialProvider;
 
+use crate::store::remote::credentials::credential_error::CredentialError;
 use crate::store::remote::credentials::static_credentials::CredentialFuture;
 
 /// Credentials that no server has accepted are used for at least so long before others are fetched,
@@ -32,8 +35,8 @@ impl Access {
         !matches!(self, Access::Anonymous)
     }
 
-    /// The same, where credentials of the client library are fetched anew too: the provider that
-    /// `wrap` takes is to be used in place of the library's own, which `make` gives.
+    /// The same, where credentials of the client library are fetched anew too: the provider is to
+    /// be used in place of the library's own, which `make` gives.
     pub(crate) fn renewing<T: fmt::Debug + Send + Sync + 'static>(
         self,
         make: impl Fn() -> object_store::Result<Shared<T>> + Send + Sync + 'static,
@@ -41,13 +44,8 @@ impl Access {
         let Access::Library = self else {
             return (self, None);
         };
-        let refusals = Arc::<Refusals>::default();
-        let provider = Reissued {
-            make: Box::new(make),
-            held: Mutex::new(None),
-            refusals: Arc::clone(&refusals),
-        };
-        (Access::Renewed(refusals), Some(Arc::new(provider)))
+        let provider = Reissued::new(make);
+        (provider.access(), Some(Arc::new(provider)))
     }
 }
 
@@ -121,6 +119,22 @@ pub(crate) struct Reissued<T> {
 }
 
 impl<T> Reissued<T> {
+    /// Credentials of the providers that `make` gives.
+    pub(crate) fn new(
+        make: impl Fn() -> object_store::Result<Shared<T>> + Send + Sync + 'static,
+    ) -> Reissued<T> {
+        Reissued {
+            make: Box::new(make),
+            held: Mutex::new(None),
+            refusals: Arc::default(),
+        }
+    }
+
+    /// How requests with these credentials prove who asks.
+    pub(crate) fn access(&self) -> Access {
+        Access::Renewed(Arc::clone(&self.refusals))
+    }
+
     fn provider(&self) -> object_store::Result<Shared<T>> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((number, provider)) = &*held
@@ -148,7 +162,18 @@ impl<T: fmt::Debug + Send + Sync + 'static> CredentialProvider for Reissued<T> {
         's: 'f,
         Self: 'f,
     {
-        Box::pin(async { self.provider()?.get_credential().await })
+        Box::pin(async {
+            let provider = self.provider()?;
+            // The client library panics where an answer has characters that no request can have.
+            let fetched = AssertUnwindSafe(provider.get_credential()).catch_unwind();
+            fetched.await.unwrap_or_else(|_| {
+                let problem = "the server that gives them answers with characters that none has";
+                Err(object_store::Error::Unauthenticated {
+                    path: String::new(),
+                    source: Box::new(CredentialError::setting("credentials", problem)),
+                })
+            })
+        })
     }
 }
 

@@ -10,19 +10,18 @@
 //! none                       anonymous
 //! ```
 
-use std::fmt;
 use std::sync::Arc;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use object_store::client::HttpConnector;
 
-use crate::store::remote::credentials::access::Access;
+use crate::store::remote::credentials::access::{Access, Reissued};
 use crate::store::remote::credentials::aws_profile::{Profile, ProfileKeys, WebIdentity};
 use crate::store::remote::credentials::aws_settings::{
     AwsSettings, BucketPlace, endpoint_of_region,
 };
 use crate::store::remote::credentials::cloud_options::CloudOptions;
-use crate::store::remote::credentials::command::Program;
+use crate::store::remote::credentials::configured::{Configured, no_retries};
 use crate::store::remote::credentials::credential_error::CredentialError;
 use crate::store::remote::credentials::credential_process::process_credentials;
 use crate::store::remote::credentials::endpoint::Endpoint;
@@ -33,30 +32,19 @@ use crate::store::remote::credentials::static_credentials::{StaticCredentials, a
 /// The addresses of containers' own servers, beside loopback, that may be asked by HTTP.
 const CONTAINER_HOSTS: [&str; 3] = ["169.254.170.2", "169.254.170.23", "fd00:ec2::23"];
 
+const TOKEN_FILE: &str = "AWS_WEB_IDENTITY_TOKEN_FILE";
+
 const NOTHING_FOUND: &str = "anonymous: no credentials found in AWS_* variables, in a profile of \
                              ~/.aws, or from a metadata server";
 
 /// A client of S3 that only needs its region.
+#[derive(Debug)]
 pub(crate) struct ConfiguredS3 {
     /// The client, without a region.
-    builder: AmazonS3Builder,
+    client: Configured<AmazonS3Builder>,
     /// The bucket.
     bucket: String,
     settings: AwsSettings,
-    /// Which credentials are used, as a message.
-    pub(crate) credentials: String,
-    /// How its requests prove who asks.
-    pub(crate) access: Access,
-}
-
-impl fmt::Debug for ConfiguredS3 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConfiguredS3")
-            .field("bucket", &self.bucket)
-            .field("settings", &self.settings)
-            .field("credentials", &self.credentials)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ConfiguredS3 {
@@ -65,13 +53,8 @@ impl ConfiguredS3 {
         self.settings.region.as_deref()
     }
 
-    /// The server, where it is not one of AWS.
-    pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
-        self.settings.endpoint.as_ref()
-    }
-
     /// The client for a bucket in `region`.
-    pub(crate) fn in_region(self, region: &str) -> AmazonS3Builder {
+    pub(crate) fn in_region(self, region: &str) -> Configured<AmazonS3Builder> {
         let place = self.settings.bucket_place;
         let endpoint = self.settings.endpoint.or_else(|| {
             let endpoint = endpoint_of_region(region)?;
@@ -80,36 +63,18 @@ impl ConfiguredS3 {
                 BucketPlace::Path => endpoint,
             })
         });
-        let builder = self
-            .builder
-            .with_region(region)
-            .with_virtual_hosted_style_request(place == BucketPlace::Host);
-        match endpoint {
-            Some(endpoint) => builder
-                .with_allow_http(endpoint.is_http())
-                .with_endpoint(endpoint.to_string()),
-            None => builder,
-        }
+        self.client.map(|builder| {
+            let builder = builder
+                .with_region(region)
+                .with_virtual_hosted_style_request(place == BucketPlace::Host);
+            match endpoint {
+                Some(endpoint) => builder
+                    .with_allow_http(endpoint.is_http())
+                    .with_endpoint(endpoint.to_string()),
+                None => builder,
+            }
+        })
     }
-}
-
-/// Where credentials come from.
-enum Source {
-    /// There are none, as a message says.
-    Anonymous(&'static str),
-    /// Keys, and where they are from.
-    Keys(AwsCredential, String),
-    /// The program of a profile.
-    Program(Program, String),
-    WebIdentity(WebIdentity, String),
-    /// The path at the container's own server.
-    RelativeUri(String),
-    FullUri {
-        uri: String,
-        token_file: String,
-    },
-    /// The instance at this endpoint, if it answers.
-    Instance(String),
 }
 
 /// A client of S3 for `options`, and what its credentials are. Sends requests to the instance's
@@ -127,88 +92,135 @@ pub(crate) async fn configure<C: HttpConnector + Clone>(
     let settings = AwsSettings::new(options, env, profile.as_ref())?;
     let pays = env.get("AWS_REQUEST_PAYER");
     let pays = pays.is_some_and(|pays| pays.eq_ignore_ascii_case("requester"));
-    let mut source = source(options, env, profile.as_ref())?;
-    if let Source::Instance(endpoint) = &source
-        && !instance::has_aws_role(&connector, endpoint).await
-    {
-        source = nothing_found(options)?;
-    }
     let builder = AmazonS3Builder::new()
         .with_bucket_name(&options.bucket)
         .with_request_payer(options.requester_pays || pays)
+        .with_retry(no_retries())
         .with_http_connector(connector);
-    let (builder, access, credentials) = with_source(builder, source, env)?;
+    let client = match configured(&builder, options, env, profile.as_ref())? {
+        Some(client) => client,
+        None => of_instance(builder, options, env).await?,
+    };
     Ok(ConfiguredS3 {
-        builder,
+        client,
         bucket: options.bucket.clone(),
         settings,
-        credentials,
-        access,
     })
 }
 
-/// Nothing has credentials. A profile that was named on the command line must have some.
-fn nothing_found(options: &CloudOptions) -> Result<Source, CredentialError> {
-    if options.profile.is_none() {
-        return Ok(Source::Anonymous(NOTHING_FOUND));
-    }
-    let problem = "this profile has no credentials; for a public bucket, give --anonymous also";
-    Err(CredentialError::setting("--profile", problem))
-}
-
-/// Where credentials come from, as far as no request has to be sent.
-fn source(
+/// The client with credentials that are configured; `None` where nothing is.
+fn configured(
+    builder: &AmazonS3Builder,
     options: &CloudOptions,
     env: &Environment,
     profile: Option<&Profile>,
-) -> Result<Source, CredentialError> {
+) -> Result<Option<Configured<AmazonS3Builder>>, CredentialError> {
+    let builder = builder.clone();
     if options.anonymous {
-        return Ok(Source::Anonymous("anonymous, as --anonymous says"));
+        return Ok(Some(anonymous(builder, "anonymous, as --anonymous says")));
     }
     if options.profile.is_none() {
         for name in ["AWS_SKIP_SIGNATURE", "AWS_NO_SIGN_REQUEST"] {
             if env.flag(name)? == Some(true) {
                 let message = "anonymous, as AWS_SKIP_SIGNATURE or AWS_NO_SIGN_REQUEST says";
-                return Ok(Source::Anonymous(message));
+                return Ok(Some(anonymous(builder, message)));
             }
         }
         if let Some(keys) = keys_of_variables(env)? {
-            return Ok(Source::Keys(
-                keys,
-                "the variable AWS_ACCESS_KEY_ID".to_owned(),
-            ));
+            let from = "the variable AWS_ACCESS_KEY_ID";
+            return Ok(Some(with_keys(builder, keys, from)));
         }
     }
-    if let Some(profile) = profile {
+    if let Some(profile) = profile
+        && let Some(keys) = profile.keys()?
+    {
         let from = format!("the profile {}", profile.name());
-        match profile.keys()? {
-            Some(ProfileKeys::Keys(keys)) => return Ok(Source::Keys(keys, from)),
-            Some(ProfileKeys::Program(program)) => return Ok(Source::Program(program, from)),
-            Some(ProfileKeys::WebIdentity(identity)) => {
-                return Ok(Source::WebIdentity(identity, from));
+        return Ok(Some(match keys {
+            ProfileKeys::Keys(keys) => with_keys(builder, keys, &from),
+            ProfileKeys::Program(program) => {
+                let keys = Arc::new(process_credentials(program));
+                let access = Access::Renewed(keys.refusals());
+                let message = format!("keys of the program (credential_process) of {from}");
+                Configured::new(builder.with_credentials(keys), access, message)
             }
-            None => {}
-        }
+            ProfileKeys::WebIdentity(identity) => with_identity(builder, identity, env, &from)?,
+        }));
     }
-    if let Some(token_file) = env.get("AWS_WEB_IDENTITY_TOKEN_FILE") {
-        let role_arn = env.get("AWS_ROLE_ARN");
+    if let Some(token_file) = env.get(TOKEN_FILE) {
         let problem = "AWS_ROLE_ARN has to be set with it";
-        let missing = || CredentialError::setting("AWS_WEB_IDENTITY_TOKEN_FILE", problem);
+        let missing = || CredentialError::setting(TOKEN_FILE, problem);
         let identity = WebIdentity {
             token_file,
-            role_arn: role_arn.ok_or_else(missing)?,
+            role_arn: env.get("AWS_ROLE_ARN").ok_or_else(missing)?,
             session_name: env.get("AWS_ROLE_SESSION_NAME"),
         };
-        let from = "AWS_WEB_IDENTITY_TOKEN_FILE".to_owned();
-        return Ok(Source::WebIdentity(identity, from));
+        return with_identity(builder, identity, env, TOKEN_FILE).map(Some);
     }
-    if let Some(container) = container(env)? {
-        return Ok(container);
+    with_container(builder, env)
+}
+
+fn anonymous(builder: AmazonS3Builder, message: &str) -> Configured<AmazonS3Builder> {
+    Configured::new(
+        builder.with_skip_signature(true),
+        Access::Anonymous,
+        message,
+    )
+}
+
+fn with_keys(
+    builder: AmazonS3Builder,
+    keys: AwsCredential,
+    from: &str,
+) -> Configured<AmazonS3Builder> {
+    let builder = builder.with_credentials(Arc::new(StaticCredentials::new(keys)));
+    Configured::new(builder, Access::Fixed, format!("keys of {from}"))
+}
+
+fn with_identity(
+    builder: AmazonS3Builder,
+    identity: WebIdentity,
+    env: &Environment,
+    from: &str,
+) -> Result<Configured<AmazonS3Builder>, CredentialError> {
+    use AmazonS3ConfigKey as Key;
+    let mut builder = builder
+        .with_config(Key::WebIdentityTokenFile, identity.token_file)
+        .with_config(Key::RoleArn, identity.role_arn);
+    if let Some(name) = identity.session_name {
+        builder = builder.with_config(Key::RoleSessionName, name);
     }
-    if env.flag("AWS_EC2_METADATA_DISABLED")? == Some(true) {
-        return nothing_found(options);
+    if let Some(endpoint) = Endpoint::given(None, env, &["AWS_ENDPOINT_URL_STS"])? {
+        builder = builder.with_config(Key::StsEndpoint, endpoint.to_string());
     }
-    instance_endpoint(env).map(Source::Instance)
+    let message = format!("web identity of {from}");
+    Ok(Configured::new(builder, Access::Library, message))
+}
+
+/// The client with the role of this instance, or without credentials where there is none.
+async fn of_instance(
+    builder: AmazonS3Builder,
+    options: &CloudOptions,
+    env: &Environment,
+) -> Result<Configured<AmazonS3Builder>, CredentialError> {
+    if env.flag("AWS_EC2_METADATA_DISABLED")? != Some(true) {
+        let library = builder
+            .clone()
+            .with_metadata_endpoint(instance_endpoint(env)?);
+        let provider =
+            Reissued::new(move || Ok(Arc::clone(library.clone().build()?.credentials())));
+        if instance::answers(&provider).await {
+            let access = provider.access();
+            let builder = builder.with_credentials(Arc::new(provider));
+            let message = "the role of this instance (EC2)";
+            return Ok(Configured::new(builder, access, message));
+        }
+    }
+    // A profile that was named on the command line must have some.
+    if options.profile.is_some() {
+        let problem = "this profile has no credentials; for a public bucket, give --anonymous also";
+        return Err(CredentialError::setting("--profile", problem));
+    }
+    Ok(anonymous(builder, NOTHING_FOUND))
 }
 
 /// The keys in variables; `None` where there is none.
@@ -237,8 +249,12 @@ fn keys_of_variables(env: &Environment) -> Result<Option<AwsCredential>, Credent
         .map(Some)
 }
 
-/// The server of a container, which variables name.
-fn container(env: &Environment) -> Result<Option<Source>, CredentialError> {
+/// The client with the role that the server of a container gives, which variables name.
+fn with_container(
+    builder: AmazonS3Builder,
+    env: &Environment,
+) -> Result<Option<Configured<AmazonS3Builder>>, CredentialError> {
+    use AmazonS3ConfigKey as Key;
     const RELATIVE: &str = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
     const FULL: &str = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
     if let Some(uri) = env.get(RELATIVE) {
@@ -248,7 +264,9 @@ fn container(env: &Environment) -> Result<Option<Source>, CredentialError> {
             let problem = "expected a path that begins with `/`";
             return Err(CredentialError::setting(RELATIVE, problem));
         }
-        return Ok(Some(Source::RelativeUri(uri)));
+        let builder = builder.with_config(Key::ContainerCredentialsRelativeUri, uri);
+        let message = "the role of this container (ECS)";
+        return Ok(Some(Configured::new(builder, Access::Library, message)));
     }
     let Some(uri) = env.get(FULL) else {
         return Ok(None);
@@ -267,7 +285,11 @@ fn container(env: &Environment) -> Result<Option<Source>, CredentialError> {
                        aws configure export-credentials --format process`, and name it by --profile";
         return Err(CredentialError::setting(FULL, problem));
     };
-    Ok(Some(Source::FullUri { uri, token_file }))
+    let builder = builder
+        .with_config(Key::ContainerCredentialsFullUri, uri)
+        .with_config(Key::ContainerAuthorizationTokenFile, token_file);
+    let message = "the role of this container (EKS)";
+    Ok(Some(Configured::new(builder, Access::Library, message)))
 }
 
 fn instance_endpoint(env: &Environment) -> Result<String, CredentialError> {
@@ -283,62 +305,6 @@ fn instance_endpoint(env: &Environment) -> Result<String, CredentialError> {
         "http://169.254.169.254"
     };
     Ok(address.to_owned())
-}
-
-type WithSource = (AmazonS3Builder, Access, String);
-
-fn with_source(
-    builder: AmazonS3Builder,
-    source: Source,
-    env: &Environment,
-) -> Result<WithSource, CredentialError> {
-    use AmazonS3ConfigKey as Key;
-    let mut access = Access::Library;
-    let (builder, message) = match source {
-        Source::Anonymous(message) => {
-            access = Access::Anonymous;
-            let builder = builder.with_skip_signature(true);
-            (builder, message.to_owned())
-        }
-        Source::Keys(keys, from) => {
-            access = Access::Fixed;
-            let keys = Arc::new(StaticCredentials::new(keys));
-            (builder.with_credentials(keys), format!("keys of {from}"))
-        }
-        Source::Program(found, from) => {
-            let keys = Arc::new(process_credentials(found));
-            access = Access::Renewed(keys.refusals());
-            let message = format!("keys of the program (credential_process) of {from}");
-            (builder.with_credentials(keys), message)
-        }
-        Source::WebIdentity(identity, from) => {
-            let mut builder = builder
-                .with_config(Key::WebIdentityTokenFile, identity.token_file)
-                .with_config(Key::RoleArn, identity.role_arn);
-            if let Some(name) = identity.session_name {
-                builder = builder.with_config(Key::RoleSessionName, name);
-            }
-            if let Some(endpoint) = Endpoint::given(None, env, &["AWS_ENDPOINT_URL_STS"])? {
-                builder = builder.with_config(Key::StsEndpoint, endpoint.to_string());
-            }
-            (builder, format!("web identity of {from}"))
-        }
-        Source::RelativeUri(uri) => {
-            let builder = builder.with_config(Key::ContainerCredentialsRelativeUri, uri);
-            (builder, "the role of this container (ECS)".to_owned())
-        }
-        Source::FullUri { uri, token_file } => {
-            let builder = builder
-                .with_config(Key::ContainerCredentialsFullUri, uri)
-                .with_config(Key::ContainerAuthorizationTokenFile, token_file);
-            (builder, "the role of this container (EKS)".to_owned())
-        }
-        Source::Instance(endpoint) => {
-            let builder = builder.with_metadata_endpoint(endpoint);
-            (builder, "the role of this instance (EC2)".to_owned())
-        }
-    };
-    Ok((builder, access, message))
 }
 
 #[cfg(test)]

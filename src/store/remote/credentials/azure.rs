@@ -13,7 +13,6 @@
 //! none                                               anonymous
 //! ```
 
-use std::fmt;
 use std::sync::Arc;
 
 use object_store::azure::{
@@ -24,6 +23,7 @@ use object_store::client::HttpConnector;
 use crate::store::remote::credentials::access::Access;
 use crate::store::remote::credentials::azure_cli::azure_cli_credentials;
 use crate::store::remote::credentials::cloud_options::{CloudOptions, is_host_label};
+use crate::store::remote::credentials::configured::{Configured, no_retries};
 use crate::store::remote::credentials::credential_error::CredentialError;
 use crate::store::remote::credentials::endpoint::Endpoint;
 use crate::store::remote::credentials::environment::Environment;
@@ -61,24 +61,7 @@ const EMULATOR_URL: &str = "http://127.0.0.1:10000";
 
 const NOTHING_FOUND: &str = "anonymous: no credentials found in AZURE_* variables";
 
-/// A client of Azure Blob Storage.
-pub(crate) struct ConfiguredAzure {
-    /// The client.
-    pub(crate) builder: MicrosoftAzureBuilder,
-    /// How its requests prove who asks.
-    pub(crate) access: Access,
-    /// Which credentials are used, as a message.
-    pub(crate) credentials: String,
-}
-
-impl fmt::Debug for ConfiguredAzure {
-    /// Leaves the client out.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConfiguredAzure")
-            .field("credentials", &self.credentials)
-            .finish_non_exhaustive()
-    }
-}
+type Client = Configured<MicrosoftAzureBuilder>;
 
 /// A client for `options`, and what its credentials are. Sends no request.
 ///
@@ -88,7 +71,7 @@ pub(crate) fn configure<C: HttpConnector + Clone>(
     options: &CloudOptions,
     env: &Environment,
     connector: C,
-) -> Result<ConfiguredAzure, CredentialError> {
+) -> Result<Client, CredentialError> {
     options.check_bucket()?;
     let is_emulator = env.flag("AZURE_STORAGE_USE_EMULATOR")? == Some(true);
     let account = account(options, env, is_emulator)?;
@@ -96,6 +79,7 @@ pub(crate) fn configure<C: HttpConnector + Clone>(
     let mut builder = MicrosoftAzureBuilder::new()
         .with_account(&account)
         .with_container_name(&options.bucket)
+        .with_retry(no_retries())
         .with_http_connector(connector);
     if let Some(endpoint) = &endpoint {
         builder = builder
@@ -104,13 +88,7 @@ pub(crate) fn configure<C: HttpConnector + Clone>(
     } else if env.flag("AZURE_USE_FABRIC_ENDPOINT")? == Some(true) {
         builder = builder.with_use_fabric_endpoint(true);
     }
-    let (builder, access, credentials) =
-        with_credentials(builder, options, env, endpoint.as_ref())?;
-    Ok(ConfiguredAzure {
-        builder,
-        access,
-        credentials,
-    })
+    with_credentials(builder, options, env, endpoint.as_ref())
 }
 
 fn account(
@@ -166,12 +144,12 @@ fn with_credentials(
     options: &CloudOptions,
     env: &Environment,
     endpoint: Option<&Endpoint>,
-) -> Result<(MicrosoftAzureBuilder, Access, String), CredentialError> {
+) -> Result<Client, CredentialError> {
     let anonymous = |message: &str| {
         // With credentials the client library looks for none of its own.
         let none = AzureCredential::BearerToken(String::new());
         let builder = with_static(builder.clone(), none).with_skip_signature(true);
-        Ok((builder, Access::Anonymous, message.to_owned()))
+        Ok(Configured::new(builder, Access::Anonymous, message))
     };
     if options.anonymous {
         return anonymous("anonymous, as --anonymous says");
@@ -190,11 +168,8 @@ fn with_credentials(
         }
         check_private("a token of Azure")?;
         let builder = with_static(builder, AzureCredential::BearerToken(token));
-        return Ok((
-            builder,
-            Access::Fixed,
-            format!("the token of {name}, which is not renewed"),
-        ));
+        let message = format!("the token of {name}, which is not renewed");
+        return Ok(Configured::new(builder, Access::Fixed, message));
     }
     if let Some((name, key)) = env.first(&KEYS) {
         // The message of the client library has the character that is wrong.
@@ -202,7 +177,8 @@ fn with_credentials(
         let key = AzureAccessKey::try_new(&key);
         let key = key.map_err(|_| CredentialError::setting(name, problem))?;
         let builder = with_static(builder, AzureCredential::AccessKey(key));
-        return Ok((builder, Access::Fixed, format!("the key of {name}")));
+        let message = format!("the key of {name}");
+        return Ok(Configured::new(builder, Access::Fixed, message));
     }
     let (client, tenant) = (env.first(&CLIENTS), env.first(&TENANTS));
     if let (Some((_, client)), Some((_, tenant))) = (client, tenant) {
@@ -218,13 +194,13 @@ fn with_credentials(
             check_private("a token of Azure")?;
             let builder = builder.with_federated_token_file(file);
             let message = format!("workload identity of {TOKEN_FILE}");
-            return Ok((builder, Access::Library, message));
+            return Ok(Configured::new(builder, Access::Library, message));
         }
         if let Some((name, secret)) = env.first(&SECRETS) {
             check_private("a token of Azure")?;
             let builder = builder.with_client_secret(secret);
             let message = format!("the service principal of {name}");
-            return Ok((builder, Access::Library, message));
+            return Ok(Configured::new(builder, Access::Library, message));
         }
     }
     if let Some((name, signature)) = env.first(&SIGNATURES) {
@@ -234,7 +210,7 @@ fn with_credentials(
         check_private("a shared access signature")?;
         let builder = with_static(builder, AzureCredential::SASToken(pairs));
         let message = format!("the shared access signature of {name}");
-        return Ok((builder, Access::Fixed, message));
+        return Ok(Configured::new(builder, Access::Fixed, message));
     }
     if env.flag("AZURE_USE_AZURE_CLI")? == Some(true) {
         check_private("a token of Azure")?;
@@ -243,15 +219,13 @@ fn with_credentials(
         let tokens = tokens.ok_or_else(|| CredentialError::setting("az", problem))?;
         let access = Access::Renewed(tokens.refusals());
         let builder = builder.with_credentials(Arc::new(tokens));
-        return Ok((builder, access, "tokens of the command az".to_owned()));
+        return Ok(Configured::new(builder, access, "tokens of the command az"));
     }
     if let Some((name, _)) = env.first(&IDENTITIES) {
         check_private("a token of Azure")?;
-        return Ok((
-            managed_identity(builder, env)?,
-            Access::Library,
-            format!("managed identity of {name}"),
-        ));
+        let builder = managed_identity(builder, env)?;
+        let message = format!("managed identity of {name}");
+        return Ok(Configured::new(builder, Access::Library, message));
     }
     check_nothing_left(env)?;
     anonymous(NOTHING_FOUND)

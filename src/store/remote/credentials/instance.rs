@@ -4,62 +4,20 @@
 use std::path::Path;
 use std::time::Duration;
 
-use object_store::ClientOptions;
-use object_store::client::{HttpClient, HttpConnector, HttpRequest, HttpRequestBody, HttpResponse};
-use reqwest::Method;
-use reqwest::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use object_store::CredentialProvider;
 
 use crate::store::remote::credentials::environment::Environment;
-use crate::store::remote::credentials::static_credentials::is_header_text;
 
 /// A metadata server has answered after this time, or there is none.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The longest token of a metadata server.
-const MOST_TOKEN_BYTES: usize = 4 << 10;
-
 /// Where the firmware of Google's machines tells what they are.
 const PRODUCT_NAME: &str = "/sys/class/dmi/id/product_name";
 
-/// Whether the metadata server of AWS at `endpoint` knows a role of this machine, by the second
-/// version of its protocol (`IMDSv2`).
-pub(crate) async fn has_aws_role(connector: &impl HttpConnector, endpoint: &str) -> bool {
-    let ask = async {
-        let client = client(connector)?;
-        let token_url = format!("{endpoint}/latest/api/token");
-        let seconds = ("x-aws-ec2-metadata-token-ttl-seconds", "60");
-        let answer = send(&client, Method::PUT, &token_url, seconds).await?;
-        // The length is checked before the body is read.
-        let length = answer.headers().get(CONTENT_LENGTH)?.to_str().ok()?;
-        if length.parse::<usize>().ok()? > MOST_TOKEN_BYTES {
-            return None;
-        }
-        let token = answer.into_body().bytes().await.ok()?;
-        let token = std::str::from_utf8(&token).ok();
-        let token = token.filter(|token| is_header_text(token))?;
-        let role_url = format!("{endpoint}/latest/meta-data/iam/security-credentials/");
-        send(
-            &client,
-            Method::GET,
-            &role_url,
-            ("x-aws-ec2-metadata-token", token),
-        )
-        .await
-    };
-    answers(ask).await
-}
-
-/// Whether the metadata server of Google at `host` knows a service account of this machine.
-pub(crate) async fn has_google_account(connector: &impl HttpConnector, host: &str) -> bool {
-    let ask = async {
-        let client = client(connector)?;
-        let path = "computeMetadata/v1/instance/service-accounts/default/email";
-        let url = format!("http://{host}/{path}");
-        let answer = send(&client, Method::GET, &url, ("metadata-flavor", "Google")).await?;
-        // Other servers do not send this header back.
-        (answer.headers().get("metadata-flavor")? == "Google").then_some(answer)
-    };
-    answers(ask).await
+/// Whether the metadata server that `provider` asks gives credentials in time.
+pub(crate) async fn answers(provider: &impl CredentialProvider) -> bool {
+    let asked = tokio::time::timeout(PATIENCE, provider.get_credential());
+    matches!(asked.await, Ok(Ok(_)))
 }
 
 /// Whether this machine may be one of Google's: its firmware or its environment says so.
@@ -79,39 +37,6 @@ pub(crate) fn may_be_google(env: &Environment) -> bool {
 
 fn is_google_product(path: &Path) -> bool {
     std::fs::read_to_string(path).is_ok_and(|name| name.trim_start().starts_with("Google"))
-}
-
-/// Whether an answer of success comes in time.
-async fn answers(ask: impl Future<Output = Option<HttpResponse>>) -> bool {
-    matches!(tokio::time::timeout(PATIENCE, ask).await, Ok(Some(_)))
-}
-
-fn client(connector: &impl HttpConnector) -> Option<HttpClient> {
-    let options = ClientOptions::new()
-        .with_allow_http(true)
-        .with_connect_timeout(PATIENCE);
-    connector.connect(&options).ok()
-}
-
-/// The answer, if it is one of success.
-async fn send(
-    client: &HttpClient,
-    method: Method,
-    url: &str,
-    (name, value): (&'static str, &str),
-) -> Option<HttpResponse> {
-    let mut request = HttpRequest::new(HttpRequestBody::empty());
-    *request.method_mut() = method.clone();
-    *request.uri_mut() = url.parse().ok()?;
-    let mut value = HeaderValue::from_str(value).ok()?;
-    value.set_sensitive(true);
-    let headers = request.headers_mut();
-    headers.insert(HeaderName::from_static(name), value);
-    if method == Method::PUT {
-        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-    }
-    let answer = client.execute(request).await.ok()?;
-    answer.status().is_success().then_some(answer)
 }
 
 #[cfg(test)]
@@ -212,76 +137,8 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
-    use super::testing::{Fake, response, run};
     use super::*;
     use crate::store::remote::credentials::environment::testing::environment;
-
-    const IMDS: &str = "http://169.254.169.254";
-
-    #[test]
-    fn a_machine_with_a_role_is_told_from_others() {
-        let with_role = Fake::new(|request| {
-            let token = request.headers().get("x-aws-ec2-metadata-token");
-            Some(match (request.method().as_str(), token) {
-                ("PUT", None) => response(200, "TOKEN=="),
-                ("GET", Some(token)) if token == "TOKEN==" => response(200, "role"),
-                _ => response(401, ""),
-            })
-        });
-        assert!(run(has_aws_role(&with_role, IMDS)));
-        assert_eq!(
-            with_role.requests(),
-            [
-                "PUT http://169.254.169.254/latest/api/token",
-                "GET http://169.254.169.254/latest/meta-data/iam/security-credentials/",
-            ]
-        );
-        let status = |put: u16, get: u16, token: &'static str| {
-            Fake::new(move |request| {
-                let is_put = request.method() == Method::PUT;
-                Some(response(if is_put { put } else { get }, token))
-            })
-        };
-        let long = "x".repeat(MOST_TOKEN_BYTES + 1).leak();
-        for (fake, requests) in [
-            (status(200, 404, "T"), 2),
-            (status(403, 200, "T"), 1),
-            (status(200, 200, ""), 1),
-            (status(200, 200, "a\r\nX: b"), 1),
-            (status(200, 200, long), 1),
-            (Fake::refusing(), 1),
-            (Fake::new(|_| None), 1),
-        ] {
-            assert!(!run(has_aws_role(&fake, IMDS)));
-            assert_eq!(fake.requests().len(), requests);
-        }
-    }
-
-    #[test]
-    fn a_machine_of_google_is_told_from_others() {
-        let google = |flavor: &'static str| {
-            Fake::new(move |request| {
-                let mut answer = response(200, "a@b");
-                let headers = answer.headers_mut();
-                headers.insert("metadata-flavor", HeaderValue::from_static(flavor));
-                let asked = request.headers().get("metadata-flavor");
-                asked
-                    .is_some_and(|asked| asked == "Google")
-                    .then_some(answer)
-            })
-        };
-        assert!(run(has_google_account(
-            &google("Google"),
-            "metadata.google.internal"
-        )));
-        assert!(!run(has_google_account(
-            &google("Other"),
-            "169.254.169.254"
-        )));
-        let captive = Fake::new(|_| Some(response(200, "please log in")));
-        assert!(!run(has_google_account(&captive, "h")));
-        assert!(!run(has_google_account(&Fake::refusing(), "h")));
-    }
 
     #[test]
     fn machines_of_google_are_known_by_their_firmware_or_environment() {

@@ -11,6 +11,7 @@ mod azure_cli;
 pub(super) mod cloud_options;
 mod command;
 mod command_words;
+pub(super) mod configured;
 pub(super) mod credential_error;
 mod credential_process;
 mod endpoint;

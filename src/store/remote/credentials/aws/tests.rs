@@ -28,7 +28,7 @@ fn message(options: &CloudOptions, variables: &[(&str, &str)]) -> String {
     let configured = configured(options, variables, &Fake::refusing());
     configured.map_or_else(
         |error| error.to_string(),
-        |configured| configured.credentials,
+        |configured| configured.client.credentials,
     )
 }
 
@@ -66,18 +66,50 @@ fn the_first_source_is_taken() {
 #[test]
 fn the_instance_is_asked_last_and_once() {
     let role = |request: &object_store::client::HttpRequest| {
-        let is_put = request.method() == "PUT";
-        Some(response(200, if is_put { "TOKEN" } else { "role" }))
+        let keys = r#"{"AccessKeyId": "AKIA", "SecretAccessKey": "hunter2", "Token": "t",
+            "Expiration": "2099-01-01T00:00:00Z"}"#;
+        Some(match (request.method().as_str(), request.uri().path()) {
+            ("PUT", _) => response(200, "TOKEN"),
+            (_, path) if path.ends_with('/') => response(200, "role"),
+            _ => response(200, keys),
+        })
     };
     let fake = Fake::new(role);
     let found = configured(&options(), &[], &fake).unwrap();
-    assert_eq!(found.credentials, "the role of this instance (EC2)");
-    assert_eq!(fake.requests().len(), 2);
+    assert_eq!(found.client.credentials, "the role of this instance (EC2)");
+    let asked = "http://169.254.169.254/latest";
+    assert_eq!(
+        fake.requests(),
+        [
+            format!("PUT {asked}/api/token"),
+            format!("GET {asked}/meta-data/iam/security-credentials/"),
+            format!("GET {asked}/meta-data/iam/security-credentials/role"),
+        ]
+    );
+    // What was fetched is used for the first requests.
+    let builder = found.in_region("us-east-1").builder;
+    let keys = run(builder.build().unwrap().credentials().get_credential()).unwrap();
+    assert_eq!(keys.key_id, "AKIA");
+    assert_eq!(fake.requests().len(), 3);
+
+    for (status, token) in [
+        (403, "TOKEN"),
+        (404, ""),
+        (200, "a\r\nX: b"),
+        (200, "no role"),
+    ] {
+        let fake = Fake::new(move |_| Some(response(status, token)));
+        let found = configured(&options(), &[], &fake).unwrap();
+        assert_eq!(found.client.credentials, NOTHING_FOUND);
+    }
+    // Nobody answers.
+    let found = configured(&options(), &[], &Fake::new(|_| None)).unwrap();
+    assert_eq!(found.client.credentials, NOTHING_FOUND);
 
     let fake = Fake::new(role);
     let disabled = [("AWS_EC2_METADATA_DISABLED", "true")];
     let found = configured(&options(), &disabled, &fake).unwrap();
-    assert_eq!(found.credentials, NOTHING_FOUND);
+    assert_eq!(found.client.credentials, NOTHING_FOUND);
     configured(&options(), &KEYS, &fake).unwrap();
     assert!(fake.requests().is_empty());
 
@@ -167,16 +199,8 @@ fn request(options: &CloudOptions, variables: &[(&str, &str)], region: &str) -> 
     let configured = configured(options, &disabled, &fake).unwrap();
     let shown = format!("{configured:?}");
     assert!(!shown.contains("hunter2"), "{shown}");
-    let retry = object_store::RetryConfig {
-        max_retries: 0,
-        ..object_store::RetryConfig::default()
-    };
     let region = configured.region().unwrap_or(region).to_owned();
-    let store = configured
-        .in_region(&region)
-        .with_retry(retry)
-        .build()
-        .unwrap();
+    let store = configured.in_region(&region).builder.build().unwrap();
     assert!(!format!("{store:?}").contains("hunter2"));
     let error = run(store.get(&Path::from("k"))).unwrap_err();
     let is_signed = matches!(error, object_store::Error::PermissionDenied { .. });

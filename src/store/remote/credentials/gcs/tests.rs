@@ -26,7 +26,7 @@ fn configured(
     options: &CloudOptions,
     variables: &[(&str, &str)],
     fake: &Fake,
-) -> Result<ConfiguredGcs, CredentialError> {
+) -> Result<Client, CredentialError> {
     run(configure(options, &environment(variables), fake.clone()))
 }
 
@@ -130,21 +130,32 @@ fn files_that_cannot_be_used_are_named_and_not_shown() {
 
 #[test]
 fn the_instance_is_asked_on_machines_of_google_alone() {
-    let on = [("GCE_METADATA_HOST", "metadata.example")];
-    let fake = Fake::new(|_| {
-        let mut answer = response(200, "a@b");
-        let google = "Google".parse().unwrap();
-        answer.headers_mut().insert("metadata-flavor", google);
-        Some(answer)
+    let on = [("K_SERVICE", "s")];
+    let token = r#"{"access_token": "hunter2", "expires_in": 3600}"#;
+    let fake = Fake::new(move |request| {
+        let asked = request.headers().get("metadata-flavor");
+        let is_asked = asked.is_some_and(|asked| asked == "Google");
+        is_asked.then(|| response(200, token))
     });
     let found = configured(&options(), &on, &fake).unwrap();
     assert_eq!(
         found.credentials,
         "the service account of this instance (Google)"
     );
-    let url = "http://metadata.example/computeMetadata/v1/instance/service-accounts/default/email";
+    let path = "computeMetadata/v1/instance/service-accounts/default/token";
+    let url = format!(
+        "http://metadata.google.internal/{path}?audience=https%3A%2F%2Fwww.googleapis.com%2Foauth2%2Fv4%2Ftoken"
+    );
     assert_eq!(fake.requests(), [format!("GET {url}")]);
+    // What was fetched is used for the first requests.
+    let store = found.builder.build().unwrap();
+    let token = run(store.credentials().get_credential()).unwrap();
+    assert_eq!(token.bearer, "hunter2");
+    assert_eq!(fake.requests().len(), 1);
 
+    let captive = Fake::new(|_| Some(response(200, "please log in")));
+    let found = configured(&options(), &on, &captive).unwrap();
+    assert_eq!(found.credentials, NOTHING_FOUND);
     let found = configured(&options(), &on, &Fake::refusing()).unwrap();
     assert_eq!(found.credentials, NOTHING_FOUND);
     let fake = Fake::refusing();
