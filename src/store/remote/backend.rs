@@ -7,7 +7,7 @@ use object_store::ObjectStore;
 use object_store::list::PaginatedListStore;
 
 use super::connection::{ConnectionOptions, Connector};
-use super::credentials::access::Access;
+use super::credentials::access::{Access, Reissued};
 use super::credentials::cloud_options::CloudOptions;
 use super::credentials::configured::{Configured, no_retries};
 use super::credentials::credential_error::CredentialError;
@@ -97,14 +97,15 @@ macro_rules! paged {
     ($url:expr, $configured:expr) => {{
         let Configured {
             mut builder,
-            access,
+            mut access,
             credentials,
         } = $configured;
-        let library = builder.clone();
-        let make = move || Ok(Arc::clone(library.clone().build()?.credentials()));
-        let (access, provider) = access.renewing(make);
-        if let Some(provider) = provider {
-            builder = builder.with_credentials(provider);
+        if matches!(access, Access::Library) {
+            let library = builder.clone();
+            let make = move || Ok(Arc::clone(library.clone().build()?.credentials()));
+            let provider = Reissued::new(make);
+            access = provider.access();
+            builder = builder.with_credentials(Arc::new(provider));
         }
         let store = Arc::new(builder.build().map_err(|error| failed($url, &error))?);
         Ok(Backend {

@@ -23,7 +23,8 @@ pub(crate) enum Access {
     Anonymous,
     /// By credentials that stay the same.
     Fixed,
-    /// By credentials that the client library fetches, and keeps until they expire.
+    /// By credentials that the client library fetches, and keeps until they expire. They are to be
+    /// [reissued](Reissued).
     Library,
     /// By credentials that are fetched anew when these refusals say so.
     Renewed(Arc<Refusals>),
@@ -33,19 +34,6 @@ impl Access {
     /// Whether requests have credentials, which may expire.
     pub(crate) fn is_signed(&self) -> bool {
         !matches!(self, Access::Anonymous)
-    }
-
-    /// The same, where credentials of the client library are fetched anew too: the provider is to
-    /// be used in place of the library's own, which `make` gives.
-    pub(crate) fn renewing<T: fmt::Debug + Send + Sync + 'static>(
-        self,
-        make: impl Fn() -> object_store::Result<Shared<T>> + Send + Sync + 'static,
-    ) -> (Access, Option<Arc<Reissued<T>>>) {
-        let Access::Library = self else {
-            return (self, None);
-        };
-        let provider = Reissued::new(make);
-        (provider.access(), Some(Arc::new(provider)))
     }
 }
 
@@ -188,14 +176,12 @@ mod tests {
     fn refused_credentials_are_fetched_anew_once_for_all_requests() {
         let fetches = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&fetches);
-        let (access, provider) = Access::Library.renewing(move || {
+        let provider = Reissued::new(move || {
             let mut fetches = counted.lock().unwrap();
             *fetches += 1;
             Ok(Arc::new(StaticCredentials::new(*fetches)) as Shared<i32>)
         });
-        let (Access::Renewed(refusals), Some(provider)) = (access, provider) else {
-            panic!("credentials of the library are fetched");
-        };
+        let refusals = Arc::clone(&provider.refusals);
         let runtime = Builder::new_current_thread().build().unwrap();
         let get = || *runtime.block_on(provider.get_credential()).unwrap();
         // Two requests begin before there are any.
@@ -208,13 +194,5 @@ mod tests {
         assert_eq!(get(), 2);
         assert!(!refusals.refuse(refusals.current()), "these are new");
         assert_eq!(get(), 2);
-    }
-
-    #[test]
-    fn other_credentials_stay() {
-        for access in [Access::Anonymous, Access::Fixed] {
-            let (_, provider) = access.renewing::<i32>(|| unreachable!("nothing is fetched"));
-            assert!(provider.is_none());
-        }
     }
 }
