@@ -135,23 +135,47 @@
 //!
 //! # Writing
 //!
-//! `view::changes` turns what the kernel asks for into calls of `files`, which holds one
-//! `KeyFile` for each open file of a view, and [`store::DirWriter`] makes the changes. Chunks and documents are written to a nameless file of the
-//! store's file system, which takes their name when it is committed (`store::dir::writer`); all other
-//! files are written in place. What shows something else than the bytes of its object has a *form*
-//! (`view::forms`), which decodes the object when a part of it is written, and encodes the draft when it
-//! is committed; a document is also shown again before that, and compared with what was written. Where a
-//! document is shown in another Zarr version, [`metadata::translate`] carries what was written back to the
-//! stored ones. The keys view with `--shards keep` has no forms: its files are the objects, whatever nodes
-//! are there. A file keeps its fingerprint, and so its inode number, through its own commits; a renamed file or directory keeps
-//! its vnode number (`view::numbers`). A request that meets a name that was changed since the kernel
-//! looked it up gets `ESTALE`, so that the kernel looks again.
+//! `view::changes` turns a request of the kernel into calls of [`files`], which has one open file for each key of a
+//! view that is open, and [`store::DirWriter`] makes the changes. Chunks and documents are written to a nameless file of
+//! the store's file system, which takes their name when it is committed (`store::dir::writer`); all other files are
+//! written in place. An open file is in one of nine states, and one table says what leads from one to another
+//! ([`files::OpenState`]).
 //!
-//! An inner chunk of a shard is no object. Its encoded bytes go to a journal in the store, from which all
-//! views have them at once, and the shard is written anew later, once for many inner chunks
-//! (`shards`, `load::pack`). Whoever asks for an inner chunk by its name finds it in the journal;
-//! whoever needs the shard as one object has it written first. The other inner chunks of a shard that was written
-//! anew keep their fingerprints.
+//! A file that shows something else than the bytes of its object has a *form* (`view::forms`), which decodes the object
+//! when a part of it is written, and encodes the draft when it is committed; a document is also shown again before
+//! that, and compared with what was written. Where a document is shown in another Zarr version,
+//! [`metadata::translate`] carries what was written back to the stored ones. The keys view with `--shards keep` has no
+//! forms: its files are the objects, whatever nodes are there. A file keeps its fingerprint, and so its inode number,
+//! through its own commits; a renamed file or directory keeps its vnode number (`view::numbers`). A request that meets
+//! a name that was changed since the kernel looked it up gets `ESTALE`, so that the kernel looks again.
+//!
+//! An open file is written to a *target* (`files::target`), which is an object or an inner chunk of a shard. Both have the
+//! same verbs. The encoded bytes of an inner chunk go to a journal in the store, from which all views have them at once,
+//! and the shard is written anew later, once for many inner chunks ([`shards`], `load::pack`). A lookup of an inner
+//! chunk by its name finds it in the journal; before the shard is read as one object, it is written. The other inner
+//! chunks of a shard that was written anew keep their fingerprints.
+//!
+//! The lists below are in the style of those above. A chunk that is encoded, and fits into memory:
+//!
+//! ```text
+//! write(2)                                   8 functions in 7 files
+//!   fuse/filesystem  write -> fuse/changes  write_file -> view/open_file/written  write
+//!     -> files/handle  change -> files/state  change, change_range -> files/draft_file  change
+//!     -> files/draft_memory  change
+//! close(2), until the object is in the store 11 functions in 7 files
+//!   fuse/filesystem  flush -> fuse/changes  flush -> view/open_file/written  flush
+//!     -> files/handle  flush -> files/commit  flush, commit, commit_draft, commits, try_commit
+//!     -> files/target  put -> store/dir/writer/draft  commit
+//! close(2), until an inner chunk is in the journal of its shard   14 functions in 8 files
+//!   as before, and then
+//!     files/target  put, stage -> shards/put  put, append -> store/dir/writer/journal  append
+//! pack of a shard                            7 functions in 4 files
+//!   shards/packer  run -> shards/pack  pack, pack_until, try_pack, write -> load/pack  pack,
+//!     and then -> store/dir/writer/draft  commit
+//! rename(2) of a directory with open files   6 functions in 4 files
+//!   fuse/filesystem  rename -> fuse/changes  rename -> view/changes/rename  rename, rename_directory
+//!     -> files/names  rename, move_entry
+//! ```
 //!
 //! # Rights
 //!
