@@ -32,7 +32,7 @@ def ask(server, path, method="GET", context=None, **headers):
     """(status, headers, body); the body is what came, however it ended."""
     url = urlsplit(getattr(server, "endpoint", None) or server.url)
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    connection = kind(url.hostname, url.port, timeout=10, **({"context": context} if context else {}))
+    connection = kind(url.hostname, url.port, timeout=60, **({"context": context} if context else {}))
     try:
         connection.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
         answer = connection.getresponse()
