@@ -20,6 +20,7 @@
 //! | [`hierarchy`] | the node at a prefix, or at a path of the tree (reads documents and caches them) | chunks |
 //! | [`load`] | one chunk by its indices: locate, fetch, decode, cache | file names |
 //! | [`shards`] | inner chunks of shards that are written: journal, pack, recovery | names of a view |
+//! | [`translate`] | what files show of stored bytes, and what is stored for bytes that are written | requests to a store, locks |
 //! | [`read`] | a byte range of an array out of its chunks; readahead | file names |
 //! | [`files`] | open files that are written: drafts, commits, conflicts | vnodes, FUSE |
 //! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
@@ -141,9 +142,10 @@
 //! written in place. An open file is in one of nine states, and one table says what leads from one to another
 //! ([`files::OpenState`]).
 //!
-//! A file that shows something else than the bytes of its object has a *form* (`view::forms`), which decodes the object
-//! when a part of it is written, and encodes the draft when it is committed; a document is also shown again before
-//! that, and compared with what was written. Where a document is shown in another Zarr version,
+//! A file that shows something else than the bytes of its object has a *form* (`view::forms`), which reads these bytes
+//! when a part of the file is written, and again when the draft is committed. What the file shows of them, and what the
+//! store gets, is a matter of bytes alone: [`translate`] has a table of it. A document is also shown again before it is
+//! saved, and compared with what was written. Where a document is shown in another Zarr version,
 //! [`metadata::translate`] carries what was written back to the stored ones. The keys view with `--shards keep` has no
 //! forms: its files are the objects, whatever nodes are there. A file keeps its fingerprint, and so its inode number,
 //! through its own commits; a renamed file or directory keeps its vnode number (`view::numbers`). A request that meets
@@ -230,4 +232,5 @@ pub mod shards;
 pub mod store;
 pub mod sync;
 pub mod threads;
+pub mod translate;
 pub mod view;

@@ -9,7 +9,8 @@ use crate::budget::{Holding, Reservation};
 use crate::error::Error;
 use crate::load::Cache;
 use crate::shards::InnerChunk;
-use crate::store::{ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Replaces, StoredFile, Times};
+use crate::store::{ChangeNote, DirWriter, Key, NewFile, ObjectMeta, StoredFile, Times};
+pub(crate) use crate::translate::{Encoded, ObjectChange};
 
 /// What a file shows of its object, and what the object becomes when the file was written.
 pub(crate) trait Form: Debug + Send + Sync {
@@ -232,55 +233,4 @@ pub(crate) struct CleanFile {
     pub(crate) stored: Option<StoredFile>,
     /// What is shown of it. The fingerprint is that of bytes that this mount has not written.
     pub(crate) attributes: CleanAttributes,
-}
-
-/// A change of one object of several that a file is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ObjectChange {
-    pub(crate) key: Key,
-    /// The new bytes; `None` to erase the object.
-    pub(crate) bytes: Option<Vec<u8>>,
-    /// What the change was made of.
-    pub(crate) replaces: Replaces,
-}
-
-/// What the store gets.
-#[derive(Debug)]
-pub(crate) enum Encoded {
-    /// The bytes of the file as they are.
-    AsShown,
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// These bytes, which may show other values than were written.
-    Rounded(Vec<u8>),
-    /// Nothing: all bytes are the fill value.
-    Erased,
-    /// These changes of several objects, in this order.
-    Objects(Vec<ObjectChange>),
-    /// What it has says the same.
-    Unchanged,
-}
-
-impl Encoded {
-    /// Whether the object of the file gets other bytes, or is erased, and nothing else is changed.
-    pub(super) fn changes_one_object(&self) -> bool {
-        !matches!(self, Encoded::Unchanged | Encoded::Objects(_))
-    }
-
-    /// The new bytes of the object, where the file has the bytes `shown`; `None` where it gets none.
-    pub(crate) fn bytes<'a>(&'a self, shown: &'a [u8]) -> Option<&'a [u8]> {
-        match self {
-            Encoded::AsShown => Some(shown),
-            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => Some(bytes),
-            Encoded::Erased | Encoded::Objects(_) | Encoded::Unchanged => None,
-        }
-    }
-
-    /// The memory, in bytes, of what was encoded.
-    pub(super) fn memory(&self) -> u64 {
-        match self {
-            Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => bytes.capacity() as u64,
-            Encoded::AsShown | Encoded::Erased | Encoded::Objects(_) | Encoded::Unchanged => 0,
-        }
-    }
 }

@@ -1,9 +1,9 @@
-//! Encodes and decodes whole chunks that are in memory, for chunks that are written.
+//! Encodes and decodes whole chunks that are in memory, for chunks that are written. Callers do this behind the gate of
+//! [`Loader::decoding`](super::Loader).
 
 use super::array::ChunkedArray;
 use super::decode::spec;
 use super::layout::ChunkLayout;
-use super::loader::Loader;
 use super::size::to_usize;
 use crate::buffers::zeroed;
 use crate::codec::Losses;
@@ -59,42 +59,36 @@ impl ChunkLayout {
     }
 }
 
-impl Loader {
-    /// Encodes a chunk of `array`, whose decoded bytes are `shown`.
+impl ChunkedArray {
+    /// Encodes a chunk, whose decoded bytes are `shown`.
     ///
     /// # Errors
     /// [`FormatError`] when the codecs cannot store these bytes.
-    pub fn encode(
-        &self,
-        array: &ChunkedArray,
-        shown: &[u8],
-        losses: Losses,
-    ) -> Result<Vec<u8>, FormatError> {
-        let (chain, spec) = (array.layout.chain(), spec(array));
-        self.decoding(|| match array.layout.decoded_len() {
+    pub fn encode(&self, shown: &[u8], losses: Losses) -> Result<Vec<u8>, FormatError> {
+        let (chain, spec) = (self.layout.chain(), spec(self));
+        match self.layout.decoded_len() {
             Some(_) => chain.encode(&spec, shown, losses),
             None => chain.encode_variable(&spec, shown),
-        })
+        }
     }
 
-    /// Decodes `encoded`, the whole object at `key`, which is a chunk of `array`.
+    /// Decodes `encoded`, the whole object at `key`, which is a chunk. One whose length is known only after decoding
+    /// has no more than `max_chunk_bytes`.
     ///
     /// # Errors
     /// [`Error::Chunk`] when its bytes are wrong.
-    pub fn decode_bytes(
+    pub fn decode(
         &self,
-        array: &ChunkedArray,
         key: &Key,
         encoded: &[u8],
+        max_chunk_bytes: u64,
     ) -> Result<Vec<u8>, Error> {
-        let (chain, spec) = (array.layout.chain(), spec(array));
-        let decoded = if let Some(len) = array.layout.decoded_len() {
+        let (chain, spec) = (self.layout.chain(), spec(self));
+        let decoded = if let Some(len) = self.layout.decoded_len() {
             let mut out = zeroed(to_usize(len)?)?;
-            let decoded = self.decoding(|| chain.decode(&spec, encoded, &mut out));
-            decoded.map(|()| out)
+            chain.decode(&spec, encoded, &mut out).map(|()| out)
         } else {
-            let most = self.max_chunk_bytes();
-            self.decoding(|| chain.decode_variable(&spec, encoded, most))
+            chain.decode_variable(&spec, encoded, max_chunk_bytes)
         };
         decoded.map_err(|error| Error::Chunk {
             key: key.to_string(),

@@ -210,7 +210,7 @@ impl Loader {
     }
 
     /// Waits for a permit to decode, and calls `decode`, which must not make requests to the store.
-    pub(super) fn decoding<T>(&self, decode: impl FnOnce() -> T) -> T {
+    pub(crate) fn decoding<T>(&self, decode: impl FnOnce() -> T) -> T {
         let _permit = self.decoding.enter();
         decode()
     }

@@ -8,6 +8,8 @@ use glob::Pattern;
 pub use crate::load::Shards;
 pub use crate::metadata::Target;
 pub use crate::plain::{FileFormat, NarrowType};
+use crate::translate::Presentation;
+pub use crate::translate::{Conflict, WriteOptions};
 
 /// A way to show a hierarchy as files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -133,37 +135,6 @@ pub struct ViewOptions {
     pub writes: WriteOptions,
 }
 
-/// How chunks are written, where the mount is written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WriteOptions {
-    /// Whether chunks of fill value are stored; otherwise they are erased.
-    pub empty_chunks: bool,
-    /// Whether codecs may change values.
-    pub is_lossy: bool,
-    /// Whether chunks of the keys view are decoded before they are saved.
-    pub checks: bool,
-    /// What becomes of a part of a chunk that was read and written while somebody else changed it.
-    pub conflict: Conflict,
-}
-
-impl WriteOptions {
-    /// Whether what was read and written is merged with what somebody else has written meanwhile.
-    pub(super) fn merges(self) -> bool {
-        self.conflict == Conflict::Merge
-    }
-}
-
-/// What becomes of a part of a chunk that was read and written while somebody else changed the chunk
-/// in the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Conflict {
-    /// It is not saved, because it may depend on what was read.
-    #[default]
-    Refuse,
-    /// It is saved, with the other parts of the new chunk.
-    Merge,
-}
-
 impl ViewOptions {
     /// Whether a view lists chunks by the names that the store has, and not all chunks of the grid.
     pub fn lists_stored_chunks(&self) -> bool {
@@ -172,6 +143,22 @@ impl ViewOptions {
             ViewKind::Chunks => self.missing == AbsentChunks::Hide,
             ViewKind::Arrays => false,
         })
+    }
+
+    /// How `view` shows arrays.
+    pub(super) fn presentation(&self, view: ViewKind) -> Presentation {
+        let is_of_arrays = view == ViewKind::Arrays;
+        Presentation {
+            is_decoded: view != ViewKind::Keys,
+            shards: if is_of_arrays {
+                Shards::Expand
+            } else {
+                self.shards
+            },
+            fills_absent: view == ViewKind::Chunks && self.missing == AbsentChunks::Fill,
+            shown_as: self.shown_as,
+            max_chunk_bytes: self.max_chunk_bytes,
+        }
     }
 }
 

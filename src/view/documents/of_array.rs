@@ -4,19 +4,10 @@ use crate::budget::Holding;
 use crate::error::Error;
 use crate::metadata::missing::MissingInV2;
 use crate::metadata::write::attributes_of_array;
-use crate::metadata::{DocumentName, Target, ZarrFormat, render, write};
+use crate::metadata::{DocumentName, Target, ZarrFormat, write};
 use crate::view::nodes::node::{FileForm, ShownArray};
 use crate::view::options::ViewKind;
 use crate::view::tree::Tree;
-
-/// How the document of an array is shown whose chunks are the stored objects: all documents of a view that
-/// is in a Zarr version of its own are ones that strict readers of that version take.
-pub(in crate::view) fn stored_form(shown_as: Option<Target>) -> render::ArrayForm {
-    match shown_as {
-        Some(_) => render::ArrayForm::Canonical,
-        None => render::ArrayForm::Stored,
-    }
-}
 
 impl Tree {
     /// The document `name` of an array as its view shows it; `None` when the array has no such
@@ -66,12 +57,9 @@ impl Tree {
         array: &ShownArray,
         text: &[u8],
     ) -> Result<Vec<u8>, Error> {
-        let shown = match array.form {
-            FileForm::Stored => stored_form(self.options.shown_as),
-            FileForm::Encoded => render::ArrayForm::Expanded,
-            FileForm::Decoded => render::ArrayForm::Decoded(self.options.shards),
-        };
-        render::array(text, &array.node.metadata, shown)
+        let presentation = self.options.presentation(array.view);
+        presentation
+            .render(text, &array.node.metadata, array.form)
             .map_err(|error| Error::in_document(&array.node.document.key, error))
     }
 

@@ -1,101 +1,198 @@
-//! Chunks as files of decoded elements that are written.
+//! Chunks that are written: files of their elements, or of their encoded bytes.
+//!
+//! In a view that shows the store as it is, a chunk is known by its name alone. With `--check` it is decoded by the
+//! array above it, if there is one, and the document of a new array is checked against the chunks that were made before.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::codec::Losses;
-use crate::dtype::Element;
 use crate::error::Error;
 use crate::error::until_current;
-use crate::files::{CleanFile, Encoded, Form};
-use crate::load::{Cache, ChunkLayout, Slice, to_usize};
+use crate::files::{CleanFile, Encoded, Form, is_document, looks_like_a_chunk};
+use crate::hierarchy::Node;
+use crate::load::{Cache, ChunkedArray, Shards};
+use crate::metadata::{DocumentName, NodeMetadata};
 use crate::shards::InnerChunk;
-use crate::store::{DirWriter, Key, NewFile, Object, Prefix, StoreError, StoredFile};
+use crate::store::{Key, NewFile, Object, Prefix, StoreError, StoredFile};
+use crate::translate::{
+    ChunkFile, DecodedChunk, EncodedChunk, is_stored_as_shown, memory_for_document, parse_new,
+};
 use crate::view::nodes::meaning::still;
-use crate::view::nodes::node::ShownArray;
+use crate::view::nodes::node::{ShownArray, makes_an_array};
 use crate::view::vnode::ChunkPlace;
-use crate::view::{OpenedVnode, View};
+use crate::view::{OpenedVnode, View, ViewKind};
 
-/// A chunk, which is one object.
+use super::earlier_chunks::NewArray;
+use super::stored_bytes::read_encoded;
+
+/// A file of a chunk.
 #[derive(Debug)]
 pub(super) struct ChunkForm {
     pub(super) view: Arc<View>,
-    pub(super) place: ChunkPlace,
+    /// The key of its object, or of its shard.
     pub(super) key: Key,
-    pub(super) len: Option<u64>,
+    /// The chunk; `None` where the view shows the store as it is.
+    pub(super) place: Option<ChunkPlace>,
     /// The inner chunk of a shard that it is; `None` where it is an object.
     pub(super) inner: Option<InnerChunk>,
+    /// What the file has.
+    pub(super) shows: Shows,
+}
+
+/// What the file of a chunk has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shows {
+    /// Elements, of this length in bytes; `None` where chunks have several.
+    Elements(Option<u64>),
+    /// The encoded bytes.
+    Encoded,
+}
+
+/// Whether the object at `key` is checked before it is saved, if that is asked for. The document of a new array
+/// is looked at, because chunks may have been made before it.
+pub(super) fn is_checked(key: &Key) -> bool {
+    makes_an_array(key.name()) || looks_like_a_chunk(key.name()) && !is_document(key)
 }
 
 impl ChunkForm {
     /// The array as it was known a moment ago, for what need not be right when the document changes.
     fn known_array(&self) -> Result<Arc<ShownArray>, Error> {
-        self.view.tree.array_of(&self.place)
+        let place = self.place.as_ref().ok_or(Error::Stale)?;
+        self.view.tree.array_of(place)
     }
 
     /// The array as its document says now.
     fn array(&self) -> Result<Arc<ShownArray>, Error> {
-        until_current(|| self.view.tree.array_now(&self.place))
+        let place = self.place.as_ref().ok_or(Error::Stale)?;
+        until_current(|| self.view.tree.array_now(place))
     }
 
-    /// Fails where the array cannot have the chunk any more.
-    fn check(&self, array: &ShownArray) -> Result<(), Error> {
-        if array.has_ended.load(Ordering::Relaxed) {
-            let reason = "the array has no document any more";
-            return Err(Error::unacceptable(&self.key, reason));
-        }
-        if !array.grid().contains(&self.place.indices) {
-            let reason = "the array has become smaller, and has no such chunk any more";
-            return Err(Error::unacceptable(&self.key, reason));
-        }
-        Ok(())
+    fn checks(&self) -> bool {
+        self.view.tree.options.writes.checks
     }
 
-    /// Whether the bytes of a chunk are those of its object. Filters that round decode to what is stored,
-    /// and do not store what they are given.
-    fn is_stored_as_shown(array: &ShownArray) -> bool {
-        let layout = array.chunked.layout();
-        layout.is_identity() && !layout.can_lose()
+    /// How the file is translated, as the documents say now.
+    fn translation(&self) -> Result<ChunkFile<'_>, Error> {
+        let tree = &self.view.tree;
+        let max_bytes = tree.loader.max_chunk_bytes();
+        let has_ended = |array: &ShownArray| array.has_ended.load(Ordering::Relaxed);
+        if let (Shows::Elements(_), Some(place)) = (self.shows, &self.place) {
+            let array = self.array()?;
+            return Ok(ChunkFile::Elements(DecodedChunk {
+                key: &self.key,
+                array: Arc::clone(&array.chunked),
+                indices: &place.indices,
+                has_ended: has_ended(&array),
+                writes: tree.options.writes,
+                max_bytes,
+            }));
+        }
+        Ok(ChunkFile::Encoded(EncodedChunk {
+            key: &self.key,
+            is_of_array: self.place.is_some(),
+            has_ended: self.inner.is_some() && has_ended(&*self.known_array()?),
+            array: self.stored_array()?,
+            is_checked: self.checks(),
+            max_bytes,
+        }))
     }
 
-    /// Whether `shown`, the bytes of a chunk or the first ones of them, are those of the fill value,
-    /// which all libraries read alike.
-    fn is_fill_value(array: &ShownArray, shown: &[u8]) -> bool {
-        const STEP: usize = 8 << 10;
-        let layout = array.chunked.layout();
-        if layout.absent_len().is_none() || !layout.fill_value().is_undisputed() {
-            return false;
+    /// The array that has the encoded chunk, with its shards whole; `None` where no array has it.
+    fn stored_array(&self) -> Result<Option<Arc<ChunkedArray>>, Error> {
+        if self.place.is_some() {
+            return Ok(Some(Arc::clone(&self.known_array()?.chunked)));
         }
-        let mut expected = [0; STEP];
-        shown.chunks(STEP).enumerate().all(|(i, part)| {
-            let Some(expected) = expected.get_mut(..part.len()) else {
-                return false;
+        for prefix in self.key.parent().with_ancestors() {
+            let Node::Array(node) = self.view.tree.hierarchy.node(&prefix)? else {
+                continue;
             };
-            layout.fill_absent((i * STEP) as u64, expected);
-            *part == *expected
-        })
+            let name = prefix.strip(self.key.as_bytes()).unwrap_or_default();
+            let metadata = &node.metadata;
+            let found = metadata.chunk_keys.decode(name, metadata.shape.len());
+            if found.is_none() {
+                return Ok(None);
+            }
+            let array = ChunkedArray::new(&node, Shards::Keep);
+            return array
+                .map(|array| Some(Arc::new(array)))
+                .map_err(|error| Error::in_document(&node.document.key, error));
+        }
+        Ok(None)
+    }
+
+    /// Whether it is the document of an array, in a view that shows the store as it is.
+    fn is_document(&self) -> bool {
+        self.place.is_none() && makes_an_array(self.key.name())
+    }
+
+    /// Refuses the document `written` of a new array where chunks that were made before it cannot be decoded. Any
+    /// other bytes are the writer's business.
+    fn check_new_document(&self, written: &[u8]) -> Result<(), Error> {
+        let parsed = parse_new(DocumentName::of(self.key.name()), written);
+        let Ok(NodeMetadata::Array(mut metadata)) = parsed else {
+            return Ok(());
+        };
+        let prefix = &self.key.parent();
+        let hierarchy = &self.view.tree.hierarchy;
+        hierarchy.find_separator(prefix, &mut metadata)?;
+        let new = NewArray {
+            key: &self.key,
+            prefix,
+            metadata: &metadata,
+        };
+        self.view.check_earlier_chunks(ViewKind::Keys, &new)
+    }
+
+    fn open_once(&self) -> Result<Option<CleanFile>, Error> {
+        match (&self.place, &self.inner) {
+            (Some(place), Some(inner)) => return open_inner(&self.view, place, inner),
+            (Some(place), None) => return open_chunk(&self.view, place, &self.key),
+            (None, _) => {}
+        }
+        let tree = &self.view.tree;
+        let Some(stored) = tree.open_stored(&self.key)? else {
+            return Ok(None);
+        };
+        let Some(object) = tree.sources_of(ViewKind::Keys).open(&self.key)? else {
+            return Ok(None);
+        };
+        if object.meta().version != stored.meta.version {
+            return Err(Error::Stale);
+        }
+        let OpenedVnode { file, .. } = self.view.open_object(object, &self.key);
+        let version = stored.meta.version.fingerprint();
+        Ok(Some(CleanFile {
+            file,
+            attributes: tree
+                .writable(&stored.meta, stored.meta.size(), version)
+                .into(),
+            stored: Some(stored),
+        }))
     }
 }
 
 impl Form for ChunkForm {
     fn len(&self) -> Option<u64> {
-        self.len
+        match self.shows {
+            Shows::Elements(len) => len,
+            Shows::Encoded => None,
+        }
     }
 
     fn max_len(&self) -> u64 {
-        self.len
-            .unwrap_or_else(|| self.view.tree.loader.max_chunk_bytes())
+        match self.shows {
+            Shows::Elements(len) => len.unwrap_or_else(|| self.view.tree.loader.max_chunk_bytes()),
+            Shows::Encoded => u64::MAX,
+        }
     }
 
     fn open(&self) -> Result<Option<CleanFile>, Error> {
-        until_current(|| match &self.inner {
-            Some(inner) => open_inner(&self.view, &self.place, inner),
-            None => open_chunk(&self.view, &self.place, &self.key),
-        })
+        until_current(|| self.open_once())
     }
 
     fn is_current(&self) -> Result<bool, Error> {
-        still(self.view.tree.array_now(&self.place).map(drop))
+        let place = self.place.as_ref();
+        still(place.map_or(Ok(()), |place| self.view.tree.array_now(place).map(drop)))
     }
 
     fn inner(&self) -> Option<&InnerChunk> {
@@ -103,8 +200,16 @@ impl Form for ChunkForm {
     }
 
     fn is_encoded(&self) -> bool {
-        let is_stored_as_shown = || Some(Self::is_stored_as_shown(&*self.known_array().ok()?));
+        let is_stored_as_shown = || {
+            Some(is_stored_as_shown(
+                self.known_array().ok()?.chunked.layout(),
+            ))
+        };
         self.inner.is_some() || is_stored_as_shown() == Some(false)
+    }
+
+    fn is_stored(&self) -> bool {
+        self.shows == Shows::Encoded && self.inner.is_none()
     }
 
     fn cache(&self) -> &Cache {
@@ -112,70 +217,41 @@ impl Form for ChunkForm {
     }
 
     fn room(&self, len: u64) -> Result<u64, Error> {
-        Ok(self.array()?.chunked.layout().encode_bytes(len))
+        if self.is_document() {
+            return Ok(memory_for_document(len));
+        }
+        Ok(self.translation()?.memory(len))
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
-        let array = self.array()?;
-        let layout = array.chunked.layout();
-        let Some(stored) = stored else {
-            let len = layout.absent_len().or(self.len).unwrap_or(0);
-            let mut bytes = crate::buffers::zeroed(to_usize(len)?)?;
-            layout.fill_absent(0, &mut bytes);
-            return Ok(bytes);
-        };
+        let translation = self.translation()?;
+        let layout = translation.array().map(ChunkedArray::layout);
         let what = (&self.key, self.inner.as_ref());
-        let encoded = read_encoded(&self.view, what, Some(layout), stored)?;
+        let read = |stored| read_encoded(&self.view, what, layout, stored);
+        let encoded = stored.map(read).transpose()?;
         let loader = &self.view.tree.loader;
-        loader.decode_bytes(&array.chunked, &self.key, &encoded)
+        loader.decoding(|| translation.decode(encoded))
     }
 
     fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
-        let is_as_is = |array: &ShownArray| {
-            let is_bool = array.chunked.layout().data_type().element == Element::Bool;
-            !is_bool && Self::is_stored_as_shown(array)
+        // To encode is right for every chunk. Many are known to need it without a look at the documents.
+        let is_encoded = match self.shows {
+            Shows::Elements(_) => self.is_encoded(),
+            Shows::Encoded => self.checks(),
         };
-        // To encode is right for every chunk, and looks at the document itself.
-        if !is_as_is(&*self.known_array()?) {
-            return Ok(false);
-        }
-        let array = self.array()?;
-        if !is_as_is(&array) {
-            return Ok(false);
-        }
-        self.check(&array)?;
-        let writes = self.view.tree.options.writes;
-        Ok(writes.empty_chunks || !Self::is_fill_value(&array, head))
+        Ok(!is_encoded && self.translation()?.is_shown_as_is(head)?)
     }
 
-    fn encode(&self, shown: &[u8], _: Option<&StoredFile>) -> Result<Encoded, Error> {
-        let array = self.array()?;
-        self.check(&array)?;
-        let writes = self.view.tree.options.writes;
-        let is_bool = array.chunked.layout().data_type().element == Element::Bool;
-        if is_bool && let Some(at) = shown.iter().position(|byte| *byte > 1) {
-            let reason = format!("byte {at} is no boolean, which is 0 or 1");
-            return Err(Error::unacceptable(&self.key, reason));
-        }
-        let is_whole = array.chunked.layout().absent_len() == Some(shown.len() as u64);
-        if !writes.empty_chunks && is_whole && Self::is_fill_value(&array, shown) {
-            return Ok(Encoded::Erased);
-        }
-        if Self::is_stored_as_shown(&array) {
+    fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error> {
+        if self.is_document() {
+            if stored.is_none() {
+                self.check_new_document(shown)?;
+            }
             return Ok(Encoded::AsShown);
         }
-        let layout = array.chunked.layout();
-        let losses = if writes.is_lossy {
-            Losses::Allowed
-        } else {
-            Losses::Refused
-        };
-        let encoded = self.view.tree.loader.encode(&array.chunked, shown, losses);
-        let encoded = encoded.map_err(|error| Error::unacceptable(&self.key, error))?;
-        if writes.is_lossy && layout.can_lose() {
-            return Ok(Encoded::Rounded(encoded));
-        }
-        Ok(Encoded::Bytes(encoded))
+        let translation = self.translation()?;
+        let loader = &self.view.tree.loader;
+        loader.decoding(|| translation.encode(shown))
     }
 
     fn new_file(&self) -> Result<NewFile, Error> {
@@ -188,21 +264,30 @@ impl Form for ChunkForm {
     }
 
     fn merges(&self) -> bool {
-        self.view.tree.options.writes.merges()
+        self.shows != Shows::Encoded && self.view.tree.options.writes.merges()
     }
 
     fn hides_absent(&self) -> bool {
-        self.array().is_ok_and(|array| array.absent_len.is_none())
+        self.shows != Shows::Encoded && self.array().is_ok_and(|array| array.absent_len.is_none())
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
-        let place = moved_place(&self.view, &self.place, (&self.key, key))?;
+        let place = self.place.as_ref();
+        let place = place.map(|place| moved_place(&self.view, place, (&self.key, key)));
+        let place = place.flatten();
+        let inner = place
+            .as_ref()
+            .and_then(|place| inner_at(&self.view, place).ok());
+        if inner.is_none() && self.shows != Shows::Encoded {
+            return None;
+        }
         Some(Arc::new(ChunkForm {
             view: Arc::clone(&self.view),
-            inner: inner_at(&self.view, &place).ok()?,
-            place,
             key: key.clone(),
-            len: self.len,
+            // Without an array at the new key, the file shows the bytes of an object.
+            place,
+            inner: inner.flatten(),
+            shows: self.shows,
         }))
     }
 }
@@ -294,41 +379,4 @@ fn stored_file(key: &Key, object: &dyn Object) -> Result<StoredFile, Error> {
         whole: None,
         is_writable: false,
     })
-}
-
-/// The encoded bytes of the chunk at `key`, or of the inner chunk, which has not changed since it was opened.
-/// They are as long as `layout` allows, where there is one.
-///
-/// # Errors
-/// [`Error::Chunk`] when they are too long, [`Error::Store`] when they cannot be read.
-pub(super) fn read_encoded(
-    view: &View,
-    (key, inner): (&Key, Option<&InnerChunk>),
-    layout: Option<&ChunkLayout>,
-    stored: &StoredFile,
-) -> Result<Vec<u8>, Error> {
-    let encoded = match inner {
-        Some(inner) => inner.read(stored)?,
-        None => stored_slice(view.tree.writer()?, key, stored)?,
-    };
-    let most = view.tree.loader.max_chunk_bytes();
-    let checked = layout.map_or(Ok(()), |layout| {
-        layout.check_encoded_len(encoded.len(), most)
-    });
-    checked.map_err(|error| encoded.error(error))?;
-    encoded.read_all()
-}
-
-/// The bytes of an object, which has not changed since it was opened. Reading them tells when it changes
-/// meanwhile.
-pub(super) fn stored_slice(
-    writer: &DirWriter,
-    key: &Key,
-    stored: &StoredFile,
-) -> Result<Slice, Error> {
-    let object = writer.object_of(key, &stored.file)?;
-    if object.meta().version != stored.meta.version {
-        return Err(StoreError::changed(key).into());
-    }
-    Ok(Slice::of_object(object, key.to_string().into()))
 }

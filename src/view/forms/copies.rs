@@ -15,19 +15,10 @@ use crate::metadata::carry::differences;
 use crate::metadata::consolidated::{copied_names, with_added, with_copy, with_documents};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{ChangeNote, Commit, Key, Prefix, Replaces, StoreError};
+use crate::translate::MAX_DOCUMENT_BYTES;
+use crate::translate::copies::{HOLDERS, copied_name, has_mark, holder_of};
 use crate::view::View;
 use crate::view::tree::Tree;
-
-use super::objects::MAX_DOCUMENT_BYTES;
-
-/// What a document has in it if it has copies of others.
-const MARKS: [&[u8]; 2] = [
-    b"\"consolidated_metadata\"",
-    b"\"zarr_consolidated_format\"",
-];
-
-/// The documents that may have copies of others.
-pub(super) const HOLDERS: [DocumentName; 2] = [DocumentName::ZarrJson, DocumentName::ZMetadata];
 
 impl View {
     /// Keeps the mount itself from changing the copies in these documents until the result is dropped.
@@ -146,7 +137,8 @@ impl View {
         keys: &[Key],
     ) -> Result<(), Error> {
         let tree = &self.tree;
-        let (holder, format) = consolidated_at(group, name)?;
+        let (holder, format) = holder_of(name);
+        let holder = group.key(holder.as_str().as_bytes())?;
         let copied = keys.iter();
         let copied = copied.filter_map(|key| Some((key, copied_name(group, key, format)?)));
         let copied: Vec<_> = copied.collect();
@@ -204,33 +196,6 @@ impl View {
         }
         Err(StoreError::changed(holder).into())
     }
-}
-
-/// Whether a document may have copies of others.
-pub(super) fn has_mark(text: &[u8]) -> bool {
-    let is_marked = |mark: &&[u8]| text.windows(mark.len()).any(|part| part == *mark);
-    MARKS.iter().any(is_marked)
-}
-
-/// The name of the copy of the document at `key` in consolidated metadata of `group`; `None` where the document is
-/// elsewhere, of another version, or the one that has the copies.
-fn copied_name(group: &Prefix, key: &Key, format: ZarrFormat) -> Option<String> {
-    let relative = String::from_utf8_lossy(group.strip(key.as_bytes())?);
-    let is_v3 = DocumentName::of(key.name()) == Some(DocumentName::ZarrJson);
-    match format {
-        ZarrFormat::V2 if is_v3 => None,
-        ZarrFormat::V2 => Some(relative.into_owned()),
-        _ => relative.strip_suffix("/zarr.json").map(str::to_owned),
-    }
-}
-
-/// The document of `group` that has the copies of documents called `name`, and their version.
-fn consolidated_at(group: &Prefix, name: DocumentName) -> Result<(Key, ZarrFormat), Error> {
-    let (holder, format) = match name {
-        DocumentName::ZarrJson => (DocumentName::ZarrJson, ZarrFormat::V3),
-        _ => (DocumentName::ZMetadata, ZarrFormat::V2),
-    };
-    Ok((group.key(holder.as_str().as_bytes())?, format))
 }
 
 impl Tree {

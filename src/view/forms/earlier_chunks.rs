@@ -3,15 +3,15 @@
 //! where they are no chunks.
 
 use crate::budget::Holding;
-use crate::dtype::Element;
-use crate::error::{Error, FormatError};
+use crate::error::Error;
 use crate::files::looks_like_a_chunk;
 use crate::load::{ChunkedArray, Shards};
 use crate::metadata::ArrayMetadata;
 use crate::store::{EntryKind, Key, Prefix};
+use crate::translate::{EarlierChunk, no_chunk};
 use crate::view::{View, ViewKind};
 
-use super::chunk::read_encoded;
+use super::stored_bytes::read_encoded;
 
 /// The document of a new array, which is about to be stored.
 pub(super) struct NewArray<'a> {
@@ -70,45 +70,26 @@ impl View {
         new: &NewArray<'_>,
         key: &Key,
     ) -> Result<(), Error> {
-        let refused = |problem: &dyn std::fmt::Display| {
-            let reason =
-                format!("{key}, which was made before the document, is no chunk: {problem}");
-            Error::unacceptable(new.key, reason)
-        };
         let array = ChunkedArray::of(new.prefix, new.metadata, Shards::Keep);
-        let array = array.map_err(|error| refused(&error))?;
-        let layout = array.layout();
+        let array = array.map_err(|error| no_chunk(new.key, key, error))?;
+        let loader = &self.tree.loader;
+        let chunk = EarlierChunk {
+            document: new.key,
+            key,
+            array: &array,
+            is_decoded: kind == ViewKind::Chunks,
+            max_bytes: loader.max_chunk_bytes(),
+        };
         let Some(stored) = self.tree.open_stored(key)? else {
             return Ok(());
         };
-        let is_bool = layout.data_type().element == Element::Bool;
-        if let Some(len) = layout.decoded_len() {
-            let most = self.tree.loader.max_chunk_bytes();
-            let what = "the size of a decoded chunk (see --max-chunk)";
-            FormatError::check_limit(what, len, most).map_err(|error| refused(&error))?;
-            if kind == ViewKind::Chunks && !is_bool && layout.is_identity() {
-                let found = stored.meta.size();
-                let problem = format!("it has {found} bytes, not {len}");
-                return if found == len {
-                    Ok(())
-                } else {
-                    Err(refused(&problem))
-                };
-            }
+        let len = stored.meta.size();
+        if chunk.is_chunk_by_len(len)? {
+            return Ok(());
         }
-        let len = layout.decoded_len().unwrap_or(stored.meta.size());
-        let room = layout.encode_bytes(len).saturating_add(stored.meta.size());
         let holding = Holding::SOURCE.to_hold("a chunk that is checked");
-        let _room = self.tree.loader.cache().reserve(room, holding)?;
-        let read = read_encoded(self, (key, None), Some(layout), &stored);
-        let decoded = read.and_then(|read| self.tree.loader.decode_bytes(&array, key, &read));
-        match decoded {
-            Ok(decoded) if is_bool && decoded.iter().any(|byte| *byte > 1) => {
-                Err(refused(&"it has bytes that are no booleans"))
-            }
-            Ok(_) => Ok(()),
-            Err(Error::Chunk { error, .. }) => Err(refused(&error)),
-            Err(error) => Err(error),
-        }
+        let _room = loader.cache().reserve(chunk.memory(len), holding)?;
+        let read = read_encoded(self, (key, None), Some(array.layout()), &stored);
+        loader.decoding(|| chunk.check(read))
     }
 }

@@ -7,17 +7,16 @@
 //! one that they replace.
 
 mod chunk;
-mod consolidation;
 mod copies;
 mod document;
 mod documents_below;
 mod earlier_chunks;
-mod encoded;
 mod groups_above;
 mod made;
 mod noted;
 mod objects;
 mod removed;
+mod stored_bytes;
 mod translated;
 
 use std::sync::Arc;
@@ -41,9 +40,8 @@ use crate::store::{
 use crate::view::chunks::names::ChunkName;
 use crate::view::nodes::directory::NodeDirectory;
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
-use chunk::ChunkForm;
+use chunk::{ChunkForm, Shows, is_checked};
 use document::DocumentForm;
-use encoded::{EncodedForm, is_checked};
 use translated::TranslatedForm;
 
 /// A file that may be written.
@@ -232,11 +230,12 @@ impl View {
         let is_asked = self.tree.options.writes.checks;
         let is_checked = is_asked && is_checked(key);
         is_checked.then(|| -> Arc<dyn Form> {
-            Arc::new(EncodedForm {
+            Arc::new(ChunkForm {
                 view: Arc::clone(self),
                 key: key.clone(),
                 place: None,
                 inner: None,
+                shows: Shows::Encoded,
             })
         })
     }
@@ -284,26 +283,16 @@ impl View {
         if array.unwritable.is_some() {
             return Ok(None);
         }
-        let inner = self.tree.inner_chunk(array, &place.indices)?;
-        let (view, place, key) = (Arc::clone(self), place.clone(), key.clone());
-        Ok(Some(if array.form == FileForm::Decoded {
-            let len = array.decoded_len();
-            Arc::new(ChunkForm {
-                view,
-                place,
-                key,
-                len,
-                inner,
-            })
-        } else {
-            let place = Some(place);
-            Arc::new(EncodedForm {
-                view,
-                key,
-                place,
-                inner,
-            })
-        }))
+        Ok(Some(Arc::new(ChunkForm {
+            view: Arc::clone(self),
+            key: key.clone(),
+            inner: self.tree.inner_chunk(array, &place.indices)?,
+            place: Some(place.clone()),
+            shows: match array.form {
+                FileForm::Decoded => Shows::Elements(array.decoded_len()),
+                FileForm::Encoded | FileForm::Stored => Shows::Encoded,
+            },
+        })))
     }
 
     /// The file that `name` in the directory `parent` is, or would be.

@@ -1,12 +1,12 @@
 //! Notes of changes of documents that consolidated metadata has copies of. The copies are changed after the
 //! document, and a daemon that was killed in between leaves the note, by which the next one changes them.
 
-use super::copies::{HOLDERS, has_mark};
 use super::objects::read_object;
 use crate::error::Error;
 use crate::files::Encoded;
 use crate::metadata::DocumentName;
 use crate::store::{ChangeNote, DocumentChange, Key, Prefix};
+use crate::translate::copies::{HOLDERS, has_mark};
 use crate::view::{View, ViewKind};
 
 impl View {

@@ -3,19 +3,15 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::SystemTime;
 
-use super::chunk::stored_slice;
+use super::stored_bytes::stored_slice;
 use crate::error::{Error, FormatError};
-use crate::files::ObjectChange;
-use crate::hierarchy::{Node, TreeNode, TreePlace};
-use crate::metadata::translate::NodeDocuments;
+use crate::hierarchy::{ArrayNode, Node, TreeNode, TreePlace};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Replaces, StoredFile, Version};
+use crate::translate::{MAX_DOCUMENT_BYTES, NodeTexts, Text};
 use crate::view::ViewKind;
 use crate::view::nodes::path::NodePath;
 use crate::view::tree::Tree;
-
-/// The longest document that is written, in bytes.
-pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
 /// The objects that hold the documents of a node. Each may be absent in the store.
 #[derive(Debug, Default)]
@@ -26,32 +22,10 @@ pub(super) struct Objects {
     pub(super) copies: Option<Key>,
 }
 
-/// The bytes of an object, and what a change of them replaces.
-pub(super) struct Text {
-    pub(super) key: Key,
-    pub(super) bytes: Option<Vec<u8>>,
-    pub(super) replaces: Replaces,
-}
-
-impl Text {
-    /// The change of the object to `bytes`, if that is one.
-    pub(super) fn changed(&self, bytes: Option<Vec<u8>>) -> Option<ObjectChange> {
-        (bytes != self.bytes).then(|| ObjectChange {
-            key: self.key.clone(),
-            bytes,
-            replaces: self.replaces,
-        })
-    }
-}
-
 impl Objects {
     pub(super) fn of(resolved: &NodePath) -> Result<Objects, Error> {
         Ok(match &resolved.node {
-            Node::Array(node) => Objects {
-                own: Some(node.document.key.clone()),
-                attributes: node.attributes.clone(),
-                copies: None,
-            },
+            Node::Array(node) => Objects::of_array(node),
             Node::Group(group) if group.format == ZarrFormat::V2 => {
                 let key = |name: DocumentName| resolved.path.key(name.as_str().as_bytes());
                 Objects {
@@ -66,6 +40,26 @@ impl Objects {
                 copies: None,
             },
             Node::Broken(_) | Node::Implicit => Objects::default(),
+        })
+    }
+
+    pub(super) fn of_array(node: &ArrayNode) -> Objects {
+        Objects {
+            own: Some(node.document.key.clone()),
+            attributes: node.attributes.clone(),
+            copies: None,
+        }
+    }
+
+    /// The texts of the node's own documents.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] where it has none; [`Error`] when one cannot be read.
+    pub(super) fn texts(&self, writer: &DirWriter) -> Result<NodeTexts, Error> {
+        let read = |key: &Key| read_object(writer, key.clone());
+        Ok(NodeTexts {
+            own: read(self.own.as_ref().ok_or(Error::Stale)?)?,
+            attributes: self.attributes.as_ref().map(read).transpose()?,
         })
     }
 
@@ -112,20 +106,6 @@ impl Tree {
         let writer = self.writer()?;
         Ok(objects.meta(|key| writer.stat(key))?)
     }
-}
-
-/// The changes from the stored documents to `new`, the attributes first.
-pub(super) fn changed(
-    own: &Text,
-    attributes: Option<&Text>,
-    new: NodeDocuments,
-) -> Vec<ObjectChange> {
-    let document = own.bytes.is_some().then_some(new.document);
-    let attributes = attributes.and_then(|text| text.changed(new.attributes));
-    attributes
-        .into_iter()
-        .chain(own.changed(document))
-        .collect()
 }
 
 /// The document at `key`, which has not changed since it was opened.

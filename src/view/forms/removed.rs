@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::consolidation::Wish;
 use super::objects::Objects;
-use super::translated::TranslatedForm;
+use super::translated::{TranslatedForm, stored_array};
 use crate::error::Error;
 use crate::files::{Form, ObjectChange, Writing, change_objects};
 use crate::hierarchy::{DraftNode, Node};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Key, Prefix, Refusal, StoreError, unless_absent};
+use crate::translate::copies::Wish;
 use crate::view::nodes::path::NodePath;
 use crate::view::tree::EndedArray;
 use crate::view::{View, ViewKind};
@@ -21,25 +21,21 @@ impl TranslatedForm {
         let objects = Objects::of(resolved)?;
         match (&resolved.node, self.name) {
             (Node::Array(node), DocumentName::ZAttrs) => {
-                let mut changes = self.of_array(node, EMPTY)?;
-                for change in &mut changes {
-                    if objects.attributes.as_ref() == Some(&change.key) {
-                        change.bytes = None;
-                    }
-                }
-                Ok(changes)
+                let (array, texts) = self.array(node)?;
+                let parse = |text: &[u8]| self.parse(&array, text);
+                let array = stored_array(&array)?;
+                self.document()?.without_attributes(array, &texts, parse)
             }
             (Node::Group(group), DocumentName::ZAttrs) => {
-                self.of_group(group, objects, EMPTY, None)
+                self.of_group(group, resolved, EMPTY, None)
             }
             (Node::Group(group), DocumentName::ZMetadata) if group.format == ZarrFormat::V3 => {
-                let wish = Some(Wish::Drop);
-                self.of_group(group, objects, EMPTY, wish)
+                self.of_group(group, resolved, EMPTY, Some(Wish::Drop))
             }
             (Node::Array(_) | Node::Group(_), DocumentName::ZMetadata)
             | (Node::Implicit | Node::Broken(_), _) => Ok(Vec::new()),
             (Node::Array(_) | Node::Group(_), _) => {
-                let copies = self.path.key(DocumentName::ZMetadata.as_str().as_bytes())?;
+                let copies = self.key_of(DocumentName::ZMetadata)?;
                 let is_v2 = matches!(&resolved.node,
                     Node::Group(group) if group.format == ZarrFormat::V2);
                 // The own document last, so that the node is whole, or gone.

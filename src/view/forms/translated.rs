@@ -1,8 +1,4 @@
 //! Documents that are shown in another Zarr version than the one of their nodes (`--as`).
-//!
-//! Such a document may be made of several objects, as the `zarr.json` of an array of v2 is. What was
-//! written to it is carried back to them, one after the other: the attributes first, so that a new node
-//! is whole when its own document appears.
 
 use std::sync::Arc;
 
@@ -12,25 +8,25 @@ use crate::files::NameLock;
 use crate::files::{CleanFile, Encoded, Form, ObjectChange};
 use crate::hierarchy::{ArrayNode, GroupNode, Node};
 use crate::load::Cache;
-use crate::metadata::carry::differences;
-use crate::metadata::translate::{self, NodeDocuments, ShownAs, StoredAs};
-use crate::metadata::write::{ChunkContent, StoredDocuments};
-use crate::metadata::{DocumentName, NodeMetadata, Target, ZarrFormat, v2, v3};
+use crate::metadata::translate::{self, ShownAs, StoredAs};
+use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, Target, ZarrFormat};
 use crate::store::{
     ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Prefix, Replaces, StoreError, StoredFile,
 };
+use crate::translate::copies::{HOLDERS, Wish};
+use crate::translate::{
+    ForeignDocument, MAX_DOCUMENT_BYTES, NodeTexts, StoredArray, Text, memory_for_document,
+    parse_new, says_the_same,
+};
 use crate::view::nodes::directory::NameRole;
-use crate::view::nodes::node::{ShownArray, check_can_show};
+use crate::view::nodes::node::ShownArray;
 use crate::view::nodes::path::{NodePath, format_of};
-use crate::view::options::AbsentChunks;
 use crate::view::vnode::Vnode;
 use crate::view::{OpenedVnode, View, ViewKind};
 
-use super::consolidation::{Wish, consolidate};
-use super::copies::HOLDERS;
-use super::document::{DocumentForm, has_members, room_for};
+use super::document::{DocumentForm, has_members};
 use super::earlier_chunks::NewArray;
-use super::objects::{MAX_DOCUMENT_BYTES, Objects, Text, changed, read_object};
+use super::objects::{Objects, read_object};
 
 /// The document `name` of the node at `path`, in the version that is shown.
 #[derive(Debug)]
@@ -43,7 +39,12 @@ pub(in crate::view) struct TranslatedForm {
 
 impl TranslatedForm {
     pub(super) fn key(&self) -> Result<Key, StoreError> {
-        self.path.key(self.name.as_str().as_bytes())
+        self.key_of(self.name)
+    }
+
+    /// The key of the document `name` of the node.
+    pub(super) fn key_of(&self, name: DocumentName) -> Result<Key, StoreError> {
+        self.path.key(name.as_str().as_bytes())
     }
 
     fn vnode(&self) -> Vnode {
@@ -58,10 +59,12 @@ impl TranslatedForm {
         self.view.tree.resolve(self.kind, &self.path)
     }
 
-    fn refused(&self, reason: impl ToString) -> Error {
-        let key = self.key();
-        let key = key.map_or_else(|_| self.name.as_str().to_owned(), |key| key.to_string());
-        Error::unacceptable(&key, reason)
+    pub(super) fn document(&self) -> Result<ForeignDocument, StoreError> {
+        Ok(ForeignDocument {
+            key: self.key()?,
+            name: self.name,
+            presentation: self.view.tree.options.presentation(self.kind),
+        })
     }
 
     fn writer(&self) -> Result<&DirWriter, Error> {
@@ -80,133 +83,93 @@ impl TranslatedForm {
 
     /// The changes that make the node what `written` says.
     fn changes(&self, written: &[u8], before: Option<&[u8]>) -> Result<Vec<ObjectChange>, Error> {
-        let resolved = self.resolved()?;
+        let (resolved, document) = (self.resolved()?, self.document()?);
         let Some(target) = resolved.foreign else {
             return Err(Error::Stale);
         };
         match &resolved.node {
-            Node::Array(node) => self.of_array(node, written),
-            Node::Group(group) if self.makes_array(written) => {
+            Node::Array(node) => {
+                let (array, texts) = self.array(node)?;
+                let parse = |text: &[u8]| self.parse(&array, text);
+                document.of_array(stored_array(&array)?, &texts, written, parse)
+            }
+            Node::Group(group) if document.makes_array(written) => {
                 self.new_array(&resolved, Some(group), target, written)
             }
             Node::Group(group) => {
-                let objects = Objects::of(&resolved)?;
-                let wish = Wish::of((self.name, written), before);
-                let wish = wish.map_err(|error| self.refused(error))?;
-                self.of_group(group, objects, written, wish)
+                let wish = document.wish(written, before)?;
+                self.of_group(group, &resolved, written, wish)
             }
             Node::Implicit => self.new_array(&resolved, None, target, written),
-            Node::Broken(broken) => Err(self.refused(&broken.error)),
+            Node::Broken(broken) => Err(document.refused(&broken.error)),
         }
     }
 
-    fn makes_array(&self, written: &[u8]) -> bool {
-        match self.name {
-            DocumentName::ZArray => true,
-            DocumentName::ZarrJson => matches!(v3::parse(written), Ok(NodeMetadata::Array(_))),
-            _ => false,
-        }
-    }
-
-    pub(super) fn of_array(
-        &self,
-        node: &ArrayNode,
-        written: &[u8],
-    ) -> Result<Vec<ObjectChange>, Error> {
+    /// The array `node`, and the texts of its documents, which are those that it was made of.
+    pub(super) fn array(&self, node: &ArrayNode) -> Result<(Arc<ShownArray>, NodeTexts), Error> {
         let tree = &self.view.tree;
         let array = tree.shown(self.kind, &self.path)?.into_array();
-        let array = array.ok_or_else(|| self.refused("this view cannot show the array"))?;
-        let own = self.read(node.document.key.clone())?;
-        let attributes = node.attributes.clone().map(|key| self.read(key));
-        let attributes = attributes.transpose()?;
-        if own.replaces != Replaces::Version(node.document.meta.version) {
+        let cannot = "this view cannot show the array";
+        let Some(array) = array else {
+            return Err(self.document()?.refused(cannot));
+        };
+        let texts = Objects::of_array(node).texts(self.writer()?)?;
+        if texts.own.replaces != Replaces::Version(node.document.meta.version) {
             tree.hierarchy.forget(&node.prefix);
-            return Err(StoreError::changed(&own.key).into());
+            return Err(StoreError::changed(&texts.own.key).into());
         }
-        let stored = StoredDocuments {
-            document: own.bytes.as_deref().unwrap_or_default(),
-            attributes: attributes.as_ref().and_then(|text| text.bytes.as_deref()),
-        };
-        let new = self.carried(&array, &stored, written)?;
-        Ok(changed(&own, attributes.as_ref(), new))
+        Ok((array, texts))
     }
 
-    /// The changes that make the document of an array whose document was removed, and whose chunks are
-    /// there: what is stored is the old one, with what has changed, because chunks are encoded as it
-    /// says.
-    fn of_ended(&self, array: &ShownArray, written: &[u8]) -> Result<Vec<ObjectChange>, Error> {
-        let key = &array.node.document.key;
-        let (_, document) = self
-            .view
-            .tree
-            .ended_with(self.kind, key)
-            .ok_or(Error::Stale)?;
-        let stored = StoredDocuments {
-            document: &document,
-            attributes: None,
-        };
-        let new = self.carried(array, &stored, written)?;
-        let attributes = array.node.attributes.clone().map(|key| self.read(key));
-        let attributes = attributes.transpose()?;
-        let changed = attributes.and_then(|text| text.changed(new.attributes));
-        let own = self.read(key.clone())?.changed(Some(new.document));
-        Ok(changed.into_iter().chain(own).collect())
-    }
-
-    /// The documents of `array`, which has the `stored` ones, with what was `written`.
-    fn carried(
+    /// Reads `text`, a stored document of `array`.
+    pub(super) fn parse(
         &self,
         array: &ShownArray,
-        stored: &StoredDocuments<'_>,
-        written: &[u8],
-    ) -> Result<NodeDocuments, Error> {
-        let shown_as = ShownAs {
-            target: array.foreign.ok_or(Error::Stale)?,
-            content: array.content,
-        };
-        let hierarchy = &self.view.tree.hierarchy;
-        let parse = |text: &[u8]| match hierarchy.parse_array(&array.node, text) {
+        text: &[u8],
+    ) -> Result<ArrayMetadata, FormatError> {
+        match self.view.tree.hierarchy.parse_array(&array.node, text) {
             Err(Error::Metadata { error, .. }) => Err(error),
             parsed => parsed.map_err(|error| FormatError::document("", error.to_string())),
-        };
-        let written = (self.name, written);
-        let new = translate::array(&array.node.metadata, stored, shown_as, written, parse);
-        let can_be_shown = |new: NodeDocuments| {
-            let (metadata, place) = (parse(&new.document)?, (self.kind, array.foreign));
-            check_can_show(&metadata, place, &self.view.tree.options)?;
-            Ok(new)
-        };
-        let new = new.and_then(can_be_shown);
-        new.map_err(|error| self.refused(error))
+        }
     }
 
+    /// The changes that make the documents of an array again, whose own document was removed, and whose chunks are
+    /// there.
+    fn of_ended(&self, array: &ShownArray, written: &[u8]) -> Result<Vec<ObjectChange>, Error> {
+        let ended = (self.view.tree).ended_with(self.kind, &array.node.document.key);
+        let (_, before) = ended.ok_or(Error::Stale)?;
+        let texts = Objects::of_array(&array.node).texts(self.writer()?)?;
+        let parse = |text: &[u8]| self.parse(array, text);
+        let (document, array) = (self.document()?, stored_array(array)?);
+        document.of_ended(array, (&before, &texts), written, parse)
+    }
+
+    /// The changes that make a group what `written` says, with what is wished of consolidated metadata.
     pub(super) fn of_group(
         &self,
         group: &GroupNode,
-        objects: Objects,
+        resolved: &NodePath,
         written: &[u8],
         wish: Option<Wish>,
     ) -> Result<Vec<ObjectChange>, Error> {
-        let own = self.read(objects.own.ok_or(Error::Stale)?)?;
-        let attributes = objects.attributes.map(|key| self.read(key)).transpose()?;
-        let stored = StoredDocuments {
-            // A group of v2 may have consolidated metadata alone.
-            document: own.bytes.as_deref().unwrap_or(b"{\"zarr_format\": 2}"),
-            attributes: attributes.as_ref().and_then(|text| text.bytes.as_deref()),
+        let (format, document) = (group.format, self.document()?);
+        let texts = Objects::of(resolved)?.texts(self.writer()?)?;
+        let Some(wish) = wish else {
+            return document.of_group(format, &texts, written);
         };
-        let new = translate::group(group.format, &stored, (self.name, written));
-        let mut new = new.map_err(|error| self.refused(error))?;
-        let mut more = None;
-        if let Some(wish) = wish {
-            if group.format == ZarrFormat::Draft {
-                return Err(self.refused("drafts have no consolidated metadata"));
-            }
-            let place = (self.writer()?, &self.path);
-            more = consolidate(place, group.format, &wish, &mut new)?;
+        let mut copies = Vec::new();
+        for name in wish.names(format) {
+            let Ok(key) = self.path.key(name.as_bytes()) else {
+                continue;
+            };
+            copies.extend(self.read(key)?.bytes.map(|bytes| (name, bytes)));
         }
-        let mut changes = changed(&own, attributes.as_ref(), new);
-        changes.extend(more);
-        Ok(changes)
+        let holder = match format {
+            ZarrFormat::V3 | ZarrFormat::Draft => None,
+            _ => Some(self.read(self.key_of(DocumentName::ZMetadata)?)?),
+        };
+        let copies = (&wish, copies);
+        document.of_group_with_copies((format, &texts), written, copies, holder.as_ref())
     }
 
     /// The form of the document where it is stored in the version that is shown.
@@ -226,8 +189,8 @@ impl TranslatedForm {
         target: Target,
         written: &[u8],
     ) -> Result<Vec<ObjectChange>, Error> {
-        let tree = &self.view.tree;
-        let is_array = self.makes_array(written);
+        let (tree, document) = (&self.view.tree, self.document()?);
+        let is_array = document.makes_array(written);
         let ended = tree.ended(self.kind, &self.path);
         let is_own = |array: &ShownArray| array.node.metadata.zarr_format == target.zarr_format();
         if ended.as_deref().is_some_and(is_own) {
@@ -241,11 +204,11 @@ impl TranslatedForm {
         {
             return self.of_ended(&array, written).map_err(|error| {
                 let reason = "chunks of the array that was here are still there, remove them first";
-                self.refused(format!("{error}; {reason}"))
+                document.refused(format!("{error}; {reason}"))
             });
         }
         if is_array && tree.has_nodes_below(self.kind, &self.path)? {
-            return Err(self.refused("a group with nodes in it does not become an array"));
+            return Err(document.refused("a group with nodes in it does not become an array"));
         }
         let format = match (group, resolved.draft()) {
             (_, Some(_)) => Some(ZarrFormat::Draft),
@@ -269,32 +232,18 @@ impl TranslatedForm {
             None => Objects::default(),
         };
         let (old, attributes) = self.old_group(group, &objects)?;
-        let shown_as = ShownAs {
-            target,
-            content: match self.kind {
-                ViewKind::Chunks if tree.options.missing == AbsentChunks::Fill => {
-                    ChunkContent::Complete(tree.options.shards)
-                }
-                ViewKind::Chunks => ChunkContent::Decoded(tree.options.shards),
-                _ => ChunkContent::Encoded(tree.options.shards),
-            },
-        };
-        let text = written;
-        let written = (self.name, written);
-        let new = translate::new_node(written, attributes.as_deref(), shown_as, to);
-        let new = new.map_err(|error| self.refused(error))?;
-        self.check_new(text)?;
-        let of_name = |name: DocumentName| self.path.key(name.as_str().as_bytes());
+        let new = document.new_node(written, attributes.as_deref(), (target, to))?;
+        self.check_new(&document, written)?;
         let own = match (resolved.draft(), to, new.is_array) {
             (Some(draft), _, true) => draft.array_document()?,
             (Some(draft), _, false) => draft.group_document()?,
-            (None, StoredAs::V2, true) => of_name(DocumentName::ZArray)?,
-            (None, StoredAs::V2, false) => of_name(DocumentName::ZGroup)?,
-            (None, ..) => of_name(DocumentName::ZarrJson)?,
+            (None, StoredAs::V2, true) => self.key_of(DocumentName::ZArray)?,
+            (None, StoredAs::V2, false) => self.key_of(DocumentName::ZGroup)?,
+            (None, ..) => self.key_of(DocumentName::ZarrJson)?,
         };
         let mut changes = Vec::new();
         if to == StoredAs::V2 {
-            let attributes = self.read(of_name(DocumentName::ZAttrs)?)?;
+            let attributes = self.read(self.key_of(DocumentName::ZAttrs)?)?;
             changes.extend(attributes.changed(new.attributes));
         }
         let own = self.read(own)?;
@@ -308,21 +257,15 @@ impl TranslatedForm {
 
     /// Refuses the document of a new array that the view could not show, or whose chunks were made before it and are
     /// none.
-    fn check_new(&self, written: &[u8]) -> Result<(), Error> {
-        let metadata = match self.name {
-            DocumentName::ZArray => v2::parse_array(written),
-            DocumentName::ZarrJson => match v3::parse(written) {
-                Ok(NodeMetadata::Array(metadata)) => Ok(*metadata),
-                Ok(NodeMetadata::Group) => return Ok(()),
-                Err(error) => Err(error),
-            },
-            _ => return Ok(()),
+    fn check_new(&self, document: &ForeignDocument, written: &[u8]) -> Result<(), Error> {
+        let parsed = parse_new(Some(self.name), written);
+        let NodeMetadata::Array(metadata) = parsed.map_err(|error| document.refused(error))? else {
+            return Ok(());
         };
-        let metadata = metadata.map_err(|error| self.refused(error))?;
-        check_can_show(&metadata, (self.kind, None), &self.view.tree.options)
-            .map_err(|error| self.refused(error))?;
+        let can_show = document.presentation.check_can_show(&metadata, None);
+        can_show.map_err(|error| document.refused(error))?;
         let new = NewArray {
-            key: &self.key()?,
+            key: &document.key,
             prefix: &self.path,
             metadata: &metadata,
         };
@@ -433,7 +376,7 @@ impl Form for TranslatedForm {
     }
 
     fn room(&self, len: u64) -> Result<u64, Error> {
-        Ok(room_for(len))
+        Ok(memory_for_document(len))
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
@@ -444,16 +387,12 @@ impl Form for TranslatedForm {
     }
 
     fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error> {
-        if shown.is_empty() {
-            return Err(self.refused("the document is empty"));
-        }
-        // This checks that it is an object.
-        differences(shown, shown).map_err(|error| self.refused(error))?;
+        self.document()?.check_object(shown)?;
         self.check_version(stored)?;
         let before = self.text()?;
         let is_stored = stored.is_some();
         if let Some(before) = before.as_deref().filter(|_| is_stored)
-            && differences(before, shown).is_ok_and(|changed| changed.is_empty())
+            && says_the_same(before, shown)
         {
             return Ok(Encoded::Unchanged);
         }
@@ -548,6 +487,17 @@ impl TranslatedForm {
         }
         Err(StoreError::changed(&key).into())
     }
+}
+
+/// What is known of `array` to translate its documents.
+pub(super) fn stored_array(array: &ShownArray) -> Result<StoredArray<'_>, Error> {
+    Ok(StoredArray {
+        metadata: &array.node.metadata,
+        shown_as: ShownAs {
+            target: array.foreign.ok_or(Error::Stale)?,
+            content: array.content,
+        },
+    })
 }
 
 impl View {

@@ -13,13 +13,14 @@ use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, BrokenKind, Document, Node};
 use crate::load::{ChunkLayout, ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, ChunkContent};
-use crate::metadata::{ArrayMetadata, Decoding, DocumentName, Target};
+use crate::metadata::{Decoding, DocumentName, Target};
 use crate::read::FileReaders;
 use crate::store::{DirWriter, Key, Object, Prefix, StoreError};
+pub(in crate::view) use crate::translate::FileForm;
 use crate::view::chunks::names::{ChunkName, ChunkNames};
 use crate::view::nodes::document_checks::DocumentLooks;
 use crate::view::nodes::path::NodePath;
-use crate::view::options::{AbsentChunks, ViewKind, ViewOptions};
+use crate::view::options::{ViewKind, ViewOptions};
 
 /// Directories of larger grids list only the stored chunks, even where absent chunks are files.
 const MOST_LISTED: u64 = 10_000_000;
@@ -65,18 +66,6 @@ pub(in crate::view) struct ShownArray {
     pub(in crate::view) has_ended: AtomicBool,
 }
 
-/// What the chunk files of an array hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::view) enum FileForm {
-    /// The stored objects, under their own names.
-    Stored,
-    /// Encoded chunks: inner chunks of shards, or stored objects under the names of another
-    /// version.
-    Encoded,
-    /// Decoded chunks.
-    Decoded,
-}
-
 /// A node, or a directory that is none, as a view shows it.
 #[derive(Debug, Clone)]
 pub(in crate::view) enum ShownNode {
@@ -115,16 +104,14 @@ impl ShownArray {
     ) -> Result<ShownArray, FormatError> {
         let (view, foreign) = (resolved.view, resolved.foreign);
         let decoding = node.metadata.decoding.as_ref();
-        let (form, shards) = form_of_chunks(&node.metadata, (view, foreign), options);
+        let presentation = options.presentation(view);
+        let (form, shards) = presentation.form_of_chunks(&node.metadata, foreign);
         let chunked = ChunkedArray::new(&node, shards)?;
         let layout = chunked.layout();
         let may_be_zlib = decoding.is_ok_and(|decoding| may_be_zlib(decoding, shards));
-        check_decoded_len(layout, form, options)?;
+        presentation.check_decoded_len(layout, form)?;
         let n_chunks = layout.shown_grid().n_chunks().unwrap_or(u64::MAX);
-        let absent_len = match (view, options.missing) {
-            (ViewKind::Chunks, AbsentChunks::Fill) => layout.absent_len(),
-            _ => None,
-        };
+        let absent_len = layout.absent_len().filter(|_| presentation.fills_absent);
         let lists_grid = absent_len.is_some() && n_chunks <= MOST_LISTED;
         if absent_len.is_some() && !lists_grid {
             log::warn!(
@@ -470,56 +457,6 @@ fn unwritable(
         ));
     }
     layout.check_encodes().err()
-}
-
-/// How the chunks of an array are shown.
-fn form_of_chunks(
-    metadata: &ArrayMetadata,
-    (view, foreign): (ViewKind, Option<Target>),
-    options: &ViewOptions,
-) -> (FileForm, Shards) {
-    let decoding = metadata.decoding.as_ref();
-    let is_sharded = decoding.is_ok_and(|decoding| decoding.codecs.sharding().is_some());
-    match view {
-        ViewKind::Chunks => (FileForm::Decoded, options.shards),
-        ViewKind::Arrays => (FileForm::Decoded, Shards::Expand),
-        ViewKind::Keys if is_sharded && options.shards == Shards::Expand => {
-            (FileForm::Encoded, Shards::Expand)
-        }
-        ViewKind::Keys if foreign.is_some() => (FileForm::Encoded, Shards::Keep),
-        ViewKind::Keys => (FileForm::Stored, Shards::Keep),
-    }
-}
-
-/// Fails where chunks are too long to be decoded.
-fn check_decoded_len(
-    layout: &ChunkLayout,
-    form: FileForm,
-    options: &ViewOptions,
-) -> Result<(), FormatError> {
-    match layout.decoded_len() {
-        Some(len) if form == FileForm::Decoded => {
-            let what = "the size of a decoded chunk (see --max-chunk)";
-            FormatError::check_limit(what, len, options.max_chunk_bytes)
-        }
-        // Chunks of variable length are held against the limit when they are decoded.
-        _ => Ok(()),
-    }
-}
-
-/// Fails where `view` cannot show the chunks of an array that has this document, because there are too
-/// many, or because they are too long.
-pub(in crate::view) fn check_can_show(
-    metadata: &ArrayMetadata,
-    (view, foreign): (ViewKind, Option<Target>),
-    options: &ViewOptions,
-) -> Result<(), FormatError> {
-    if metadata.decoding.is_err() && view == ViewKind::Keys {
-        // Encoded chunks are shown whatever they are.
-        return Ok(());
-    }
-    let (form, shards) = form_of_chunks(metadata, (view, foreign), options);
-    check_decoded_len(&ChunkLayout::new(metadata, shards)?, form, options)
 }
 
 /// Whether the outermost codec of the encoded chunks is a v2 `gzip`, which old libraries used for

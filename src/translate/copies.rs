@@ -1,0 +1,154 @@
+//! Consolidated metadata: the copies that a group has of the documents of the nodes below it. The copies are those of
+//! the documents that the store has, so that consolidated metadata that is written is a wish to have it.
+
+use std::collections::BTreeSet;
+
+use crate::error::FormatError;
+use crate::metadata::carry::with_member;
+use crate::metadata::consolidated::{copies_v2, copies_v3, is_inline};
+use crate::metadata::translate::NodeDocuments;
+use crate::metadata::{DocumentName, ZarrFormat, write};
+use crate::store::{Key, Prefix};
+
+/// The documents that may have copies of others.
+pub(crate) const HOLDERS: [DocumentName; 2] = [DocumentName::ZarrJson, DocumentName::ZMetadata];
+
+/// What a document has in it if it has copies of others.
+const MARKS: [&[u8]; 2] = [
+    b"\"consolidated_metadata\"",
+    b"\"zarr_consolidated_format\"",
+];
+
+/// The names of documents, relative to a group, and their texts.
+pub(crate) type NamedTexts = Vec<(String, Vec<u8>)>;
+
+/// What is wished of consolidated metadata.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Copies of the documents of the nodes at these paths, which are relative to the group.
+    Have(BTreeSet<String>),
+    /// None.
+    Drop,
+}
+
+impl Wish {
+    /// What is wished by who has `written` a document in the place of the one `before`; `None` where
+    /// consolidated metadata is not concerned.
+    pub(crate) fn of(
+        (name, written): (DocumentName, &[u8]),
+        before: Option<&[u8]>,
+    ) -> Result<Option<Wish>, FormatError> {
+        let copies = match name {
+            DocumentName::ZMetadata => copies_v2(written)?.ok_or_else(|| {
+                let problem = "there is no consolidated metadata of version 1 in it";
+                FormatError::document("zarr_consolidated_format", problem)
+            })?,
+            DocumentName::ZarrJson if is_inline(written) => copies_v3(written)?.unwrap_or_default(),
+            DocumentName::ZarrJson if before.is_some_and(is_inline) => return Ok(Some(Wish::Drop)),
+            _ => return Ok(None),
+        };
+        let path = |key: &str| key.rsplit_once('/').map_or("", |(path, _)| path).to_owned();
+        let paths = copies.iter().map(|copy| path(&copy.key)).collect();
+        Ok(Some(Wish::Have(paths)))
+    }
+
+    /// The documents that may be copied into a group of this version, by their names relative to it. Those of the
+    /// group itself are not among them.
+    pub(crate) fn names(&self, format: ZarrFormat) -> Vec<String> {
+        const V2: [DocumentName; 3] = [
+            DocumentName::ZArray,
+            DocumentName::ZAttrs,
+            DocumentName::ZGroup,
+        ];
+        let (Wish::Have(paths), names) = (
+            self,
+            match format {
+                ZarrFormat::V3 => &[DocumentName::ZarrJson][..],
+                _ => &V2,
+            },
+        ) else {
+            return Vec::new();
+        };
+        let below = paths.iter().filter(|path| !path.is_empty());
+        let below_path = |path: &String| {
+            let path = path.clone();
+            names
+                .iter()
+                .map(move |name| format!("{path}/{}", name.as_str()))
+        };
+        below.flat_map(below_path).collect()
+    }
+}
+
+/// Puts `copies` into `new`, the documents of a group of v3, or takes all copies out of it.
+///
+/// # Errors
+/// [`FormatError`] when they are no documents.
+pub(super) fn consolidate_v3(
+    wish: &Wish,
+    copies: NamedTexts,
+    new: &mut NodeDocuments,
+) -> Result<(), FormatError> {
+    let copies = match wish {
+        Wish::Drop => None,
+        Wish::Have(_) => {
+            let copies = copies.into_iter().filter_map(|(key, text)| {
+                let path = key.strip_suffix("/zarr.json")?.to_owned();
+                Some((path, text))
+            });
+            Some(write::consolidated_v3(&copies.collect::<Vec<_>>())?)
+        }
+    };
+    new.document = with_member(&new.document, "consolidated_metadata", copies.as_deref())?;
+    Ok(())
+}
+
+/// The consolidated metadata of a group of v2 that has the documents `new`, with `copies` of others; `None` where it
+/// is wished to have none.
+///
+/// # Errors
+/// [`FormatError`] when they are no documents.
+pub(super) fn consolidated_v2(
+    wish: &Wish,
+    copies: NamedTexts,
+    new: &NodeDocuments,
+) -> Result<Option<Vec<u8>>, FormatError> {
+    if *wish == Wish::Drop {
+        return Ok(None);
+    }
+    let name = |name: DocumentName| name.as_str().to_owned();
+    let attributes = new.attributes.clone();
+    let attributes = attributes.map(|text| (name(DocumentName::ZAttrs), text));
+    let group = (name(DocumentName::ZGroup), new.document.clone());
+    let copies = attributes.into_iter().chain([group]).chain(copies);
+    write::consolidated_v2(&copies.collect::<Vec<_>>()).map(Some)
+}
+
+/// Whether a document may have copies of others.
+pub(crate) fn has_mark(text: &[u8]) -> bool {
+    let is_marked = |mark: &&[u8]| text.windows(mark.len()).any(|part| part == *mark);
+    MARKS.iter().any(is_marked)
+}
+
+/// The name of the copy of the document at `key` in consolidated metadata of `group`; `None` where the document is
+/// elsewhere, of another version, or the one that has the copies.
+pub(crate) fn copied_name(group: &Prefix, key: &Key, format: ZarrFormat) -> Option<String> {
+    let relative = String::from_utf8_lossy(group.strip(key.as_bytes())?);
+    let is_v3 = DocumentName::of(key.name()) == Some(DocumentName::ZarrJson);
+    match format {
+        ZarrFormat::V2 if is_v3 => None,
+        ZarrFormat::V2 => Some(relative.into_owned()),
+        _ => relative.strip_suffix("/zarr.json").map(str::to_owned),
+    }
+}
+
+/// The document that has the copies of documents called `name`, and their version.
+pub(crate) fn holder_of(name: DocumentName) -> (DocumentName, ZarrFormat) {
+    match name {
+        DocumentName::ZarrJson => (DocumentName::ZarrJson, ZarrFormat::V3),
+        _ => (DocumentName::ZMetadata, ZarrFormat::V2),
+    }
+}
+
+#[cfg(test)]
+mod tests;
