@@ -200,12 +200,10 @@ impl Form for ChunkForm {
     }
 
     fn is_encoded(&self) -> bool {
-        let is_stored_as_shown = || {
-            Some(is_stored_as_shown(
-                self.known_array().ok()?.chunked.layout(),
-            ))
-        };
-        self.inner.is_some() || is_stored_as_shown() == Some(false)
+        let has_other_bytes = |array: Arc<ShownArray>| !is_stored_as_shown(array.chunked.layout());
+        // Encoded bytes are the writer's, and become the object as they are.
+        self.inner.is_some()
+            || self.shows != Shows::Encoded && self.known_array().is_ok_and(has_other_bytes)
     }
 
     fn is_stored(&self) -> bool {
