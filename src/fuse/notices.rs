@@ -66,9 +66,10 @@ impl Notices {
         self.0.is_behind.load(Ordering::Relaxed)
     }
 
-    /// Waits until the kernel was told this, but not long: others may hold what it locks.
+    /// Waits until the kernel was told this, but not for ever: other requests may hold what it locks. On a machine with much
+    /// to do, the thread that tells it may not run for some tenths of a second.
     pub(super) fn wait_for(&self, notice: Notice) {
-        const PATIENCE: Duration = Duration::from_millis(100);
+        const PATIENCE: Duration = Duration::from_secs(2);
         let is_left = |state: &mut State| {
             state.is_running && (state.telling == Some(notice) || state.waiting.contains(&notice))
         };
