@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const AT_ONCE: usize = 4;
 
 /// Calls `run` with the seeds `first..first + count`, several at once, in no order. `ZARR_MOUNT_SEQUENCES` gives another
-/// `count`, and `ZARR_MOUNT_SEED` the number of a single seed after `first`, which is run a hundred times.
+/// `count`, of which those before the number `ZARR_MOUNT_FROM` are left out, and `ZARR_MOUNT_SEED` the number of a single
+/// seed after `first`, which is run a hundred times.
 pub fn for_seeds(first: u64, count: u64, run: impl Fn(u64) + Sync) {
     if let Ok(only) = std::env::var("ZARR_MOUNT_SEED") {
         let seed = first + only.parse::<u64>().unwrap();
         return (0..100).for_each(|_| run(seed));
     }
     let count = std::env::var("ZARR_MOUNT_SEQUENCES").map_or(count, |text| text.parse().unwrap());
-    let next = AtomicU64::new(0);
+    let from = std::env::var("ZARR_MOUNT_FROM").map_or(0, |text| text.parse().unwrap());
+    let next = AtomicU64::new(from);
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
