@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import zarr
 
-from support.mounting import until
-
 MIB = 1 << 20
 CORES = os.cpu_count()
 
@@ -35,6 +33,15 @@ def settled(mount):
         time.sleep(0.2)
         before, now = now, counts(mount)
     return now
+
+
+def give_way(mount):
+    """Whether a chunk was read ahead, for which a reader waits a second. On a machine with much to do, a reader may load
+    each chunk before the daemon does, and the daemon leaves some out."""
+    deadline = time.monotonic() + 1
+    while counts(mount)[1] == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return counts(mount)[1] > 0
 
 
 @pytest.mark.parametrize("piece", [4096, 100_000, MIB])
@@ -106,12 +113,12 @@ def test_chunk_files_are_read_ahead(mount, tmp_path, order, cache):
     made = mount(store, "--view", "chunks", "--cache-size", cache)
     expected = values(shape)
     files = sorted(range(48), key=ORDERS[order])
-    for part in files[:24], files[24:]:
-        for n in part:
-            assert (made.path / f"{n}.0").read_bytes() == expected[n * 1024:(n + 1) * 1024].tobytes()
-        # A reader that waits is not faster than the prefetches, whatever else the machine does.
-        until(lambda: counts(made)[1] > 0, "a chunk that is read ahead")
-        decodes, _, unused = settled(made)
+    for count, n in enumerate(files, 1):
+        assert (made.path / f"{n}.0").read_bytes() == expected[n * 1024:(n + 1) * 1024].tobytes()
+        if count >= 24:
+            give_way(made)
+    decodes, ahead, unused = settled(made)
+    assert ahead > 0
     assert (decodes, unused) == (48, 0)
 
 
@@ -119,13 +126,13 @@ def test_chunk_files_are_read_ahead(mount, tmp_path, order, cache):
 def test_no_more_chunk_files_are_read_ahead_than_allowed(mount, tmp_path, size, most):
     store = write(tmp_path / "a", (48 * 1024, 64), (1024, 64), zarr_format=2)
     made = mount(store, "--view", "chunks", "--readahead", size)
-    for n in range(24):
+    for n in range(48):
         (made.path / f"{n}.0").read_bytes()
-    if most:
-        until(lambda: counts(made)[1] > 0, "a chunk that is read ahead")
+        if n >= 23 and (not most or give_way(made)):
+            break
     decodes, ahead, unused = settled(made)
-    assert decodes <= 24 + most and unused == 0
-    assert most or ahead == 0
+    assert decodes <= n + 1 + most and unused == 0
+    assert bool(ahead) == bool(most)
 
 
 def test_chunk_files_in_another_order_are_decoded_once(mount, tmp_path):
