@@ -24,6 +24,15 @@ pub(crate) enum ChunkCodec {
 }
 
 impl ChunkCodec {
+    /// The codecs that sequences choose from.
+    pub(crate) const ALL: [ChunkCodec; 5] = [
+        ChunkCodec::Plain,
+        ChunkCodec::Zstd,
+        ChunkCodec::Blosc,
+        ChunkCodec::GzipCrc,
+        ChunkCodec::Crc,
+    ];
+
     /// What the document says after the codec `bytes`.
     fn members(self) -> &'static str {
         match self {
@@ -54,6 +63,11 @@ impl ChunkCodec {
         format!(
             r#"{{"zarr_format":3,"node_type":"array","shape":[7,7],"data_type":"uint8","chunk_grid":{{"name":"regular","configuration":{{"chunk_shape":[{side},{side}]}}}},"chunk_key_encoding":{{"name":"default","configuration":{{"separator":"/"}}}},"fill_value":{FILL},"codecs":{codecs},"attributes":{{"n":0}}}}"#
         )
+    }
+
+    /// Whether the crate makes the same bytes of equal elements as [`ChunkCodec::encode`].
+    pub(crate) fn is_encoded_alike(self) -> bool {
+        matches!(self, ChunkCodec::Plain | ChunkCodec::Crc)
     }
 
     /// What another program stores for these elements.

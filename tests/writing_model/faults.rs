@@ -99,3 +99,35 @@ fn truncate_is_refused_where_the_chunk_is_only_read() {
     let cut = Operation::Truncate { file: 0, len: 5 };
     run(ViewKind::Chunks, &[opened, cut]);
 }
+
+/// The file stays the one that was opened where the other program's encoded bytes are the same.
+#[test]
+fn an_inner_chunk_is_current_where_another_program_stores_equal_bytes() {
+    for codec in ChunkCodec::ALL {
+        let placed = Operation::Place {
+            file: 1,
+            text: full(1),
+            placing: Placing::Rename(RenameMode::Replace),
+        };
+        let opened = open(1, HandleAccess::ReadsAndWrites, false);
+        let replaced = Operation::OutsiderReplaces {
+            file: 1,
+            text: full(1),
+        };
+        let cleared = open(1, HandleAccess::Writes, true);
+        let written = Operation::Write {
+            handle: 0,
+            offset: 8,
+            text: Text {
+                first: 3,
+                step: 0,
+                len: 5,
+            },
+        };
+        let setting = Setting {
+            codec,
+            budget: ROOMY,
+        };
+        Run::of_shard(setting).run(&[placed, opened, replaced, cleared, written]);
+    }
+}

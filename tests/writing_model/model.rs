@@ -155,8 +155,8 @@ pub(crate) struct Model {
     manners: Vec<Manner>,
     /// Whether the files are the inner chunks of one shard.
     is_sharded: bool,
-    /// Whether equal elements are encoded alike by everybody.
-    is_plain: bool,
+    /// Whether all programs encode equal elements to the same bytes.
+    is_encoded_alike: bool,
     objects: Vec<Object>,
     /// The objects of the store.
     store: Vec<Option<usize>>,
@@ -168,12 +168,12 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn new(manners: Vec<Manner>, is_sharded: bool, is_plain: bool) -> Model {
+    pub(crate) fn new(manners: Vec<Manner>, is_sharded: bool, is_encoded_alike: bool) -> Model {
         let nothing = vec![None; manners.len()];
         Model {
             manners,
             is_sharded,
-            is_plain,
+            is_encoded_alike,
             objects: Vec::new(),
             store: nothing.clone(),
             files: Vec::new(),
@@ -378,7 +378,7 @@ impl Model {
             return false;
         };
         let [now, then] = [now, base].map(|base| &self.objects[base.object]);
-        let is_encoded_alike = self.is_plain || now.is_foreign == then.is_foreign;
+        let is_encoded_alike = self.is_encoded_alike || now.is_foreign == then.is_foreign;
         self.is_sharded && now.bytes == then.bytes && is_encoded_alike
     }
 

@@ -176,13 +176,7 @@ pub(crate) struct Setting {
 
 /// A setting, and what happens there.
 pub(crate) fn script(longest: usize) -> impl Strategy<Value = (Setting, Vec<Operation>)> {
-    let codec = prop_oneof![
-        Just(ChunkCodec::Plain),
-        Just(ChunkCodec::Zstd),
-        Just(ChunkCodec::GzipCrc),
-        Just(ChunkCodec::Crc),
-        Just(ChunkCodec::Blosc),
-    ];
+    let codec = prop::sample::select(ChunkCodec::ALL.as_slice());
     // Drafts are in memory where they are at most half of the budget, and otherwise in files.
     let budget = prop_oneof![Just(ROOMY), Just(2 * LEN as u64 - 1)];
     let setting = (codec, budget).prop_map(|(codec, budget)| Setting { codec, budget });

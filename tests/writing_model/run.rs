@@ -82,7 +82,6 @@ impl Run {
         } else {
             Shards::Keep
         };
-        let is_plain = codec == ChunkCodec::Plain;
         let names = if kind == ViewKind::Chunks {
             CHUNKS
         } else {
@@ -97,7 +96,7 @@ impl Run {
             model: Model::new(
                 names.iter().map(|(_, manner)| *manner).collect(),
                 is_sharded,
-                is_plain,
+                codec.is_encoded_alike(),
             ),
             handles: Vec::new(),
             n: 0,
