@@ -21,7 +21,7 @@ use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, Version};
 use crate::view::changes::rename_locks::Renames;
 use crate::view::nodes::cache::ShownNodeCache;
 use crate::view::nodes::node::ShownArray;
-use crate::view::nodes::recent_checks::Looks;
+use crate::view::nodes::recent_checks::RecentChecks;
 use crate::view::nodes::translated_arrays::TranslatedArrays;
 
 /// The most warnings that are remembered, so that they are logged only once.
@@ -55,7 +55,7 @@ pub(super) struct Tree {
     expected_groups: Mutex<LruCache<(ViewKind, Prefix), ()>>,
     pub(super) renames: Renames,
     /// When a store that is not local was asked for the documents above files.
-    pub(super) looks: Looks,
+    pub(super) recent_checks: RecentChecks,
     /// Arrays that a view has shown in another way than they are stored.
     pub(super) translated: TranslatedArrays,
     said: Mutex<LruCache<u64, ()>>,
@@ -101,7 +101,7 @@ impl Tree {
             unasked: Mutex::new(LruCache::new(MOST_MADE)),
             expected_groups: Mutex::new(LruCache::new(MOST_MADE)),
             renames: Renames::default(),
-            looks: Looks::default(),
+            recent_checks: RecentChecks::default(),
             translated: TranslatedArrays::default(),
             said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
             only_copied: OnceLock::new(),

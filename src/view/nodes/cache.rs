@@ -16,7 +16,7 @@ use crate::view::options::ViewKind;
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 /// The most bytes of memory of their models.
 const MOST_BYTES: u64 = 8 << 20;
-/// The most directories above an array of which is remembered that it is below them.
+/// At most this many directories above an array count it as an array below them.
 const MOST_LEVELS: usize = 64;
 
 /// The most recently shown nodes, by view and path.
@@ -44,8 +44,8 @@ impl ShownNodeCache {
         self.by_path.get(key)
     }
 
-    /// Keeps a node. Returns the nodes that were evicted or replaced, to be dropped outside of the
-    /// lock.
+    /// Keeps a node. Returns the nodes that were evicted or replaced, so that the caller drops them
+    /// after it has released the lock.
     pub(in crate::view) fn put(
         &mut self,
         key: (ViewKind, Prefix),
@@ -86,7 +86,7 @@ impl ShownNodeCache {
         found.collect()
     }
 
-    /// The node of an entry that was removed.
+    /// Takes a removed entry out of the counts, and returns its node.
     fn without(&mut self, (key, left): ((ViewKind, Prefix), ShownNode)) -> ShownNode {
         self.memory_bytes -= memory_of(&left);
         for above in above(&key) {

@@ -1,15 +1,16 @@
 //! Whether an array is still what its document says.
 //!
-//! Documents are remembered for a while (`--ttl`), but chunks are opened as they are now. If an
-//! array is rewritten in between, its new chunks meet its old document: their bytes would be
-//! decoded in the wrong way, and chunks with new names would pass for absent, which reads as fill
-//! values. So the document's version is checked after a chunk was opened or found to be absent, and
-//! before the document's own text is shown. When it is another version, the caller gets
-//! [`Error::Stale`], the kernel repeats its request, and that finds the new document.
+//! Documents are remembered for a while (`--ttl`), but chunks are opened in their current version. If an array is
+//! rewritten in between, its new chunks meet its old document: their bytes would be decoded in the wrong way, and
+//! chunks with new names would pass for absent, which reads as fill values. So the document's version is checked after
+//! a chunk was opened or found to be absent, and before the document's own text is shown. If the version has changed,
+//! the caller gets [`Error::Stale`], the kernel repeats its request, and the repeated request finds the new document.
 //!
-//! A directory is asked each time. A remote store is asked for the document once for all chunks of which it had
-//! told before that. It need not be asked for a chunk that a bucket dates before all that is remembered. And what was
-//! told of a chunk before the array was shown by this document may be of another array, so the store is asked anew.
+//! In a local store, the document is examined each time. In a remote store, one request for the document covers all
+//! chunks about which the store had answered before that request began. A chunk needs no request for its document if
+//! the store dates the chunk before everything that the mount remembers. An answer about a chunk may be older than the
+//! time at which the array was first shown by its current document. Such an answer may be about an earlier array, so
+//! the store is asked for the chunk again.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -21,12 +22,12 @@ use crate::store::{HeldDirectory, Key, ObjectMeta, Prefix, Recency, Version};
 use crate::view::nodes::node::ShownArray;
 use crate::view::tree::Tree;
 
-/// In the course of one listing, nothing is asked for again for this long.
+/// Within one listing, an answer of a local store counts for this long.
 const IN_A_ROW: Duration = Duration::from_millis(10);
 
 impl Tree {
-    /// The freshness of what is asked for in the course of one listing, or of a few requests that
-    /// follow each other closely. A remote store is asked again after `--ttl` only.
+    /// The freshness that is required within one listing, or within a few requests that follow each other closely.
+    /// Answers of a remote store count for `--ttl`.
     pub(in crate::view) fn freshness_in_a_row(&self) -> Freshness {
         match self.options.freshness {
             Freshness::Checked(ttl) if self.loader.is_local() => {
@@ -36,7 +37,8 @@ impl Tree {
         }
     }
 
-    /// Calls `work`, in which no answer of the store counts that was asked for before `array` was shown by its document.
+    /// Calls `work`, for which answers of the store count only if they were requested after `array` was first shown by
+    /// its current document.
     pub(in crate::view) fn asking_anew<T>(
         &self,
         array: &ShownArray,
@@ -48,8 +50,9 @@ impl Tree {
         Recency::scope(Recency::since().max(Some(array.shown_since)), work)
     }
 
-    /// Calls `work`, which looks for a chunk of `array` and then checks that its document has not changed, in the directory
-    /// that has both of them at first.
+    /// Calls `work`, which looks for a chunk of `array` and then checks that its document has not changed. Both are
+    /// looked up in the directory that has both of them when `work` begins, even if another directory takes its path
+    /// meanwhile.
     pub(in crate::view) fn in_one_directory<T>(
         &self,
         array: &ShownArray,
@@ -61,8 +64,8 @@ impl Tree {
         HeldDirectory::scope(&array.enclosing, work)
     }
 
-    /// Checks that the document of `array` has not changed, after the store told what is at `key`, an object of the
-    /// array: `found`, or nothing.
+    /// Checks that the document of `array` has not changed, after the store has answered a request for `key`, an object
+    /// of the array. `found` is what the store has at `key`.
     ///
     /// # Errors
     /// [`Error::Stale`] when it has changed, and errors of examining it.
@@ -80,7 +83,7 @@ impl Tree {
             return self.look_at_document(array);
         };
         if answer.asked < array.shown_since {
-            // It may be of another array, which was here before.
+            // The answer may be about an object of an earlier array.
             store.ask_again_for(std::slice::from_ref(key));
             return Err(Error::Stale);
         }
@@ -91,7 +94,7 @@ impl Tree {
         self.check_current_after(array, answer.answered)
     }
 
-    /// As [`Tree::check_current`], after the store told something at `since`.
+    /// As [`Tree::check_current`], after the store has answered a request for a chunk at `since`.
     ///
     /// # Errors
     /// As [`Tree::check_current`].
@@ -106,19 +109,19 @@ impl Tree {
         if self.loader.is_local() {
             return self.look_at_document(array);
         }
-        array.document_looks.cover(since, |begun| {
+        array.document_checks.cover(since, |begun| {
             Recency::scope(Some(begun), || self.look_at_document(array))
         })
     }
 
-    /// Whether the document of `array` may be another one than the one that was read. One that was removed through the
-    /// view is not looked at: a program that moves an array object by object (`rsync --remove-source-files`) may begin
-    /// with the document.
+    /// Whether the document of `array` may have changed since it was read. A document that was removed through the view
+    /// is not examined: a program that moves an array object by object (`rsync --remove-source-files`) may begin with
+    /// the document.
     fn may_change(&self, array: &ShownArray) -> bool {
         !self.options.freshness.is_immutable() && !array.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Checks that the document of `array` has not changed, as far as the store remembers.
+    /// Checks that the document of `array` has not changed, by the answers of the store that still count.
     ///
     /// # Errors
     /// As [`Tree::check_current`].

@@ -1,14 +1,14 @@
-//! Names below a node that cannot be shown, because its document is damaged or needs what is not supported.
+//! Names below a node that cannot be shown, because its document is damaged or needs an unsupported feature.
 //!
-//! A reader that has an array open takes an absent chunk for fill values. Its document may be damaged for a
-//! moment only, while a program writes it in place, and what such a document says of chunks is not known. So
-//! each name below the node that could be a chunk, a shard, or a directory of them is an error, and not
-//! absent. Other names are as they are.
+//! A reader that has an array open takes an absent chunk for fill values. The document may be damaged only for a
+//! moment, while a program writes it in place, and a damaged document does not tell which chunks there are. So each
+//! name below the node that could be a chunk, a shard, or a directory of chunks gives an error, and is not absent.
+//! Other names are shown as usual.
 //!
-//! To remove such a node, a program removes its document, under the name that this has, and the directory.
+//! To remove such a node, a program removes its document, under the name that the view shows for it, and the directory.
 //!
-//! The keys view shows the stored keys of such a node, where they are those of its chunks: not where a reader may
-//! know inner chunks by these names, because the shards of the array were expanded before.
+//! The keys view shows the stored keys of such a node if its shards were not expanded before. If they were, a reader
+//! may know inner chunks by these names.
 
 use std::sync::Arc;
 
@@ -26,16 +26,16 @@ use crate::view::options::ViewKind;
 use crate::view::tree::Tree;
 use crate::view::vnode::Vnode;
 
-/// What a name is to be used for.
+/// The purpose for which a name was looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::view) enum NameUse {
-    /// It was found, and is shown, renamed or removed.
+    /// The name was found, and is shown, renamed or removed.
     Found,
-    /// It was found, and its bytes are read.
+    /// The name was found, and its bytes are read.
     Read,
-    /// It was not found.
+    /// The name was not found.
     Absent,
-    /// It is written.
+    /// The name is written.
     Written,
 }
 
@@ -43,7 +43,7 @@ impl Tree {
     /// Fails if the node of `folder` cannot be shown, and `name` in it could be the chunk of an array, or a
     /// part of the key of one.
     ///
-    /// # Errors
+    /// The reason why the node cannot be shown; those of looking for a node of this name.
     /// Why the node cannot be shown; those of looking for a node of this name.
     pub(in crate::view) fn check_undamaged(
         &self,
@@ -54,7 +54,7 @@ impl Tree {
         let ShownNode::Unusable(unusable) = self.understood_at(&folder.resolved)? else {
             return Ok(());
         };
-        // No reader opens a group as an array, whatever was there before.
+        // No reader opens a group as an array, even if an array was at its path before.
         if unusable.kind == BrokenKind::Group {
             return Ok(());
         }
@@ -75,8 +75,8 @@ impl Tree {
         Err(unusable.why())
     }
 
-    /// Whether a node is at `key`: a group may have children called `0` and `1`. Below an object there is none, although a
-    /// web server that has a page for each name has documents there.
+    /// Whether a node is at `key`: a group may have children called `0` and `1`. No node is below an object, although a
+    /// web server that answers every name with a page has documents there.
     fn is_child(&self, key: &Key) -> Result<bool, Error> {
         if matches!(self.hierarchy.node(&key.to_prefix())?, Node::Implicit) {
             return Ok(false);
@@ -85,8 +85,8 @@ impl Tree {
         Ok(found.is_none_or(|found| found.kind != StatKind::Object))
     }
 
-    /// Fails if `name` in `folder`, which cannot be shown, is a node in a draft's hierarchy of which the document at the root
-    /// is damaged.
+    /// Fails if `folder` cannot be shown and the damaged document of a draft's root makes `name` in it a node that
+    /// cannot be shown either.
     fn check_no_draft_node(
         &self,
         folder: &NodeDirectory,
@@ -107,8 +107,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether a name below a node that the keys view shows as it is stored means what it means in the
-    /// store, for all readers.
+    /// Whether all readers know a name by its meaning in the store, where the name is below a node that the keys view
+    /// shows as it is stored.
     fn is_known_by_stored_names(
         &self,
         folder: &NodeDirectory,
@@ -119,11 +119,11 @@ impl Tree {
             return false;
         }
         let document = unusable.document.key.name();
-        // The blocks of N5 are no chunks of Zarr, and no library reads them as such.
+        // The blocks of N5 are not chunks of Zarr, and no library reads them as chunks.
         let is_other = document == N5_ATTRIBUTES;
-        // An array of v2 has no shards, so that the names of its chunks are known without its codecs.
+        // Arrays of v2 have no shards, so the document tells the names of the chunks without the codecs.
         let is_unsharded = unusable.names.is_some() && document == b".zarray";
-        // Nobody can have opened an array by a document that is damaged, and knows better.
+        // No reader can have opened an array by a damaged document and so know its chunks.
         let is_array = unusable.names.is_some();
         match name_use {
             NameUse::Found | NameUse::Read => true,
@@ -134,8 +134,8 @@ impl Tree {
         }
     }
 
-    /// Whether `name` is that of a directory of chunks, in a store that neither has directories nor lists
-    /// names: that it is absent says nothing of the chunks below it.
+    /// Whether `name` is that of a directory of chunks, in a store that neither has directories nor lists names. In
+    /// such a store, the absence of the directory says nothing of the chunks below it.
     fn is_untold_directory(&self, unusable: &Unusable, name: &[u8]) -> bool {
         let found = unusable.names.map(|chunks| chunks.in_array(name));
         matches!(found, Some(ChunkName::Directory(_))) && self.hierarchy.is_unlisted()
@@ -143,12 +143,12 @@ impl Tree {
 }
 
 impl View {
-    /// Removes the document for which a node cannot be shown, as it is shown. What could be chunks of the node goes with
-    /// its directory, because it is not shown as long as the document is there. The note of what is wrong goes with the
-    /// document, so that nothing is done where a program removes it.
+    /// Removes the damaged document of a node that cannot be shown, as the view shows the document. Objects that could
+    /// be chunks of the node are removed with the directory, because they are not shown as long as the document is
+    /// there. `ERROR.txt` goes with the document, so nothing is done when a program removes it.
     ///
     /// # Errors
-    /// [`Refusal::Fixed`] for one that does not lie in the directory of its node; [`Error`].
+    /// [`Refusal::Fixed`] for a document that does not lie in the directory of its node; [`Error`].
     pub(in crate::view) fn remove_damaged(
         &self,
         writing: &Writing,
@@ -162,7 +162,7 @@ impl View {
             let reason = "the document of a draft; remove the node in the store";
             return Err(Error::unacceptable(key, reason));
         }
-        // Somebody may have repaired it since it was listed.
+        // Another program may have repaired the document since it was listed.
         self.tree.hierarchy.look_again(&path)?;
         let folder = self.tree.folder(*view, &path)?;
         if !matches!(folder.shown, ShownNode::Unusable(_)) {
@@ -178,11 +178,11 @@ impl View {
 }
 
 impl Tree {
-    /// Whether the object or prefix `key` was there when the document of the node at `path` was removed, which could
-    /// not be shown, and nobody has changed it since.
+    /// Whether the object or prefix `key` is older than the removal of the document of the node at `path`, which could
+    /// not be shown.
     ///
     /// # Errors
-    /// Those of looking at it.
+    /// Those of examining `key`.
     pub(in crate::view) fn is_left_of_damaged(
         &self,
         path: &Prefix,
@@ -199,8 +199,8 @@ impl Tree {
     }
 }
 
-/// Whether what is at `key` could be a part of a node at `path`, of which the document is gone: its attributes, a chunk,
-/// or a directory of chunks.
+/// Whether `key` could be a part of a node at `path` that has lost its document: its attributes, a chunk, or a
+/// directory of chunks.
 fn may_be_left_of(path: &Prefix, key: &Key) -> bool {
     let below = path.strip(key.as_bytes()).unwrap_or_default();
     if DocumentName::of(below) == Some(DocumentName::ZAttrs) {
@@ -211,7 +211,7 @@ fn may_be_left_of(path: &Prefix, key: &Key) -> bool {
 }
 
 impl Unusable {
-    /// The error for what could be a part of the node.
+    /// The error for a name that could be a part of the node.
     pub(in crate::view) fn why(&self) -> Error {
         Error::in_document(&self.document.key, self.error.clone())
     }

@@ -1,4 +1,4 @@
-//! A directory of a group, of an array, or of no node: which names of the store it shows, and which
+//! The directory of a group or an array, or a directory without a node: which names of the store it shows, and which
 //! generated names it adds.
 
 use crate::error::Error;
@@ -26,18 +26,18 @@ pub(in crate::view) struct NodeDirectory {
 /// How a name of the store is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::view) enum NameRole {
-    /// It is shown as it is.
+    /// The key is shown under its stored name, with its stored bytes.
     AsStored,
-    /// A document that is shown edited.
+    /// The key is a document that is shown edited.
     Edited(Key),
-    /// The document of a draft's array that cannot be shown. It lies apart from the array's chunks,
-    /// and gets a name that no reader looks for.
+    /// The key is the document of a draft's array that cannot be shown. It lies apart from the array's chunks, and is
+    /// shown under a name that no reader looks for.
     Renamed(Vec<u8>),
-    /// Not shown: it would describe files that the view does not show, or is such a file.
+    /// The key is not shown: it is, or would describe, a file that the view does not show.
     Hidden,
 }
 
-/// Longer attributes of v2 are shown as they are stored.
+/// Attributes of v2 that are longer are shown as they are stored.
 const MOST_MENDED_BYTES: u64 = 1 << 20;
 
 /// The suffix of the name of a document that no reader should find.
@@ -72,7 +72,7 @@ impl Tree {
             return Ok(NameRole::Hidden);
         }
         if let Some(draft) = folder.resolved.draft() {
-            // Below its root, a draft's hierarchy shows nodes only, no other keys.
+            // Below its root, a draft's hierarchy shows only nodes.
             let is_plain = draft.path.is_root()
                 && ![&b"meta"[..], b"data", b"zarr.json"].contains(&name)
                 && self.draft_child(folder, name)?.is_none();
@@ -117,7 +117,7 @@ impl Tree {
         }
     }
 
-    /// How a key is shown that lies in a group, or in a directory that is no node.
+    /// How a key in a group, or in a directory without a node, is shown.
     fn plain_role(&self, folder: &NodeDirectory, key: Key) -> Result<NameRole, Error> {
         match DocumentName::of(key.name()) {
             Some(DocumentName::ZarrJson | DocumentName::ZGroup)
@@ -161,13 +161,13 @@ impl Tree {
         })
     }
 
-    /// Whether the document of the group `folder` has a fault that its view does not show.
+    /// Whether the document of the group `folder` has a fault that its view mends.
     fn mends(&self, folder: &NodeDirectory) -> bool {
         let is_faulty = matches!(&folder.resolved.node, Node::Group(group) if group.is_faulty);
         is_faulty && !self.shows_own_bytes(folder.resolved.view)
     }
 
-    /// Whether `key` has the attributes of a node of v2 that is shown in its own version, by a view that shows no faults.
+    /// Whether `key` has the attributes of a node of v2 that is shown in its own version by a view that mends faults.
     fn mends_attributes(&self, folder: &NodeDirectory, key: &Key) -> Result<bool, Error> {
         let is_of_node = match (&folder.shown, &folder.resolved.node) {
             (ShownNode::Array(array), _) => array.node.attributes.as_ref() == Some(key),
@@ -199,10 +199,9 @@ impl Tree {
         ))
     }
 
-    /// Whether the stored `name` is hidden beside an array that cannot be shown. Where the document
-    /// does not tell how chunk keys are spelled, all names that could be chunk keys are hidden,
-    /// because a reader would take encoded bytes for decoded ones. Nodes stay visible: a group may
-    /// have children called `0` and `1`.
+    /// Whether the stored `name` is hidden beside an array that cannot be shown. If the document does not say how chunk
+    /// keys are spelled, all names that could be chunk keys are hidden, because a reader would take encoded bytes for
+    /// decoded ones. Nodes stay visible: a group may have children called `0` and `1`.
     fn hides(
         &self,
         folder: &NodeDirectory,
@@ -255,7 +254,7 @@ impl Tree {
         }
         let (view, path) = (folder.resolved.view, &folder.resolved.path);
         if self.is_writable() && self.ended(view, path).is_some() {
-            // The array that was here has no document, and the directory is no group.
+            // The array that was here has lost its document, and the directory is not a group.
             return Ok(Vec::new());
         }
         let written = folder.resolved.written().iter().map(|&name| {
@@ -284,7 +283,8 @@ impl Tree {
                 (renamed, Vnode::Unsupported { view, key }),
             ]);
         }
-        // The note comes first: it goes with the document, and who removes all that is listed is to find both.
+        // `ERROR.txt` comes first, because it goes with the document: a program that removes all listed names in order
+        // finds both.
         let note = self.free_name(&path, note)?;
         let of_note = Vnode::ErrorNote {
             view,
@@ -298,8 +298,8 @@ impl Tree {
         Ok(added)
     }
 
-    /// `name`, followed by as many `~` as it takes to be no name of the store. A store in which very many such names
-    /// are, as on a web server that has an answer for everything, has the last of them hidden.
+    /// `name`, followed by as many `~` as it takes to be no name of the store. If a store has very many such names, as
+    /// a web server has that answers every name, the last of them hides a stored key.
     fn free_name(&self, prefix: &Prefix, mut name: Vec<u8>) -> Result<Vec<u8>, Error> {
         const MOST: usize = 8;
         let longest = name.len() + MOST;
@@ -344,8 +344,8 @@ impl Tree {
         Ok(nodes)
     }
 
-    /// Whether nodes with documents are below the directory at `path`. Where too many names are there to
-    /// tell, there are some.
+    /// Whether nodes with documents are below the directory at `path`. A directory with too many names to examine
+    /// counts as having some.
     pub(in crate::view) fn has_nodes_below(
         &self,
         view: ViewKind,
@@ -370,7 +370,7 @@ impl Tree {
         Ok(false)
     }
 
-    /// Name and path of the node that a listed entry of the store stands for, if any.
+    /// Name and path of the node that an entry of the store's listing stands for, if any.
     pub(in crate::view) fn node_listed(
         &self,
         folder: &NodeDirectory,
@@ -403,9 +403,9 @@ impl Tree {
         )))
     }
 
-    /// Name and path of the child of a draft's group that a listed entry stands for. Up to three
-    /// entries stand for one child (an array document, a group document, and a directory of its own
-    /// children); only the first of them yields it.
+    /// Name and path of the child of a draft's group that an entry of the store's listing stands for. Up to three
+    /// entries stand for one child (an array document, a group document, and a directory of its own children); only the
+    /// first of them yields it.
     pub(in crate::view) fn listed_child(
         &self,
         folder: &NodeDirectory,
@@ -464,7 +464,7 @@ impl View {
         folder: &NodeDirectory,
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut added = self.tree.added(folder)?;
-        // A document that cannot be written is listed; looking it up gives the error.
+        // A document that cannot be written is listed. Its lookup gives the error.
         added.retain(|(_, vnode)| {
             !matches!(vnode, Vnode::Written { .. }) || !matches!(self.document_of(vnode), Ok(None))
         });

@@ -1,66 +1,67 @@
-//! Looks at the document of an array in a remote store after the store told of its chunks.
+//! Checks of the document of an array in a remote store, after the store has answered a request for a chunk.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// A look begins no sooner after the last one than this part of the time that the last one took, so that callers who come
-/// soon after each other share one.
+/// A check begins no sooner after the one before than this fraction of the time that a check takes, so that callers
+/// that come soon after each other share one.
 const APART: u32 = 8;
 
-/// The looks at the document of an array for which the store was asked.
+/// The checks of one array's document that sent a request to the store.
 #[derive(Debug, Default)]
-pub(in crate::view) struct DocumentLooks {
+pub(in crate::view) struct DocumentChecks {
     state: Mutex<State>,
-    /// Told when a look has ended.
+    /// Notified when a check has ended.
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the looks that have ended, the one that began last.
-    last: Option<Look>,
-    /// When the looks that are under way began, in order.
+    /// The check that began last, of those that have ended.
+    last: Option<Check>,
+    /// When the checks that are under way began, in order.
     under_way: Vec<Instant>,
-    /// How long a look took.
+    /// How long the latest check took.
     duration: Duration,
 }
 
-/// A look, until this is dropped.
+/// A check that is under way until this is dropped.
 struct UnderWay<'l> {
-    looks: &'l DocumentLooks,
+    checks: &'l DocumentChecks,
     begun: Instant,
 }
 
 #[derive(Debug, Clone)]
-struct Look {
+struct Check {
     begun: Instant,
     ended: Instant,
     outcome: Result<(), Error>,
 }
 
-impl DocumentLooks {
-    /// Calls `look`, with the time at which it begins, unless another look began after `since`. Callers that wait for a
-    /// look that fails get its error, so that none waits for one failure after the other.
+impl DocumentChecks {
+    /// Calls `check`, with the time at which it begins, unless a check that began after `since` has ended or is under
+    /// way. Callers that wait for a check that fails get its error, so that no caller waits for one failed check after
+    /// another.
     ///
     /// # Errors
-    /// Those of `look`.
+    /// Those of `check`.
     pub(in crate::view) fn cover(
         &self,
         since: Instant,
-        look: impl FnOnce(Instant) -> Result<(), Error>,
+        check: impl FnOnce(Instant) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let entered = Instant::now();
         let mut state = self.lock();
         let begun = loop {
-            if let Some(outcome) = state.told(since, entered) {
+            if let Some(outcome) = state.outcome_for(since, entered) {
                 return outcome;
             }
             let now = Instant::now();
             let latest = state.under_way.last().copied();
             let wait = match latest {
-                // It covers this caller.
+                // The check under way covers this caller.
                 Some(latest) if latest >= since => None,
                 Some(latest) => Some((latest + state.duration / APART).duration_since(now)),
                 None => Some(Duration::ZERO),
@@ -79,13 +80,16 @@ impl DocumentLooks {
         };
         state.under_way.push(begun);
         drop(state);
-        let _under_way = UnderWay { looks: self, begun };
-        let outcome = look(begun);
+        let _under_way = UnderWay {
+            checks: self,
+            begun,
+        };
+        let outcome = check(begun);
         let ended = Instant::now();
         let mut state = self.lock();
         state.duration = ended - begun;
         if state.last.as_ref().is_none_or(|last| last.begun <= begun) {
-            state.last = Some(Look {
+            state.last = Some(Check {
                 begun,
                 ended,
                 outcome: outcome.clone(),
@@ -102,16 +106,17 @@ impl DocumentLooks {
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        let mut state = self.looks.lock();
+        let mut state = self.checks.lock();
         state.under_way.retain(|begun| *begun != self.begun);
         drop(state);
-        self.looks.ended.notify_all();
+        self.checks.ended.notify_all();
     }
 }
 
 impl State {
-    /// The outcome of a look that covers a caller who came at `entered`, and was told something at `since`.
-    fn told(&self, since: Instant, entered: Instant) -> Option<Result<(), Error>> {
+    /// The outcome of the last check, if it covers a caller that came at `entered`, and that got the store's answer at
+    /// `since`.
+    fn outcome_for(&self, since: Instant, entered: Instant) -> Option<Result<(), Error>> {
         let last = self.last.clone()?;
         let counts = last.outcome.is_ok() || last.ended >= entered;
         (last.begun >= since && counts).then_some(last.outcome)
@@ -127,69 +132,65 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_look_covers_all_that_was_told_before_it() {
-        let looks = DocumentLooks::default();
+    fn one_check_covers_all_answers_before_it() {
+        let checks = DocumentChecks::default();
         let start = Instant::now();
         let count = Cell::new(0);
         let cover = |since| {
-            let look = |begun| {
+            let check = |begun| {
                 assert!(begun >= start);
                 count.set(count.get() + 1);
                 Ok(())
             };
-            looks.cover(since, look).unwrap();
+            checks.cover(since, check).unwrap();
             count.get()
         };
         assert_eq!([cover(start), cover(start)], [1, 1]);
         let later = Instant::now() + Duration::from_secs(3600);
         assert_eq!(cover(later), 2);
         assert_eq!([cover(start), cover(start)], [2, 2]);
-        let failed = looks.cover(later, |_| Err(Error::Stale));
+        let failed = checks.cover(later, |_| Err(Error::Stale));
         assert!(matches!(failed, Err(Error::Stale)));
-        assert_eq!(
-            cover(later),
-            3,
-            "a look that failed covers nobody who comes later"
-        );
+        assert_eq!(cover(later), 3, "a failed check covers no later caller");
     }
 
     #[test]
-    fn callers_that_wait_get_the_error_of_the_look() {
-        let looks = DocumentLooks::default();
+    fn callers_that_wait_get_the_error_of_the_check() {
+        let checks = DocumentChecks::default();
         let since = Instant::now();
-        // It ends while callers wait for it.
-        looks.lock().last = Some(Look {
+        // The check ends while callers wait for it.
+        checks.lock().last = Some(Check {
             begun: since,
             ended: since + Duration::from_secs(3600),
             outcome: Err(Error::Stale),
         });
-        let cover = |since| looks.cover(since, |_| Ok(()));
+        let cover = |since| checks.cover(since, |_| Ok(()));
         assert!(matches!(cover(since), Err(Error::Stale)));
-        // It began before this caller was told anything.
+        // The check began before this caller got its answer from the store.
         assert!(cover(since + Duration::from_secs(1)).is_ok());
     }
 
     #[test]
-    fn a_look_that_began_too_early_holds_nobody_up() {
+    fn a_check_that_began_too_early_delays_no_caller() {
         const PATIENCE: Duration = Duration::from_secs(60);
-        let looks = DocumentLooks::default();
+        let checks = DocumentChecks::default();
         let start = Instant::now();
         let (tell, told) = mpsc::channel();
         let (end, ended) = mpsc::channel();
         thread::scope(|scope| {
             let first = scope.spawn(|| {
-                let look = move |_| {
+                let check = move |_| {
                     tell.send(()).unwrap();
                     ended.recv_timeout(PATIENCE).unwrap();
                     Ok(())
                 };
-                looks.cover(start, look)
+                checks.cover(start, check)
             });
             told.recv_timeout(PATIENCE).unwrap();
-            let covered =
-                scope.spawn(|| looks.cover(start, |_| panic!("the first look is enough")));
+            let covered = scope
+                .spawn(|| checks.cover(start, |_| panic!("the first check covers this caller")));
             let later = start + Duration::from_secs(3600);
-            looks.cover(later, |_| Ok(())).unwrap();
+            checks.cover(later, |_| Ok(())).unwrap();
             end.send(()).unwrap();
             first.join().unwrap().unwrap();
             covered.join().unwrap().unwrap();

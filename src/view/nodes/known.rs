@@ -1,4 +1,4 @@
-//! Nodes as a view shows them. The most recent ones are kept.
+//! The nodes of a view. The most recent ones are kept.
 
 use std::sync::{Arc, PoisonError};
 
@@ -23,15 +23,15 @@ impl Tree {
         Ok(self.understood_at(resolved)?.in_view(resolved))
     }
 
-    /// As [`Tree::shown_at`], where a node that cannot be understood is none that is shown, also in the keys
-    /// view.
+    /// As [`Tree::shown_at`], except that a node with a document that cannot be understood is unusable in the keys
+    /// view, too.
     pub(in crate::view) fn understood_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
         let node = match &resolved.node {
             Node::Implicit if self.is_writable() => {
                 let ended = self.ended(resolved.view, &resolved.path);
                 return Ok(ended.map_or(ShownNode::Plain, ShownNode::Array));
             }
-            // What is left of a draft's array is shown as a group.
+            // The remains of a draft's array are shown as a group.
             Node::Group(group) if self.is_writable() && group.format == ZarrFormat::Draft => {
                 let ended = self.ended(resolved.view, &resolved.path);
                 return Ok(ended.map_or(ShownNode::Plain, ShownNode::Array));
@@ -88,7 +88,7 @@ impl Tree {
     pub(in crate::view) fn array_of(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
         match self.shown(place.view, &place.path)? {
             ShownNode::Array(array) if array.node.chunk_identity == place.identity => Ok(array),
-            // Whoever looks the name up again must not find that there is no chunk.
+            // A caller that repeats the lookup must not find that there is no chunk.
             ShownNode::Unusable(unusable) => Err(unusable.why()),
             _ => Err(Error::Stale),
         }

@@ -1,15 +1,14 @@
-//! Whether a key is still what it was taken for.
+//! Whether a key still has the meaning that it had when it was found.
 //!
-//! What a key is depends on the documents above it: `a/c/0/0` is a file like any other as long as `a` has no
-//! document, and a chunk, or a shard of several, once it has one. Nodes are remembered for a while
-//! (`--ttl`), also that there is none, so a program that makes the array `a` meanwhile would have its
-//! shard shown, or written, as a plain file. So an object that is about to be shown as it is stored, or a name
-//! that is absent, is not judged by what is remembered: the documents above it that could make it a chunk are
-//! looked at after it was found, and before it is written once more. Most names cannot be part of a chunk key,
-//! and need no look.
+//! The documents above a key decide its meaning: `a/c/0/0` is a plain file as long as `a` has no document, and a chunk,
+//! or a shard of several chunks, once `a` has one. Nodes, and the absence of nodes, are remembered for a while
+//! (`--ttl`), so if a program makes the array `a` meanwhile, its shard would be shown, or written, as a plain file. So
+//! remembered nodes do not decide whether an object is shown as it is stored, or whether a name is absent. The
+//! documents above it that could make it a chunk are examined after it was found, and once more before it is written.
+//! Most names cannot be part of a chunk key, and need no such check.
 //!
-//! A store that is not local is asked once for each such file within the time to live, and not at
-//! all where the file is a chunk of an array that is known.
+//! A store that is not local is asked once for each such file within the time to live, and not at all if the file is a
+//! chunk of a known array.
 
 use std::sync::{Arc, Weak};
 
@@ -30,8 +29,8 @@ use crate::view::options::{Shards, ViewKind};
 use crate::view::tree::Tree;
 use crate::view::vnode::{ChunkPlace, Vnode};
 
-/// The most prefixes above a key that are looked at: an array has no more dimensions, and the names of its
-/// chunks have one segment more at most.
+/// The most prefixes above a key that are checked: an array has no more dimensions, and the names of its chunks have at
+/// most one segment more.
 const MOST_LEVELS: usize = 66;
 
 /// The prefixes of arrays that could have `key` among their chunks, from the outermost.
@@ -59,7 +58,7 @@ fn may_describe_array(key: &Key) -> bool {
 }
 
 impl Tree {
-    /// Whether documents decide how `view` shows an object, which else has its own bytes.
+    /// Whether documents decide how `view` shows an object. Otherwise it is shown with its own bytes.
     pub(in crate::view) fn depends_on_documents(&self, view: ViewKind) -> bool {
         !self.options.freshness.is_immutable()
             && match view {
@@ -71,8 +70,8 @@ impl Tree {
             }
     }
 
-    /// Whether `vnode`, which a listing has found, is shown as it is stored, so that its attributes are those of
-    /// its object. A store that is not local is not asked.
+    /// Whether `vnode`, which a listing has found, is shown as it is stored, so that its attributes are those of its
+    /// object. A store that is not local is not asked, and the answer is yes.
     pub(in crate::view) fn is_listed_rightly(&self, vnode: &Vnode) -> bool {
         let Vnode::Object { view, key } = vnode else {
             return true;
@@ -82,11 +81,11 @@ impl Tree {
             || self.check_plain(*view, key).is_ok()
     }
 
-    /// Checks that `view` shows the object at `key`, which was found just now, as it is stored: that no
-    /// node has it as a chunk or as a document.
+    /// Checks that `view` shows the object at `key`, which was found just now, as it is stored: no node has it as a
+    /// chunk or as a document.
     ///
     /// # Errors
-    /// [`Error::Stale`] when one has, and errors of looking for it.
+    /// [`Error::Stale`] when a node has it, and errors of looking for the node.
     pub(in crate::view) fn check_plain(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
         self.check_plain_for(view, key, NameUse::Found)
     }
@@ -94,7 +93,7 @@ impl Tree {
     /// As [`Tree::check_plain`], of an object that is opened to be read.
     ///
     /// # Errors
-    /// As [`Tree::check_plain`]; [`Error::Stale`] where the name was that of a chunk which was shown in another way.
+    /// As [`Tree::check_plain`]; [`Error::Stale`] if the name was that of a chunk that was not shown as it is stored.
     pub(in crate::view) fn check_read(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
         self.check_plain_for(view, key, NameUse::Read)
     }
@@ -102,7 +101,7 @@ impl Tree {
     /// As [`Tree::check_plain`], of an object that is written.
     ///
     /// # Errors
-    /// As [`Tree::check_plain`]; why a node above it cannot be shown, which may have it as a chunk.
+    /// As [`Tree::check_plain`]; the error of a node above it that may have it as a chunk, but cannot be shown.
     pub(in crate::view) fn check_written(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
         self.check_plain_for(view, key, NameUse::Written)
     }
@@ -121,7 +120,7 @@ impl Tree {
         if prefixes.is_empty() {
             return Ok(());
         }
-        let is_trusted = !is_local && self.looks.are_trusted(freshness, view, key);
+        let is_trusted = !is_local && self.recent_checks.are_trusted(freshness, view, key);
         if is_trusted && !self.has_lost_array(view, &prefixes)? {
             return Ok(());
         }
@@ -133,12 +132,12 @@ impl Tree {
             return Err(Error::Stale);
         }
         if !is_local {
-            self.looks.note(view, key, begun);
+            self.recent_checks.note(view, key, begun);
         }
         Ok(())
     }
 
-    /// As [`Tree::check_plain`], of a name that was not found: no array has it as the name of a chunk.
+    /// As [`Tree::check_plain`], of a name that was not found: it is not the name of a chunk of any array.
     ///
     /// # Errors
     /// As [`Tree::check_plain`].
@@ -146,8 +145,8 @@ impl Tree {
         if !may_be_part_of_chunk_key(key.name()) {
             return Ok(());
         }
-        // Shards that are shown as stored have the names of the store, but for the directories that a
-        // store without directories cannot tell of.
+        // Shards that are shown as stored have the names of the store. Directories are the exception in a store that
+        // has none: it does not know whether they exist.
         if !self.depends_on_documents(view)
             && view == ViewKind::Keys
             && self.hierarchy.is_unlisted()
@@ -158,8 +157,8 @@ impl Tree {
         self.check_plain_for(view, key, NameUse::Absent)
     }
 
-    /// Checks that the directory of `key` is none of an array's chunks, and that what is remembered of
-    /// the node that it may be is of now.
+    /// Checks that the directory of `key` is not a directory of an array's chunks, and that the remembered node at the
+    /// directory is the current one.
     ///
     /// # Errors
     /// As [`Tree::check_plain`].
@@ -177,11 +176,11 @@ impl Tree {
         self.check_undamaged(&self.folder(view, &parent)?, key.name(), NameUse::Written)
     }
 
-    /// The directory of chunks that the directory at `path` is by the documents of now, if it was a directory
-    /// like any other when it was looked up. A program that holds it open, as `rsync` does, goes on with it.
+    /// The directory of chunks at `path`, by the current documents, if it was a plain directory when it was looked up.
+    /// A program that holds the directory open, as `rsync` does, goes on with it.
     ///
     /// # Errors
-    /// Those of looking at the nodes above.
+    /// Those of resolving the nodes above.
     pub(in crate::view) fn chunk_directory_at(
         &self,
         view: ViewKind,
@@ -212,18 +211,18 @@ impl Tree {
         Ok(None)
     }
 
-    /// The array that has the chunk, or the directory of chunks, at `place`, by its document of now.
+    /// The array that has the chunk, or the directory of chunks, at `place`, by its current document.
     ///
     /// # Errors
-    /// [`Error::Stale`] when it is another one.
+    /// [`Error::Stale`] when another array is there.
     pub(in crate::view) fn array_now(&self, place: &ChunkPlace) -> Result<Arc<ShownArray>, Error> {
         let array = self.array_of(place)?;
         self.hierarchy.look_again(&array.node.prefix)?;
         self.array_of(place)
     }
 
-    /// Checks that the file `vnode`, which is renamed or removed, is what it was when its
-    /// name was looked up.
+    /// Checks that the file `vnode`, which is renamed or removed, still has the meaning that it had when its name was
+    /// looked up.
     ///
     /// # Errors
     /// As [`Tree::check_plain`] and [`Tree::array_now`].
@@ -235,7 +234,7 @@ impl Tree {
         }
     }
 
-    /// As [`Tree::check_meaning`], of a file that is opened for writing, or for both.
+    /// As [`Tree::check_meaning`], of a file that is opened for writing, or for reading and writing.
     ///
     /// # Errors
     /// As [`Tree::check_written`], [`Tree::check_read`] and [`Tree::array_now`].
@@ -253,7 +252,7 @@ impl Tree {
         self.check_written(*view, key)
     }
 
-    /// Whether no node at one of `prefixes`, which are above `key`, shows the object in another way.
+    /// Whether every node at `prefixes`, which are above `key`, shows the object as it is stored.
     fn is_plain_below(
         &self,
         (view, key): (ViewKind, &Key),
@@ -284,10 +283,11 @@ impl Tree {
         Ok(true)
     }
 
-    /// Whether `key`, whose first segment below `prefix` is `name`, is a document or belongs to a chunk of the array that is
-    /// remembered at `prefix`, or whether a node is
-    /// remembered there that cannot be shown. The document may be an older one than that of the chunk, which the reader of
-    /// the chunk finds out. Of any other key it proves nothing: it may be a chunk of the array that took its place.
+    /// Whether the remembered node at `prefix` decides what `key` is, so that the store need not be asked. It does if
+    /// it cannot be shown, or if it is an array and `key` is a document or could be a part of one of its chunks: `name`
+    /// is the first segment of `key` below `prefix`. The document may be older than that of the chunk, which the reader
+    /// of the chunk notices. The node decides nothing about any other key, which may be a chunk of an array that took
+    /// its place.
     fn is_remembered_part(
         &self,
         (view, prefix): (ViewKind, &Prefix),
@@ -310,8 +310,8 @@ impl Tree {
         name: &[u8],
         name_use: NameUse,
     ) -> Result<bool, Error> {
-        // Who has not found a name looked for it where no array was. In a store without directories, those of an
-        // array's chunks are there all the same.
+        // If the lookup found no name, there was no array here at that time. In a store without directories, the
+        // directories of an array's chunks exist nevertheless.
         if let ShownNode::Array(array) = &folder.shown
             && (array.form != FileForm::Stored || name_use == NameUse::Absent)
             && array.shown.in_array(name) != ChunkName::Other
@@ -322,7 +322,7 @@ impl Tree {
     }
 }
 
-/// What keys are in one view.
+/// The meanings of keys in one view.
 #[derive(Debug)]
 pub(in crate::view) struct MeaningsInView {
     pub(in crate::view) tree: Weak<Tree>,
@@ -331,16 +331,16 @@ pub(in crate::view) struct MeaningsInView {
 
 impl Meanings for MeaningsInView {
     fn is_plain(&self, key: &Key) -> Result<bool, Error> {
-        // Without the tree, the mount has ended, and nothing is written any more.
+        // Without the tree, the mount has ended, and no file is written any more.
         let tree = self.tree.upgrade().ok_or(Error::Stale)?;
         still(tree.check_written(self.view, key))
     }
 }
 
-/// Whether what was checked is what it was.
+/// Whether a check passed: `false` where it found a change.
 ///
 /// # Errors
-/// Those of the check that are about something else.
+/// The errors of the check, except for [`Error::Stale`].
 pub(in crate::view) fn still(checked: Result<(), Error>) -> Result<bool, Error> {
     match checked {
         Ok(()) => Ok(true),

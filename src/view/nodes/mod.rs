@@ -4,18 +4,18 @@
 //! path of a view --resolve--> NodePath --known--> ShownNode: an array, an unusable node, or neither
 //!                   (which node is there,            |
 //!                    in which Zarr version)          +-- directory: which names it shows
-//!                                                    +-- damaged, removed: names that are errors, not absent
+//!                                                    +-- damaged, removed: names that give errors, and are not absent
 //! ```
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
 //! | `path`, `resolve` | a path of a view, and the node that is there |
 //! | `node` | a shown array, or why a node cannot be shown |
 //! | `known`, `cache` | the nodes that were shown last |
 //! | `directory`, `zip_stores` | the names in the directory of a node |
-//! | `damaged`, `removed` | names below nodes that are damaged or gone: an error comes before absence |
-//! | `current`, `meaning` | whether an array, or a key, is still what it was taken for |
-//! | `document_checks`, `recent_checks` | when documents were looked at last |
+//! | `damaged`, `removed` | names below nodes that are damaged or gone: they give errors, and are not absent |
+//! | `current`, `meaning` | whether an array, or a key, is still what it was when it was found |
+//! | `document_checks`, `recent_checks` | when documents were last checked |
 //! | `translated_arrays` | arrays whose files were not the stored objects |
 //!
 //! Start with `node`, then `directory`.

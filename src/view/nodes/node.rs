@@ -1,4 +1,4 @@
-//! Nodes as a view shows them: arrays, and what cannot be shown.
+//! Nodes as a view shows them: arrays, and nodes that cannot be shown.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use crate::read::FileReaders;
 use crate::store::{DirWriter, Key, Object, Prefix, StoreError};
 pub(in crate::view) use crate::translate::FileForm;
 use crate::view::chunks::names::{ChunkName, ChunkNames};
-use crate::view::nodes::document_checks::DocumentLooks;
+use crate::view::nodes::document_checks::DocumentChecks;
 use crate::view::nodes::path::NodePath;
 use crate::view::options::{ViewKind, ViewOptions};
 
@@ -34,15 +34,15 @@ pub(in crate::view) struct ShownArray {
     pub(in crate::view) path: Prefix,
     /// When its document was last seen unchanged.
     pub(in crate::view) last_check: LastCheck,
-    pub(in crate::view) document_looks: DocumentLooks,
-    /// Since when it is shown by this document.
+    pub(in crate::view) document_checks: DocumentChecks,
+    /// When it was first shown by its current document.
     pub(in crate::view) shown_since: Instant,
-    /// Since when it is known that the array is not there any more.
+    /// When the mount noticed that the array is gone.
     pub(in crate::view) gone_since: OnceLock<Instant>,
     /// The version in which the document of a foreign array is written.
     pub(in crate::view) foreign: Option<Target>,
     pub(in crate::view) form: FileForm,
-    /// What the chunk files hold; the shown document describes this.
+    /// The content of the chunk files, which the shown document describes.
     pub(in crate::view) content: ChunkContent,
     /// Whether the encoded chunks may be zlib streams although the document says gzip.
     is_gzip_in_doubt: bool,
@@ -55,40 +55,40 @@ pub(in crate::view) struct ShownArray {
     pub(in crate::view) enclosing: Prefix,
     /// Detects readers that open its chunk files one after the other.
     pub(in crate::view) readers: FileReaders,
-    /// Bytes of a chunk that is not stored, where it is shown as a file of fill value.
+    /// Length in bytes of the file of a chunk that is not stored, if it is shown as a file of fill values.
     pub(in crate::view) absent_len: Option<u64>,
     /// Whether listings name every chunk of the grid, stored or not.
     pub(in crate::view) lists_grid: bool,
-    /// Why chunks cannot be written, if so.
+    /// The reason why chunks cannot be written, if so.
     pub(in crate::view) unwritable: Option<FormatError>,
     /// Whether its document was removed through the mount. Its chunks are shown until their directory is removed, too,
-    /// so that a program that moves or removes all of them finds what was listed.
+    /// so that a program that moves or removes all of them finds all names that were listed.
     pub(in crate::view) has_ended: AtomicBool,
 }
 
-/// A node, or a directory that is none, as a view shows it.
+/// A node, or a directory without a node, as a view shows it.
 #[derive(Debug, Clone)]
 pub(in crate::view) enum ShownNode {
-    /// No array: stored keys are shown as they are.
+    /// There is no array: stored keys are shown as they are.
     Plain,
     /// An array that can be shown.
     Array(Arc<ShownArray>),
-    /// An array, or a document that cannot be read, that this view cannot show.
+    /// The document describes an array that this view cannot show, or cannot be read.
     Unusable(Arc<Unusable>),
 }
 
-/// A node that cannot be shown, and why.
+/// A node that cannot be shown, and the reason.
 #[derive(Debug)]
 pub(in crate::view) struct Unusable {
     pub(in crate::view) document: Document,
     pub(in crate::view) error: FormatError,
     /// The path of the node in the view.
     pub(in crate::view) path: Prefix,
-    /// How chunk keys are spelled, where the document tells, so that chunks can be hidden.
+    /// How chunk keys are spelled, if the document says so. These chunks are hidden.
     pub(in crate::view) names: Option<ChunkNames>,
     /// The identity of the array; 0 where the document does not describe an array.
     pub(in crate::view) identity: u64,
-    /// The kind of node that the document describes. The nodes below it are shown.
+    /// The kind of node that the document describes. The nodes below a group are shown.
     pub(in crate::view) kind: BrokenKind,
 }
 
@@ -130,7 +130,7 @@ impl ShownArray {
             node,
             path: resolved.path.clone(),
             last_check: LastCheck::never(),
-            document_looks: DocumentLooks::default(),
+            document_checks: DocumentChecks::default(),
             shown_since: Instant::now(),
             gone_since: OnceLock::new(),
             form,
@@ -163,8 +163,8 @@ impl ShownArray {
         self.chunked.layout().decoded_len()
     }
 
-    /// Refuses encoded bytes that do not match the shown document: a v2 `gzip` of old libraries may
-    /// be a zlib stream, which v3 does not call `gzip`.
+    /// Refuses encoded bytes that do not match the shown document: `gzip` in v2 may be a zlib stream of an old library,
+    /// which v3 does not call `gzip`.
     pub(in crate::view) fn check_encoded(
         &self,
         indices: &[u64],
@@ -220,8 +220,8 @@ impl ShownArray {
         self.chunked.layout().is_sharded()
     }
 
-    /// The key that a file of the chunk `indices` is known by: that of its object, or what that of an
-    /// inner chunk would be.
+    /// The key by which a file of the chunk `indices` is known: the key of its object. A file of an inner chunk has the
+    /// key that its object would have.
     pub(in crate::view) fn file_key(&self, indices: &[u64]) -> Result<Key, StoreError> {
         if !self.has_inner_chunks() {
             return self.chunked.stored_key(indices);
@@ -234,7 +234,7 @@ impl ShownArray {
         self.chunked.layout().shown_grid()
     }
 
-    /// Whether the document of this array was removed, and the store surely has none of another node there.
+    /// Whether the document of this array was removed, and it is certain that no other node is at its prefix.
     pub(in crate::view) fn is_gone(&self, writer: &DirWriter) -> bool {
         let is_absent = |key: &Key| matches!(writer.stat(key), Ok(None));
         let documents =
@@ -244,8 +244,8 @@ impl ShownArray {
             && documents.iter().flatten().all(is_absent)
     }
 
-    /// Whether an array that is gone leaves over what is at `key`, and does not show it: a chunk, or a shard, outside of
-    /// the grid, because the array became smaller, or a directory of chunks.
+    /// Whether `key` is a part that remains of an array whose document was removed, and that the view does not show: a
+    /// chunk or a shard outside of the grid, because the array had become smaller, or a directory of chunks.
     pub(in crate::view) fn leaves_over(&self, key: &Key, is_directory: bool) -> bool {
         let Some(name) = self.node.prefix.strip(key.as_bytes()) else {
             return false;
@@ -262,13 +262,13 @@ impl ShownArray {
         first.is_none_or(|first| !self.grid().contains(&first))
     }
 
-    /// The store's directory of the stored chunks that the shown directory `first` covers.
+    /// The store's directory of the stored chunks that are in the shown directory `first`.
     pub(in crate::view) fn stored_directory(&self, first: &[u64]) -> Result<Prefix, StoreError> {
         let stored = self.chunked.layout().stored_indices(first);
         self.stored_prefix(&stored)
     }
 
-    /// Where the store has the documents and the chunks.
+    /// The prefixes of the store that have the array's documents and chunks.
     pub(in crate::view) fn paths(&self) -> Result<Vec<Prefix>, StoreError> {
         Ok(vec![self.node.prefix.clone(), self.stored_directory(&[])?])
     }
@@ -311,14 +311,14 @@ impl ShownArray {
             .collect()
     }
 
-    /// Whether the store's directory of the chunks that begin with `first` is that of other chunks, too, because a
-    /// shard has several of them.
+    /// Whether the store's directory of the chunks whose indices begin with `first` has other chunks, too, because one
+    /// shard has several chunks.
     pub(in crate::view) fn shares_stored_directories(&self, first: &[u64]) -> bool {
         let per_stored = self.chunked.layout().shown_per_stored();
         self.has_inner_chunks() && per_stored.zip(first).any(|(count, _)| count > 1)
     }
 
-    /// Whether the grid has chunks that begin with `first`.
+    /// Whether the grid has chunks whose indices begin with `first`.
     pub(in crate::view) fn has_directory(&self, first: &[u64]) -> bool {
         let counts = self.grid().counts();
         !counts.contains(&0) && first.iter().zip(counts).all(|(index, count)| index < count)
@@ -326,8 +326,8 @@ impl ShownArray {
 }
 
 impl ShownNode {
-    /// In the keys view, arrays that cannot be decoded are shown as stored, unless another version
-    /// is asked for.
+    /// The node as the view of `resolved` shows it: the keys view shows arrays that cannot be decoded as they are
+    /// stored, unless another version is requested.
     pub(in crate::view) fn in_view(self, resolved: &NodePath) -> ShownNode {
         match (&self, resolved.view, resolved.foreign) {
             (ShownNode::Unusable(_), ViewKind::Keys, None) => ShownNode::Plain,
@@ -417,8 +417,7 @@ impl Unusable {
 
     /// Whether the stored `name` is hidden beside a node that cannot be shown.
     pub(in crate::view) fn hides(&self, name: &[u8]) -> bool {
-        // Readers must take this for no array: they see no document, and no chunks without a
-        // document.
+        // Readers must not take the directory for an array: they see no document, and no chunks without a document.
         makes_an_array(name)
             || name == self.document.key.name()
             || self
@@ -433,7 +432,7 @@ pub(in crate::view) fn may_be_part_of_chunk_key(name: &[u8]) -> bool {
     looks_like_a_chunk(unsuffixed) || name == b"__zdata__"
 }
 
-/// Why the chunks of an array, in this form, cannot be written, if so.
+/// The reason why the chunks of an array cannot be written in this form, if so.
 fn unwritable(
     node: &ArrayNode,
     layout: &ChunkLayout,
@@ -448,7 +447,7 @@ fn unwritable(
     if form != FileForm::Decoded {
         return layout.check_repacks().err();
     }
-    // In which order the elements of such an array of v1 are is not specified.
+    // The order of the elements of such an array of v1 is not specified.
     if let Some(doubt) = node.metadata.doubts.first() {
         return Some(FormatError::unsupported(
             "order",

@@ -1,5 +1,4 @@
-//! A path of a view, resolved: which node is there, where its keys are, and in which Zarr version
-//! it is shown.
+//! A path of a view, resolved: the node at the path, where its keys are, and in which Zarr version it is shown.
 //!
 //! Without `--as`, a path of the keys and chunks views is a prefix of the store. With it, and in
 //! the arrays view, a path names a node: the nodes of a draft's hierarchy are shown at their paths,
@@ -11,7 +10,7 @@ use crate::metadata::{DocumentName, Target, ZarrFormat};
 use crate::store::{Prefix, StoreError};
 use crate::view::options::ViewKind;
 
-/// A path of a view, and what is there.
+/// A path of a view, and the node that is there.
 #[derive(Debug, Clone)]
 pub(in crate::view) struct NodePath {
     pub(in crate::view) view: ViewKind,
@@ -60,7 +59,8 @@ impl NodePath {
         match (self.foreign, &self.node) {
             (None, _) | (_, Node::Broken(_)) => &[],
             (Some(Target::V3), _) => &[ZarrJson],
-            // Who removes what was listed removes the attributes while there is a node that has them.
+            // A program that removes the listed names in order removes the attributes while there is a node that has
+            // them.
             (Some(Target::V2), Node::Array(_)) => &[ZAttrs, ZArray],
             (Some(Target::V2), Node::Group(_)) => &[ZAttrs, ZMetadata, ZGroup],
             (Some(Target::V2), Node::Implicit) => &[ZMetadata, ZGroup],

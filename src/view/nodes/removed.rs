@@ -1,12 +1,12 @@
-//! Arrays that are gone.
+//! Arrays that were removed.
 //!
-//! A reader that has an array open takes an absent chunk for fill values. Where the array itself was removed, all of its
-//! chunks are absent. So that a chunk is absent is believed only if the document of its array was there after that, and
-//! what could be a part of an array that is gone is stale for a while before it is absent.
+//! A reader that has an array open takes an absent chunk for fill values. When the array itself is removed, all of its
+//! chunks are absent. So a chunk counts as absent only if the document of its array was seen after the chunk was found
+//! to be absent. A name that could be a part of a removed array is stale for a while, and absent after that.
 //!
-//! In a mount that is written to, programs remove arrays, and make the chunks of the next array before its document. So
-//! names are found and absent as in the store, but the bytes of an object are stale while it has the name of a chunk that
-//! was shown in another way, until a program removes or makes the directory of the array through this view.
+//! In a mount with `--rw`, programs remove arrays, and write the chunks of the next array before its document. So names
+//! are found and absent as in the store. However, the bytes of an object are stale while it has the name of a chunk
+//! that was not shown as it is stored, until a program removes or makes the directory of the array through this view.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -24,12 +24,12 @@ use crate::view::nodes::node::{FileForm, ShownArray, ShownNode, may_be_part_of_c
 use crate::view::options::ViewKind;
 use crate::view::tree::Tree;
 
-/// What could be a part of an array that is gone is stale for the time to live, and for this long at least, after that was
-/// noticed.
+/// A name that could be a part of a removed array is stale for the time to live, but at least for this long, after the
+/// removal was noticed.
 const LEAST_STALE: Duration = Duration::from_secs(1);
 
 impl Tree {
-    /// What `look` finds of `name` in `array`, which finds nothing only if the array is still what its document says.
+    /// The result of `look` for `name` in `array`. Absence counts only if the array's document has not changed.
     ///
     /// # Errors
     /// As [`Tree::check_array_of_name`]; those of `look`.
@@ -39,7 +39,7 @@ impl Tree {
         name: &ChunkName,
         look: impl Fn() -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
-        // A shard of an array that was replaced looks damaged by the old document.
+        // The old document makes a shard of an array that was replaced look damaged.
         let is_doubted =
             |found: &Result<_, Error>| matches!(found, Ok(None) | Err(Error::Chunk { .. }));
         let mut found = look();
@@ -57,9 +57,9 @@ impl Tree {
         })
     }
 
-    /// Checks that `array`, in which `found` is absent, is still what its document says. A view that does not depend on
-    /// documents shows what the store has, and nothing else; so does one from which a program has removed the document
-    /// through the mount, so that it finds what is left of the array.
+    /// Checks that the document of `array`, in which `found` is absent, has not changed. The check is left out in a
+    /// view that does not depend on documents, which shows the keys of the store. It is left out, too, after a program
+    /// has removed the document through the mount, so that the program finds the remains of the array.
     ///
     /// # Errors
     /// As [`Tree::check_current`]; [`crate::store::StoreError`] for a key that is too long.
@@ -80,7 +80,7 @@ impl Tree {
         }
     }
 
-    /// Checks that nothing that is absent at `path` was an array a moment ago, or the directory of one.
+    /// Checks that no array was at the absent `path`, or below it, a moment ago.
     ///
     /// # Errors
     /// [`Error::Stale`] when an array was there; errors of looking for it.
@@ -92,7 +92,7 @@ impl Tree {
         let mut was_array = false;
         for gone in self.shown_from(view, path) {
             self.hierarchy.look_again(&gone.path)?;
-            // Documents of drafts are somewhere else, and the array has no directory before it has chunks.
+            // Documents of drafts are below another prefix, and the array has no directory before it has chunks.
             let node = self.hierarchy.node(&gone.path)?;
             if !matches!(node, Node::Array(_) | Node::Broken(_)) && self.is_gone_lately(&gone) {
                 self.forget_array(&gone.node, &gone.path);
@@ -105,7 +105,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether an array was shown at one of `paths`, and there is none.
+    /// Whether an array was shown at one of `paths`, and is gone.
     ///
     /// # Errors
     /// Those of looking for it.
@@ -125,8 +125,8 @@ impl Tree {
         Ok(false)
     }
 
-    /// Whether the first `name` of `below`, in `folder`, was part of a chunk's key before the array there was removed:
-    /// another program may be about to write another document, and readers have the array open.
+    /// Whether `name`, the first segment of `below`, was part of a chunk's key before the array in `folder` was
+    /// removed: another program may be about to write another document, and readers may have the array open.
     ///
     /// # Errors
     /// Those of looking for a node of this name.
@@ -146,8 +146,8 @@ impl Tree {
         if self.is_writable() {
             return Ok(name_use == NameUse::Read && was_translated());
         }
-        // Readers that have the array open would take a stored object for what the view made of it, at any time. A group
-        // that took its place has other names, which are looked for.
+        // A reader that has the array open would at any time take a stored object for the decoded chunk that the view
+        // showed. A group that took the place of the array has other names, which are looked for.
         let is_looked_for = view == ViewKind::Chunks
             && name_use == NameUse::Absent
             && !matches!(folder.resolved.node, Node::Implicit);
@@ -157,25 +157,25 @@ impl Tree {
         let Some(gone) = self.gone_lately(view, path) else {
             return Ok(false);
         };
-        // A stored chunk that is shown as it is stored is still the chunk.
+        // A chunk that the view showed as it is stored is the same chunk still.
         if gone.form == FileForm::Stored && name_use != NameUse::Absent
             || gone.shown.in_array(name) == ChunkName::Other
         {
             return Ok(false);
         }
-        // A group that took its place may have children called `0` and `1`.
+        // A group that took the place of the array may have children called `0` and `1`.
         let child = path.key(name)?.to_prefix();
         Ok(matches!(folder.resolved.node, Node::Implicit)
             || matches!(self.hierarchy.node(&child)?, Node::Implicit))
     }
 
-    /// The array that was shown at `path`, where there is none now, for a while after that was noticed.
+    /// The array that was shown at `path` and is gone, for a while after the mount noticed that.
     fn gone_lately(&self, view: ViewKind, path: &Prefix) -> Option<Arc<ShownArray>> {
         let gone = self.shown_before(view, path)?;
         self.is_gone_lately(&gone).then_some(gone)
     }
 
-    /// Whether `gone`, of which the document is not there any more, was there a moment ago.
+    /// Whether `gone`, whose document is absent, was noticed to be gone only a moment ago.
     fn is_gone_lately(&self, gone: &ShownArray) -> bool {
         let Freshness::Checked(time_to_live) = self.options.freshness else {
             return false;

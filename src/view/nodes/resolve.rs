@@ -1,4 +1,4 @@
-//! Finds out what is at a path of a view.
+//! Resolves paths of a view to nodes.
 
 use crate::error::Error;
 use crate::hierarchy::{Node, TreeNode, TreePlace};
@@ -9,7 +9,7 @@ use crate::view::options::ViewKind;
 use crate::view::tree::Tree;
 
 impl Tree {
-    /// Resolves `path`, which may be a path where nothing is.
+    /// Resolves `path`, which need not exist.
     pub(in crate::view) fn resolve(
         &self,
         view: ViewKind,
@@ -51,7 +51,7 @@ impl Tree {
         self.options.shown_as.is_some() || view == ViewKind::Arrays
     }
 
-    /// The attributes of the directory at `path`; `None` when nothing is there.
+    /// The attributes of the directory at `path`; `None` when it does not exist.
     pub(in crate::view) fn directory_meta(
         &self,
         view: ViewKind,
@@ -64,7 +64,7 @@ impl Tree {
         self.directory_meta_at(path, &place)
     }
 
-    /// As [`Tree::directory_meta`], of a path with keys at `place`.
+    /// As [`Tree::directory_meta`], of a path whose keys are at `place`.
     pub(in crate::view) fn directory_meta_at(
         &self,
         path: &Prefix,

@@ -1,4 +1,5 @@
-//! Arrays whose files were not the stored objects when they were last shown: decoded chunks, or inner chunks of shards.
+//! Arrays whose files were not the stored objects when they were last shown, but decoded chunks, or inner chunks of
+//! shards.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -48,7 +49,7 @@ impl TranslatedArrays {
         }
     }
 
-    /// Whether they were not when the array at `path` was last shown.
+    /// Whether the files of the array at `path` were not the stored objects when it was last shown.
     pub(in crate::view) fn has(&self, view: ViewKind, path: &Prefix) -> bool {
         let paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         paths.contains(&(view, path.clone()))

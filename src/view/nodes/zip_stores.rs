@@ -12,8 +12,8 @@ use crate::view::options::ViewKind;
 use crate::view::tree::Tree;
 
 impl Tree {
-    /// The attributes of the directory that the stored object `name` in `folder` is shown as;
-    /// `None` where it is shown as a file, or is none.
+    /// The attributes of the directory as which the stored object `name` in `folder` is shown;
+    /// `None` if it is shown as a file, or does not exist.
     pub(in crate::view) fn zip_directory(
         &self,
         folder: &NodeDirectory,
@@ -33,7 +33,7 @@ impl Tree {
         Ok(Some(meta))
     }
 
-    /// Whether `name` in `folder` is a file that has keys below it, and is shown as a file only.
+    /// Whether `name` in `folder` is a file that has keys below it, but is shown only as a file.
     pub(in crate::view) fn is_closed_zip(
         &self,
         folder: &NodeDirectory,
@@ -44,7 +44,7 @@ impl Tree {
             && self.zip_directory(folder, name)?.is_none())
     }
 
-    /// The attributes of what is below the object `name` in `folder`.
+    /// The attributes of the directory of the keys below the object `name` in `folder`.
     fn stat_below(&self, folder: &NodeDirectory, name: &[u8]) -> Result<Option<ObjectMeta>, Error> {
         let Ok(key) = folder.resolved.path.key(name) else {
             return Ok(None);
