@@ -1,4 +1,4 @@
-//! An opened chunk that has to be decoded, or whose enclosing shard has to be.
+//! An open chunk that has to be decoded, or whose enclosing shard has to be decoded.
 //!
 //! A sequential read, which goes on where the last one ended, loads the whole chunk into the cache.
 //! Any other read decodes only the part that it needs, until such parts have cost as much as the
@@ -23,12 +23,12 @@ pub(in crate::view) struct ChunkFile {
     array: Arc<ShownArray>,
     object: Arc<dyn Object>,
     indices: Dims,
-    /// Where the chunk is in the object, unless remembering it would pin memory of the cache.
+    /// The place of the chunk in the object, unless remembering it would pin memory of the cache.
     place: Option<LocatedChunk>,
     sequence: Mutex<Sequence>,
     /// Whether anything was read from this handle.
     is_begun: AtomicBool,
-    /// Bytes that were read so far, and are in the kernel's page cache.
+    /// Bytes that were read so far, which are in the kernel's page cache.
     served: AtomicU64,
 }
 
@@ -51,8 +51,8 @@ impl ChunkFile {
         }
     }
 
-    /// The block of the chunk, if it is in the cache. To be called once for each read, of `len`
-    /// bytes.
+    /// The block of the chunk, if it is in the cache. The caller calls this once for each read, of
+    /// `len` bytes.
     pub(in crate::view) fn cached(&self, loader: &Arc<Loader>, len: usize) -> Option<Arc<Block>> {
         // A short read is a probe (`file`, a preview): it does not start readahead of the chunks
         // that follow.
@@ -71,16 +71,16 @@ impl ChunkFile {
         Some(block)
     }
 
-    /// Counts bytes that are sent; whether all bytes of the chunk have been sent now, so that the
-    /// cache may evict the block first.
+    /// Counts bytes that are sent. Returns whether all bytes of the chunk have been sent now, so
+    /// that the cache may evict the block first.
     fn serve(&self, len: usize, block: &Block) -> bool {
         let served = self.served.fetch_add(len as u64, Ordering::Relaxed);
         served.saturating_add(len as u64) >= block.len() as u64
     }
 
     /// Fills `out` from `offset` with a partial decode. Returns `false`, and leaves any bytes in
-    /// `out`, when the whole chunk should be loaded instead. To be called once for each read that
-    /// [`ChunkFile::cached`] does not answer.
+    /// `out`, when the whole chunk should be loaded instead. The caller calls this once for each
+    /// read that [`ChunkFile::cached`] does not answer.
     ///
     /// # Errors
     /// [`Error::Chunk`] when a shard index is invalid, [`Error::Store`] when bytes cannot be read,
@@ -107,7 +107,7 @@ impl ChunkFile {
         }
     }
 
-    /// Loads the whole chunk and calls `done` with it; `len` bytes of it are sent then.
+    /// Loads the whole chunk and calls `done` with it. Then `len` bytes of it are sent.
     pub(in crate::view) fn load(
         self: &Arc<Self>,
         loader: &Arc<Loader>,
@@ -144,8 +144,8 @@ impl ChunkFile {
         }
     }
 
-    /// Whether a read of `len` bytes at `offset` goes on where the last one ended, or is a long one
-    /// from the beginning. To be called once for each read.
+    /// Whether a read of `len` bytes at `offset` begins where the last one ended, or is a long one
+    /// from the beginning. The caller calls this once for each read.
     fn is_sequential(&self, offset: u64, len: usize) -> bool {
         let len = len as u64;
         let mut sequence = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
 //! Chunks as files of a view.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `names` | the names below an array, and which parts of chunk keys they are |
+//! | `names` | the names below an array, as parts of chunk keys |
 //! | `odometer` | the indices in a box, in C order |
 //! | `file` | an open chunk that has to be decoded |
 //! | `unreadable_shards` | shards whose index is damaged, in listings |

@@ -1,4 +1,4 @@
-//! Names below an array, and how they are parts of chunk keys.
+//! Names below an array, as parts of chunk keys.
 //!
 //! ```text
 //! default `/`   c  /  0  /  1        a/c is a directory of no indices yet, a/c/0 of one
@@ -19,7 +19,7 @@ use crate::grid::Dims;
 use crate::hierarchy::ArrayNode;
 use crate::metadata::{ChunkKeyEncoding, KeyKind, index_of, push_index};
 
-/// What a name in the directory of an array, or in a directory of chunks, means.
+/// The meaning of a name in the directory of an array, or in a directory of chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::view) enum ChunkName {
     /// The directory of the chunks that begin with these indices.
@@ -51,7 +51,7 @@ impl ChunkNames {
         self.encoding.separator == b'/' && self.rank > 0
     }
 
-    /// The directory that holds all chunks, where that is not the array's own directory.
+    /// The directory that holds all chunks, if it is not the array's own directory.
     pub(in crate::view) fn root(self) -> Option<&'static [u8]> {
         match self.encoding.kind {
             KeyKind::Default if self.is_nested() => Some(b"c"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_no_parts_of_chunk_keys() {
+    fn other_names_are_not_parts_of_chunk_keys() {
         use KeyKind::{Default, Draft, PreV1, V2};
         for (kind, separator, rank, name) in [
             (Default, b'/', 2, "0"),

@@ -2,15 +2,15 @@
 
 use crate::grid::{Dims, indices_of, product};
 
-/// Iterates over the indices in a box; the last index changes fastest. There is no division for
-/// each of them, because directories list millions.
+/// Iterates over the indices in a box; the last index changes fastest. A step does no division,
+/// because directories list millions of chunks.
 #[derive(Debug, Clone)]
 pub(in crate::view) struct Odometer {
     lower: Dims,
     lengths: Dims,
     /// The number of indices in the box.
     pub(in crate::view) total: u64,
-    /// The number of indices that were yielded.
+    /// The number of indices that were yielded so far.
     passed: u64,
     /// The next indices, while there are any.
     at: Dims,
@@ -32,12 +32,12 @@ impl Odometer {
         })
     }
 
-    /// The number of indices that were yielded.
+    /// The number of indices that were yielded so far.
     pub(in crate::view) fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Goes to where `passed` indices were yielded, or to the end of the box.
+    /// Goes to the position after `passed` indices, or to the end of the box.
     pub(in crate::view) fn seek(&mut self, passed: u64) {
         self.passed = passed.min(self.total);
         if let Some(offset) = indices_of(self.passed, &self.lengths) {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_of_the_box_once_in_order() {
+    fn every_index_of_a_box_is_yielded_once_in_order() {
         let mut odometer = Odometer::new(
             [5, 7, 0].into_iter().collect(),
             [1, 2, 3].into_iter().collect(),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_of_no_axes_has_one_place_and_an_empty_one_none() {
+    fn a_box_without_axes_has_one_index_and_an_empty_box_none() {
         let mut point = Odometer::new(Dims::new(), Dims::new()).unwrap();
         assert_eq!(all(&mut point), [Vec::<u64>::new()]);
         let mut empty =

@@ -1,8 +1,8 @@
 //! Shards in listings whose index cannot be read.
 //!
-//! Such a shard may hold a chunk in each of its slots. So a listing names all slots, and looking
-//! one up gives the error: no chunk passes for absent. But one damaged byte can make an index of
-//! 2^33 slots, so the number of such names is limited.
+//! Such a shard may hold a chunk in each of its slots. So a listing names all slots, and the lookup
+//! of one gives the error: no chunk passes for absent. But one damaged byte can turn the index into
+//! one of 2^33 slots, so the number of such names is limited.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::view::chunks::names::ChunkName;
 use crate::view::listing::name_stream::NameStream;
 use crate::view::nodes::node::ShownArray;
 
-/// The most slots of one stored name that are listed although its index cannot be read. Where there
-/// are more, none is listed, and the listing ends with the error.
+/// The most slots of one stored name that are listed although its index cannot be read. If there
+/// are more, no slot is listed, and the listing ends with the error.
 pub(in crate::view) const MOST_UNKNOWN: u64 = 1_000_000;
 
 /// The stored shard that holds the shown chunk `indices`, with a verified index; `None` where it is
@@ -32,7 +32,7 @@ pub(in crate::view) fn sound_shard(
         return Ok(None);
     };
     let mut locator = loader.locator(&array.chunked, &object, indices)?;
-    // Logged at a low level: the error is reported when a slot is looked up.
+    // Logged at a low level: the lookup of a slot reports the error.
     locator
         .verify()
         .inspect_err(|error| log::debug!("{error}"))?;
@@ -40,9 +40,9 @@ pub(in crate::view) fn sound_shard(
 }
 
 /// Whether a stored shard below the stored directory of `first` has a valid index. The search ends
-/// at the first one.
+/// at the first valid one.
 ///
-/// # Errors The error of the last invalid index, where no shard has a valid one.
+/// # Errors The error of the last invalid index, if no shard has a valid one.
 pub(in crate::view) fn has_sound_shard(
     view: &View,
     array: &Arc<ShownArray>,
@@ -65,7 +65,7 @@ pub(in crate::view) fn has_sound_shard(
                 ChunkName::Other => continue,
             };
             let Some(shown) = array.first_shown(&stored) else {
-                // It is outside the grid, left over from a resize.
+                // The shard is outside the grid, and remains from before a resize.
                 continue;
             };
             match sound_shard(&view.tree.loader, array, &shown) {

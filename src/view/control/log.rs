@@ -7,7 +7,7 @@ use crate::recent_lines::RecentLines;
 use crate::store::ObjectMeta;
 use crate::view::vnode::{VnodeAttributes, VnodeKind};
 
-/// The log of the daemon, with the user whose it is.
+/// The log of the daemon, with the user who owns it.
 #[derive(Debug, Default)]
 pub struct OwnLog {
     /// Its last lines.
@@ -19,8 +19,8 @@ pub struct OwnLog {
 }
 
 impl OwnLog {
-    /// The attributes of a file of `lines`, in a store whose root is `root`. Owner and mode are not
-    /// those of the options: the lines name keys that other users may not list.
+    /// The attributes of a file of `lines`, in a store whose root is `root`. The options do not
+    /// change its owner and mode: the lines name keys that other users may not list.
     pub(in crate::view) fn attributes(
         &self,
         lines: &RecentLines,

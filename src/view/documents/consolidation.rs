@@ -81,8 +81,8 @@ impl Documents {
                     copies.append(&mut found);
                 }
                 Err(Error::Metadata { key, error }) => {
-                    // Readers report a node without a copy as missing; a wrong copy would give
-                    // wrong values.
+                    // Readers report a node without a copy as missing, but a wrong copy would make them read wrong
+                    // values.
                     log::debug!("{group}: the copy of {key} is left out: {error}");
                 }
                 Err(error) => return Err(error),
@@ -104,7 +104,7 @@ impl Documents {
     ) -> Result<Vec<(Vec<u8>, Prefix)>, Error> {
         let mut own = Readers::default();
         self.tree.add_names(&folder.resolved, &mut own)?;
-        // Readers find no node of which a group above has no copy.
+        // Readers do not find a node if a group above it has no copy.
         let is_copied = matches!(folder.shown, ShownNode::Plain);
         if !is_copied || !own.include(shown, readers) {
             return Ok(Vec::new());
@@ -150,7 +150,7 @@ impl Documents {
         };
         let copies = documents.into_iter().filter_map(|(document, text)| {
             let key = match (target, name.is_empty()) {
-                // In v3, the copies are inside of the document of the group.
+                // In v3, the copies are in the document of the group.
                 (Target::V3, true) => return None,
                 (Target::V3, false) => name.to_owned(),
                 (Target::V2, true) => document.as_str().to_owned(),

@@ -37,7 +37,7 @@ impl Documents {
             return Ok(None);
         }
         let is_unshown = self.tree.is_unshown(view, path, name);
-        // Attributes that are in the store are shown in any case, and so is an array.
+        // Attributes that are in the store are always shown, and so are arrays.
         let is_hidden = match &resolved.node {
             Node::Implicit => is_unshown,
             Node::Group(_) => is_unshown && name != DocumentName::ZAttrs,
@@ -55,7 +55,7 @@ impl Documents {
             self.tree.check_version(node, path, Some(backing.version))?;
         }
         let mut readers = self.readers_of_node(&resolved)?;
-        // A consolidated document tells the names of the nodes below the group too.
+        // A consolidated document also has the names of the nodes below the group.
         if name == DocumentName::ZMetadata
             || name == DocumentName::ZarrJson && self.holds_consolidated(&resolved)?
         {
@@ -79,9 +79,9 @@ impl Documents {
         Ok((!text.is_empty()).then_some((meta, text)))
     }
 
-    /// Whether a directory without a document may become an array: programs make the directory of an
-    /// array, and those of its chunks, before its document, and must not find a group there. In a mount
-    /// that is written to, only a directory with nodes below it is shown as a group.
+    /// Whether a directory without a document may become an array. Programs make the directory of an array, and the
+    /// directories of its chunks, before its document, and must not find a group there. In a mount with `--rw`, only a
+    /// directory with nodes below it is shown as a group.
     fn may_become_array(&self, resolved: &NodePath) -> Result<bool, Error> {
         let is_new = matches!(resolved.node, Node::Implicit) && !resolved.path.is_root();
         if !self.tree.is_writable() || !is_new {
@@ -91,8 +91,8 @@ impl Documents {
         Ok(!has_nodes)
     }
 
-    /// The attributes of the node's own document (of its directory, where it has none), and the
-    /// version of the document that holds its attributes, where that is another one.
+    /// The attributes of the node's own document (of its directory, if it has no document), and the version of the
+    /// document that holds the node's attributes, if that is another document.
     fn backing(&self, resolved: &NodePath) -> Result<Option<(ObjectMeta, Option<Version>)>, Error> {
         let sources = self.tree.loader.sources();
         let meta = match (resolved.document(), &resolved.node) {
@@ -110,8 +110,8 @@ impl Documents {
         }))
     }
 
-    /// The users who may read all documents of a node; of a node without documents, those who may
-    /// reach it.
+    /// The users who may read all documents of a node. For a node without documents, these are the users who may reach
+    /// it.
     pub(in crate::view) fn readers_of_node(&self, resolved: &NodePath) -> Result<Readers, Error> {
         let mut readers = Readers::default();
         let own = resolved.document().map(|document| &document.key);
@@ -127,7 +127,7 @@ impl Documents {
         Ok(readers)
     }
 
-    /// The key of the document that holds only the attributes of a node, where there is one.
+    /// The key of the document that holds only the attributes of a node, if the node's version has such a document.
     pub(in crate::view) fn attributes_key(
         &self,
         resolved: &NodePath,
@@ -154,7 +154,7 @@ impl Documents {
         name: DocumentName,
         audience: (Access, &Readers),
     ) -> Result<Option<Vec<u8>>, Error> {
-        // Where attributes may be written, they are there, unless they were removed.
+        // If attributes may be written, their document is shown, unless it was removed.
         let (view, path) = (resolved.view, &resolved.path);
         let is_shown = self.tree.is_writable() && !self.tree.is_unshown(view, path, name);
         let or_empty = |text: Option<Vec<u8>>| {
@@ -185,8 +185,8 @@ impl Documents {
             }
             DocumentName::ZGroup => Some(Ok(write::group_v2().to_vec())),
             DocumentName::ZAttrs => or_empty(self.group_attributes(resolved)?).map(Ok),
-            // Readers of v2 need consolidated metadata to find the nodes of a hierarchy without
-            // listing it. Who writes would not find new nodes in it for a while.
+            // Readers of v2 need consolidated metadata to find the nodes of a hierarchy without listing it. In a mount
+            // with `--rw`, a program would not find new nodes in it for a while.
             DocumentName::ZMetadata
                 if resolved.path.is_root() && !self.tree.is_writable()
                     || self.holds_consolidated(resolved)? =>
@@ -216,7 +216,7 @@ impl Documents {
             .map_err(|error| Error::in_document(&text.document.key, error))
     }
 
-    /// The text of the document of a group that has its attributes in the same document.
+    /// The text of the document of a group, in a version that has the attributes in the same document.
     fn group_document(&self, resolved: &NodePath) -> Result<Option<DocumentText>, Error> {
         match &resolved.node {
             Node::Group(GroupNode {
@@ -228,8 +228,8 @@ impl Documents {
         }
     }
 
-    /// The version of the object with the consolidated metadata of a group of v2, where that is written
-    /// through the mount, and so follows each change of the nodes.
+    /// The version of the object with the consolidated metadata of a group of v2, if the mount writes that object, and
+    /// so changes it with each node.
     fn copies_version(&self, resolved: &NodePath) -> Result<Option<Version>, Error> {
         let is_v2 = matches!(&resolved.node, Node::Group(group) if group.format == ZarrFormat::V2);
         if !is_v2 || !self.tree.is_writable() {
@@ -259,7 +259,7 @@ impl Documents {
     }
 }
 
-/// `meta` with the write bits of those users who may write the document of the attributes, too.
+/// `meta`, with write bits only for users who may also write the document of the attributes.
 fn written_with(meta: ObjectMeta, attributes: Option<&ObjectMeta>) -> ObjectMeta {
     const WRITES: u32 = 0o222;
     let Some(attributes) = attributes else {

@@ -1,10 +1,10 @@
-//! Metadata documents as a view shows them: edited where the view's files differ from the stored
-//! ones, and byte for byte the stored documents elsewhere.
+//! Metadata documents as a view shows them: edited if the view's files differ from the stored ones, and otherwise byte
+//! for byte as stored.
 //!
-//! A consolidated document is edited entry by entry: where the view edits documents, an entry is what it shows
-//! of the node's own document. A stored copy may be older than that.
+//! A consolidated document is edited entry by entry. If the view edits documents, an entry shows the node's own
+//! document, because the stored copy may be older.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
 //! | this one | documents that are edited, and their consolidated copies |
 //! | `foreign` | documents that are made in another version (`--as`) |
@@ -60,8 +60,8 @@ impl Documents {
 }
 
 impl View {
-    /// The text of `vnode`, a document, with the attributes of the stored document; `None` when it
-    /// no longer exists, or `vnode` is no document.
+    /// The text of `vnode`, a document, with the attributes of the stored document; `None` when it no longer exists, or
+    /// `vnode` is not a document.
     pub(super) fn document_of(
         &self,
         vnode: &Vnode,
@@ -72,7 +72,7 @@ impl View {
             Vnode::Plain(name) => self.arrays.long_text(name),
             _ => Ok(None),
         };
-        // An array that was found to be rewritten is forgotten, and looked up again.
+        // An array that is found to be rewritten is forgotten, and looked up again.
         until_current(look)
     }
 }
@@ -87,7 +87,7 @@ impl Documents {
         let Some(meta) = self.tree.loader.sources().stat_settled(key)? else {
             return Ok(None);
         };
-        // The edit depends on the parsed array too, which must be of the same version as the text.
+        // The edit also depends on the parsed array, which must be of the same version as the text.
         let (identity, epoch) = match self.array_of_document(view, key)? {
             Some(array) => {
                 if array.node.document.key == *key {
@@ -111,7 +111,7 @@ impl Documents {
                 key: key.to_string(),
             })?;
             let edited = self.edited(view, &text)?;
-            // What the keys view shows as it is stored stays as it is.
+            // Documents that the keys view shows as they are stored stay unchanged.
             Ok(if self.tree.shows_own_bytes(view) && edited == text.bytes {
                 edited
             } else {
@@ -121,8 +121,8 @@ impl Documents {
         Ok(Some((meta, text)))
     }
 
-    /// The text of a document from the cache, where `text` makes it again after an eviction.
-    /// `identity`, `version` and `epoch` together identify the text.
+    /// The text of a document from the cache. `text` makes it again after an eviction. `identity`, `version` and
+    /// `epoch` together identify the text.
     pub(super) fn document_block(
         &self,
         identity: u64,
@@ -209,8 +209,8 @@ impl Documents {
             };
             match edited {
                 Ok(edit) => return edit,
-                // Readers report an array without an entry as missing; a wrong entry would give
-                // wrong values.
+                // Readers report an array without an entry as missing, but a wrong entry would make them read wrong
+                // values.
                 Err(Error::Metadata { key, error }) => {
                     log::debug!("{group}: the copy of {key} is left out: {error}");
                 }
@@ -227,13 +227,12 @@ impl Documents {
             ZarrFormat::V2 => consolidated::edit_v2(text, &mut edit),
             _ => consolidated::edit_v3(text, &mut edit),
         };
-        // A passing error fails the request: the text is kept for a while, and would lack the entry
-        // for so long.
+        // A passing error fails the request: the text is cached for a while, and would lack the entry for that time.
         match (failed, edited) {
             (Some(error), _) => Err(error),
             (None, Ok(edited)) => Ok(edited),
             (None, Err(error)) => {
-                // What is no valid consolidated document is shown as stored.
+                // A document that is not valid consolidated metadata is shown as stored.
                 log::debug!("{}: not edited: {error}", document.key);
                 Ok(text.to_vec())
             }
@@ -265,7 +264,7 @@ impl Documents {
             return Ok(EntryEdit::Remove);
         }
         let Err(refused) = self.check_may_copy(&array.node.document, document) else {
-            // The copy may be older than the document, by which the files are shown.
+            // The copy may be older than the array's own document, which decides how the files are shown.
             let key = &array.node.document.key;
             let own = self.tree.hierarchy.read(key, Holding::SOURCE)?;
             return Ok(match own {
@@ -299,7 +298,7 @@ impl Documents {
         let own = match self.tree.resolve(view, &prefix)?.node {
             Node::Group(group) if group.format == format => group.document,
             Node::Implicit | Node::Group(_) => return Ok(EntryEdit::Keep),
-            // Readers of v2 know an array by its own document.
+            // Readers of v2 know an array only by its own document.
             Node::Array(_) if format == ZarrFormat::V2 => return Ok(EntryEdit::Keep),
             Node::Array(_) | Node::Broken(_) => return Ok(EntryEdit::Remove),
         };
@@ -340,7 +339,7 @@ impl Documents {
         if self.check_may_copy(&own.document, document).is_err() {
             return Ok(EntryEdit::Keep);
         }
-        // What is no JSON object would make the whole document none.
+        // A value that is not a JSON object would make the whole document invalid.
         match carry::differences(&own.bytes, entry) {
             Ok(changed) if changed.is_empty() => Ok(EntryEdit::Keep),
             Ok(_) => Ok(EntryEdit::Replace(own.bytes)),
@@ -367,7 +366,8 @@ impl Documents {
     }
 }
 
-/// The prefix of the node at `path` below the group of the consolidated `document`; `None` where no node can be.
+/// The prefix of the node at `path` below the group of the consolidated `document`; `None` if the path cannot be that
+/// of a node.
 fn prefix_of(document: &Document, path: &str) -> Option<Prefix> {
     let group = document.key.parent();
     if path.is_empty() {

@@ -36,7 +36,7 @@ impl Tree {
         }))
     }
 
-    /// Checks that the document of an array can describe what the view shows.
+    /// Checks that the document of an array can describe the files that the view shows.
     pub(in crate::view) fn check_document(&self, array: &ShownArray) -> Result<(), Error> {
         let is_written = array.foreign.is_some();
         match (array.form, array.node.metadata.zarr_format) {
@@ -63,7 +63,7 @@ impl Tree {
             .map_err(|error| Error::in_document(&array.node.document.key, error))
     }
 
-    /// What programs read as missing in the document of v2 of an array.
+    /// The elements that programs take as missing according to the v2 document of an array.
     pub(in crate::view) fn missing_in_v2(&self, array: &ShownArray) -> Result<MissingInV2, Error> {
         let documents = self.hierarchy.documents(&array.node)?;
         let documents = documents.ok_or(Error::Stale)?;

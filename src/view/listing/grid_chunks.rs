@@ -11,8 +11,8 @@ use crate::view::listing::segment::{DirectoryPosition, Segment, SegmentItem};
 use crate::view::nodes::node::ShownArray;
 use crate::view::vnode::VnodeAttributes;
 
-/// All chunks of a grid that begin with some indices, stored or not, or the directories of such
-/// chunks.
+/// All chunks of a grid whose indices begin with some indices, stored or not, or the directories of
+/// such chunks.
 pub(in crate::view) struct GridChunks {
     array: Arc<ShownArray>,
     /// The indices of these chunks or directories; `None` where the grid is empty.
@@ -36,7 +36,8 @@ impl GridChunks {
         if self.array.decodes_to_measure() {
             return None;
         }
-        // Inner chunks that are written have attributes of their own, each chunk other ones.
+        // Inner chunks that are written have attributes of their own, which differ from chunk to
+        // chunk.
         if self.array.has_inner_chunks() && view.tree.writes_chunks(&self.array) {
             return None;
         }
@@ -57,7 +58,7 @@ impl GridChunks {
 }
 
 impl GridChunks {
-    /// Whether the attributes of a chunk take a request of its own to a store where requests take
+    /// Whether the attributes of a chunk need a request of their own to a store where requests take
     /// long. A listing does not send one for each name.
     fn takes_request(&self, view: &View, indices: &[u64]) -> bool {
         let loader = &view.tree.loader;
@@ -104,7 +105,7 @@ impl Segment for GridChunks {
 /// The indices of the chunks, or of the directories, in the directory of `first`.
 fn places(array: &ShownArray, first: Dims) -> Option<Odometer> {
     let counts = array.grid().counts();
-    // A directory outside of the grid is found by its name in an array that has become smaller.
+    // A directory outside of the grid is still found by its name if the array has become smaller.
     if !array.has_directory(&first) {
         return None;
     }

@@ -1,16 +1,15 @@
-//! Directory listings as streams. A directory may have any number of entries, because none is
-//! remembered.
+//! Directory listings as streams. A directory may have any number of entries, because a listing does not remember them.
 //!
-//! A directory is a sequence of *segments*: generated names, names of the store, chunks by
-//! arithmetic, or chunks by what is stored. Each segment can tell its position and go back to it,
-//! so that a reader can resume at any entry that it has seen.
+//! A directory is a sequence of *segments*: generated names, names of the store, chunks by arithmetic, or the stored
+//! chunks. Each segment can give its position and go back to it, so that a reader can resume at any entry that it has
+//! seen.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
 //! | `segment` | a segment, and generated names |
 //! | `stored_names`, `name_stream` | names of the store |
 //! | `grid_chunks` | chunks by arithmetic |
-//! | `stored_chunks` | chunks by what is stored: object by object, and slot by slot of each shard |
+//! | `stored_chunks` | the stored chunks: object by object, and slot by slot of each shard |
 
 pub(in crate::view) mod grid_chunks;
 pub(in crate::view) mod name_stream;
@@ -43,11 +42,11 @@ use stored_names::{NameFilter, StoredNames};
 pub struct DirectoryEntry {
     /// Its name.
     pub name: Vec<u8>,
-    /// Directory or file.
+    /// Whether it is a directory or a file.
     pub kind: VnodeKind,
     /// The number of its vnode. Listing takes no reference to it.
     pub id: VnodeId,
-    /// What `stat` shows, if the caller asked for it and it is known.
+    /// The attributes that `stat` shows, if the caller requested them and they are known.
     pub attributes: Option<VnodeAttributes>,
     pub(super) vnode: Vnode,
 }
@@ -80,7 +79,7 @@ pub trait EntrySource {
     /// Adds the attributes of an entry that was read without them, where they are known.
     fn examine(&self, entry: &mut Self::Entry);
 
-    /// Releases resources that others may need, since no entry may be asked for in a while.
+    /// Releases resources that other callers may need, because the next entry may not be requested for a while.
     fn release(&mut self);
 }
 
@@ -89,8 +88,8 @@ pub struct Directory {
     view: Arc<View>,
     segments: Vec<Box<dyn Segment>>,
     at: usize,
-    /// The names in the first segment of files that are not in the store yet. They may be saved before the other
-    /// segments are listed.
+    /// The names that the first segment listed of files that are not in the store yet. These may be saved before the
+    /// other segments are listed, which then leave them out.
     made: HashSet<Vec<u8>>,
     /// The numbers of the chunks in this directory, all of one array.
     numbers: Option<SiblingNumbers>,
@@ -178,8 +177,7 @@ impl View {
         let folder = Arc::new(folder);
         let mut segments = vec![fixed(self.all_generated(&folder)?)];
         let draft = folder.resolved.draft();
-        // Of a draft shown in another version, only the keys beside its `zarr.json` are listed as
-        // keys.
+        // If a draft is shown in another version, only the keys beside its `zarr.json` are listed as keys.
         if draft.is_none_or(|draft| draft.path.is_root()) {
             let filter = NameFilter::NodeDirectory(Arc::clone(&folder));
             segments.push(stored(view, folder.resolved.path.clone(), filter));
@@ -221,7 +219,7 @@ fn stored(view: ViewKind, prefix: Prefix, filter: NameFilter) -> Box<dyn Segment
     })
 }
 
-/// The chunks that begin with `first`, or the directories of such chunks.
+/// The chunks whose indices begin with `first`, or the directories of such chunks.
 fn chunks(array: Arc<ShownArray>, first: Dims) -> Result<Box<dyn Segment>, Error> {
     Ok(if array.lists_grid {
         Box::new(GridChunks::new(array, first))

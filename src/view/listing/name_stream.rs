@@ -5,7 +5,7 @@ use crate::store::{Cursor, Detail, ListEntry, Listing, Prefix, Store, StoreError
 /// The names of the store below a prefix.
 pub(in crate::view) struct NameStream {
     pub(in crate::view) prefix: Prefix,
-    /// Where a new listing of the store starts. The caller moves it.
+    /// The position at which a new listing of the store starts. The caller moves it.
     pub(in crate::view) cursor: Cursor,
     listing: Option<Box<dyn Listing>>,
 }
@@ -24,7 +24,7 @@ impl NameStream {
         self.restart();
     }
 
-    /// Makes the next name be the one after `cursor`, in a new listing of the store.
+    /// Starts a new listing of the store, so that the next name is the one after `cursor`.
     pub(in crate::view) fn restart(&mut self) {
         self.listing = None;
     }
@@ -34,13 +34,12 @@ impl NameStream {
         self.listing.is_none() && self.cursor.is_start()
     }
 
-    /// Why the names that were listed are not all, where the store does not tell the others.
+    /// The reason why names are left out, if the store cannot list all of them.
     pub(in crate::view) fn left_out(&self) -> Option<StoreError> {
         self.listing.as_ref()?.left_out()
     }
 
-    /// The next name. `cursor` stays where it is, because the caller may need several steps for one
-    /// name.
+    /// The next name. The caller moves `cursor`, because it may need several steps for one name.
     pub(in crate::view) fn next(
         &mut self,
         store: &dyn Store,

@@ -1,4 +1,4 @@
-//! Parts of directory listings. Each can tell its position and go back to it, so that a reader can
+//! Parts of directory listings. Each can give its position and go back to it, so that a reader can
 //! resume at any entry that it has seen.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct DirectoryPosition {
 }
 
 impl DirectoryPosition {
-    /// Before the first entry.
+    /// The position before the first entry.
     pub const START: DirectoryPosition = DirectoryPosition {
         segment: 0,
         cursor: Cursor::START,
@@ -44,7 +44,7 @@ pub(in crate::view) trait Segment: Send {
     /// Goes to a position that [`Segment::position`] gave, or to [`DirectoryPosition::START`].
     fn seek(&mut self, view: &View, position: DirectoryPosition) -> Result<(), Error>;
 
-    /// Releases memory of the cache until the next entry is asked for: an idle listing must not
+    /// Releases memory of the cache until the next entry is requested: an idle listing must not
     /// hold it.
     fn release(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! Chunks listed by what is stored: object by object, and slot by slot of each shard.
+//! The stored chunks in a listing: object by object, and slot by slot of each shard.
 //!
 //! A stored chunk covers a box of shown chunks. The boxes in one directory do not overlap, so the
 //! stored names can be streamed in any order, without remembering them.
@@ -17,18 +17,18 @@ use crate::view::listing::name_stream::NameStream;
 use crate::view::listing::segment::{DirectoryPosition, Segment, SegmentItem};
 use crate::view::nodes::node::{FileForm, ShownArray};
 
-/// The deadline is checked once for so many slots of a shard.
+/// The deadline is checked once for this many slots of a shard.
 const SLOTS_PER_LOOK: u64 = 4096;
 
-/// The stored chunks that begin with `first`, or the directories of such chunks.
+/// The stored chunks whose indices begin with `first`, or the directories of such chunks.
 pub(in crate::view) struct StoredChunks {
     array: Arc<ShownArray>,
     first: Dims,
-    /// The stored names, from before the name of `current`.
+    /// The stored names from the name of `current` on.
     names: NameStream,
     current: Option<StoredChunk>,
-    /// Why a stored name was left out. The listing ends with this error, so that it does not pass
-    /// for complete.
+    /// The reason why a stored name was left out. The listing ends with this error, so that it does not pass for
+    /// complete.
     left_out: Option<Error>,
 }
 
@@ -41,7 +41,7 @@ struct StoredChunk {
     after: Cursor,
     meta: Option<ObjectMeta>,
     contents: StoredKind,
-    /// How many slots were listed although their inner index cannot be read.
+    /// The number of slots that were listed although the index of the shard in the slot cannot be read.
     unknown: u64,
 }
 
@@ -52,8 +52,7 @@ enum StoredKind {
     Chunk,
     /// A shard with a valid index.
     Shard(Box<Locator>),
-    /// A shard whose index cannot be read. All its slots are listed; looking one up gives the
-    /// error.
+    /// A shard whose index cannot be read. All its slots are listed, and the lookup of one gives the error.
     Unknown(Error),
 }
 
@@ -68,7 +67,7 @@ impl StoredChunks {
         })
     }
 
-    /// Goes to the next stored name that covers anything; `false` at the end.
+    /// Goes to the next stored name that covers any chunk; `false` at the end.
     fn advance(&mut self, view: &View) -> Result<bool, Error> {
         while let Some(entry) = self.names.next(view.tree.store(), Detail::Attributes)? {
             if let Some(current) = stored_chunk(&view.tree.loader, &self.array, &self.first, &entry)
@@ -91,9 +90,8 @@ impl StoredChunks {
     }
 }
 
-/// The error at the end of a listing of chunks where `error` is why the store does not tell their names. A
-/// program that copies what is listed would otherwise copy an array without chunks, which readers take for
-/// fill values.
+/// The error at the end of a listing of chunks whose names the store cannot list, because of `error`. Without it, a
+/// program that copies the listed files would copy an array without chunks, which readers take for fill values.
 pub(in crate::view) fn chunks_left_out(error: &StoreError) -> Error {
     let problem = format!(
         "its chunks are not listed: {error}; each opens by name, and --view chunks lists the whole grid"
@@ -173,7 +171,7 @@ impl StoredChunk {
         indices: Dims,
         detail: Detail,
     ) -> Result<Option<SegmentItem>, Error> {
-        // What is written through the mount has attributes of its own, which the store does not know.
+        // Chunks that are written through the mount have attributes that the store does not know.
         let asked = detail == Detail::Attributes;
         let is_written = view.tree.writes_chunks(array);
         let chunk = |meta: &ObjectMeta, encoded_len| {
@@ -213,11 +211,11 @@ impl StoredChunk {
         Ok(Some((name, vnode, attributes)))
     }
 
-    /// Whether the box is listed. A small box of directories is listed wherever something is
-    /// stored; a large box is listed only if a shard below it has a valid index.
+    /// Whether the box is listed. A small box of directories is listed if any object is stored below it. A large box is
+    /// listed only if a shard below it has a valid index.
     ///
     /// # Errors
-    /// The error of a shard index, where it would make the listing too long.
+    /// The error of a shard index that would make the listing too long.
     fn is_listed(&self, view: &View, array: &Arc<ShownArray>) -> Result<bool, Error> {
         if self.places.total <= MOST_UNKNOWN {
             return Ok(true);
@@ -230,8 +228,8 @@ impl StoredChunk {
     }
 }
 
-/// The box that the stored name `entry` covers; `None` when it is no part of the array, or a shard
-/// that was removed since it was listed.
+/// The box that the stored name `entry` covers; `None` when it is not part of the array, or is a shard that was removed
+/// since it was listed.
 fn stored_chunk(
     loader: &Arc<Loader>,
     array: &Arc<ShownArray>,
@@ -244,7 +242,7 @@ fn stored_chunk(
         ChunkName::Chunk(indices) => (indices, false),
         ChunkName::Other => return None,
     };
-    // An array with an empty grid has no chunks; what is stored is left over from a resize.
+    // An array with an empty grid has no chunks: stored objects remain from before a resize.
     let has_chunks = array.has_directory(first);
     if is_directory != (entry.kind == EntryKind::Prefix) || !has_chunks {
         return None;
@@ -260,7 +258,7 @@ fn stored_chunk(
     let axes = stored.iter().zip(layout.shown_per_stored()).zip(counts);
     for ((index, per_stored), count) in axes.skip(own) {
         let start = index.checked_mul(per_stored)?;
-        // A stored chunk outside the grid is left over from a resize.
+        // A stored chunk outside the grid remains from before a resize.
         let left = count.checked_sub(start).filter(|&left| left > 0)?;
         lower.push(start);
         lengths.push(left.min(per_stored));

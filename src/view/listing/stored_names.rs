@@ -1,4 +1,4 @@
-//! Names of the store in a listing: which are shown, and as what.
+//! Names of the store in a listing: which of them are shown, and as which kind of entry.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ pub(in crate::view) struct StoredNames {
 
 /// Selects the names of a directory that are shown.
 pub(in crate::view) enum NameFilter {
-    /// All names, but that of the directory of this program, where the mount is written to.
+    /// All names. If the mount has `--rw`, the name of the directory of this program is left out.
     All,
-    /// The names in the directory of a node, or of no node.
+    /// The names in the directory of a node, or in a directory without a node.
     NodeDirectory(Arc<NodeDirectory>),
     /// The children of a draft's group, found by the names of their documents.
     Children(Arc<NodeDirectory>),
@@ -60,12 +60,12 @@ impl Segment for StoredNames {
     }
 }
 
-/// The cursor after the directory of an array's chunks, where no listing has its name.
+/// The cursor after the directory of an array's chunks, which no listing of the store has.
 const AFTER_CHUNKS: &[u8] = &[u8::MAX];
 
 impl StoredNames {
-    /// What follows the names that the store tells. Where it does not tell the chunks of an array that is
-    /// shown as stored, this is the directory of them, or an error.
+    /// The entry after the names that the store lists. If the store cannot list the chunks of an array that is shown as
+    /// stored, this is their directory, or an error.
     fn at_end(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         let Some(error) = self.names.left_out() else {
             return Ok(None);
@@ -76,7 +76,7 @@ impl StoredNames {
             NameFilter::Chunks(array, first) => (array, first),
             NameFilter::NodeDirectory(folder) => match (&folder.shown, &folder.resolved.node) {
                 (ShownNode::Array(array), _) => (array, &none),
-                // It cannot be decoded.
+                // The array cannot be decoded.
                 (ShownNode::Plain, Node::Array(_)) => return Err(chunks_left_out(&error)),
                 (ShownNode::Plain, Node::Broken(broken)) if !broken.kind.may_have_nodes() => {
                     return Err(chunks_left_out(&error));
@@ -116,7 +116,9 @@ impl StoredNames {
                 Ok(None)
             }
             NameFilter::All => self.plain(view, entry).map(Some),
-            NameFilter::NodeDirectory(folder) => self.in_folder(view, folder, entry, detail),
+            NameFilter::NodeDirectory(folder) => {
+                self.in_node_directory(view, folder, entry, detail)
+            }
             NameFilter::Children(folder) => {
                 let Some((name, path)) = view.tree.listed_child(folder, &entry)? else {
                     return Ok(None);
@@ -135,7 +137,7 @@ impl StoredNames {
         }
     }
 
-    fn in_folder(
+    fn in_node_directory(
         &self,
         view: &View,
         folder: &NodeDirectory,
@@ -177,7 +179,7 @@ impl StoredNames {
         Ok(Some((name, vnode, attributes)))
     }
 
-    /// An entry in an array's directory, or in a directory of chunks, that is no document.
+    /// An entry in an array's directory, or in a directory of chunks, that is not a document.
     fn in_array(
         &self,
         view: &View,
@@ -186,10 +188,10 @@ impl StoredNames {
         entry: ListEntry,
     ) -> Result<Option<SegmentItem>, Error> {
         if array.form != FileForm::Stored {
-            // Chunk keys are hidden: another segment lists the chunks.
+            // Chunk keys are hidden here, because another segment lists the chunks.
             let key = self.names.prefix.key(&entry.name)?;
             let writing = view.tree.writing(self.view);
-            // A file of the mount that has this name, too, is listed with the others of its kind.
+            // A scratch file of the mount with this name is listed with the other scratch files.
             let is_hidden = writing.is_some_and(|writing| writing.is_scratch(&key))
                 || view.tree.hides_lock(array, &entry.name);
             let other = name == ChunkName::Other && !is_hidden;

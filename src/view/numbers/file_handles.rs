@@ -1,5 +1,5 @@
-//! Vnodes by their numbers alone, for file handles: those of NFS clients and of
-//! `open_by_handle_at`. The kernel may have forgotten the inode since the handle was made.
+//! Vnodes by their numbers alone, for the file handles of NFS clients and of `open_by_handle_at`. The kernel may have
+//! forgotten the inode since the handle was made.
 
 use crate::error::Error;
 use crate::store::Prefix;
@@ -9,11 +9,11 @@ use crate::view::vnode::{ChunkPlace, Vnode, VnodeId};
 use crate::view::{LookupResult, View};
 
 impl View {
-    /// The vnode of a number that was given out at any time, with a reference as by
-    /// [`View::lookup`]. `None` when it no longer exists.
+    /// The vnode that a number stood for at any time, with a reference as by [`View::lookup`]. `None` when it no longer
+    /// exists.
     ///
     /// # Errors
-    /// [`Error::Stale`] when the number is unknown, or not remembered any more.
+    /// [`Error::Stale`] when the number was never used, or is no longer remembered.
     pub fn recall(&self, id: VnodeId) -> Result<Option<LookupResult>, Error> {
         if id == VnodeId::ROOT {
             let attributes = self.attributes(id)?;

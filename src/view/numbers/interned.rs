@@ -7,20 +7,20 @@ use lru::LruCache;
 
 use crate::view::vnode::Vnode;
 
-/// How many vnodes are remembered that the kernel has forgotten.
+/// How many of the vnodes that the kernel has forgotten are remembered.
 pub(super) const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
 
 /// Vnodes by their numbers.
 #[derive(Debug)]
 pub(super) struct Interned {
-    /// Those that the kernel knows, with its reference counts.
+    /// The vnodes that the kernel knows, with its reference counts.
     pub(super) held: HashMap<u64, (Vnode, u64)>,
-    /// Those that it has forgotten.
+    /// The vnodes that the kernel has forgotten.
     pub(super) forgotten: LruCache<u64, Vnode>,
-    /// The numbers of vnodes that do not have the one that their hash gives: that of their old name,
-    /// if they were renamed, or another one, where something else had it.
+    /// The numbers of vnodes that do not have the number that is their hash. A renamed vnode has the number of its old
+    /// name. A vnode has another number, too, if its hash was taken.
     pub(super) renamed: HashMap<Vnode, u64>,
-    /// Makes numbers for the latter.
+    /// The source of numbers for vnodes whose hash was taken.
     pub(super) salt: u64,
 }
 
@@ -36,7 +36,7 @@ impl Default for Interned {
 }
 
 impl Interned {
-    /// The vnode that `number` stands for.
+    /// The vnode that has `number`.
     pub(super) fn holder(&self, number: u64) -> Option<&Vnode> {
         match self.held.get(&number) {
             Some((vnode, _)) => Some(vnode),

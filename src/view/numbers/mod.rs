@@ -12,14 +12,14 @@
 //!
 //! A chunk costs no memory, however many chunks the kernel knows. An array costs one range.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
 //! | this one | the number of a vnode, and the vnode of a number |
 //! | `ranges` | the ranges of arrays |
 //! | `interned` | the vnodes that are numbered one by one |
-//! | `renamed` | numbers of what was renamed, replaced or removed |
+//! | `renamed` | numbers of vnodes that were renamed, replaced or removed |
 //! | `file_handles` | vnodes that the kernel has forgotten, for file handles |
-//! | `stale_names` | names that stand for other vnodes since a document has changed |
+//! | `stale_names` | names that stand for other vnodes after a document has changed |
 
 pub(in crate::view) mod file_handles;
 mod interned;
@@ -44,7 +44,7 @@ pub(in crate::view) use ranges::SiblingNumbers;
 /// The first number of a vnode that is in no range.
 const FIRST_INTERNED: u64 = 1 << 61;
 
-/// How many directories of chunks are remembered that were removed.
+/// How many of the directories of chunks that were removed are remembered.
 const MOST_REMOVED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
 
 #[derive(Debug, Default)]
@@ -52,19 +52,18 @@ pub(super) struct VnodeNumbers {
     hasher: RandomState,
     interned: Mutex<Interned>,
     ranges: RwLock<NumberRanges>,
-    /// Whether a chunk ever had another number than that of its range, because another file was
-    /// renamed to it.
+    /// Whether a chunk has ever had another number than that of its range, because another file was renamed to it.
     has_renamed_chunks: AtomicBool,
-    /// Numbers in ranges of directories that were removed. The kernel may know them as removed for as long as
-    /// a program has something open in them, so that a directory that is made there gets another number.
+    /// The numbers in ranges of directories that were removed. The kernel may know them as removed for as long as a
+    /// program has a file open in them, so a directory that is made at the same path gets another number.
     removed: Mutex<Option<LruCache<u64, ()>>>,
-    /// Whether there are any.
+    /// Whether a directory with a number in a range was ever removed.
     has_removed: AtomicBool,
 }
 
 impl VnodeNumbers {
-    /// Reserves a range for the chunks of an array with this `ArrayNode::chunk_identity` and `chunk_form`,
-    /// unless this grid of it has one.
+    /// Reserves a range for the chunks of an array with this `ArrayNode::chunk_identity` and `chunk_form`, unless the
+    /// array has one for this grid.
     pub(super) fn add_array(
         &self,
         view: ViewKind,
@@ -133,7 +132,7 @@ impl VnodeNumbers {
         let number = |hash: u64| FIRST_INTERNED | (hash & (FIRST_INTERNED - 1));
         let mut found = number(self.hasher.hash_one(vnode));
         let mut salt = interned.salt;
-        // Where another vnode holds the number, a free one is taken.
+        // If another vnode has the number, a free one is taken.
         while interned.holder(found).is_some_and(|held| held != vnode) {
             found = number(self.hasher.hash_one((vnode, salt)));
             salt = salt.wrapping_add(1);
@@ -141,7 +140,7 @@ impl VnodeNumbers {
         VnodeId(found)
     }
 
-    /// The number of `vnode`, with one more reference that [`VnodeNumbers::forget`] gives back.
+    /// The number of `vnode`, with one more reference, which [`VnodeNumbers::forget`] releases.
     pub(super) fn refer(&self, vnode: &Vnode) -> VnodeId {
         if let Vnode::ChunkDirectory(place) | Vnode::Chunk(place) = vnode {
             let id = self.of_chunk(vnode, place);
@@ -166,8 +165,8 @@ impl VnodeNumbers {
         id
     }
 
-    /// The vnode of `id`, also if the kernel has forgotten it, with one more reference, as
-    /// [`VnodeNumbers::refer`]. `None` when it is unknown.
+    /// The vnode of `id`, even if the kernel has forgotten it, with one more reference, as by [`VnodeNumbers::refer`].
+    /// `None` when it is unknown.
     pub(super) fn recall(&self, id: VnodeId) -> Option<Vnode> {
         let vnode = if id.0 < FIRST_INTERNED {
             self.vnode(id)?
@@ -176,14 +175,14 @@ impl VnodeNumbers {
         };
         let found = self.refer(&vnode);
         if found != id {
-            // It was forgotten for good in between, and has another number now.
+            // The vnode was forgotten for good in between, and has another number now.
             self.forget(found, 1);
             return None;
         }
         Some(vnode)
     }
 
-    /// Gives back `times` references.
+    /// Releases `times` references.
     pub(super) fn forget(&self, id: VnodeId, times: u64) {
         let mut interned = self.lock();
         let Some((_, references)) = interned.held.get_mut(&id.0) else {
@@ -202,15 +201,15 @@ impl VnodeNumbers {
         }
     }
 
-    /// The number of a vnode that the kernel knows.
+    /// The number of a vnode, if the kernel knows the vnode.
     pub(super) fn known(&self, vnode: &Vnode) -> Option<VnodeId> {
         let interned = self.lock();
         let id = self.interned_number(vnode, &interned);
         interned.held.contains_key(&id.0).then_some(id)
     }
 
-    /// The identities of the arrays that were shown at `path`, each with the number of names of chunks, or of
-    /// directories of chunks, that the array's directory has.
+    /// The identities of the arrays that were shown at `path`. Each comes with the number of names in the array's
+    /// directory that are those of chunks, or of directories of chunks.
     pub(super) fn arrays_at(&self, view: ViewKind, path: &Prefix) -> Vec<(u64, u64)> {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         ranges.arrays_at(view, path)
@@ -276,7 +275,7 @@ mod tests {
         numbers.rename(ViewKind::Keys, &key("0.lock"), &key("0"));
         assert_eq!(numbers.refer(&file("0")), lock);
         assert_eq!(numbers.vnode(lock), Some(file("0")));
-        // The next file of the old name has a number of its own, and takes the place in its turn.
+        // The next file of the old name has a number of its own, and replaces the file of the new name in its turn.
         let second = numbers.refer(&file("0.lock"));
         assert!(second != lock && second != old);
         numbers.rename(ViewKind::Keys, &key("0.lock"), &key("0"));
@@ -284,7 +283,7 @@ mod tests {
         numbers.forget(lock, 2);
         numbers.forget(old, 1);
         assert_eq!(numbers.of(&file("0")), second);
-        // What is below a directory moves along, and what only begins with its name does not.
+        // The files below a directory move along, and a path that only begins with its name does not.
         let (d, below) = (
             numbers.refer(&directory("d")),
             numbers.refer(&file("d/x/1")),
@@ -297,7 +296,7 @@ mod tests {
         assert_ne!(numbers.refer(&directory("d")), d);
         numbers.forget(below, 1);
         assert_eq!(numbers.lock().renamed.len(), 3);
-        // A directory that is made again is another one.
+        // A directory that is made again has another number.
         let removed = numbers.refer(&directory("r"));
         numbers.remove(&directory("r"));
         assert_eq!(
@@ -338,7 +337,7 @@ mod tests {
             assert_eq!(numbers.vnode(number), Some(chunk(path)));
             assert_eq!(numbers.of(&chunk(path)), number);
         }
-        // The array that had this name is gone, and an array that is found later gets numbers of its own.
+        // The array that had this name is gone, and an array that is found there later gets numbers of its own.
         numbers.rename(ViewKind::Keys, &key("k"), &key("g"));
         assert_eq!(numbers.vnode(b), None);
         assert_eq!(numbers.vnode(a), Some(chunk("g/a")));
@@ -359,7 +358,7 @@ mod tests {
             assert_eq!(numbers.vnode(again), Some(directory.clone()));
             before.push(again);
         }
-        // Others keep theirs.
+        // The other directories keep their numbers.
         assert!(numbers.of(&chunk(&[2], 7)).0 < FIRST_INTERNED);
         assert!(numbers.of(&chunk(&[1, 2], 7)).0 < FIRST_INTERNED);
     }
@@ -432,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_forgot_is_found_again_for_a_while() {
+    fn vnodes_that_the_kernel_forgot_are_found_for_a_while() {
         let numbers = VnodeNumbers::default();
         let object = |n: usize| Vnode::Object {
             view: ViewKind::Keys,

@@ -12,11 +12,11 @@ use crate::view::options::ViewKind;
 use crate::view::vnode::{ChunkPlace, Vnode, VnodeId};
 
 const FIRST_RANGE: u64 = 1 << 16;
-/// The longest range, a 64th of the space. The chunks of larger arrays are interned.
+/// The longest range, a 64th of all numbers. The chunks of larger arrays are interned.
 const LONGEST_RANGE: u64 = 1 << 55;
 
-/// The most ranges of one array: it gets another one each time its grid grows. Chunks beyond the
-/// last range are interned.
+/// The most ranges of one array, which gets another one each time its grid grows. Chunks beyond the last range are
+/// interned.
 const MOST_RANGES: usize = 64;
 
 /// The ranges of all arrays.
@@ -24,7 +24,7 @@ const MOST_RANGES: usize = 64;
 pub(super) struct NumberRanges {
     next: u64,
     by_base: BTreeMap<u64, NumberRange>,
-    /// First numbers of an array's ranges, oldest first. An array that grows keeps its old ranges.
+    /// The first numbers of an array's ranges, oldest first. An array that grows keeps its old ranges.
     by_array: HashMap<(ViewKind, u64), SmallVec<[u64; 1]>>,
 }
 
@@ -45,8 +45,8 @@ impl NumberRanges {
         held.any(|(_, range)| *range.counts == *counts)
     }
 
-    /// Reserves a range for the chunks of an array with this `ArrayNode::chunk_identity` and `chunk_form`, if there is
-    /// room for it.
+    /// Reserves a range for the chunks of an array with this `ArrayNode::chunk_identity` and `chunk_form`, if enough
+    /// numbers are left.
     pub(super) fn add(
         &mut self,
         view: ViewKind,
@@ -78,7 +78,7 @@ impl NumberRanges {
             .push(base);
     }
 
-    /// The number of a chunk or of a directory of chunks; `None` where it is in no range.
+    /// The number of a chunk or of a directory of chunks; `None` if it is not in any range.
     pub(super) fn number(&self, place: &ChunkPlace) -> Option<VnodeId> {
         let mut ranges = self.of_array(place.view, place.identity);
         let number = ranges.find_map(|(base, range)| {
@@ -112,8 +112,8 @@ impl NumberRanges {
         ranges.next().map(|(_, range)| range.form)
     }
 
-    /// The identities of the arrays that were shown at `path`, each with the number of names of chunks, or of
-    /// directories of chunks, that the array's directory has.
+    /// The identities of the arrays that were shown at `path`. Each comes with the number of names in the array's
+    /// directory that are those of chunks, or of directories of chunks.
     pub(super) fn arrays_at(&self, view: ViewKind, path: &Prefix) -> Vec<(u64, u64)> {
         let here = |range: &&NumberRange| range.view == view && range.path == *path;
         let here = self.by_base.values().filter(here);
@@ -178,8 +178,8 @@ fn before_level(counts: &[u64], level: usize) -> Option<u64> {
     }
 }
 
-/// The numbers of the chunks of one array, or of its directories of one level, for listings of many
-/// entries. Numbers in a range never change.
+/// The numbers of the chunks of one array, or of its directories at one level, for listings of many entries. Numbers in
+/// a range never change.
 #[derive(Debug)]
 pub(in crate::view) struct SiblingNumbers {
     view: ViewKind,
@@ -189,7 +189,7 @@ pub(in crate::view) struct SiblingNumbers {
 }
 
 impl SiblingNumbers {
-    /// The number of `place`; `None` when it is not one of these.
+    /// The number of `place`; `None` when it is not one of these siblings.
     pub(in crate::view) fn of(&self, place: &ChunkPlace) -> Option<VnodeId> {
         let among = self.identity == place.identity && self.view == place.view;
         let rank = rank_of(&place.indices, &self.counts).filter(|_| among)?;

@@ -1,5 +1,5 @@
-//! Numbers of what was renamed, replaced or removed. The kernel keeps the inode of a file that it has renamed, and of
-//! one that it has open after its name was removed.
+//! Numbers of vnodes that were renamed, replaced or removed. The kernel keeps the inode of a file that it has renamed,
+//! and of a file that it has open after its name was removed.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -13,8 +13,8 @@ use crate::view::options::ViewKind;
 use crate::view::vnode::{ChunkPlace, Vnode, VnodeKind};
 
 impl VnodeNumbers {
-    /// Gives the numbers of the file or directory at `from`, and of all that is below it, to the same
-    /// names at and below `to`: the kernel keeps the inodes of what it has renamed.
+    /// Gives the numbers of the file or directory at `from`, and of everything below it, to the same names at and below
+    /// `to`, because the kernel keeps the inodes of files and directories that it has renamed.
     pub(in crate::view) fn rename(&self, view: ViewKind, from: &Key, to: &Key) {
         let file = |key: &Key| Vnode::Object {
             view,
@@ -78,8 +78,8 @@ impl VnodeNumbers {
         }
     }
 
-    /// Notes that the file or the empty directory `vnode` has lost its name. The kernel may have its
-    /// inode still, so that a new file or directory of this name gets another number.
+    /// Notes that the file or the empty directory `vnode` has lost its name. The kernel may still have its inode, so a
+    /// new file or directory of this name gets another number.
     pub(in crate::view) fn remove(&self, vnode: &Vnode) {
         if matches!(vnode, Vnode::ChunkDirectory(_)) {
             let number = self.of(vnode).0;

@@ -1,25 +1,25 @@
-//! The names of chunks beside the document of their array.
+//! The names of chunks beside the document of their array, which become stale with the document.
 
 use crate::metadata::DocumentName;
 use crate::store::Prefix;
 use crate::view::vnode::{Vnode, VnodeId};
 use crate::view::{View, ViewKind};
 
-/// As many of the first names of chunks are told of an array of which nothing is known.
+/// The number of names of chunks that are given for an array about which nothing is known.
 const USUAL: u64 = 64;
 
-/// No more of them are told of any array.
+/// The most names of chunks that are given for any array.
 const MOST: u64 = 4096;
 
 impl View {
-    /// Whether `id` may be the own document of an array.
+    /// Whether `id` may be an array's own document.
     pub fn describes_array(&self, id: VnodeId) -> bool {
         self.vnode(id).ok().and_then(of_document).is_some()
     }
 
-    /// The directory of the array that `document` is of, and the names in it that may stand for something else since
-    /// the document is another one: those of chunks, and of directories of them. `None` where there are none, because
-    /// the array has the same chunks, or is not known to the kernel.
+    /// The directory of the array that `document` describes, and the names in it that may stand for other vnodes after
+    /// the document has changed: those of chunks, and of directories of chunks. `None` if no name can have changed,
+    /// because the array has the same chunks, or the kernel does not know it.
     pub fn names_beside(&self, document: VnodeId) -> Option<(VnodeId, Vec<Vec<u8>>)> {
         let (view, path) = of_document(self.vnode(document).ok()?)?;
         self.tree.hierarchy.forget(&path);
@@ -45,7 +45,7 @@ impl View {
     }
 }
 
-/// The path of the node whose own document this is.
+/// The path of the node that has this document.
 fn of_document(vnode: Vnode) -> Option<(ViewKind, Prefix)> {
     let is_own = |name| matches!(name, DocumentName::ZArray | DocumentName::ZarrJson);
     match vnode {
