@@ -34,7 +34,7 @@ impl View {
                 Vnode::Prefix { path, .. } if path.is_root() && self.tree.has_one_view() => {
                     self.with_attributes(Vnode::Control)
                 }
-                // A writer of the store keeps its own files there.
+                // A writer of the store keeps its own files in this directory.
                 _ => Ok(None),
             };
         }
@@ -119,7 +119,7 @@ impl View {
         }
     }
 
-    /// The file `name` in `directory` that is in the mount only.
+    /// The file `name` in `directory` that is in the mount, and not in the store.
     fn find_scratch(
         &self,
         view: ViewKind,
@@ -182,7 +182,7 @@ impl View {
                 if document.is_some() {
                     return Ok(document);
                 }
-                // It is a directory with the name of a document.
+                // The key is a directory with the name of a document.
                 self.tree.find_stored(view, &folder.resolved.path, name)?
             }
             NameRole::AsStored => {
@@ -208,7 +208,7 @@ impl View {
                     }
                     self.tree.check_absent(view, &key)?;
                 }
-                // What is below a directory is judged when it is found.
+                // A name below a directory is checked when it is found.
                 Some(_) => {}
             }
         }
@@ -237,8 +237,8 @@ impl Tree {
         self.options.views.len() == 1
     }
 
-    /// As [`Tree::find_stored`], of a key that is likely to be an object. A store without directories
-    /// is asked whether it is a prefix, which takes a request of its own, only if it is no object.
+    /// As [`Tree::find_stored`], of a key that is likely to be an object. A store without directories needs a request
+    /// of its own to find out whether the key is a prefix, which is sent only if there is no object.
     fn find_stored_object(&self, view: ViewKind, key: Key) -> Result<Option<FoundVnode>, Error> {
         let sources = self.sources_of(view);
         if sources.store().profile().has_directories {
@@ -250,7 +250,7 @@ impl Tree {
         }
     }
 
-    /// A stored key, shown as it is.
+    /// The vnode of a stored key that is shown as it is stored.
     fn find_stored(
         &self,
         view: ViewKind,
@@ -277,16 +277,16 @@ impl Tree {
         }))
     }
 
-    /// Whether `name` in a directory of `array` is a lock of the mount in the store. A program may lock a chunk that is
-    /// shown under the name of another stored one, or of a shard.
+    /// Whether `name` in a directory of `array` is a lock file that the store has for the mount. A program may lock a
+    /// chunk that is shown under the name of another stored chunk, or of a shard.
     pub(in crate::view) fn hides_lock(&self, array: &ShownArray, name: &[u8]) -> bool {
         let writing = self.writings.as_ref();
         array.form != FileForm::Stored
             && writing.is_some_and(|writing| writing.writer().is_lock(name))
     }
 
-    /// Whether `name` is that of a directory of chunks of an array that is shown as stored, in a store
-    /// without directories. The store would have to list names to tell whether there are any.
+    /// Whether `name` is that of a directory of chunks of an array that is shown as stored, in a store without
+    /// directories. The store would have to list names to find out whether it exists.
     fn is_untold(&self, array: &ShownArray, name: &ChunkName) -> bool {
         let is_directory =
             matches!(name, ChunkName::Directory(first) if array.has_directory(first));
@@ -294,7 +294,7 @@ impl Tree {
         is_directory && array.form == FileForm::Stored && !store.profile().has_directories
     }
 
-    /// A chunk, or a directory of chunks, of an array.
+    /// The vnode of a chunk, or of a directory of chunks, of an array.
     fn find_chunk(&self, array: &ShownArray, name: ChunkName) -> Result<Option<FoundVnode>, Error> {
         let look = || match &name {
             ChunkName::Directory(first) => self.chunk_directory(array, first),
@@ -340,8 +340,7 @@ impl ShownArray {
         (name, vnode)
     }
 
-    /// `found` as a chunk, or as a directory of chunks, where it is one of the grid of this array,
-    /// which is shown as stored.
+    /// `found` as a chunk, or as a directory of chunks, if it is in the grid of this array, which is shown as stored.
     pub(in crate::view) fn stored_vnode(&self, name: ChunkName, found: Vnode) -> Vnode {
         match (name, &found) {
             (ChunkName::Directory(first), Vnode::Prefix { .. }) if self.has_directory(&first) => {

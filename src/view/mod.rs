@@ -1,24 +1,24 @@
 //! What a mount shows: a tree of vnodes, their attributes and their bytes.
 //!
-//! A view translates a store into vnodes, attributes and bytes, and knows nothing of FUSE. The
-//! contract is the page `docs/src/views.md`. A [`View`] finds out what a vnode is (`lookup`
-//! turns names into vnodes, `attributes` turns vnodes into what `stat` shows, `open_file` opens them,
-//! and `listing` lists directories as streams), and asks the part that knows it:
+//! A view translates a store into vnodes, attributes and bytes, and knows nothing of FUSE. The page `docs/src/views.md`
+//! is its contract. A [`View`] finds the vnode of a request (`lookup` turns names into vnodes, `attributes` turns
+//! vnodes into the attributes that `stat` shows, `open_file` opens them, and `listing` lists directories as streams),
+//! and passes the request on to one of its parts:
 //!
 //! ```text
-//! Tree        nodes, keys and chunks: what is at a path, and who may read it
+//! Tree        nodes, keys and chunks: the vnode at a path, and its readers
 //! Documents   metadata documents, edited or written in another Zarr version
 //! Arrays      whole arrays and groups as files of other formats
-//! Writing     what programs write, where the mount is not read-only (`changes` calls it)
+//! Writing     open files that programs write, in a mount with `--rw` (`changes` calls it)
 //! ```
 //!
-//! | folder or file | what it has |
+//! | folder or file | contents |
 //! |---|---|
-//! | `lookup`, `attributes`, `open_file`, `listing` | what the kernel asks: a name, what `stat` shows, bytes, names |
+//! | `lookup`, `attributes`, `open_file`, `listing` | requests of the kernel: a name, attributes, bytes, names |
 //! | `vnode`, `numbers` | a path of a view, and its number |
 //! | `tree`, `nodes` | the nodes as a view shows them |
 //! | `chunks`, `documents`, `arrays` | three kinds of files |
-//! | `changes`, `forms` | what is written: from names to open files, and from shown bytes to stored ones |
+//! | `changes`, `forms` | changes: from names to open files, and from shown bytes to stored ones |
 //! | `rights`, `xattr`, `control`, `options` | users, extended attributes, the daemon's own files, options |
 //!
 //! Each part uses those above it, and has its own state.
@@ -84,10 +84,10 @@ use nodes::meaning::MeaningsInView;
 use tree::Tree;
 use vnode::Vnode;
 
-/// The document of data that is not Zarr, and is a node only so that it is refused by name.
+/// The document of N5, whose data is not Zarr. It is a node only so that it is refused by name.
 const N5_ATTRIBUTES: &[u8] = b"attributes.json";
 
-/// A store as files. Each method finds out what a vnode is, and leaves it to one of the parts.
+/// A store as files. Each method finds the vnode of a request, and passes it on to one of the parts.
 #[derive(Debug)]
 pub struct View {
     tree: Arc<Tree>,
@@ -95,9 +95,9 @@ pub struct View {
     arrays: Arc<Arrays>,
     requests: RequestCounters,
     log: OwnLog,
-    /// Why the last changes were refused.
+    /// The reasons why the last changes were refused.
     refused: Arc<RecentLines>,
-    /// Held while documents that have copies of others are changed.
+    /// Held while documents that have copies of other documents are changed.
     copies: NameLocks,
 }
 
@@ -118,7 +118,7 @@ fn decoders(addresses: Option<u64>, wanted: usize) -> usize {
 /// The most threads of each class: a few for each decoder where requests to the store are short,
 /// and as many as the store takes requests at once where each request takes long.
 fn limits(decoders: usize, profile: Profile) -> Limits {
-    /// Changes of the store mostly wait, for the disk or for somebody else's lock.
+    /// Changes of the store mostly wait, for the disk or for the lock of another program.
     const CHANGES: usize = 64;
     if profile.is_local {
         return Limits {
@@ -141,7 +141,7 @@ fn limits(decoders: usize, profile: Profile) -> Limits {
 pub struct LookupResult {
     /// The number of the vnode.
     pub id: VnodeId,
-    /// What `stat` shows.
+    /// The attributes that `stat` shows.
     pub attributes: VnodeAttributes,
 }
 
@@ -154,7 +154,7 @@ impl View {
         View::build(store, options, None)
     }
 
-    /// As [`View::new`], of a store that `writer` changes. The arrays view shows it only.
+    /// As [`View::new`], of a store that `writer` changes. The arrays view stays read-only.
     ///
     /// # Errors
     /// As [`View::new`].
@@ -230,8 +230,8 @@ impl View {
         })
     }
 
-    /// Puts what an earlier mount has written of inner chunks into their shards, and brings consolidated metadata up
-    /// to date that it has not. To be called before the view is used.
+    /// Writes the inner chunks that an earlier mount left in journals into their shards, and updates the consolidated
+    /// metadata that it did not update. The caller calls this before it uses the view.
     ///
     /// # Errors
     /// [`Error`] when the journals or the notes of the store cannot be listed.
@@ -248,13 +248,13 @@ impl View {
         })
     }
 
-    /// This view with the log of the daemon in `.zarr-mount/log`, which is empty otherwise.
+    /// This view with `.zarr-mount/log` showing `log`, which is empty otherwise.
     #[must_use]
     pub fn with_log(self, log: OwnLog) -> View {
         View { log, ..self }
     }
 
-    /// The lines that `vnode` shows, `.zarr-mount/refused` or the log.
+    /// The lines of `vnode`, which is `.zarr-mount/refused` or the log.
     fn log_lines(&self, vnode: &Vnode) -> &RecentLines {
         match vnode {
             Vnode::Refused => &self.refused,
@@ -262,7 +262,7 @@ impl View {
         }
     }
 
-    /// Notes why a change was refused.
+    /// Notes the reason why a change was refused.
     pub fn note_refused(&self, reason: &Error) {
         if let Some(writings) = &self.tree.writings {
             writings.counters().refused.add(1);
@@ -288,18 +288,19 @@ impl View {
     }
 
     /// The paths of arrays that are not shown, because the store has only copies of their documents, in the
-    /// consolidated metadata of the root. Where the root is a local directory of stores, in that of the first of these.
+    /// consolidated metadata of the root. If the root is a local directory of stores, these are the arrays in the first
+    /// of them that has any.
     pub fn only_copied(&self) -> Vec<Prefix> {
         let found = self.tree.only_copied();
         if !found.is_empty() || !self.tree.loader.is_local() {
             return found.to_vec();
         }
-        // What cannot be read is none of them.
+        // An error counts as no such arrays.
         self.only_copied_in_stores().unwrap_or_default()
     }
 
     fn only_copied_in_stores(&self) -> Result<Vec<Prefix>, Error> {
-        /// The most names that are listed, and the most stores that are looked at.
+        /// The most names that are listed, and the most stores that are examined.
         const MOST_NAMES: usize = 1000;
         const MOST_STORES: usize = 16;
         let (root, hierarchy) = (Prefix::root(), &self.tree.hierarchy);
@@ -328,13 +329,13 @@ impl View {
         Ok(found)
     }
 
-    /// Whether a node is at the root or directly below it; `None` where too many names are there
-    /// to tell. Data of N5 are no nodes.
+    /// Whether a node is at the root or directly below it; `None` if there are too many names to examine. Data of N5 is
+    /// not a node.
     ///
     /// # Errors
     /// [`Error`] when the store cannot be read.
     pub fn finds_nodes(&self) -> Result<Option<bool>, Error> {
-        /// The most names that are listed, and the most of them that are looked at.
+        /// The most names that are listed, and the most of them that are examined.
         const MOST_NAMES: usize = 10_000;
         const MOST_PREFIXES: usize = 100;
         let root = Prefix::root();
@@ -351,7 +352,7 @@ impl View {
                 return Ok(Some(false));
             };
             let key = root.key(&entry.name)?;
-            // One that cannot be read is none, and its own file says why.
+            // A zip file that cannot be read is not a node, and its own file gives the reason.
             let zip = || store.stat(&key).ok().flatten();
             if is_named_as_zip(&entry.name) && zip().is_some_and(|stat| stat.below.is_some()) {
                 return Ok(Some(true));
@@ -359,7 +360,7 @@ impl View {
             if entry.kind != EntryKind::Prefix {
                 continue;
             }
-            // What cannot be read may be a node.
+            // A path that cannot be read may be a node.
             let child = key.to_prefix();
             if self.is_node(&child).unwrap_or(true) {
                 return Ok(Some(true));
@@ -380,26 +381,26 @@ impl View {
         })
     }
 
-    /// The patterns of [`ArrayOptions::only`] that surely select no array. Looks at a bounded part
-    /// of the store, and until `deadline`.
+    /// The patterns of [`ArrayOptions::only`] that surely select no array. Examines a bounded part of the store, until
+    /// `deadline` at most.
     pub fn patterns_without_array(&self, deadline: Instant) -> Vec<Pattern> {
         self.arrays.patterns_without_array(deadline)
     }
 
-    /// The dimension of [`ArrayOptions::unlimited`], if surely no array has it. Looks at a bounded part
-    /// of the store, and until `deadline`.
+    /// The dimension of [`ArrayOptions::unlimited`], if surely no array has it. Examines a bounded part of the store,
+    /// until `deadline` at most.
     pub fn unlimited_without_array(&self, deadline: Instant) -> Option<String> {
         self.arrays.unlimited_without_array(deadline)
     }
 
-    /// Whether `AnnData` files are asked for, and surely no group has one. Looks at a bounded part of the
-    /// store, and until `deadline`.
+    /// Whether `AnnData` files are requested, and surely no group has one. Examines a bounded part of the store, until
+    /// `deadline` at most.
     pub fn asks_for_anndata_in_vain(&self, deadline: Instant) -> bool {
         self.arrays.asks_for_anndata_in_vain(deadline)
     }
 
-    /// Whether the names in the root are known without a listing of the store: it is an array, or its
-    /// consolidated metadata name what is below it.
+    /// Whether the names in the root are known without a listing of the store: it is an array, or its consolidated
+    /// metadata has the names of the nodes below it.
     ///
     /// # Errors
     /// [`Error`] when the store cannot be read.
@@ -410,8 +411,8 @@ impl View {
             || hierarchy.has_copied_child(&root, b"zarr.json")?.is_some())
     }
 
-    /// The vnode called `name` in `parent`, with a reference that the caller gives back with
-    /// [`View::forget`]. `None` when there is no such name.
+    /// The vnode called `name` in `parent`, with a reference that the caller releases with [`View::forget`]. `None`
+    /// when there is no such name.
     ///
     /// # Errors
     /// [`Error`], also when the name exists but cannot be examined.
@@ -424,7 +425,7 @@ impl View {
         Ok(Some(LookupResult { id, attributes }))
     }
 
-    /// Gives back `times` references to `id`.
+    /// Releases `times` references to `id`.
     pub fn forget(&self, id: VnodeId, times: u64) {
         self.tree.numbers.forget(id, times);
     }
@@ -434,7 +435,7 @@ impl View {
         self.tree.numbers.refer(&entry.vnode)
     }
 
-    /// What `stat` shows of `id`; `None` when it no longer exists.
+    /// The attributes that `stat` shows of `id`; `None` when it no longer exists.
     ///
     /// # Errors
     /// [`Error::Stale`] when `id` is unknown, or stands for another layout of its array.
@@ -461,7 +462,7 @@ impl View {
         self.between_renames(list, drop)
     }
 
-    /// Whether the directory `id`, or the array that it is a directory of, is not there any more.
+    /// Whether the directory `id`, or the array whose chunks are in it, no longer exists.
     pub fn is_gone(&self, id: VnodeId) -> bool {
         let vnode = match self.vnode(id) {
             Ok(Vnode::Gone(_)) => return true,
@@ -475,12 +476,12 @@ impl View {
         matches!(self.attributes_of(&vnode), Ok(None))
     }
 
-    /// Whether the attributes of the root never change, because no directory of the store stands behind it.
+    /// Whether the attributes of the root never change, because no directory of the store gives them.
     pub fn keeps_root_attributes(&self) -> bool {
         !self.tree.store().profile().has_directories
     }
 
-    /// Size and free space of the device that holds the store, where the store knows them.
+    /// Size and free space of the device that holds the store, if the store knows them.
     pub fn capacity(&self) -> Option<Capacity> {
         self.tree.loader.sources().store().capacity()
     }
@@ -500,8 +501,7 @@ impl View {
         &self.requests
     }
 
-    /// What became of the array at `path` in each format that was asked for; `None` where no array
-    /// is shown.
+    /// The outcome of the array at `path` in each requested format; `None` if no array is shown.
     ///
     /// # Errors
     /// [`Error`] when its documents cannot be read.
@@ -512,7 +512,7 @@ impl View {
         self.arrays.outcomes(path)
     }
 
-    /// What became of the group at `path` in each format of groups that was asked for.
+    /// The outcome of the group at `path` in each requested format of groups.
     ///
     /// # Errors
     /// [`Error`] when its documents cannot be read.

@@ -36,38 +36,37 @@ impl ViewKind {
 /// How the chunks view shows chunks that are not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbsentChunks {
-    /// As files of fill value.
+    /// They are shown as files of fill values.
     Fill,
-    /// Not at all.
+    /// They are not shown.
     Hide,
 }
 
-/// What the arrays view shows of each array.
+/// The files that the arrays view shows of each array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrayOptions {
     /// The formats, each once.
     pub files: Vec<FileFormat>,
-    /// Only arrays that match one of these patterns are shown, or all where there are none. A
-    /// pattern without a slash is matched against the name of an array, another one against its
-    /// path.
+    /// Only arrays that match one of these patterns are shown, or all arrays if there are none. A pattern without a
+    /// slash is matched against the name of an array, and a pattern with one against its path.
     pub only: Vec<Pattern>,
-    /// Whether each array has a sidecar, which tells what its other files do not say.
+    /// Whether each array has a sidecar, with the facts that its other files do not have.
     pub sidecars: bool,
     /// The dimension that becomes the record dimension of NetCDF files.
     pub unlimited: Option<String>,
-    /// The most bytes of strings of any length that are read for one file of a group; `None` lets
-    /// the format decide.
+    /// The most bytes of strings of variable length that are read for one file of a group; `None` lets the format
+    /// decide.
     pub strings: Option<u64>,
-    /// The type in which images have integers of 32 and 64 bits; `None` where they have them as they are.
+    /// The type that images use for integers of 32 and 64 bits; `None` if they keep their type.
     pub integers: Option<NarrowType>,
     /// The name of the root node: the name of the store.
     pub root_name: String,
-    /// Whether users other than the daemon's own may see the mount. Files then show nothing that
-    /// these users may not read in the store.
+    /// Whether users other than the daemon's own may see the mount. If so, a file shows no data that its readers may
+    /// not read in the store.
     pub others_look: bool,
 }
 
-/// Whether `pattern` selects the array at `path`, of which `name` is the last segment.
+/// Whether `pattern` selects the array at `path`, whose last segment is `name`.
 pub(super) fn selects(pattern: &Pattern, path: &[u8], name: &str) -> bool {
     let options = glob::MatchOptions {
         require_literal_separator: true,
@@ -110,11 +109,11 @@ pub struct ViewOptions {
     pub missing: AbsentChunks,
     /// Options of the arrays view.
     pub arrays: ArrayOptions,
-    /// The owner that is shown, in place of the store's.
+    /// The owner that is shown instead of the store's.
     pub uid: Option<u32>,
-    /// The group that is shown, in place of the store's.
+    /// The group that is shown instead of the store's.
     pub gid: Option<u32>,
-    /// Permission bits that are removed from all modes; `None` where the modes are those of the store.
+    /// Permission bits that are removed from all modes; `None` if the store's modes are shown.
     pub umask: Option<u32>,
     /// When the store is asked again for documents, names and attributes.
     pub freshness: Freshness,
@@ -129,14 +128,14 @@ pub struct ViewOptions {
     pub decode_threads: usize,
     /// The longest time that one request may take.
     pub timeout: Duration,
-    /// Whether what files of the arrays view leave out is logged.
+    /// Whether the log has the elements and attributes that files of the arrays view leave out.
     pub logs_omissions: bool,
     /// How chunks are written.
     pub writes: WriteOptions,
 }
 
 impl ViewOptions {
-    /// Whether a view lists chunks by the names that the store has, and not all chunks of the grid.
+    /// Whether a view lists chunks by their names in the store, and not all chunks of the grid.
     pub fn lists_stored_chunks(&self) -> bool {
         self.views.iter().any(|view| match view {
             ViewKind::Keys => true,

@@ -1,4 +1,4 @@
-//! What a view shows, case by case, without a mount.
+//! Views of stores, case by case, without a mount.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -61,8 +61,8 @@ struct Fixture {
     view: Arc<View>,
 }
 
-/// Bytes of a file. Reads at even offsets may wait for the store on this thread, reads at odd
-/// offsets may not.
+/// Reads the bytes of a file. Reads at even offsets may wait for the store on this thread, but reads at odd offsets may
+/// not.
 fn read_at(file: &Arc<OpenFile>, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
     let (send, receive) = mpsc::channel();
     let patience = if offset.is_multiple_of(2) {
@@ -115,7 +115,7 @@ impl Fixture {
             .insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
     }
 
-    /// As [`Fixture::put`], of an object that is old enough to be trusted: one that was written just now could
+    /// As [`Fixture::put`], of an object that is old enough to be trusted: an object that was written just now could
     /// change within the grain of the clock.
     fn put_old(&self, key: &str, bytes: &[u8]) {
         let key = Key::parse(key.as_bytes()).unwrap();
@@ -203,7 +203,7 @@ fn several_views_are_directories_and_the_control_directory_is_hidden() {
 }
 
 #[test]
-fn an_array_that_cannot_be_decoded_is_no_array_in_the_chunks_view() {
+fn an_array_that_cannot_be_decoded_is_not_an_array_in_the_chunks_view() {
     let document = text(&array(
         &[4],
         &[2],
@@ -239,7 +239,7 @@ fn an_array_that_cannot_be_decoded_is_no_array_in_the_chunks_view() {
 }
 
 #[test]
-fn beside_a_broken_document_nothing_encoded_passes_for_decoded() {
+fn no_encoded_chunk_passes_for_decoded_beside_a_broken_document() {
     let array = text(&array(&[2], &[2], &plain()));
     let objects: [(&str, &[u8]); 6] = [
         ("g/zarr.json", b"{"),
@@ -266,7 +266,7 @@ fn beside_a_broken_document_nothing_encoded_passes_for_decoded() {
 }
 
 #[test]
-fn what_a_store_has_by_the_name_of_the_daemons_directory_is_hidden() {
+fn keys_of_a_store_with_the_name_of_the_daemons_directory_are_hidden() {
     let objects: [(&str, &[u8]); 3] = [
         (".zarr-mount/own", b"x"),
         ("g/.zarr-mount/own", b"x"),
@@ -310,7 +310,7 @@ fn a_document_of_another_version_beside_a_translated_array_is_hidden() {
 }
 
 #[test]
-fn consolidated_copies_say_what_the_files_say() {
+fn consolidated_copies_describe_the_files() {
     let good = array(&[2], &[2], &crc32c());
     let bad = array(&[2], &[2], &json!([{"name": "bytes"}, {"name": "pcodec"}]));
     let root = json!({
@@ -373,7 +373,7 @@ fn an_array_that_grows_keeps_its_chunks_and_another_layout_does_not() {
 }
 
 #[test]
-fn a_false_shard_index_is_an_error_of_each_slot_and_names_them() {
+fn each_slot_of_an_invalid_shard_index_is_listed_and_gives_an_error() {
     let fixture = Fixture::new(
         ViewOptions::default(),
         &[
@@ -395,7 +395,7 @@ fn a_false_shard_index_is_an_error_of_each_slot_and_names_them() {
 }
 
 #[test]
-fn a_chunk_is_decoded_once_per_version_and_failures_are_not_kept() {
+fn a_chunk_is_decoded_once_per_version_and_failures_are_not_cached() {
     let fixture = Fixture::new(
         chunks(),
         &[
@@ -419,7 +419,7 @@ fn a_chunk_is_decoded_once_per_version_and_failures_are_not_kept() {
 }
 
 #[test]
-fn absent_chunks_are_files_of_fill_value_or_no_files() {
+fn absent_chunks_are_files_of_fill_values_or_hidden() {
     let document = text(&array(&[5], &[2], &plain()));
     let objects: [(&str, &[u8]); 2] = [("zarr.json", &document), ("c/1", b"xy")];
     let fixture = Fixture::new(chunks(), &objects);
@@ -433,7 +433,7 @@ fn absent_chunks_are_files_of_fill_value_or_no_files() {
 }
 
 #[test]
-fn a_huge_grid_lists_what_is_stored_and_opens_the_rest_by_name() {
+fn a_huge_grid_lists_stored_chunks_and_opens_the_others_by_name() {
     let document = text(&array(&[1 << 50], &[1], &plain()));
     let fixture = Fixture::new(
         chunks(),
@@ -444,7 +444,7 @@ fn a_huge_grid_lists_what_is_stored_and_opens_the_rest_by_name() {
 }
 
 #[test]
-fn no_more_is_shown_than_the_backing_object_shows() {
+fn a_mode_grants_no_more_than_that_of_the_backing_object() {
     let options = ViewOptions {
         uid: Some(12),
         gid: Some(34),
@@ -459,7 +459,7 @@ fn no_more_is_shown_than_the_backing_object_shows() {
 }
 
 #[test]
-fn references_to_plain_keys_are_given_back() {
+fn references_to_plain_keys_are_released() {
     let fixture = Fixture::new(ViewOptions::default(), &[("file", b"x")]);
     let first = fixture.find("file").unwrap().unwrap();
     fixture.find("file").unwrap();

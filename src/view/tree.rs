@@ -1,4 +1,4 @@
-//! The tree of nodes as views show it: what is at a path, and which vnodes are numbered.
+//! The tree of nodes as views show them: the vnode at a path, and the numbers of vnodes.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -33,9 +33,9 @@ pub(super) struct Tree {
     pub(super) options: ViewOptions,
     pub(super) hierarchy: Arc<Hierarchy>,
     pub(super) loader: Arc<Loader>,
-    /// What is written through the mount; `None` where nothing may be.
+    /// The files that are written through the mount; `None` if it is read-only.
     pub(super) writings: Option<Writings>,
-    /// The sources of stored objects of the keys view; `None` where they are those of the loader.
+    /// The sources of stored objects of the keys view; `None` if they are those of the loader.
     stored_keys: Option<Sources>,
     pub(super) numbers: VnodeNumbers,
     /// Attributes of the root of the store when it was mounted.
@@ -43,20 +43,21 @@ pub(super) struct Tree {
     pub(super) shown: Mutex<ShownNodeCache>,
     /// Arrays whose documents were removed through the mount, by their paths.
     ended: Mutex<LruCache<(ViewKind, Prefix), EndedArray>>,
-    /// The directories of nodes that could not be shown, and whose documents were removed through the mount.
+    /// The directories of nodes that could not be shown and whose documents were removed through the mount, with the
+    /// times of removal.
     damaged: Mutex<LruCache<Prefix, SystemTime>>,
-    /// Documents that the store does not have, and that were removed all the same: they are not shown
-    /// until their node changes, because tar(1) removes what it makes anew.
+    /// Documents that are shown although the store does not have them, and that programs removed. They are not shown
+    /// until their node changes, because tar(1) removes a file before it makes it anew.
     unshown: Mutex<LruCache<(ViewKind, Prefix), HashSet<DocumentName>>>,
-    /// Documents of groups, in directories that programs have made, that no program has written: the mount has stored
-    /// these versions itself. They are not shown, as any other document there that was not written.
+    /// Documents of groups that the mount has stored in directories that programs made, without a program having
+    /// written them. These versions are not shown, like any other document that no program has written there.
     unasked: Mutex<LruCache<(ViewKind, Key), Version>>,
-    /// Directories of which programs may expect that they are groups in the store.
+    /// Directories that programs may expect to be groups in the store.
     expected_groups: Mutex<LruCache<(ViewKind, Prefix), ()>>,
     pub(super) renames: Renames,
-    /// When a store that is not local was asked for the documents above files.
+    /// When the documents above files were last checked, in a store that is not local.
     pub(super) recent_checks: RecentChecks,
-    /// Arrays that a view has shown in another way than they are stored.
+    /// Arrays that a view has not shown as they are stored.
     pub(super) translated: TranslatedArrays,
     said: Mutex<LruCache<u64, ()>>,
     /// Arrays of which the store had only copies of their documents when it was mounted.
@@ -74,7 +75,7 @@ pub(super) struct EndedArray {
 /// The most arrays without a document, and removed documents, that are remembered.
 const MOST_ENDED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
-/// The most directories of which is remembered that documents in them are not shown, or that they may be groups: a
+/// The most directories that are remembered because documents in them are not shown, or because they may be groups: a
 /// program that copies a directory may make all directories in it before the first document.
 const MOST_MADE: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
 
@@ -108,7 +109,7 @@ impl Tree {
         }
     }
 
-    /// This tree, where the keys view has the given sources of stored objects.
+    /// This tree, with the given sources of stored objects for the keys view.
     #[must_use]
     pub(super) fn with_stored_keys(self, stored_keys: Option<Sources>) -> Tree {
         Tree {
@@ -117,7 +118,7 @@ impl Tree {
         }
     }
 
-    /// This tree, which may be written to. What is written may ask the tree.
+    /// This tree for a mount with `--rw`. The open files have access to the tree.
     pub(super) fn with_writings(
         self,
         writings: impl FnOnce(&Weak<Tree>) -> Option<Writings>,
@@ -128,7 +129,7 @@ impl Tree {
         })
     }
 
-    /// Whether the mount is written to.
+    /// Whether the mount is writable.
     pub(super) fn is_writable(&self) -> bool {
         self.writings.is_some()
     }
@@ -138,7 +139,7 @@ impl Tree {
         self.writing(array.view).is_some() && array.unwritable.is_none()
     }
 
-    /// Has the store's object at `key`, if it is a shard of which something is staged, written.
+    /// Writes the store's object at `key`, if it is a shard with inner chunks in the journal.
     ///
     /// # Errors
     /// [`Error`] when it cannot be written.
@@ -150,20 +151,20 @@ impl Tree {
     /// As [`Tree::settle`], for all objects below `prefix`.
     ///
     /// # Errors
-    /// The first error, after all were tried.
+    /// The first error, after all objects were tried.
     pub(in crate::view) fn settle_below(&self, prefix: &Prefix) -> Result<(), Error> {
         let writings = self.writings.as_ref();
         writings.map_or(Ok(()), |writings| writings.staging().settle_below(prefix))
     }
 
-    /// Whether inner chunks of shards below `prefix` are staged, so that its directory may be absent still.
+    /// Whether the journal has inner chunks of shards below `prefix`, so that its directory may not exist yet.
     pub(super) fn has_staged_below(&self, prefix: &Prefix) -> bool {
         let writings = self.writings.as_ref();
         writings.is_some_and(|writings| writings.staging().has_chunks_below(prefix))
     }
 
-    /// The inner chunk `indices` of `array`, which may be written; `None` where its chunks are objects,
-    /// or the mount is read-only.
+    /// The inner chunk `indices` of `array`, to be written; `None` if its chunks are objects, or the mount is
+    /// read-only.
     ///
     /// # Errors
     /// [`Error::Stale`] when no grid could have such a chunk.
@@ -182,7 +183,7 @@ impl Tree {
             .transpose()
     }
 
-    /// What is written through `view`; `None` where nothing may be.
+    /// The files that are written through `view`; `None` if nothing may be written through it.
     pub(super) fn writing(&self, view: ViewKind) -> Option<&Arc<Writing>> {
         let writings = self.writings.as_ref()?;
         match view {
@@ -192,8 +193,7 @@ impl Tree {
         }
     }
 
-    /// Whether the files of `view` are the objects of the store, whatever nodes are there, in a mount
-    /// that is written to.
+    /// Whether the files of `view` are the objects of the store, independent of nodes, in a mount with `--rw`.
     pub(super) fn shows_store(&self, view: ViewKind) -> bool {
         self.is_writable()
             && view == ViewKind::Keys
@@ -201,7 +201,7 @@ impl Tree {
             && self.options.shown_as.is_none()
     }
 
-    /// The sources of the stored objects that `view` shows as they are.
+    /// The sources of the stored objects that `view` shows as they are stored.
     pub(super) fn sources_of(&self, view: ViewKind) -> &Sources {
         let stored = self.stored_keys.as_ref();
         match stored.filter(|_| view == ViewKind::Keys) {
@@ -218,7 +218,7 @@ impl Tree {
         ended.put(place, array);
     }
 
-    /// The array that had its document at `key` in `view`, and this document.
+    /// The array whose document was at `key` in `view`, with that document.
     pub(super) fn ended_with(
         &self,
         view: ViewKind,
@@ -238,7 +238,7 @@ impl Tree {
         found.map(|ended| Arc::clone(&ended.array))
     }
 
-    /// Forgets what ended at `path`, where something new may be.
+    /// Forgets the removed arrays at `path`, because a new node may be there.
     pub(super) fn forget_ended(&self, path: &Prefix) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         for &view in &self.options.views {
@@ -248,28 +248,29 @@ impl Tree {
         self.lock_damaged().pop(path);
     }
 
-    /// Notes that the document of the node at `path` was just removed, which could not be shown.
+    /// Notes that the document of the node at `path`, which could not be shown, was just removed.
     ///
     /// # Errors
-    /// Those of looking at its directory.
+    /// Those of examining its directory.
     pub(super) fn note_damaged(&self, path: &Prefix) -> Result<(), Error> {
         let key = path.to_key();
         let directory = key.map_or(Ok(None), |key| self.stat(&key))?;
         if let Some(directory) = directory {
-            // By the clock of the file system, which dates what others put there later.
+            // The time is by the clock of the file system, which dates the files that programs write there later.
             self.lock_damaged()
                 .put(path.clone(), directory.meta.changed());
         }
         Ok(())
     }
 
-    /// When the document of the node at `path` was removed, which could not be shown; `None` when something else has been
-    /// there since.
+    /// When the document of the node at `path`, which could not be shown, was removed; `None` if a program has made a
+    /// file or directory there since.
     pub(super) fn damaged_until(&self, path: &Prefix) -> Option<SystemTime> {
         self.lock_damaged().peek(path).copied()
     }
 
-    /// Notes that a program makes something in the directory at `path`: what is there is not left over alone any more.
+    /// Notes that a program makes a file or directory in the directory at `path`, so that it does not only have the
+    /// remains of the damaged node.
     pub(super) fn note_new_in(&self, path: &Prefix) {
         let mut damaged = self.lock_damaged();
         if !damaged.is_empty() {
@@ -283,8 +284,8 @@ impl Tree {
         (self.damaged.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets what ended, and which documents were removed, at and below `path`, where something else is
-    /// now. A program has moved it there through `view`.
+    /// Forgets the removed arrays and documents at and below `path`, because a program has moved another file or
+    /// directory there through `view`.
     pub(super) fn forget_removed_below(&self, view: ViewKind, path: &Key) {
         self.translated.forget_below(view, path);
         let is_below = |found: &Prefix| found.moved(path, path).is_some();
@@ -316,7 +317,7 @@ impl Tree {
         }
     }
 
-    /// Notes that a document which is shown without having been written is not there: it was removed, or its
+    /// Notes that a document that is shown without having been written is not shown from now on: it was removed, or its
     /// directory was made just now.
     pub(super) fn unshow(&self, view: ViewKind, path: &Prefix, name: DocumentName) {
         let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
@@ -324,7 +325,7 @@ impl Tree {
         names.insert(name);
     }
 
-    /// Whether a document is not there that is shown otherwise without having been written.
+    /// Whether a document that is otherwise shown without having been written is not shown.
     pub(super) fn is_unshown(&self, view: ViewKind, path: &Prefix, name: DocumentName) -> bool {
         if !self.is_writable() {
             return false;
@@ -344,8 +345,8 @@ impl Tree {
         }
     }
 
-    /// Notes that the directory at `path` was made: as in any other, there is no document in it that no program has
-    /// written. Programs that copy directories fail where they find one.
+    /// Notes that the directory at `path` was made. As in any new directory, there is no document in it until a program
+    /// writes one: programs that copy directories fail if they find one.
     pub(super) fn unshow_all(&self, view: ViewKind, path: &Prefix) {
         for name in DocumentName::ALL {
             self.unshow(view, path, name);
@@ -370,7 +371,7 @@ impl Tree {
         Ok(now.is_some_and(|now| now.version == noted))
     }
 
-    /// Notes that a program writes the document at `key`, which is shown from now on.
+    /// Notes that a program writes the document at `key`, so that it is shown from now on.
     pub(super) fn note_asked(&self, view: ViewKind, key: &Key) {
         self.lock_unasked().pop(&(view, key.clone()));
     }
@@ -379,7 +380,7 @@ impl Tree {
         (self.unasked.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a program may expect that the directory at `path` is a group in the store.
+    /// Notes that a program may expect the directory at `path` to be a group in the store.
     pub(super) fn expect_group(&self, view: ViewKind, path: &Prefix) {
         self.lock_expected().put((view, path.clone()), ());
     }
@@ -404,7 +405,7 @@ impl Tree {
         }
     }
 
-    /// Whether a program may expect that the directory at `path` is a group in the store.
+    /// Whether a program may expect the directory at `path` to be a group in the store.
     pub(super) fn is_group_expected(&self, view: ViewKind, path: &Prefix) -> bool {
         self.lock_expected().contains(&(view, path.clone()))
     }
@@ -428,7 +429,7 @@ impl Tree {
         })
     }
 
-    /// Whether `path`, where no document is, is one of [`Tree::only_copied`] or below one.
+    /// Whether `path`, which has no document, is one of [`Tree::only_copied`] or below one.
     pub(super) fn is_only_copied(&self, path: &Prefix) -> bool {
         let copied = self.only_copied();
         !copied.is_empty() && path.with_ancestors().any(|above| copied.contains(&above))
@@ -458,22 +459,22 @@ impl Tree {
         }
     }
 
-    /// Notes that an earlier writer has left something in `prefix`, which is below the root of the store: it wrote
-    /// what is there as a store of its own.
+    /// Notes that an earlier writer has left changes in a journal at `prefix`, which is below the root of the store:
+    /// that writer had mounted the directory as a store of its own.
     pub(in crate::view) fn note_left(&self, prefix: &Prefix) {
         if prefix.is_root() || !self.is_writable() {
             return;
         }
         self.warn_once(&(prefix, "left"), || {
             format!(
-                "{prefix}: a mount of this directory alone has left what waits in its .zarr-mount; zarr-mount \
+                "{prefix}: a mount of this directory alone has left unsaved changes in its .zarr-mount; zarr-mount \
                  --recover of this directory saves it"
             )
         });
     }
 
-    /// As [`Tree::warn_once`], for what a file does not hold: whoever asks for the outcomes of all
-    /// files says so without the log.
+    /// As [`Tree::warn_once`], of elements that a file leaves out. A caller that reports the outcomes of all files
+    /// needs no warnings in the log.
     pub(in crate::view) fn warn_of_omission<T: std::hash::Hash>(
         &self,
         subject: &T,

@@ -1,7 +1,7 @@
-//! What a path of a view is made of.
+//! A vnode is a path of a view, described by the store's data that it shows.
 //!
-//! A [`Vnode`] is a small value with a number, its [`VnodeId`] (see `numbers`). Everything that is
-//! shown of a vnode is derived from this value and the store; nothing is kept for each path.
+//! A [`Vnode`] is a small value with a number, its [`VnodeId`] (see `numbers`). Everything that is shown of a vnode is
+//! derived from this value and the store. A view keeps nothing for each path.
 
 use crate::files::CleanAttributes;
 use crate::grid::Dims;
@@ -12,8 +12,8 @@ use crate::store::{Key, Prefix, Times};
 
 use super::options::ViewKind;
 
-/// The name of the daemon's own directory, which is hidden. A segment of a key that has this name, where writers of
-/// a store keep what is not stored yet, is not shown.
+/// The name of the daemon's own directory, which is hidden. A segment of a key with this name is not shown: writers of
+/// a store keep data there that they have not stored yet.
 pub(super) const CONTROL: &[u8] = b".zarr-mount";
 
 /// The number of a vnode, which is the inode number of the first version of its bytes.
@@ -25,7 +25,7 @@ impl VnodeId {
     pub const ROOT: VnodeId = VnodeId(1);
 }
 
-/// What a path of a view is made of.
+/// A path of a view, by the part of the store that it shows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Vnode {
     /// The root of a mount of several views.
@@ -36,16 +36,16 @@ pub(super) enum Vnode {
     Statistics,
     /// `log`.
     Log,
-    /// `refused`: why changes were refused.
+    /// `refused`: the reasons why changes were refused.
     Refused,
-    /// `sync`: fsync(2) of it commits all that was written through the mount.
+    /// `sync`: fsync(2) of it commits all changes that were made through the mount.
     Sync,
-    /// What had a name that was removed, or given to another file. Open handles may have it.
+    /// A file or directory whose name was removed, or given to another file. Open handles may have it.
     Gone(VnodeKind),
     /// A group, an array, or a directory that is neither. `path` is a prefix of the store, or the
     /// path of a node where nodes are shown in another version.
     Prefix { view: ViewKind, path: Prefix },
-    /// An object of the store, as it is.
+    /// An object of the store, with its stored bytes.
     Object { view: ViewKind, key: Key },
     /// A metadata document, edited to describe the files that the view shows.
     Document { view: ViewKind, key: Key },
@@ -57,9 +57,9 @@ pub(super) enum Vnode {
     },
     /// The document of an array that cannot be decoded, under a name that no reader looks for.
     Unsupported { view: ViewKind, key: Key },
-    /// `ERROR.txt`, which says why the array at this path cannot be shown.
+    /// `ERROR.txt`, which gives the reason why the array at this path cannot be shown.
     ErrorNote { view: ViewKind, path: Prefix },
-    /// The directory of the chunks that begin with some indices.
+    /// The directory of the chunks whose indices begin with some indices.
     ChunkDirectory(ChunkPlace),
     /// A chunk.
     Chunk(ChunkPlace),
@@ -68,7 +68,7 @@ pub(super) enum Vnode {
 }
 
 impl Vnode {
-    /// The view that shows it; `None` for what is in all views, or in none.
+    /// The view that shows it; `None` for a vnode of all views, or of none.
     pub(super) fn view(&self) -> Option<ViewKind> {
         match self {
             Vnode::Prefix { view, .. }
@@ -89,7 +89,7 @@ impl Vnode {
         }
     }
 
-    /// This vnode after `from` was renamed to `to`; `None` where that does not concern it. `form_of` gives the
+    /// This vnode after `from` was renamed to `to`; `None` if it is not at or below `from`. `form_of` gives the
     /// `ArrayNode::chunk_form` of the array of a chunk, if it is known.
     pub(super) fn moved(
         &self,
@@ -131,14 +131,14 @@ impl Vnode {
                 view: *view,
                 path: path.moved(from, to)?,
             },
-            // A chunk of an array of which nothing is known: the kernel asks for the name again.
+            // The array of this chunk is not known. The kernel looks the name up again.
             Vnode::Chunk(place) => {
                 moved_place(place)?.map_or(Vnode::Gone(VnodeKind::File), Vnode::Chunk)
             }
             Vnode::ChunkDirectory(place) => {
                 moved_place(place)?.map_or(Vnode::Gone(VnodeKind::Directory), Vnode::ChunkDirectory)
             }
-            // The name of a whole-array file is not that of the array, and the others have fixed ones.
+            // The name of a whole-array file is not that of the array, and the other vnodes have fixed names.
             Vnode::Plain(_)
             | Vnode::Views
             | Vnode::Control
@@ -152,7 +152,7 @@ impl Vnode {
 }
 
 impl std::fmt::Display for Vnode {
-    /// A name for messages: the key or the path, and of a chunk its array's and the indices.
+    /// A name for messages: the key or the path, and for a chunk the path of its array and its indices.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Vnode::Prefix { path, .. } | Vnode::ErrorNote { path, .. } => write!(f, "{path}"),
@@ -174,7 +174,7 @@ impl std::fmt::Display for Vnode {
     }
 }
 
-/// A chunk of a shown array, or the directory of all chunks that begin with the same indices.
+/// A chunk of a shown array, or the directory of all chunks whose indices begin with the same indices.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ChunkPlace {
     pub(super) view: ViewKind,
@@ -208,40 +208,40 @@ impl PlainName {
     }
 }
 
-/// What a file of the arrays view is.
+/// The kind of a file of the arrays view.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum PlainKind {
     /// An array, or a part of it.
     Array(FileFormat, Option<Selection>),
     /// A group.
     Group(FileFormat),
-    /// A JSON file of what the other files of an array do not say.
+    /// A JSON file with the facts about an array that its other files do not have.
     Sidecar,
 }
 
 /// A directory or a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VnodeKind {
-    /// Has entries.
+    /// A directory has entries.
     Directory,
-    /// Has bytes.
+    /// A file has bytes.
     File,
 }
 
-/// What `stat` shows of a vnode.
+/// The attributes that `stat` shows of a vnode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VnodeAttributes {
-    /// Directory or file.
+    /// Whether it is a directory or a file.
     pub kind: VnodeKind,
     /// Exact size of a file in bytes; for a directory, the size of the store's directory.
     pub size: u64,
     /// Times of the backing object.
     pub times: Times,
-    /// Permission bits, without write bits where nothing can be written.
+    /// Permission bits, without write bits if it cannot be written.
     pub mode: u32,
-    /// Owner.
+    /// The owner.
     pub uid: u32,
-    /// Group.
+    /// The group.
     pub gid: u32,
     /// A fingerprint of the bytes: every version of a file has another one. Directories and files
     /// of the daemon itself have no versions, and 0.
@@ -271,7 +271,7 @@ impl From<VnodeAttributes> for CleanAttributes {
 }
 
 impl VnodeAttributes {
-    /// The attributes of a file of this fingerprint, to which nothing was written.
+    /// The attributes of a file with this fingerprint, without a draft.
     pub(super) fn of_clean(clean: CleanAttributes, fingerprint: u64) -> VnodeAttributes {
         let CleanAttributes {
             size,
@@ -292,7 +292,7 @@ impl VnodeAttributes {
         }
     }
 
-    /// These with another fingerprint, if there is one.
+    /// The same attributes with another fingerprint, if there is one.
     #[must_use]
     pub(super) fn with_fingerprint(self, fingerprint: Option<u64>) -> VnodeAttributes {
         VnodeAttributes {
@@ -301,8 +301,7 @@ impl VnodeAttributes {
         }
     }
 
-    /// Whether each open shows other bytes, so that the kernel must not cache them, nor their
-    /// number.
+    /// Whether each open shows other bytes, so that the kernel must cache neither them nor their number.
     pub fn is_momentary(&self) -> bool {
         self.kind == VnodeKind::File && self.fingerprint == 0
     }

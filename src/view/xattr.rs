@@ -1,4 +1,5 @@
-//! Extended attributes (`-o xattr`): what an array is, and where a chunk is stored.
+//! Extended attributes (`-o xattr`): the facts about an array, and the place where a chunk is
+//! stored.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ impl View {
                 let Some(array) = self.tree.shown(view, &path)?.into_array() else {
                     return Ok(Vec::new());
                 };
-                // Users may be allowed to list a directory and not to read its document: those must
-                // not see its contents here.
+                // Users may be allowed to list a directory, but not to read its document. They must
+                // not see the contents of the document here.
                 let tells = self.tells_of_document(view, &path, &array)?;
                 Ok(if tells { of_array(&array) } else { Vec::new() })
             }
@@ -35,7 +36,7 @@ impl View {
             }
             Vnode::Chunk(place) => {
                 let array = self.tree.array_of(&place)?;
-                // Where it is in its shard is known once it is in there.
+                // The place of the chunk in its shard is known once the shard is written.
                 (self.tree).settle(&array.chunked.stored_key(&place.indices)?)?;
                 of_chunk(&self.tree.loader, &array, &place)
             }
@@ -89,7 +90,7 @@ fn of_chunk(
         let key = chunked.stored_key(&place.indices)?;
         found.push(("user.zarr.key", key.as_bytes().to_vec()));
         found.push(("user.zarr.nbytes", chunk.encoded.len().to_string().into()));
-        // Offsets in a decoded shard body are no offsets of the stored object.
+        // Offsets in a decoded shard are not offsets of the stored object.
         if chunk.encoded.in_memory().is_none() {
             found.push((
                 "user.zarr.offset",
@@ -100,7 +101,7 @@ fn of_chunk(
     Ok(found)
 }
 
-/// As a JSON list: `[8,48,96]`.
+/// The numbers as a JSON list: `[8,48,96]`.
 fn list(lengths: &[u64]) -> Vec<u8> {
     serde_json::json!(lengths).to_string().into_bytes()
 }

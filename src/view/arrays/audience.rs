@@ -10,8 +10,8 @@ use crate::store::{Access, Key, ObjectMeta, Prefix, ReadRight, StoreError};
 
 use super::Arrays;
 
-/// The access that a file is shown with; `None` where only the daemon's own user can see the mount,
-/// and the store itself checks that user.
+/// The access that a file is shown with; `None` if only the daemon's own user can see the mount,
+/// because the store itself checks that user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Audience(Option<Access>);
 
@@ -67,7 +67,8 @@ impl Audience {
         }
         Err(Error::Store(StoreError::Denied {
             key: part.to_string(),
-            reason: "fewer may reach it than may read the file that it is a part of".to_owned(),
+            reason: "fewer users may reach it than may read the file that it is a part of"
+                .to_owned(),
         }))
     }
 }

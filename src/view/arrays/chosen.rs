@@ -1,4 +1,4 @@
-//! Whether the options `--array`, `--unlimited` and `--files h5ad` name something that the store has.
+//! Whether the options `--array`, `--unlimited` and `--files h5ad` select anything in the store.
 
 use std::time::Instant;
 
@@ -10,24 +10,23 @@ use crate::hierarchy::{BrokenKind, Node};
 use crate::plain::FileFormat;
 use crate::store::Prefix;
 
-/// The most nodes that are looked at.
+/// The most nodes that are examined.
 const MOST_NODES: usize = 1000;
-/// What is special in a pattern.
+/// The special characters of a pattern.
 const WILD: [char; 4] = ['*', '?', '[', ']'];
 
 /// How a walk over the nodes of the store ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Walk {
-    /// All nodes were looked at, or the visitor had seen enough.
+    /// All nodes were visited, or the visitor has ended the walk.
     Complete,
-    /// Nodes are left: they are too many, time is up, or one cannot be read.
+    /// Some nodes were not visited: there are too many, time is up, or one cannot be read.
     Partial,
 }
 
 impl Arrays {
-    /// The patterns of `--array` that surely select no array. Up to a number of nodes, and until
-    /// `deadline`, the nodes of the store are looked at; in a larger store only the paths that a
-    /// pattern spells out.
+    /// The patterns of `--array` that surely select no array. Up to a number of nodes, and until `deadline`, all nodes
+    /// of the store are examined. In a larger store, only the paths that a pattern spells out are examined.
     pub(in crate::view) fn patterns_without_array(&self, deadline: Instant) -> Vec<Pattern> {
         let mut left = self.tree.options.arrays.only.clone();
         if left.is_empty() {
@@ -50,14 +49,14 @@ impl Arrays {
         }
     }
 
-    /// The dimension of `--unlimited`, if surely no array has it. As
-    /// [`Arrays::patterns_without_array`], the look is bounded.
+    /// The dimension of `--unlimited`, if surely no array has it. The walk is bounded as that of
+    /// [`Arrays::patterns_without_array`].
     pub(in crate::view) fn unlimited_without_array(&self, deadline: Instant) -> Option<String> {
         let name = self.tree.options.arrays.unlimited.clone()?;
         let mut is_found = false;
         let walk = self.look_at_nodes(deadline, |path, node| {
             is_found |= match node {
-                // An array that cannot be read may have it.
+                // An array that cannot be read may have the dimension.
                 Node::Array(_) => self.array_facts(path).ok().flatten().is_none_or(|facts| {
                     let mut names = facts.dimension_names.iter().flatten();
                     names.any(|found| *found == name)
@@ -70,8 +69,8 @@ impl Arrays {
         (walk == Walk::Complete && !is_found).then_some(name)
     }
 
-    /// Whether `--files h5ad` is given, and surely no group is an `AnnData` object. As
-    /// [`Arrays::patterns_without_array`], the look is bounded.
+    /// Whether `--files h5ad` is given, and surely no group is an `AnnData` object. The walk is bounded as that of
+    /// [`Arrays::patterns_without_array`].
     pub(in crate::view) fn asks_for_anndata_in_vain(&self, deadline: Instant) -> bool {
         if !self.tree.options.arrays.files.contains(&FileFormat::H5ad) {
             return false;
@@ -79,7 +78,7 @@ impl Arrays {
         let mut is_found = false;
         let walk = self.look_at_nodes(deadline, |path, node| {
             is_found |= match node {
-                // A group that cannot be read may be one.
+                // A group that cannot be read may be an `AnnData` object.
                 Node::Group(_) => self.is_anndata(path).unwrap_or(true),
                 Node::Broken(broken) => broken.kind != BrokenKind::Array,
                 Node::Array(_) | Node::Implicit => false,
@@ -89,7 +88,7 @@ impl Arrays {
         walk == Walk::Complete && !is_found
     }
 
-    /// Shows nodes to `visit` until it returns `true`, all were seen, a number was seen, or it is
+    /// Calls `visit` with nodes until it returns `true`, all nodes or a number of them were visited, or it is
     /// `deadline`.
     fn look_at_nodes(
         &self,
@@ -123,7 +122,7 @@ impl Arrays {
         Walk::Complete
     }
 
-    /// Those of `patterns` that are the path of something that is no array.
+    /// Those of `patterns` that spell out the path of a node that is not an array.
     fn without_spelled_out(&self, mut patterns: Vec<Pattern>) -> Vec<Pattern> {
         patterns.retain(|pattern| {
             let text = pattern.as_str();

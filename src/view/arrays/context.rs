@@ -27,7 +27,7 @@ const MOST_ANCESTORS: usize = 8;
 #[derive(Debug)]
 pub(in crate::view) struct GroupFacts {
     pub(super) attributes: Attributes,
-    /// Why some or all attributes are left out.
+    /// The reason why some or all attributes are left out.
     pub(super) left_out: Option<FormatError>,
     pub(super) inputs: Inputs,
     /// When `inputs` were last seen unchanged.
@@ -53,12 +53,12 @@ impl Arrays {
             let Some(child) = self.child_called(&group, name.as_bytes())? else {
                 continue;
             };
-            // The copy of the array's document is of one document with those of its coordinates.
+            // A consolidated document with a copy of the array's document has copies for its coordinates, too.
             let hierarchy = &self.tree.hierarchy;
             if hierarchy.has_copied_child(&group, name.as_bytes())? == Some(false) {
                 continue;
             }
-            // A change of these documents may make it a coordinate.
+            // A change of these documents may turn the array into a coordinate.
             let documents = [DocumentName::ZarrJson, DocumentName::ZArray];
             let documents = documents.map(|name| child.key(name.as_str().as_bytes()));
             if self.are_unlisted(&group, &[name]) {
@@ -97,8 +97,8 @@ impl Arrays {
                     inputs.add_all(&own);
                     coordinates.push((name.clone(), attributes));
                 }
-                // An error of a coordinate is reported by its own files. The attributes of a
-                // coordinate that fewer users may read are not used.
+                // The files of a coordinate report its errors. The attributes of a coordinate that fewer users may read
+                // are not used.
                 Ok(_) => inputs.observations.add_all(&own.observations),
                 Err(Error::Store(error)) if is_refused(&error) => {
                     inputs.observations.add_all(&own.observations);
@@ -113,8 +113,7 @@ impl Arrays {
         Ok(coordinates)
     }
 
-    /// The axes of the array at `path`, in space and time, and the groups above it that were looked at for
-    /// them.
+    /// The axes of the array at `path`, in space and time, and the groups above it that were searched for them.
     pub(super) fn axes_of(
         &self,
         path: &Prefix,
@@ -165,8 +164,8 @@ impl Arrays {
         }
     }
 
-    /// The attributes of the group at `path`; none where the group has none, or where they cannot
-    /// be read. Errors are only logged, because these attributes merely describe arrays.
+    /// The attributes of the group at `path`; none if the group has none, or they cannot be read. Errors are only
+    /// logged, because these attributes merely describe arrays.
     pub(super) fn group_facts(&self, path: &Prefix) -> Result<Arc<GroupFacts>, Error> {
         let known = lock(&self.groups).get(path);
         let begun = LastCheck::now();
@@ -201,7 +200,7 @@ impl Arrays {
             attributes,
             left_out,
             inputs: Inputs {
-                // The arrays below the group depend on them.
+                // The files of the arrays below the group depend on these observations.
                 observations: own.observations.shared(),
                 ..own
             },
@@ -217,8 +216,8 @@ impl Arrays {
         Ok(facts)
     }
 
-    /// The JSON of the attributes of a group, empty where it has none or where it cannot be read,
-    /// and the documents that decide it.
+    /// The JSON of the attributes of a group, empty if the group has none or they cannot be read, and the documents
+    /// that decide this.
     fn read_group(&self, resolved: &NodePath) -> Result<(Vec<u8>, Inputs), Error> {
         let sources = self.tree.loader.sources();
         let mut own = Inputs::default();
@@ -251,8 +250,8 @@ impl Arrays {
         Ok((attributes, own))
     }
 
-    /// The attributes in the document of a group at `key`, and the version that they were read
-    /// from; `None` where there is no such document, or where it cannot be read, which is logged.
+    /// The attributes in the document of a group at `key`, and the version that they were read from; `None` if there is
+    /// no such document, or if it cannot be read, which is logged.
     fn group_attributes_at(
         &self,
         resolved: &NodePath,

@@ -1,4 +1,4 @@
-//! The facts of an array that formats need: from its own documents, and from those around it.
+//! The facts about an array that formats need, from its own documents and from those around it.
 
 use std::sync::{Arc, Weak};
 
@@ -21,9 +21,9 @@ use crate::view::nodes::node::{ShownArray, ShownNode};
 const KEPT_BYTES: u64 = 4 << 10;
 /// Facts of arrays with larger models are not kept in memory.
 const KEPT_MODEL_BYTES: u64 = 64 << 10;
-/// How often an array that changes while its facts are gathered is read again.
+/// How often an array is read again because it has changed while its facts were gathered.
 const MOST_TRIES: usize = 3;
-/// What the reader of attributes holds of the budget: the array's document and the document of its
+/// The memory of the budget that the reader of attributes holds: the array's document and the document of its
 /// attributes.
 const HOLDING_DOCUMENTS: Holding = Holding::SOURCE.and_one().and_one();
 /// The attribute in which xarray stores the dimension names of a v2 array.
@@ -37,7 +37,7 @@ const LEAST_TREE_BYTES: u64 = 256 << 10;
 
 /// Parsed attributes.
 pub(super) struct ReadAttributes {
-    /// The parsed attributes; of long ones, only the short members. Or why they cannot be parsed.
+    /// The parsed attributes; of long ones, only the short members. Otherwise the reason why they cannot be parsed.
     pub(super) attributes: Result<Attributes, FormatError>,
     /// The length of the JSON, in bytes.
     pub(super) bytes: u64,
@@ -45,7 +45,7 @@ pub(super) struct ReadAttributes {
     reserved: Option<Reservation>,
 }
 
-/// An array, and what its documents say.
+/// An array, and the facts from its documents.
 #[derive(Debug)]
 pub(in crate::view) struct ArrayFacts {
     pub(super) array: Arc<ShownArray>,
@@ -55,19 +55,19 @@ pub(in crate::view) struct ArrayFacts {
     /// bytes.
     pub(super) attribute_bytes: u64,
     pub(super) tree_bytes: u64,
-    /// The error for formats that need all attributes, where only the short members were parsed.
+    /// The error for formats that need all attributes, if only the short members were parsed.
     pub(super) too_long: Option<FormatError>,
-    /// Why the attributes cannot be read. The elements can be read without them.
+    /// The reason why the attributes cannot be read. The elements can be read without them.
     pub(super) attributes_error: Option<FormatError>,
     pub(super) dimension_names: Vec<Option<String>>,
     pub(super) axes: Vec<Axis>,
     pub(super) inputs: Inputs,
     /// When `inputs` were last seen unchanged.
     checked: LastCheck,
-    /// The groups above the array, whose documents are among `inputs`, too. While they are kept, the
-    /// documents of one group are looked at once for all arrays below it.
+    /// The groups above the array, whose documents are among `inputs`, too. While these groups are kept, their
+    /// documents are checked once for all arrays below them.
     groups: Vec<Weak<GroupFacts>>,
-    /// When those of `inputs` that are not of `groups` were last seen unchanged.
+    /// When those of `inputs` that are not the documents of `groups` were last seen unchanged.
     own_checked: LastCheck,
     /// Memory of long attributes that are kept.
     reserved: Option<Reservation>,
@@ -76,8 +76,8 @@ pub(in crate::view) struct ArrayFacts {
 impl ArrayFacts {
     /// The description of the array for `format`.
     ///
-    /// # Errors [`FormatError`] when the elements have no fixed size and are no `strings`, or when
-    /// `format` would have to describe attributes that cannot be read.
+    /// # Errors [`FormatError`] when the elements neither have a fixed size nor are `strings`, or when `format` would
+    /// have to describe attributes that cannot be read.
     pub(super) fn array(
         &self,
         id: usize,
@@ -105,7 +105,7 @@ impl ArrayFacts {
         })
     }
 
-    /// An estimate of their memory.
+    /// An estimate of the memory of the facts.
     pub(super) fn memory_bytes(&self) -> u64 {
         let attributes = self.tree_bytes.saturating_mul(MEMORY_PER_BYTE);
         let inputs = self.inputs.observations.memory_bytes();
@@ -119,7 +119,7 @@ impl ArrayFacts {
         let Some(selection) = selection else {
             return Some(Selected::whole(shape));
         };
-        // Selections call dimensions by their own names, or else by the names of the axes.
+        // A selection names dimensions by their own names, or else by the names of the axes.
         let axes = self.dimension_names.iter().zip(&self.axes);
         let names = axes.map(|(own, axis)| own.clone().or_else(|| axis.name.clone()));
         let names: Vec<_> = names.collect();
@@ -164,14 +164,14 @@ impl Arrays {
         self.try_array_facts(path)
     }
 
-    /// Whether `observations`, which were last checked at `checked`, are unchanged. They are not looked at
-    /// again within a moment.
+    /// Whether `observations`, which were last checked at `checked`, are unchanged. They are not checked again within a
+    /// moment.
     pub(super) fn are_current(&self, observations: &Observations, checked: &LastCheck) -> bool {
         let freshness = self.tree.freshness_in_a_row();
         hold(observations, freshness, checked, self.tree.loader.sources())
     }
 
-    /// Whether all that `facts` were made from is unchanged.
+    /// Whether all inputs of `facts` are unchanged.
     fn has_current_inputs(&self, facts: &ArrayFacts) -> bool {
         let groups: Option<Vec<_>> = facts.groups.iter().map(Weak::upgrade).collect();
         let Some(groups) = groups else {
@@ -234,8 +234,8 @@ impl Arrays {
             let removed = lock(&self.facts).put(path, Arc::clone(&facts), bytes);
             drop(removed);
         } else if facts.reserved.is_some() {
-            // One is kept, for the next format of the same array. The one before is dropped after
-            // the lock is released.
+            // One of them is kept, for the next format of the same array. The previous one is dropped after the lock is
+            // released.
             let last = lock(&self.idle.facts).replace(Arc::clone(&facts));
             drop(last);
         }
@@ -305,8 +305,7 @@ impl Arrays {
         (self.tree.loader.cache().budget().limit() / TREE_PART).max(LEAST_TREE_BYTES)
     }
 
-    /// The JSON of the attributes of an array, empty where it has none, and the documents that hold
-    /// it.
+    /// The JSON of the attributes of an array, empty if it has none, and the documents that have this JSON.
     fn attributes_text(
         &self,
         node: &ArrayNode,
@@ -348,8 +347,8 @@ impl Arrays {
         }))
     }
 
-    /// The attributes with the JSON `text`; no attributes where that is empty. `holding` is what
-    /// the caller holds of the budget.
+    /// The attributes with the JSON `text`; no attributes if it is empty. `holding` is the memory of the budget that
+    /// the caller holds.
     pub(super) fn read_attributes(
         &self,
         text: &[u8],

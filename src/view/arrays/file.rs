@@ -1,5 +1,4 @@
-//! Whole-array files: made from the facts of arrays, and kept until something that they are made
-//! from changes.
+//! Whole-array files, which are made from the facts of arrays and kept until one of their inputs changes.
 
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ pub(super) const SMALL_BYTES: u64 = 64 << 10;
 /// Memory for each array in a file: its node, its layout, and its selection.
 pub(super) const SOURCE_BYTES: u64 = 4 << 10;
 
-/// How often a file with strings is made again when they change meanwhile.
+/// How often a file is made again because its strings have changed meanwhile.
 const MOST_TRIES: usize = 3;
 
 /// The number of copies of an array's model that a format makes, as texts and trees.
@@ -39,14 +38,14 @@ pub(in crate::view) struct PlainFile {
     pub(super) identity: u64,
     pub(super) layout: Layout,
     pub(super) sources: Vec<ElementSource>,
-    /// Attributes of the document whose times the file is shown with.
+    /// Attributes of the document that gives the file its times.
     pub(super) meta: ObjectMeta,
     /// Read bits of the users who may read everything that the file is made from.
     pub(super) mode: u32,
-    /// What a file of a group leaves out.
+    /// The arrays and groups that a file of a group leaves out.
     pub(super) omitted: Vec<Omitted>,
     pub(super) inputs: Arc<Inputs>,
-    /// The length of a long text, which is not in `layout` but in the cache.
+    /// The length of a long text, which is in the cache and not in `layout`.
     pub(super) text_len: Option<u64>,
     /// When `inputs` were last seen unchanged.
     last_check: LastCheck,
@@ -60,16 +59,16 @@ pub(super) struct ElementSource {
     pub(super) selected: Selected,
 }
 
-/// What a file is made from.
+/// The parts that make a file.
 pub(super) struct FileParts {
     pub(super) layout: Layout,
     pub(super) sources: Vec<ElementSource>,
     pub(super) meta: ObjectMeta,
     pub(super) omitted: Vec<Omitted>,
     pub(super) inputs: Inputs,
-    /// Since when some of `inputs` were last seen unchanged.
+    /// A time since which none of `inputs` was seen to change.
     pub(super) checked: LastCheck,
-    /// Whether elements are in the bytes of the layout: strings, which several chunks hold.
+    /// Whether the bytes of the layout contain elements: strings, which several chunks hold.
     pub(super) has_strings: bool,
 }
 
@@ -125,10 +124,10 @@ impl FileParts {
 }
 
 impl Arrays {
-    /// The current version of the file called `name`; `None` when it does not exist.
+    /// The current version of the file called `name`; `None` when there is no such file.
     ///
     /// # Errors
-    /// [`Error::Metadata`] with the reason, when the format cannot express it.
+    /// [`Error::Metadata`] with the reason, when the format cannot express the file.
     pub(super) fn plain_file(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
         let known = lock(&self.files)
             .get(name)
@@ -163,7 +162,7 @@ impl Arrays {
             meta: parts.meta,
             mode: parts.inputs.readers.bits_for(parts.meta.access()),
             omitted: parts.omitted,
-            // Unsettled inputs are not trusted at all.
+            // Inputs that may still change without a trace are not trusted at all.
             last_check: if parts.inputs.observations.are_settled() {
                 parts.checked
             } else {
@@ -172,7 +171,7 @@ impl Arrays {
             inputs: Arc::new(parts.inputs),
             _reservation: reservation,
         });
-        // A few large ones are kept too, where the cache can spare the memory.
+        // A few large files are kept too, if the cache can spare the memory.
         if !is_small && memory <= self.tree.loader.cache().budget().limit() / 2 {
             let replaced = lock(&self.idle.files).put(name.clone(), Arc::clone(&file));
             drop(replaced);
@@ -199,8 +198,8 @@ impl Arrays {
         file.inputs.hold(freshness, &file.last_check, sources)
     }
 
-    /// Makes the file called `name`. The strings in it are of one moment: all that they were read
-    /// from is looked at again afterwards.
+    /// Makes the file called `name`. All strings in it were in the store at one moment: their objects are checked again
+    /// afterwards.
     ///
     /// # Errors
     /// [`Error::Stale`] when the store changes again and again meanwhile.
@@ -266,8 +265,7 @@ impl Arrays {
         }))
     }
 
-    /// Memory for the copies that a format makes of a large model or of long attributes; `None`
-    /// where that is little.
+    /// Memory for the copies that a format makes of a large model or of long attributes; `None` if that is little.
     pub(super) fn working_memory(&self, memory: u64) -> Result<Option<Reservation>, Error> {
         if memory <= SMALL_BYTES {
             return Ok(None);
@@ -276,8 +274,8 @@ impl Arrays {
         self.tree.loader.cache().reserve(memory, holding).map(Some)
     }
 
-    /// What `stat` shows of the file called `name`; `None` when it does not exist, or the format
-    /// cannot express it.
+    /// The attributes that `stat` shows of the file called `name`; `None` when it does not exist, or the format cannot
+    /// express it.
     pub(in crate::view) fn plain_attributes(
         &self,
         name: &PlainName,

@@ -1,4 +1,4 @@
-//! Files of whole groups: the arrays in a group, and in some formats the groups in it too.
+//! Files of whole groups: the arrays in a group and, in some formats, also the groups in it.
 
 mod members;
 mod text;
@@ -25,9 +25,9 @@ use members::{Member, MemberKind};
 
 /// The most nodes and directories that are walked for one file.
 const MOST_NODES: usize = 10_000;
-/// Memory that is used without a reservation.
+/// Memory that a walk uses without a reservation.
 const FREE_BYTES: u64 = 16 << 20;
-/// The budget is asked for this part of itself at a time.
+/// A walk reserves memory in pieces of this fraction of the budget.
 const ROOM_PARTS: u64 = 16;
 /// The most levels of groups.
 const MOST_DEPTH: usize = 64;
@@ -37,7 +37,7 @@ struct Gathering<'v> {
     arrays: &'v Arrays,
     format: FileFormat,
     sources: Vec<ElementSource>,
-    /// The arrays that were gathered, with those that need no source because they are strings.
+    /// The number of arrays that were gathered. Arrays of strings, which need no source, count too.
     n_arrays: usize,
     /// The bytes of strings that may still be read.
     strings_left: u64,
@@ -45,12 +45,13 @@ struct Gathering<'v> {
     inputs: Inputs,
     /// The attributes of the file.
     meta: ObjectMeta,
-    /// The access that the file will be shown with. Nodes that fewer users may read are left out.
+    /// The access that the file will be shown with. Nodes that fewer users may read are left out of
+    /// it.
     shown: Access,
-    /// Since when all that was gathered was last seen unchanged.
+    /// A time since which no gathered node was seen to change.
     checked: LastCheck,
     n_nodes: usize,
-    /// An estimate of the memory of what was gathered, and the reservations for it.
+    /// An estimate of the memory of the gathered nodes, and the reservations for it.
     memory: u64,
     reserved: Vec<Reservation>,
     deadline: crate::load::Deadline,
@@ -131,7 +132,7 @@ impl Arrays {
     }
 
     /// Whether the file of the group at `path` may include an array with these `facts`: all readers
-    /// of the group must be allowed to read what they are made from.
+    /// of the group must be allowed to read the inputs of the facts.
     pub(super) fn may_include(&self, path: &Prefix, facts: &ArrayFacts) -> Result<bool, Error> {
         let folder = self.tree.folder(ViewKind::Arrays, path)?;
         let Some(meta) = self.group_meta(path)?.filter(|_| folder.has_children()) else {
@@ -170,19 +171,19 @@ impl Arrays {
         match (&resolved.node, resolved.group_document()) {
             (Node::Array(node), _) => Ok(Some(node.document.meta)),
             (_, Some(document)) => self.tree.object_meta(&document.key),
-            // The mode of a directory may grant more than read; only its read bits are used.
+            // The mode of a directory may grant more than reading, so only its read bits are used.
             _ => self.tree.directory_meta(ViewKind::Arrays, path),
         }
     }
 }
 
 impl Gathering<'_> {
-    /// Gathers the node at `path`, of which the file is made.
+    /// Gathers the node at `path`, for which the file is made.
     fn root(&mut self, path: &Prefix) -> Result<Group, Error> {
         let arrays = self.arrays;
         let folder = arrays.tree.folder(ViewKind::Arrays, path)?;
         if folder.has_children() {
-            // Nothing is more private than the group of the file.
+            // No node is more private than the group of the file.
             return Ok(self.group(path, 0)?.unwrap_or_default());
         }
         // A file of a single array leaves nothing out.
@@ -211,21 +212,22 @@ impl Gathering<'_> {
         let wanted = self.memory.min(self.arrays.most_gathered());
         let wanted = wanted.saturating_sub(FREE_BYTES);
         while self.reserved.len() as u64 * room < wanted {
-            let holding = Holding::NOTHING.to_hold("what is gathered of a group");
+            let holding = Holding::NOTHING.to_hold("the members of a group");
             let mut reservation = cache.reserve(room, holding)?;
-            // The reservation stays while more is reserved, so nobody should wait for it.
+            // This reservation is kept while more is reserved, so no caller should wait for it.
             reservation.keep();
             self.reserved.push(reservation);
         }
         Ok(())
     }
 
-    /// Whether the memory of what was gathered is within its limit.
+    /// Whether the memory of the gathered nodes is within its limit.
     fn has_room(&self) -> bool {
         self.memory <= self.arrays.most_gathered()
     }
 
-    /// Gathers the group at `path`, at some depth below the root; or the reason to leave it out.
+    /// Gathers the group at `path`, at this depth below the root. Returns the reason if it is left
+    /// out.
     fn group(&mut self, path: &Prefix, depth: usize) -> Result<Result<Group, FormatError>, Error> {
         self.deadline.check(|| path.to_string())?;
         let known = self.arrays.known_members(path);
@@ -269,7 +271,7 @@ impl Gathering<'_> {
         Ok(Ok(group))
     }
 
-    /// Adds `member` to `group`, or returns the reason to leave it out.
+    /// Adds `member` to `group`, or returns the reason why it is left out.
     fn member(
         &mut self,
         member: &Member,
@@ -297,14 +299,14 @@ impl Gathering<'_> {
         }
     }
 
-    /// Adds an array to `group`, or returns the reason to leave it out.
+    /// Adds an array to `group`, or returns the reason why it is left out.
     fn array(
         &mut self,
         facts: &ArrayFacts,
         name: &str,
         group: &mut Group,
     ) -> Result<Option<FormatError>, Error> {
-        // All readers of the file must be allowed to read what it is made from.
+        // All readers of the file must be allowed to read the inputs of the array's facts.
         let readers = &facts.inputs.readers;
         if !readers.include(self.shown, &self.inputs.readers) {
             return Ok(Some(more_private()));
@@ -333,7 +335,7 @@ impl Gathering<'_> {
     }
 }
 
-/// The error that there is more than `limit` of `what`.
+/// The error that `what` is more than `limit`.
 pub(super) fn more_than(what: &'static str, limit: u64) -> FormatError {
     FormatError::above_limit(what, limit)
 }

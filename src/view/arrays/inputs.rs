@@ -1,17 +1,16 @@
-//! What a file was made from: stored objects and directories with their versions, so that a change
-//! is noticed without making the file again; and the users who may read all of it.
+//! The inputs of a file: stored objects and directories with their versions, so that a change is noticed without making
+//! the file again, and the users who may read all of them.
 
 use crate::error::Error;
 use crate::fresh::{Freshness, LastCheck, Observations, Subject};
 use crate::load::Sources;
 use crate::store::{Access, Key, ObjectMeta, Prefix, ReadRight, Readers};
 
-/// Stored objects and directories, as they were when a file was made.
+/// Stored objects and directories, in the versions that they had when a file was made.
 #[derive(Debug, Clone, Default)]
 pub(in crate::view) struct Inputs {
     pub(super) observations: Observations,
-    /// The users who may read everything that is in the file. Objects that were only examined do
-    /// not count.
+    /// The users who may read everything that is in the file. Objects that were only examined do not count.
     pub(super) readers: Readers,
 }
 
@@ -58,8 +57,8 @@ impl Inputs {
         self.add_search(sources, prefix)
     }
 
-    /// Adds a directory of which only owner and mode matter, because they decide who can reach
-    /// objects in it. Where permissions are not checked, nothing depends on it.
+    /// Adds a directory whose owner and mode alone matter, because they decide which users can reach objects in it. If
+    /// permissions are not checked, nothing depends on it.
     pub(super) fn observe_access(
         &mut self,
         sources: &Sources,
@@ -73,20 +72,20 @@ impl Inputs {
         Ok(access)
     }
 
-    /// Whether they still hold by the rule of `freshness`, if they were last checked at `last`. What
-    /// cannot be examined counts as changed.
+    /// Whether the inputs still count as unchanged by the rule of `freshness`, if they were last checked at `last`. An
+    /// input that cannot be examined counts as changed.
     pub(super) fn hold(&self, freshness: Freshness, last: &LastCheck, sources: &Sources) -> bool {
         hold(&self.observations, freshness, last, sources)
     }
 
-    /// Whether the store still shows the same. What cannot be examined counts as changed.
+    /// Whether the store still has the same versions. An input that cannot be examined counts as changed.
     pub(super) fn are_unchanged(&self, sources: &Sources) -> bool {
         let ask = |subjects: &[&Subject]| sources.observe(subjects);
         self.observations.are_unchanged(ask).unwrap_or(false)
     }
 }
 
-/// Whether `observations` still hold by the rule of `freshness`, as [`Inputs::hold`] says.
+/// Whether `observations` still count as unchanged by the rule of `freshness`, as [`Inputs::hold`] says.
 pub(super) fn hold(
     observations: &Observations,
     freshness: Freshness,

@@ -1,4 +1,4 @@
-//! `.jsonl` files: the only format of one array whose size is known only after everything is
+//! `.jsonl` files, the only format of one array whose size is known only after everything is
 //! decoded.
 
 use super::super::vnode::PlainName;
@@ -14,7 +14,7 @@ use crate::plain::{ELEMENT_BYTES, FileFormat, Layout, Selection, StringsLimit, j
 
 /// The most bytes of one file.
 const MOST_BYTES: u64 = 64 << 20;
-/// A file may take this part of the cache. With its strings, their positions and its lines, it
+/// A file may take this fraction of the cache. With its strings, their positions and its lines, it
 /// needs less than half of the cache, so that chunks can be decoded meanwhile.
 const LIMIT_PARTS: u64 = 10;
 /// The shortest line is `""` and a newline.
@@ -49,8 +49,8 @@ impl Arrays {
         let place = size_of::<(u32, u32)>() as u64;
         let memory = limit.saturating_mul(2) + n_elements * place;
         let holding = Holding::NOTHING.to_hold("the lines of a file");
-        // One file at a time: each decodes chunks while it holds a part of the budget, and must not
-        // wait for another one.
+        // Only one file is made at a time: each decodes chunks while it holds a part of the budget,
+        // and must not wait for another file.
         let _alone = lock(&self.writing);
         let mut reservation = self.tree.loader.cache().reserve(memory, holding)?;
         reservation.keep();

@@ -1,12 +1,12 @@
-//! What is remembered of paths, bounded in the memory that it takes: a store may have many small nodes, of
-//! which all are remembered, or few large ones.
+//! Values that are remembered for paths, bounded in the memory that they take: a store may have many small nodes, all
+//! of which are remembered, or few large ones.
 
 use lru::LruCache;
 
 use crate::budget::Reservation;
 use crate::store::Prefix;
 
-/// Memory for each path, beside its name and what grows with the documents of its node.
+/// Memory for each path, beside its name and the memory that grows with the documents of its node.
 const ENTRY_BYTES: u64 = 4 << 10;
 
 /// The values that were used last, by path.
@@ -15,7 +15,7 @@ pub(super) struct KeptByPath<V> {
     by_path: LruCache<Prefix, (V, u64)>,
     memory_bytes: u64,
     most_bytes: u64,
-    /// Memory of the budget, by which `most_bytes` was raised.
+    /// Reservations from the budget, by which `most_bytes` was raised.
     reserved: Vec<(u64, Reservation)>,
 }
 
@@ -35,8 +35,9 @@ impl<V: Clone> KeptByPath<V> {
         self.by_path.get(path).map(|(value, _)| value.clone())
     }
 
-    /// Keeps `value`, which takes `bytes` of memory beside the usual, and removes others. Where it takes more than all may,
-    /// it is not kept. Returns the values that were removed, to be dropped outside of the lock.
+    /// Keeps `value`, which takes `bytes` of memory beside [`ENTRY_BYTES`], and removes others. A value that takes more
+    /// than all values may take together is not kept. Returns the values that were removed, so that the caller drops
+    /// them outside of the lock.
     pub(super) fn put(&mut self, path: &Prefix, value: V, bytes: u64) -> Vec<V> {
         let bytes = whole_bytes(path, bytes);
         let mut removed = Vec::from_iter(self.pop(path));
@@ -62,19 +63,19 @@ impl<V: Clone> KeptByPath<V> {
         all.saturating_sub(self.most_bytes)
     }
 
-    /// The memory of the budget that all values may take together with the usual.
+    /// The reserved memory of the budget that the values may take beside their first `most_bytes`.
     pub(super) fn reserved_bytes(&self) -> u64 {
         self.reserved.iter().map(|(bytes, _)| bytes).sum()
     }
 
-    /// Lets the values take `bytes` more, for which memory is `reserved`.
+    /// Lets the values take `bytes` more, for which `reserved` is the reservation.
     pub(super) fn extend(&mut self, bytes: u64, reserved: Reservation) {
         self.most_bytes += bytes;
         self.reserved.push((bytes, reserved));
     }
 
-    /// Takes back the memory that was added last, and removes the values that have no room without it. Both are to be
-    /// dropped outside of the lock. `None` where no memory was added.
+    /// Takes back the memory that was added last, and removes the values that have no room without it. The caller drops
+    /// both outside of the lock. `None` if no memory was added.
     pub(super) fn give_back(&mut self) -> Option<(Vec<V>, Reservation)> {
         let (bytes, reserved) = self.reserved.pop()?;
         self.most_bytes -= bytes;
@@ -94,7 +95,7 @@ impl<V: Clone> KeptByPath<V> {
     }
 }
 
-/// Memory of a value at `path` that takes `bytes` beside the usual.
+/// Memory of a value at `path` that takes `bytes` beside [`ENTRY_BYTES`].
 fn whole_bytes(path: &Prefix, bytes: u64) -> u64 {
     let name = path.as_bytes().len() as u64;
     bytes.saturating_add(name).saturating_add(ENTRY_BYTES)
@@ -107,7 +108,7 @@ mod tests {
     use crate::budget::Holding;
 
     #[test]
-    fn what_was_used_last_is_kept_within_the_memory() {
+    fn the_values_used_last_are_kept_within_the_memory() {
         let path = |name: &str| Prefix::parse(name.as_bytes()).unwrap();
         let mut kept = KeptByPath::new(10 * ENTRY_BYTES);
         kept.put(&path("a"), 'a', 2 * ENTRY_BYTES);
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_the_budget_is_given_back_with_what_it_held() {
+    fn memory_of_the_budget_is_released_with_its_values() {
         let path = |name: &str| Prefix::parse(name.as_bytes()).unwrap();
         let budget = Budget::new(100 * ENTRY_BYTES);
         let mut kept = KeptByPath::new(2 * ENTRY_BYTES);

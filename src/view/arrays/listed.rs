@@ -1,5 +1,5 @@
-//! The names of directories that were listed. They tell that a name is free, which saves a request for
-//! the name of each file, and for each dimension that has no coordinates.
+//! The names of directories that were listed. They show that a name is free, which saves a request for the name of each
+//! file, and for each dimension that has no coordinates.
 
 use super::super::fingerprint::hash;
 use super::Arrays;
@@ -14,11 +14,11 @@ pub(super) const KEPT_NAMES_BYTES: u64 = 4 << 20;
 /// The names of larger directories are not remembered.
 const MOST_NAMES: usize = 1 << 18;
 
-/// The names in a prefix of the store, all of them.
+/// All names in a prefix of the store.
 #[derive(Debug)]
 pub(in crate::view) struct ListedNames {
-    /// A hash of each name, in ascending order. Two names may have the same hash, so only its absence
-    /// tells something.
+    /// A hash of each name, in ascending order. Two names may have the same hash, so only the absence of a hash proves
+    /// something: that the name is free.
     hashes: Vec<u64>,
     /// The directory, whose version changes with its names.
     directory: Observations,
@@ -26,8 +26,8 @@ pub(in crate::view) struct ListedNames {
 }
 
 impl ListedNames {
-    /// The names with these `hashes`, in a listing that was begun at the time `begun`. They are trusted
-    /// for a moment, and as long as `directory` has not changed.
+    /// The names with these `hashes`, in a listing that began at `begun`. They are trusted for a moment, and then for
+    /// as long as `directory` has not changed.
     pub(super) fn new(
         mut hashes: Vec<u64>,
         directory: Observations,
@@ -63,15 +63,15 @@ impl Arrays {
         drop(removed);
     }
 
-    /// Lists the prefix `path`, whose names do not fit into what one listing reads ahead, once for all
-    /// its names. That takes far fewer requests of a local store than asking for each of them.
+    /// Lists all names of the prefix `path`, which has more of them than one listing reads ahead. That takes far fewer
+    /// requests to a local store than a request for each name.
     ///
     /// # Errors
     /// Those of listing it.
     pub(super) fn list_whole(&self, path: &Prefix) -> Result<(), Error> {
         let begun = LastCheck::now();
         let mut directory = Observations::default();
-        // Examined before its names are listed, so that a later change is noticed.
+        // The directory is examined before its names are listed, so that a later change is noticed.
         directory.add_directory(path, self.tree.stat_prefix(path)?.as_ref());
         if !directory.are_settled() {
             return Ok(());

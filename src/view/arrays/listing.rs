@@ -1,7 +1,7 @@
 //! Listings of the arrays view, as streams over the names of the store.
 //!
-//! To tell what is listed for a name, its documents must be read. So names are read ahead, and
-//! examined together by several threads.
+//! The entries for a name depend on its documents, which must be read. So names are read ahead, and examined together
+//! by several threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ use crate::view::nodes::node::ShownNode;
 
 /// The most names that are read ahead.
 const MOST_AHEAD: usize = 256;
-/// Another thread is asked to help with so many names of a local store.
+/// The number of names of a local store for which one more thread helps.
 const NAMES_PER_HELPER: usize = 32;
 
 /// The nodes of a group: the files of its arrays, and the directories of its groups.
 pub(in crate::view) struct PlainNames {
     folder: Arc<NodeDirectory>,
-    /// The names of the store, from before the one whose files are listed.
+    /// The names of the store, from the name whose files are being listed.
     names: NameStream,
     /// How many files of that name were yielded, and a hash of the name.
     given: u64,
@@ -40,7 +40,7 @@ pub(in crate::view) struct PlainNames {
     ahead: VecDeque<ExaminedName>,
 }
 
-/// A name of the store that was read ahead, and what is listed for it.
+/// A name of the store that was read ahead, and the entries for it.
 struct ExaminedName {
     entry: ListEntry,
     detail: Detail,
@@ -48,14 +48,14 @@ struct ExaminedName {
 }
 
 impl Arrays {
-    /// The files of a node that are listed in its own directory: the files of a group, or all files
-    /// of the root where that is an array.
+    /// The files of a node that are listed in its own directory: the files of a group, or all files of the root if that
+    /// is an array.
     pub(in crate::view) fn own_files(
         &self,
         folder: &NodeDirectory,
     ) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let mut files = self.group_files(&folder.resolved.path)?;
-        // No directory above the root says why it cannot be shown.
+        // No directory above the root could list the reason why it cannot be shown.
         let is_root = folder.resolved.path.is_root();
         if !folder.has_children() || is_root && matches!(folder.shown, ShownNode::Unusable(_)) {
             files.extend(self.files_of(&folder.resolved)?);
@@ -63,10 +63,9 @@ impl Arrays {
         Ok(files)
     }
 
-    /// The files, or the directory, of the node at `path`, which is listed under `name`.
+    /// The files, or the directory, of the node at `path`, which has the stored name `name`.
     fn listed_as(&self, name: Vec<u8>, path: &Prefix) -> Vec<(Vec<u8>, Vnode)> {
-        // A node that cannot be examined does not end the listing; looking up its files gives the
-        // error.
+        // A node that cannot be examined does not end the listing. The lookup of its files gives the error.
         let Ok(resolved) = self.tree.resolve(ViewKind::Arrays, path) else {
             return Vec::new();
         };
@@ -96,8 +95,8 @@ impl Arrays {
         name: &[u8],
     ) -> Result<Option<Vnode>, Error> {
         let view = ViewKind::Arrays;
-        // Where copies tell the names of directories, the store need not be asked before it is known
-        // that this is the name of no file.
+        // If consolidated metadata has the names of directories, the store is not asked before it is certain that
+        // `name` is not that of a file.
         if self.tree.hierarchy.has_copied_child(path, name)? == Some(false)
             && let Some(file) = self.find_file(path, name)?
         {
@@ -184,7 +183,7 @@ impl PlainNames {
         })
     }
 
-    /// Goes to the next name of the store when no file of this one is left.
+    /// Goes to the next name of the store when no file of this name is left.
     fn pass_name(&mut self) {
         if self.left.is_empty() {
             self.names.cursor = self.after.clone();
@@ -192,7 +191,7 @@ impl PlainNames {
         }
     }
 
-    /// Reads names ahead and examines them. Nothing is ahead afterwards if the listing has ended.
+    /// Reads names ahead and examines them. If the listing has ended, no names are ahead afterwards.
     fn read_ahead(&mut self, view: &Arc<View>, detail: Detail) -> Result<(), Error> {
         let (begins, begun) = (self.names.begins(), LastCheck::now());
         let mut entries = Vec::new();
@@ -202,7 +201,7 @@ impl PlainNames {
                 Ok(Some(entry)) => entries.push(entry),
                 Ok(None) => has_ended = true,
                 Err(error) if entries.is_empty() => return Err(error.into()),
-                // The names before the error are listed, and the error when they are passed.
+                // The names before the error are listed, and the error is returned after them.
                 Err(_) => {
                     self.names.restart();
                     break;
@@ -214,12 +213,12 @@ impl PlainNames {
             if has_ended {
                 let hashes = entries.iter().map(|entry| hash(&entry.name)).collect();
                 let mut directory = Observations::default();
-                // It was not examined before it was listed, which would be one more request.
+                // The directory was not examined before it was listed, which would take one more request.
                 directory.add_unobserved();
                 let names = ListedNames::new(hashes, directory, begun);
                 view.arrays.remember_listed(prefix, names);
             } else if view.tree.loader.is_local() {
-                // Without these names, the store is asked for each of them.
+                // Without these names, the store gets a request for each name.
                 drop(view.arrays.list_whole(prefix));
             }
         }
@@ -228,7 +227,7 @@ impl PlainNames {
     }
 }
 
-/// Examines the names `entries` of `folder`, side by side.
+/// Examines the names `entries` of `folder`, on several threads.
 fn examine(
     view: &Arc<View>,
     folder: &Arc<NodeDirectory>,

@@ -1,6 +1,5 @@
 //! Long texts of sidecars. They are kept in the cache, where they may be evicted and are made
 //! again, and not with the file: a listing needs only their length.
-//! with the file, of which a listing only wants the length.
 
 use std::sync::{Arc, Weak};
 
@@ -14,8 +13,8 @@ use crate::load::Block;
 use crate::plain::{Layout, PartContent};
 use crate::store::ObjectMeta;
 
-/// The most memory for long texts of open files: this part of the cache, and this many bytes more.
-/// As much is left for the headers of other files.
+/// The most memory for long texts of open files: this fraction of the cache, and this many bytes
+/// more. The headers of other files may take as much again.
 const TEXTS_PART: u64 = 4;
 const TEXTS_BYTES: u64 = 12 << 20;
 
@@ -79,7 +78,7 @@ impl Arrays {
                 None => {}
             }
         }
-        // Not under the lock: making room may drop files, which take it.
+        // Not under the lock: to make room, the budget may drop files, which takes the lock.
         let holding = Holding::NOTHING.to_hold("the text of a file");
         let reservation = self.tree.loader.cache().reserve_kept(len, holding).ok()?;
         let kept = Arc::new(Block::new(text.to_vec(), reservation));

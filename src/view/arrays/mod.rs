@@ -1,4 +1,4 @@
-//! The arrays view: every array as one file in each format that is asked for.
+//! The arrays view: every array as one file in each requested format.
 //!
 //! ```text
 //! store            facts               file                    opened
@@ -61,7 +61,7 @@ const KEPT_FILES: NonZeroUsize = NonZeroUsize::new(128).expect("128 is not 0");
 /// The most large layouts among them.
 const KEPT_LARGE: NonZeroUsize = NonZeroUsize::new(4).expect("4 is not 0");
 
-/// A file that is open; one that takes little memory is kept when it is not open, too.
+/// An open file. If it takes little memory, it is kept after it is closed, too.
 type KeptFile = (Weak<PlainFile>, Option<Arc<PlainFile>>);
 
 /// The files of the arrays view. Every part of the state is bounded.
@@ -81,12 +81,12 @@ pub(super) struct Arrays {
     writing: Mutex<()>,
 }
 
-/// Large files and facts, and what is in groups, kept for the next request. The budget evicts them when it is full.
+/// Large files and facts, and the members of groups, kept for the next request. The budget evicts them when it is full.
 #[derive(Debug)]
 struct IdleFiles {
     facts: Mutex<Option<Arc<ArrayFacts>>>,
     files: Mutex<LruCache<PlainName, Arc<PlainFile>>>,
-    /// A part of them takes no memory of the budget, and is not evicted.
+    /// A part of the members takes no memory of the budget, and is not evicted.
     members: Mutex<KeptByPath<Arc<Members>>>,
 }
 
@@ -111,14 +111,14 @@ impl Evict for IdleFiles {
 }
 
 impl Arrays {
-    /// What the budget evicts when it is full.
+    /// The memory that the budget evicts when it is full.
     pub(super) fn idle(&self) -> Weak<dyn Evict> {
         Arc::downgrade(&(Arc::clone(&self.idle) as Arc<dyn Evict>))
     }
 }
 
 impl Arrays {
-    /// The files of the arrays in `tree`, before any was looked at.
+    /// The files of the arrays in `tree`, none of which was examined yet.
     pub(super) fn new(tree: Arc<Tree>, documents: Arc<Documents>) -> Arrays {
         Arrays {
             tree,

@@ -1,16 +1,16 @@
-//! Names of the arrays view: which files there are, and what a name means.
+//! Names of the arrays view: which files there are, and the meaning of a name.
 //!
 //! ```text
-//! G/            a group, or a directory that is none
+//! G/            a group, or a directory that is not a node
 //! G/t.npy       the array G/t, for each format that can hold it
 //! G/t@3.npy     a part of it, found by its name and never listed
-//! G/t.json      a sidecar: what the other files do not say
+//! G/t.json      a sidecar: the facts that the other files do not have
 //! G/G.nc        the arrays of the group G
-//! G/t.ERROR.txt why the array G/t has no files
+//! G/t.ERROR.txt the reason why the array G/t has no files
 //! ```
 //!
-//! Where several files would have one name, a directory has it first, then the array with the
-//! longer name. The others get as many `~` behind the name as it takes to be unique.
+//! If several files would have one name, a directory has it first, then the array with the longer name. The others get
+//! as many `~` behind the name as it takes to be unique.
 
 use glob::Pattern;
 
@@ -31,27 +31,27 @@ const NOTE: &str = "ERROR.txt";
 /// The character that is put behind a name which is taken.
 const ANOTHER: u8 = b'~';
 
-/// What the extension of a file's name means.
+/// The meaning of the extension of a file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileExtension {
     /// A file in this format.
     Format(FileFormat),
-    /// What the other files of an array do not say.
+    /// A sidecar: the facts that the other files of an array do not have.
     Sidecar,
-    /// Why an array has no files.
+    /// A note: the reason why an array has no files.
     Note,
 }
 
-/// What is at a path of the arrays view.
+/// The kind of node at a path of the arrays view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathKind {
     /// Nothing.
     Nothing,
-    /// A directory: a group, or no node.
+    /// A directory: a group, or a directory that is not a node.
     Directory,
     /// An array that can be decoded.
     Array,
-    /// A directory: what cannot be shown itself, and is a group, or may be one.
+    /// A directory: a node that cannot be shown, and is a group, or may be one.
     BrokenGroup,
     /// A node that cannot be shown.
     Unusable,
@@ -65,7 +65,7 @@ impl PathKind {
 }
 
 impl Arrays {
-    /// What is at `path`.
+    /// The kind of the node at `path`.
     pub(super) fn kind_of(&self, path: &Prefix) -> Result<PathKind, Error> {
         self.kind_at(&self.tree.resolve(ViewKind::Arrays, path)?)
     }
@@ -116,8 +116,8 @@ impl Arrays {
         }
     }
 
-    /// The name of the files of the group at `path`: its own. A store in a directory of stores is called
-    /// without `.zarr` and `.zip`, as the root is.
+    /// The stem of the names of the files of the group at `path`, which is the group's own name. For a store in a
+    /// directory of stores, `.zarr` and `.zip` are left out, as for the root.
     pub(super) fn group_stem_of(&self, path: &Prefix) -> Vec<u8> {
         let mut name = self.name_of(path);
         for suffix in [&b".zip"[..], b".zarr"] {
@@ -189,9 +189,9 @@ impl Arrays {
         Ok(named)
     }
 
-    /// For each of `names` beside the node at `resolved`, whether it is surely no directory.
+    /// For each of `names` beside the node at `resolved`, whether it is surely not that of a directory.
     fn are_free(&self, resolved: &NodePath, names: &[Vec<u8>]) -> Result<Vec<bool>, Error> {
-        // The root is an array, which has no nodes below.
+        // The root is an array, which has no nodes below it.
         let Some(directory) = resolved.path.to_key().map(|key| key.parent()) else {
             return Ok(vec![true; names.len()]);
         };
@@ -218,12 +218,12 @@ impl Arrays {
             .stat_many(&keys)
             .into_iter();
         let is_free = |stat: Option<Stat>| stat.is_none_or(|stat| stat.kind != StatKind::Prefix);
-        // An error is reported when this name alone is looked at.
+        // A later lookup of this name alone reports its error.
         Ok(stats.map(|stat| stat.is_ok_and(is_free)).collect())
     }
 
-    /// Whether a file called `base` could also be the file of another array, going by its name
-    /// alone: a part of an array, or a file of a longer extension.
+    /// Whether a file called `base` could also be the file of another array, judging by the name alone: a part of an
+    /// array, or a file of a longer extension.
     fn has_rivals(&self, base: &[u8]) -> bool {
         let is_extension = |&at: &usize| {
             let extension = base.get(at + 1..).unwrap_or_default();
@@ -252,19 +252,19 @@ impl Arrays {
         Ok(files)
     }
 
-    /// The formats, of those that are asked for, that hold groups.
+    /// The requested formats that hold groups.
     pub(super) fn group_formats(&self) -> impl Iterator<Item = FileFormat> {
         let formats = self.tree.options.arrays.files.iter().copied();
         formats.filter(|format| format.scope() == Scope::Group)
     }
 
-    /// Whether `array` has a file in `format`. Strings are not decoded to find out.
+    /// Whether `array` has a file in `format`. This does not decode strings to find out.
     fn has_file(&self, array: &ShownArray, format: FileFormat) -> Result<bool, Error> {
         let path = &array.path;
         let name = PlainName::new(path, PlainKind::Array(format, None));
         match format.scope() {
             Scope::Group => Ok(false),
-            // No attributes need to be read for these.
+            // Files of these formats do not depend on attributes.
             Scope::Array if format.tells_only_elements() && holds_elements(array, format) => {
                 Ok(true)
             }
@@ -316,11 +316,11 @@ impl Arrays {
         }
     }
 
-    /// Fails if `name`, which was not found in the directory at `path`, could be a node that the damaged document of this
-    /// directory hides, or the file of one.
+    /// Fails if the damaged document of the directory at `path` may hide a node called `name`, or a node with a file of
+    /// this name. `name` was not found in the directory.
     ///
     /// # Errors
-    /// Why the node at `path` cannot be shown; those of looking for another one.
+    /// The reason why the node at `path` cannot be shown; those of looking for another node.
     pub(in crate::view) fn check_undamaged(&self, path: &Prefix, name: &[u8]) -> Result<(), Error> {
         let folder = self.tree.folder(ViewKind::Arrays, path)?;
         let check = |name| self.tree.check_undamaged(&folder, name, NameUse::Absent);
@@ -442,8 +442,7 @@ impl Arrays {
         Ok(())
     }
 
-    /// The path of the node called `name` in the directory at `path`: a child, or the root itself
-    /// where that is an array.
+    /// The path of the node called `name` in the directory at `path`: a child, or the root itself if that is an array.
     fn node_called(&self, path: &Prefix, name: &[u8]) -> Result<Option<Prefix>, Error> {
         let kind = (path.is_root()).then(|| self.kind_of(path)).transpose()?;
         let is_of_root = kind == Some(PathKind::BrokenGroup) && name == self.name_of(path);
@@ -476,7 +475,7 @@ impl Arrays {
         }
     }
 
-    /// Whether a file in the directory at `path` cannot be called `name`, because a directory is.
+    /// Whether a file in the directory at `path` cannot be called `name`, because a directory has this name.
     fn is_taken(&self, path: &Prefix, name: &[u8]) -> Result<bool, Error> {
         if self.are_unlisted(path, &[name])
             || self.tree.hierarchy.has_copied_child(path, name)? == Some(false)
@@ -491,7 +490,7 @@ impl Arrays {
         let Some(child) = self.child_called(path, name)? else {
             return Ok(false);
         };
-        // The cheap check comes first, because this is asked for the name of every file.
+        // The cheap check comes first, because this function is called for the name of every file.
         let is_of_draft = self.tree.resolve(ViewKind::Arrays, path)?.draft().is_some();
         if !is_of_draft && self.tree.stat_prefix(&child)?.is_none() {
             return Ok(false);
@@ -500,7 +499,7 @@ impl Arrays {
     }
 }
 
-/// Whether `format`, which tells only elements, can hold those of `array`.
+/// Whether `format`, which holds only elements, can hold those of `array`.
 fn holds_elements(array: &ShownArray, format: FileFormat) -> bool {
     let layout = array.chunked.layout();
     let elements = Array::of_elements(

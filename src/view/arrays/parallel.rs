@@ -5,13 +5,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::load::Steps;
 use crate::threads::{Class, Threads};
 
-/// The results so far, and how many steps have not ended.
+/// The results so far, and the number of steps that have not ended.
 struct Progress<R> {
     state: Mutex<(Vec<Option<R>>, usize)>,
     ended: Condvar,
 }
 
-/// Ends a step when it is dropped, also by a panic.
+/// Ends a step when it is dropped, also because of a panic.
 struct StepGuard<'p, R> {
     progress: &'p Progress<R>,
     number: usize,
@@ -49,7 +49,8 @@ pub(in crate::view) fn side_by_side<R: Send + 'static>(
     }
     steps.run_all();
     let results = progress.wait().into_iter().enumerate();
-    // A step without a result has panicked on another thread; here it panics for the caller.
+    // A step without a result has panicked on another thread. Repeated here, it panics for the
+    // caller.
     let results = results.map(|(number, result)| result.unwrap_or_else(|| each(number)));
     results.collect()
 }
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn helpers_help_and_a_panic_of_one_is_the_callers() {
+    fn a_panic_of_a_helper_reaches_the_caller() {
         let threads = threads();
         let both = Arc::new(Barrier::new(2));
         let waits = side_by_side(&threads, 1, 2, move |_| both.wait().is_leader());

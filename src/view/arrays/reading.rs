@@ -36,7 +36,7 @@ pub(in crate::view) enum PlainContent {
     /// A long text, which is in the cache of blocks.
     Text {
         fingerprint: u64,
-        /// Empty once the cache evicted the text, which is then made again.
+        /// Empty after the cache has evicted the text, which is then made again.
         text: Weak<Block>,
     },
     /// A long text that all handles of the file share.
@@ -48,7 +48,7 @@ pub(in crate::view) enum PlainContent {
 pub(in crate::view) struct PlainOpen {
     file: Arc<PlainFile>,
     snapshot: Arc<Snapshot>,
-    /// For each array in the file.
+    /// The policy and the readahead of each array in the file.
     readers: Vec<(Policy, Readahead)>,
 }
 
@@ -68,7 +68,7 @@ impl Arrays {
         let Some(mut file) = self.file_or_none(name)? else {
             return Ok(None);
         };
-        // An open file shows the current version, however long names are trusted.
+        // An open file shows the current version, regardless of how long names are trusted.
         if !self.tree.options.freshness.is_immutable()
             && !file.inputs.are_unchanged(self.tree.loader.sources())
         {
@@ -123,7 +123,7 @@ impl Arrays {
     }
 
     /// How a run of elements is read: as whole chunks, unless the cache cannot hold a row of
-    /// chunks, which would then be decoded again for every line.
+    /// chunks. In that case, whole chunks would be decoded again for every line.
     fn policy(&self, elements: &Elements, source: &ElementSource) -> Policy {
         let budget = self.tree.loader.cache().budget().limit();
         let layout = source.array.chunked.layout();
@@ -151,8 +151,8 @@ impl Arrays {
     }
 }
 
-/// The size of a cache that holds a row of chunks of `row` bytes while it is read, and what
-/// decoders of `layout` need.
+/// The size of a cache that holds a row of chunks of `row` bytes while it is read, and the memory
+/// that decoders of `layout` need.
 pub fn cache_for(row: u64, layout: &ChunkLayout) -> u64 {
     let chunk = layout.decoded_len().unwrap_or(0);
     row.saturating_add((row / 3).max(chunk.saturating_mul(8)))
@@ -169,13 +169,13 @@ impl PlainOpen {
         self.snapshot.is_clean()
     }
 
-    /// Tells the file that the kernel holds no pages of it.
+    /// Tells the snapshot that the kernel holds no pages of the file.
     pub(in crate::view) fn pages_dropped(&self) {
         self.snapshot.set_clean();
     }
 
-    /// Calls `reply` with `len` bytes at `offset`, which must be within the file: at once, or on
-    /// the thread that brings the last chunk.
+    /// Calls `reply` with `len` bytes at `offset`, which must be within the file. It is called at
+    /// once, or on the thread that loads the last chunk.
     pub(in crate::view) fn read(
         &self,
         loader: &Arc<Loader>,
@@ -223,8 +223,8 @@ impl PlainOpen {
     }
 
     /// The runs of elements of a read of `read_len` bytes, and those runs that continue a
-    /// sequential read. Of several runs of one array, the last one counts, because it tells where
-    /// the reader is.
+    /// sequential read. Of several runs of one array, the last one counts, because the next read
+    /// begins after it.
     fn runs(
         &self,
         loader: &Loader,
@@ -263,7 +263,7 @@ impl PlainOpen {
     }
 }
 
-/// What has to be done after the last chunk of a read has come.
+/// The work that remains after the last chunk of a read was loaded.
 struct ReadCompletion {
     loader: Arc<Loader>,
     file: Arc<PlainFile>,
@@ -291,8 +291,8 @@ impl ReadCompletion {
         if patience == Patience::Waits {
             return confirm();
         }
-        // Confirming the snapshot examines directories in the store, and this thread may not wait
-        // for that.
+        // The confirmation of the snapshot examines directories in the store, and this thread may
+        // not wait for that.
         threads.submit(Class::Read, confirm);
     }
 

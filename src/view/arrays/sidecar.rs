@@ -1,5 +1,5 @@
-//! Sidecars (`NAME.json`): what the other files of an array do not say, and why some formats have
-//! none.
+//! Sidecars (`NAME.json`): the facts about an array that its other files do not have, and the
+//! reasons why some formats have no file.
 
 use super::super::rights::more_private;
 use super::super::vnode::{PlainKind, PlainName, Vnode};
@@ -20,7 +20,7 @@ use crate::store::Prefix;
 /// file, and a copy of it.
 const MEMORY_OF_LONG: u64 = 6;
 
-/// What became of an array in one format.
+/// The outcome of an array in one format.
 #[derive(Debug)]
 pub enum FormatOutcome {
     /// The array is in the file of this name.
@@ -29,8 +29,8 @@ pub enum FormatOutcome {
     LeftOut(FormatError),
 }
 
-/// What became of a group in one format: the name of its file and what that leaves out, or why
-/// there is no file.
+/// The outcome of a group in one format: the name of its file and the members that the file leaves
+/// out, or the reason why there is no file.
 pub type GroupOutcome = Result<(String, Vec<Omitted>), FormatError>;
 
 impl Arrays {
@@ -83,8 +83,7 @@ impl Arrays {
         Ok(Some(parts))
     }
 
-    /// What becomes of the array at `path` in each format that is asked for; `None` where there is
-    /// no array.
+    /// The outcome of the array at `path` in each requested format; `None` if no array is there.
     ///
     /// # Errors [`Error`] when the array cannot be decoded.
     pub(in crate::view) fn outcomes(
@@ -99,8 +98,8 @@ impl Arrays {
         }
     }
 
-    /// What becomes of the group at `path` in each format that is asked for and holds groups. A
-    /// group without arrays has no outcomes.
+    /// The outcome of the group at `path` in each requested format that holds groups. A group
+    /// without arrays has no outcomes.
     ///
     /// # Errors
     /// [`Error`] when the group cannot be read.
@@ -166,7 +165,7 @@ impl Arrays {
         Ok(outcomes)
     }
 
-    /// What becomes of an array in the file of its group; `None` where its group has no such file.
+    /// The outcome of an array in the file of its group; `None` if its group has no such file.
     fn outcome_in_group(
         &self,
         path: &Prefix,
@@ -176,7 +175,7 @@ impl Arrays {
     ) -> Result<Option<FormatOutcome>, Error> {
         let group = path.to_key().map_or_else(Prefix::root, |key| key.parent());
         let group = match format {
-            // One object has arrays in many groups.
+            // One `AnnData` object has arrays in many groups.
             FileFormat::H5ad => match self.anndata_above(&group)? {
                 Some(group) => group,
                 None => return Ok(None),
@@ -190,7 +189,8 @@ impl Arrays {
             let outcome = self.outcome_by_file(path, &group, format, observed)?;
             return Ok(Some(outcome));
         }
-        // The array alone: conflicts with other arrays in the group are reported for the group.
+        // The array is checked alone: conflicts with other arrays in the group are reported for the
+        // group.
         let file = facts
             .array(0, &self.text_name_of(path), format, None)
             .and_then(|array| {
@@ -222,9 +222,9 @@ impl Arrays {
         Ok(None)
     }
 
-    /// What becomes of an array in a file that other arrays decide about: strings need room beside
+    /// The outcome of an array in a file that depends on other arrays: its strings need room beside
     /// the other strings in it, and an `AnnData` object is whole or has no file. The file itself is
-    /// asked, and what it was made from is added to `observed`.
+    /// made to find out, and its inputs are added to `observed`.
     fn outcome_by_file(
         &self,
         path: &Prefix,
@@ -236,7 +236,7 @@ impl Arrays {
         let file = match self.plain_file(&name) {
             Ok(Some(file)) => file,
             Ok(None) => {
-                // Nothing says when the group will have the file.
+                // No change of the inputs would show when the group will have the file.
                 observed.add_unobserved();
                 let problem = "left out of the file of the group, which has nothing else";
                 return Ok(FormatOutcome::LeftOut(FormatError::document(
@@ -260,7 +260,7 @@ impl Arrays {
         if let Some(omitted) = omitted {
             return Ok(FormatOutcome::LeftOut(omitted.reason.clone()));
         }
-        // As seen from the directory of the array.
+        // The path is relative to the directory of the array.
         let up = "../".repeat(own.matches('/').count());
         let name = self.text_name(group, format, name)?;
         Ok(FormatOutcome::File(up + &name))

@@ -1,36 +1,32 @@
-//! Which version of each chunk an open file shows, so that its bytes are never a mix of two
-//! versions.
+//! The versions of the chunks that an open file shows, so that its bytes are never a mix of two versions.
 //!
-//! A file of a million chunks cannot hold all of them open. A snapshot stands for the store at one
-//! moment, and remembers the versions of the objects that were read, which are absent or present. An
-//! object that is read for the first time is of the moment if one of these proves it:
+//! A file of a million chunks cannot hold all of them open. A snapshot stands for the store at one moment, and
+//! remembers the versions of the objects that were read; absence counts as a version. An object that is read for the
+//! first time is known to have had its version at the moment if one of these proves it:
 //!
-//! * The store tells that it came to its key before the moment, or that the directory in which it is
-//!   absent was not changed since, and the directories above it were not replaced since ([`Moment`],
-//!   [`directories`]).
-//! * It was of the same version when it was looked at before the moment ([`check`]).
+//! * The store dates the object before the moment. For an absent object, its directory has not changed since the
+//!   moment. In both cases, the directories above were not replaced since ([`Moment`], [`directories`]).
+//! * It had the same version when it was examined before the moment ([`check`]).
 //!
-//! Where nothing does, the moment advances before the bytes are shown: all that was read is looked at
-//! again ([`check`]). A read ends with [`Snapshot::confirm`], which does this once for all of its
-//! objects.
+//! If neither proves it, the moment advances before the bytes are shown: all objects that were read are examined again
+//! ([`check`]). A read ends with [`Snapshot::confirm`], which does this once for all of its objects.
 //!
-//! The versions of very many chunks are not all remembered. The moment of such a snapshot cannot
-//! advance, and handles that are opened later do not share it. In stores without directories, whose
-//! objects often have no other proof, a version takes few bytes ([`Looks`]), and those of a million
-//! objects are remembered while the file is open.
+//! The versions of very many chunks are not all remembered. The moment of such a snapshot cannot advance, and handles
+//! that are opened later do not share it. In stores without directories, whose objects often have no other proof, a
+//! version takes few bytes ([`SeenVersions`]), and those of a million objects are remembered while the file is open.
 
 mod check;
 mod directories;
-mod looks;
 mod pattern;
+mod seen_versions;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use looks::{Looks, StoredObject};
 use lru::LruCache;
+use seen_versions::{SeenVersions, StoredObject};
 
 use super::audience::Audience;
 use super::file::PlainFile;
@@ -47,20 +43,18 @@ use crate::store::{
 
 /// The most stored objects whose versions are remembered for good.
 const MOST_SEEN: usize = 2048;
-/// The same limit for stores without directories, while the file is open: in many of them nothing but
-/// these versions proves that an object is of the moment.
+/// The same limit for stores without directories, while the file is open. In many of them, these versions are the only
+/// proof that an object had its version at the moment.
 const MOST_SEEN_FAR: usize = 1 << 20;
-/// The versions of so many objects of a store without directories are remembered without a reservation
-/// of memory.
+/// This many versions of objects of a store without directories are remembered without a reservation of memory.
 const FREE_SEEN_FAR: usize = 1 << 14;
-/// The most memory that the version of an object takes: in a table, which may be growing, and in the
-/// list of a check.
+/// The most memory that the version of an object takes: in a table, which may be growing, and in the list of a check.
 const SEEN_BYTES: usize = 96;
-/// The most objects of which the whole version is remembered while the file is open, so that the lines
-/// of a row of chunks examine each object once.
+/// The most objects whose whole version is remembered while the file is open, so that the lines of a row of chunks
+/// examine each object once.
 const MOST_RECENT: usize = 1 << 14;
 
-/// The store at one moment, as far as a file was read.
+/// The part of the store that was read of a file, at one moment.
 #[derive(Debug)]
 pub(in crate::view) struct Snapshot {
     /// Distinguishes snapshots of one file that are open at the same time.
@@ -72,9 +66,9 @@ pub(in crate::view) struct Snapshot {
     arrays: Vec<Arc<ChunkedArray>>,
     /// The place of each array in `arrays`, and key and version of its document.
     documents: HashMap<ReaderIdentity, (usize, Key, Version)>,
-    /// A document of which the store does not tell whether it changed.
+    /// A document whose changes the store does not reveal.
     untold_document: Option<Key>,
-    /// Everything that the file was made from.
+    /// All inputs of the file.
     inputs: Arc<Inputs>,
     handles: Mutex<Handles>,
     clean: AtomicBool,
@@ -87,16 +81,16 @@ pub(in crate::view) struct Snapshot {
 #[derive(Debug)]
 struct Handles {
     count: usize,
-    /// Cancels the requests that only these handles wait for, once the last one is closed. The next
-    /// one that is opened gets another token.
+    /// Cancels the requests that only these handles wait for, once the last handle is closed. The next handle that is
+    /// opened gets another token.
     token: Arc<CancelToken>,
 }
 
-/// What the state of a snapshot has to know of the store.
+/// The properties of the store that the state of a snapshot depends on.
 #[derive(Debug, Clone, Copy)]
 struct StoreTraits {
     never_changes: bool,
-    /// Whether directories tell when names in them changed.
+    /// Whether the times of directories show when names in them changed.
     has_directories: bool,
 }
 
@@ -104,33 +98,31 @@ struct StoreTraits {
 struct SnapshotState {
     store: StoreTraits,
     since: Moment,
-    /// How many moments were chosen so far. A look that began before the last of them was chosen may
+    /// The number of moments that were chosen so far. A request that was sent before the last of them was chosen may
     /// have been answered before it.
     moments: u64,
-    /// When the last of them was chosen, or the snapshot was made. Answers that were asked for before
-    /// are no looks after the moment, nor after the documents were read.
+    /// When the last moment was chosen, or the snapshot was made. An answer to an earlier request proves nothing about
+    /// the objects after the moment, or after the documents were read.
     chosen: Instant,
-    /// Arrays whose document was checked.
+    /// Arrays whose documents were checked.
     checked_documents: HashSet<ReaderIdentity>,
-    /// What each directory is, `None` where it does not exist.
+    /// The identity of each directory, `None` if it does not exist.
     directories: HashMap<Prefix, Option<FileIdentity>>,
     /// Directories in which objects were examined since the directories were last checked.
-    unconfirmed: HashMap<Prefix, DirectoryLooks>,
-    /// The number of the moment after which a directory, or one of several documents, may have been
-    /// replaced.
+    unconfirmed: HashMap<Prefix, ExaminedDirectory>,
+    /// The number of the moment after which a directory, or one of several documents, may have been replaced.
     replaced_after: Option<u64>,
-    /// The objects that were read, and those of which the version before the moment is known.
-    looks: Looks,
-    /// The number of objects in `looks` for which there is memory.
+    /// The objects that were read, and those whose version before the moment is known.
+    seen: SeenVersions,
+    /// The number of objects in `seen` for which memory is reserved.
     room: usize,
     reserved: Vec<Reservation>,
-    /// Objects that were read, and that nothing proves to be of the moment yet.
+    /// Objects that were read, and that are not yet proven to have had their version at the moment.
     unproven: Vec<Unproven>,
-    /// How many objects were looked at ahead before the moment, and how many that were looked at ahead
-    /// were read since.
+    /// How many objects were examined ahead before the moment, and how many of these were read since.
     guesses: (usize, usize),
-    document_look: DocumentLook,
-    /// Whether versions were read that are not in `looks`.
+    document_check: DocumentCheck,
+    /// Whether versions were read that are not in `seen`.
     overflowed: bool,
     /// The versions that were read last.
     recent: LruCache<StoredObject, Option<Version>>,
@@ -139,41 +131,42 @@ struct SnapshotState {
     stale: bool,
 }
 
-/// An object that was read, and is not proven to be of the moment yet.
+/// An object that was read, and that is not yet proven to have had its version at the moment.
 #[derive(Debug, Clone)]
 struct Unproven {
     object: StoredObject,
-    /// The number of the moment before the object was looked at.
-    looked_after: u64,
-    /// Whether one more look, after the moment, proves it: it was of the same version before.
+    /// The number of the moment before the object was examined.
+    examined_after: u64,
+    /// Whether it had the same version before the moment, so that one more examination after the moment proves its
+    /// version.
     was_before: bool,
 }
 
-/// Whether the documents were looked at after the moment, which proves that they are of it.
+/// Whether the documents were examined after the moment, which proves their versions at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DocumentLook {
-    /// They were, or there is no moment yet that an object was looked at before.
+enum DocumentCheck {
+    /// They were examined, or no object was examined before the moment.
     Done,
-    /// They were not, and nothing was read that was looked at before the moment.
+    /// They were not examined, and no object that was examined before the moment has been read.
     Left,
-    /// They were not, and an object that was read is of the moment.
+    /// They were not examined, and an object that was read relies on the moment.
     Due,
 }
 
 /// The objects of a directory that were examined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct DirectoryLooks {
+struct ExaminedDirectory {
     /// Whether an object was absent.
     is_absent: bool,
-    /// How often an object was examined.
-    looks: u64,
+    /// How many times objects were examined.
+    count: u64,
 }
 
-/// The result of looking at an object for the first time.
+/// The result of examining an object for the first time.
 #[derive(Debug)]
-struct FirstLook {
+struct FirstExamination {
     found: Option<ObjectMeta>,
-    /// The number of the moment before the look.
+    /// The number of the moment before the object was examined.
     after: u64,
 }
 
@@ -187,50 +180,50 @@ impl SnapshotState {
         }
     }
 
-    /// Adds an object that was looked at. There is no room for it where the budget has no memory.
+    /// Adds an object that was examined. There is no room for it if the budget has no memory.
     fn add(
         &mut self,
         object: StoredObject,
         key: &Key,
-        look: &FirstLook,
+        first: &FirstExamination,
     ) -> Result<Option<Version>, Error> {
-        let version = look.found.map(|meta| meta.version);
-        let known = self.looks.get(object);
+        let version = first.found.map(|meta| meta.version);
+        let known = self.seen.get(object);
         if let Some(known) = known.filter(|known| known.is_read()) {
-            // Another thread saw it first, or the version itself was forgotten.
+            // Another thread read it before, or the whole version was forgotten.
             if !known.is_of(version) {
                 return self.fail();
             }
             return self.remember(object, version);
         }
-        let is_dated = match &look.found {
+        let is_dated = match &first.found {
             Some(meta) => !self.since.may_precede(meta),
             None => self.store.has_directories,
         };
         let was_foreseen = known.is_some_and(|known| known.is_of(version));
         let was_before = is_dated || was_foreseen;
-        let is_proven = was_before && look.after == self.moments || self.store.never_changes;
-        if known.is_none() && self.looks.len() >= self.room {
-            self.looks.forget_ahead();
+        let is_proven = was_before && first.after == self.moments || self.store.never_changes;
+        if known.is_none() && self.seen.len() >= self.room {
+            self.seen.forget_ahead();
         }
-        if known.is_some() || self.looks.len() < self.room {
+        if known.is_some() || self.seen.len() < self.room {
             if !is_proven {
                 self.unproven.push(Unproven {
                     object,
-                    looked_after: look.after,
+                    examined_after: first.after,
                     was_before,
                 });
             }
             self.guesses.1 += usize::from(known.is_some());
-            if was_foreseen && !is_dated && self.document_look == DocumentLook::Left {
-                self.document_look = DocumentLook::Due;
+            if was_foreseen && !is_dated && self.document_check == DocumentCheck::Left {
+                self.document_check = DocumentCheck::Due;
             }
-            self.looks.add_read(object, version);
+            self.seen.add_read(object, version);
             return self.remember(object, version);
         }
         self.overflowed = true;
         if !is_proven {
-            let (read, most) = (self.looks.n_read(), self.most_seen());
+            let (read, most) = (self.seen.n_read(), self.most_seen());
             let advice = if read < most {
                 "a larger --cache-size has room for more, or give"
             } else {
@@ -255,7 +248,7 @@ impl SnapshotState {
         if let Some(known) = self.recent.put(object, version)
             && known != version
         {
-            // Another thread saw another version first.
+            // Another thread read another version before.
             return self.fail();
         }
         if self.recent.len() > MOST_RECENT {
@@ -264,29 +257,29 @@ impl SnapshotState {
         Ok(version)
     }
 
-    /// Forgets whole versions until at most so many are left.
+    /// Forgets whole versions until at most `most` are left.
     fn keep_recent(&mut self, most: usize) {
         while self.recent.len() > most {
             self.recent.pop_lru();
         }
     }
 
-    /// Nothing more can be shown.
+    /// The snapshot can show no more bytes.
     fn fail<T>(&mut self) -> Result<T, Error> {
         self.stale = true;
         Err(Error::Stale)
     }
 
-    /// Whether all that was read is proven to be of the moment.
+    /// Whether all objects that were read are proven to have had their versions at the moment.
     fn is_proven(&self) -> bool {
-        let is_due = self.document_look == DocumentLook::Due;
+        let is_due = self.document_check == DocumentCheck::Due;
         self.unproven.is_empty() && self.replaced_after.is_none() && !is_due
     }
 }
 
 impl Snapshot {
-    /// A snapshot of the store as it is now. It knows the versions that objects had when they were read
-    /// through an `earlier` one of the same file.
+    /// A snapshot of the current store. It takes over the versions that objects had when they were read through an
+    /// `earlier` snapshot of the same file.
     pub(super) fn new(
         generation: u64,
         loader: Arc<Loader>,
@@ -324,14 +317,14 @@ impl Snapshot {
             has_directories: sources.store().profile().has_directories,
         };
         let earlier = earlier.filter(|_| !store.has_directories);
-        let looks = earlier.map(Snapshot::looks_so_far);
-        // The looks through the earlier snapshot are older than this moment.
+        let seen = earlier.map(Snapshot::seen_so_far);
+        // The versions from the earlier snapshot are older than this moment.
         let chosen = Instant::now();
-        let document_look = match looks {
-            Some(_) if !store.never_changes => DocumentLook::Left,
-            _ => DocumentLook::Done,
+        let document_check = match seen {
+            Some(_) if !store.never_changes => DocumentCheck::Left,
+            _ => DocumentCheck::Done,
         };
-        let (looks, earlier) = looks.unwrap_or_default();
+        let (seen, earlier) = seen.unwrap_or_default();
         Snapshot {
             generation,
             arrays,
@@ -354,7 +347,7 @@ impl Snapshot {
                 checked_documents: HashSet::new(),
                 directories: HashMap::new(),
                 unconfirmed: HashMap::new(),
-                // One document is of the time when it was read.
+                // A single document has the time at which it was read.
                 replaced_after: (undated.len() > 1).then_some(0),
                 room: if store.has_directories {
                     MOST_SEEN
@@ -364,10 +357,10 @@ impl Snapshot {
                 reserved: Vec::new(),
                 unproven: Vec::new(),
                 guesses: (0, 0),
-                document_look,
+                document_check,
                 overflowed: false,
                 recent: LruCache::unbounded(),
-                looks,
+                seen,
                 earlier,
                 stale: false,
             }),
@@ -387,8 +380,8 @@ impl Snapshot {
         handles.count += 1;
     }
 
-    /// Counts a handle that was closed. After the last one, requests that were made for it alone
-    /// are cancelled, and those that a thread makes for it a little later.
+    /// Counts a handle that was closed. After the last one, requests that were made for these handles alone are
+    /// cancelled, and also those that a thread makes for them a little later.
     pub(super) fn close(&self) {
         let mut handles = lock(&self.handles);
         handles.count = handles.count.saturating_sub(1);
@@ -399,13 +392,13 @@ impl Snapshot {
         drop(handles);
         token.cancel();
         let mut state = lock(&self.state);
-        // More takes too much memory for a file that may not be opened again.
-        if state.looks.len() > MOST_SEEN {
-            state.looks.forget_ahead();
+        // More versions take too much memory for a file that may not be opened again.
+        if state.seen.len() > MOST_SEEN {
+            state.seen.forget_ahead();
         }
-        if state.looks.len() > MOST_SEEN {
+        if state.seen.len() > MOST_SEEN {
             state.stale = true;
-            state.looks = Looks::default();
+            state.seen = SeenVersions::default();
         }
         let is_whole = !state.stale && !state.overflowed;
         state.keep_recent(if is_whole { MOST_SEEN } else { 0 });
@@ -417,8 +410,8 @@ impl Snapshot {
         drop(reserved);
     }
 
-    /// The objects that were looked at, for another snapshot of the same file.
-    fn looks_so_far(&self) -> (Looks, HashMap<StoredObject, Version>) {
+    /// The versions of the objects that were seen, for another snapshot of the same file.
+    fn seen_so_far(&self) -> (SeenVersions, HashMap<StoredObject, Version>) {
         let state = lock(&self.state);
         let recent = state.recent.iter();
         let recent = recent.filter_map(|(object, version)| Some((*object, (*version)?)));
@@ -428,15 +421,15 @@ impl Snapshot {
                 versions.entry(*object).or_insert(*version);
             }
         }
-        (state.looks.to_ahead(), versions)
+        (state.seen.to_ahead(), versions)
     }
 
-    /// Whether there is memory for the versions of `more` objects. What is needed is reserved.
+    /// Whether there is memory for the versions of `more` objects. Missing memory is reserved.
     fn has_room(&self, more: usize) -> bool {
         loop {
             let state = lock(&self.state);
             let (room, most) = (state.room, state.most_seen());
-            let wanted = state.looks.len().saturating_add(more);
+            let wanted = state.seen.len().saturating_add(more);
             drop(state);
             if wanted <= room || wanted > most {
                 return wanted <= room;
@@ -472,21 +465,20 @@ impl Snapshot {
         self.clean.load(Ordering::Acquire)
     }
 
-    /// The kernel holds no pages of the file.
+    /// Notes that the kernel holds no pages of the file.
     pub(super) fn set_clean(&self) {
         self.clean.store(true, Ordering::Release);
     }
 
-    /// Looks at an object for the first time.
-    fn first_look(
+    /// Examines an object for the first time.
+    fn examine_first(
         &self,
         array: &ChunkedArray,
         key: &Key,
-        look: StatCallback<'_>,
-    ) -> Result<FirstLook, Error> {
+        stat: StatCallback<'_>,
+    ) -> Result<FirstExamination, Error> {
         let parent = key.parent();
-        // The directories are examined first: whoever replaces one after that is noticed when the
-        // read ends.
+        // The directories are examined first: if one is replaced after that, the end of the read notices it.
         if self.is_immutable() {
             self.audience.check_search(self.loader.sources(), &parent)?;
         } else if !lock(&self.state).directories.contains_key(&parent)
@@ -497,25 +489,25 @@ impl Snapshot {
         let state = lock(&self.state);
         let (after, chosen) = (state.moments, state.chosen);
         drop(state);
-        let found = Recency::scope(Some(chosen), || look(key))?;
+        let found = Recency::scope(Some(chosen), || stat(key))?;
         if let Some(meta) = &found {
             self.audience.check_object(key, meta)?;
         }
         if self.is_immutable() {
-            return Ok(FirstLook { found, after });
+            return Ok(FirstExamination { found, after });
         }
         let mut state = lock(&self.state);
         let unconfirmed = state.unconfirmed.entry(parent).or_default();
         unconfirmed.is_absent |= found.is_none();
-        unconfirmed.looks += 1;
+        unconfirmed.count += 1;
         drop(state);
         if !self.check_document(array)? {
             return lock(&self.state).fail();
         }
-        Ok(FirstLook { found, after })
+        Ok(FirstExamination { found, after })
     }
 
-    /// The stored object that holds the chunk `indices`; `None` where the array is not in the file.
+    /// The stored object that holds the chunk `indices`; `None` if the array is not in the file.
     fn object(&self, array: &ChunkedArray, indices: &[u64]) -> Option<StoredObject> {
         let (place, ..) = self.documents.get(&array.identity())?;
         let layout = array.layout();
@@ -538,7 +530,7 @@ impl Snapshot {
         state.replaced_after = Some(state.moments);
     }
 
-    /// Checks, once for a whole read, that the objects that it examined are of the moment, and that
+    /// Checks, once for a whole read, that the objects that it examined had their versions at the moment, and that
     /// their directories were not replaced meanwhile.
     ///
     /// # Errors
@@ -563,7 +555,7 @@ impl Snapshot {
             }
         }
         self.prove()?;
-        // Directories that other reads examined meanwhile are left to them.
+        // Directories that other reads examined meanwhile are left to those reads.
         let mut state = lock(&self.state);
         state
             .unconfirmed
@@ -571,13 +563,13 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Whether everything that was examined was checked.
+    /// Whether all examined objects were checked.
     pub(super) fn is_confirmed(&self) -> bool {
         let state = lock(&self.state);
         state.unconfirmed.is_empty() && state.is_proven()
     }
 
-    /// Whether the document of `array` is the one that the file was made from; examined once.
+    /// Whether the document of `array` is the one from which the file was made. It is examined once.
     fn check_document(&self, array: &ChunkedArray) -> Result<bool, Error> {
         let identity = array.identity();
         if lock(&self.state).checked_documents.contains(&identity) {
@@ -601,7 +593,7 @@ impl Versions for Snapshot {
         &self,
         array: &ChunkedArray,
         indices: &[u64],
-        look: StatCallback<'_>,
+        stat: StatCallback<'_>,
     ) -> Result<Option<Version>, Error> {
         if let Some(known) = self.known(array, indices) {
             return Ok(known);
@@ -610,7 +602,7 @@ impl Versions for Snapshot {
             return Err(Error::Stale);
         }
         let key = array.stored_key(indices)?;
-        let look = self.first_look(array, &key, look)?;
+        let first = self.examine_first(array, &key, stat)?;
         let Some(object) = self.object(array, indices) else {
             // The array belongs to another version of the file.
             return lock(&self.state).fail();
@@ -618,7 +610,7 @@ impl Versions for Snapshot {
         self.has_room(1);
         let is_open = self.is_open();
         let mut state = lock(&self.state);
-        let version = state.add(object, &key, &look)?;
+        let version = state.add(object, &key, &first)?;
         if !is_open {
             state.keep_recent(MOST_SEEN);
         }

@@ -22,7 +22,8 @@ const MOST_NAMES: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Snapshots {
     by_name: HashMap<PlainName, (u64, Weak<Snapshot>)>,
-    /// Snapshots of closed files, whose pages the kernel may keep where nothing has changed.
+    /// Snapshots of closed files. The kernel may keep the pages of such a file if it has not
+    /// changed.
     recent: LruCache<PlainName, Arc<Snapshot>>,
 }
 
@@ -67,8 +68,8 @@ impl Arrays {
     /// The snapshot for a new handle of `file`, counted as open.
     ///
     /// If other handles still read an older snapshot, the new one gets another generation, and so
-    /// another inode number. Otherwise the inode number stays the same, as if the file was written
-    /// to, and only pages in the kernel may be older ([`Snapshot::is_clean`]).
+    /// another inode number. Otherwise the inode number stays the same, as when a file is written
+    /// to, and only the pages in the kernel may be older ([`Snapshot::is_clean`]).
     pub(super) fn snapshot(&self, file: &PlainFile) -> Result<Arc<Snapshot>, Error> {
         let name = &file.name;
         let audience = self.audience(&file.meta, file.mode);
@@ -76,8 +77,8 @@ impl Arrays {
             let known = lock(&self.snapshots).get(name);
             let same = known.as_ref().filter(|known| known.is_of(file, audience));
             let is_good = same.is_some_and(|known| known.is_current());
-            // Checked and counted under one lock, so that other threads see that the snapshot is
-            // open.
+            // The snapshot is checked and counted under one lock, so that other threads see that it
+            // is open.
             let mut snapshots = lock(&self.snapshots);
             let newest = snapshots.get(name);
             if newest.as_ref().map(Arc::as_ptr) != known.as_ref().map(Arc::as_ptr) {

@@ -1,5 +1,5 @@
-//! The strings of an array, gathered from its chunks. Their lengths decide the size of a file, so
-//! they are read when the file is first asked for, and again after a chunk changed.
+//! The strings of an array, gathered from its chunks. Their lengths decide the size of a file, so they are read when
+//! the file is first requested, and again after a chunk has changed.
 
 use super::Arrays;
 use super::audience::Audience;
@@ -12,10 +12,10 @@ use crate::load::{ChunkedArray, Deadline};
 use crate::plain::{ElementKind, Selected, Strings, StringsLimit, chunk_strings};
 use crate::view::chunks::odometer::Odometer;
 
-/// The most chunks of one array: each is examined when the file is asked for again.
+/// The most chunks of one array: each is examined when the file is requested again.
 const MOST_CHUNKS: u64 = 1 << 16;
 
-/// The type of the elements; `None` where they are no strings or bytes of any length.
+/// The type of the elements; `None` if they are neither strings nor bytes of variable length.
 pub(super) fn kind_of(facts: &ArrayFacts) -> Option<ElementKind> {
     match facts.array.chunked.layout().variable_length() {
         Some(VariableLength::Text) => Some(ElementKind::Text),
@@ -24,7 +24,7 @@ pub(super) fn kind_of(facts: &ArrayFacts) -> Option<ElementKind> {
     }
 }
 
-/// Which strings of an array are read, and for whom.
+/// Which strings of an array are read, and for which users.
 pub(super) struct WantedStrings<'a> {
     pub(super) selected: &'a Selected,
     pub(super) kind: ElementKind,

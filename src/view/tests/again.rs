@@ -18,7 +18,7 @@ fn fixture(views: Vec<ViewKind>) -> Fixture {
 }
 
 #[test]
-fn what_was_forgotten_is_found_again() {
+fn forgotten_vnodes_are_found_again() {
     let fixture = fixture(vec![ViewKind::Keys, ViewKind::Chunks]);
     for path in ["", "keys", "keys/x", "keys/g/a/zarr.json", "chunks/g/a/c/0"] {
         let found = fixture.find(path).unwrap().unwrap();
@@ -38,7 +38,7 @@ fn what_was_forgotten_is_found_again() {
 }
 
 #[test]
-fn a_directory_is_in_the_one_that_it_was_found_in() {
+fn the_parent_of_a_vnode_is_the_directory_that_it_was_found_in() {
     let below = ["g", "g/a", "g/a/c", "g/a/c/0"];
     let views = vec![ViewKind::Keys, ViewKind::Chunks];
     let several = fixture(views.clone());

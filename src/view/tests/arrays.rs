@@ -1,4 +1,5 @@
-//! Whole-array files: their names, what they leave out, and which version of a chunk they show.
+//! Whole-array files: their names, the files that are left out, and the versions of chunks that
+//! they show.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -51,7 +52,7 @@ fn an_array_is_a_file_for_each_format_that_can_hold_it() {
     ];
     let options = arrays(&[FileFormat::Npy, FileFormat::Raw, FileFormat::Tif]);
     let fixture = Fixture::new(options, &objects);
-    // A TIFF stack cannot hold float16, and a directory that is no node has no files.
+    // A TIFF stack cannot hold float16, and a directory that is not a node has no files.
     let files = [
         "a.json", "a.npy", "a.raw", "a.tif", "g", "h.json", "h.npy", "h.raw",
     ];
@@ -83,7 +84,7 @@ fn a_root_array_takes_the_name_of_the_store() {
 }
 
 #[test]
-fn who_claims_a_name_that_another_has_gets_a_tilde() {
+fn a_file_whose_name_is_taken_gets_a_tilde() {
     let whole = document("uint8", &[2, 2], &[2, 2]);
     let objects: [(&str, &[u8]); 5] = [
         ("x/zarr.json", &whole),
@@ -184,7 +185,7 @@ fn only_chosen_arrays_are_shown() {
 }
 
 #[test]
-fn what_cannot_be_decoded_has_a_note_and_no_file() {
+fn an_array_that_cannot_be_decoded_has_a_note_and_no_file() {
     let mut odd = array(&[2], &[2], &plain());
     odd["codecs"] = json!([{"name": "nonesuch"}]);
     let objects: [(&str, &[u8]); 2] = [("a/zarr.json", &text(&odd)), ("b/.zarray", b"{")];
@@ -236,17 +237,17 @@ fn a_handle_shows_one_version_or_is_stale() {
     };
     let first = at(&fixture, "a.raw");
     assert_eq!(read_at(&first, 0, 2).unwrap(), b"ab");
-    // What was read is unchanged, so the handle goes on with the current file.
+    // The object that was read is unchanged, so the handle goes on with the current file.
     put_now("a/c/1", b"CD");
     assert_eq!(read_at(&first, 0, 4).unwrap(), b"abCD");
-    // Something that was read has changed, so nothing newer can be shown by this handle.
+    // An object that was read has changed, so this handle can show no newer bytes.
     put_now("a/c/0", b"AB");
     put_now("a/c/2", b"EF");
     assert!(matches!(read_at(&first, 4, 2), Err(Error::Stale)));
     assert!(matches!(read_at(&first, 2, 4), Err(Error::Stale)));
     let second = at(&fixture, "a.raw");
     assert_eq!(read_at(&second, 0, 6).unwrap(), b"ABCDEF");
-    // A chunk that was removed is another version too.
+    // The removal of a chunk is another version, too.
     let third = at(&fixture, "a.raw");
     assert_eq!(read_at(&third, 0, 2).unwrap(), b"AB");
     fixture.store.remove(&Key::parse(b"a/c/0").unwrap());
@@ -254,7 +255,7 @@ fn a_handle_shows_one_version_or_is_stale() {
     assert_eq!(read_at(&fourth, 0, 6).unwrap(), b"\x07\x07CDEF");
 }
 
-/// Does something once, as soon as the first chunk was looked at.
+/// Calls a function once, as soon as the first chunk was examined.
 #[derive(Default)]
 struct Meanwhile(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
@@ -281,7 +282,7 @@ impl Layer for Meanwhile {
 }
 
 #[test]
-fn what_others_read_while_a_file_is_opened_may_be_older() {
+fn handles_that_read_while_a_file_is_opened_may_show_an_older_version() {
     let objects: [(&str, &[u8]); 3] = [
         ("a/zarr.json", &document("uint8", &[4], &[2])),
         ("a/c/0", b"ab"),
@@ -305,7 +306,7 @@ fn what_others_read_while_a_file_is_opened_may_be_older() {
 }
 
 #[test]
-fn a_file_is_told_from_what_others_still_read() {
+fn a_new_version_has_another_inode_while_handles_read_the_old_one() {
     let objects: [(&str, &[u8]); 2] = [
         ("a/zarr.json", &document("uint8", &[2], &[2])),
         ("a/c/0", b"ab"),
@@ -320,7 +321,7 @@ fn a_file_is_told_from_what_others_still_read() {
         (opened, keeps_pages)
     };
     let (first, keeps_pages) = open();
-    assert!(!keeps_pages, "the kernel may hold pages of any time");
+    assert!(!keeps_pages, "the kernel may hold pages of any version");
     let number = first.attributes.fingerprint;
     let (second, keeps_pages) = open();
     assert_eq!((second.attributes.fingerprint, keeps_pages), (number, true));
@@ -350,7 +351,7 @@ fn sidecars_can_be_left_out() {
     let objects: [(&str, &[u8]); 4] = [
         ("zarr.json", &group()),
         ("t/zarr.json", &array),
-        // A directory may be called as a sidecar would be.
+        // A directory may have the name that a sidecar would have.
         ("u/zarr.json", &array),
         ("u.json/zarr.json", &group()),
     ];
@@ -402,7 +403,7 @@ fn a_listing_goes_on_with_all_files_of_the_next_array_when_one_was_removed() {
 }
 
 #[test]
-fn a_long_listing_looks_for_no_name_that_the_store_did_not_list() {
+fn a_long_listing_requests_no_name_that_the_store_did_not_list() {
     let recording = Arc::new(Recording::default());
     let options = ViewOptions {
         freshness: Freshness::Immutable,

@@ -1,4 +1,5 @@
-//! Documents that are damaged so much that they do not tell what they describe: what they hide is an error in each view.
+//! Documents that are damaged so much that the kind of their node is unknown: the nodes that they hide are errors in
+//! each view.
 
 use super::arrays::{arrays, document, group};
 use super::*;
@@ -12,7 +13,7 @@ const DRAFT: &str = r#"{"shape": [4], "data_type": "|u1", "fill_value": 7, "chun
 const V1: &str = r#"{"zarr_format": 1, "shape": [4], "chunks": [2], "dtype": "|u1", "compression": "none",
     "compression_opts": null, "fill_value": 7, "order": "C"}"#;
 
-/// What is left of a document.
+/// The remains of a document.
 const DAMAGES: [&[u8]; 5] = [
     b"",
     b"\0\0\0",
@@ -70,7 +71,7 @@ fn children_of_a_document_that_does_not_say_group_are_shown_in_each_view() {
 
 /// A web server may answer each request with one page.
 #[test]
-fn an_object_is_no_child_of_a_damaged_group() {
+fn an_object_is_not_a_child_of_a_damaged_group() {
     let page = b"<html></html>";
     let objects: [(&str, &[u8]); 6] = [
         ("zarr.json", &group()),
@@ -125,7 +126,7 @@ fn a_damaged_document_of_v1_hides_no_chunk() {
             }
             assert!(
                 fixture.find("c/0").unwrap().is_none(),
-                "nothing says that c is an array"
+                "no document says that c is an array"
             );
         }
         let fixture = Fixture::new(npy(), &objects);
@@ -137,7 +138,7 @@ fn a_damaged_document_of_v1_hides_no_chunk() {
 }
 
 #[test]
-fn another_file_called_meta_is_no_damage() {
+fn another_file_called_meta_is_not_damage() {
     for meta in [&b"{}"[..], b"{\"zarr_format\": 2}", b"{\"shape\": [1]}"] {
         let objects: [(&str, &[u8]); 3] = [("a/meta", meta), ("a/attrs", b"{}"), ("a/1", b"ab")];
         let fixture = Fixture::new(chunks(), &objects);

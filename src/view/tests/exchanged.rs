@@ -1,4 +1,4 @@
-//! Directories that are exchanged while a chunk is looked for, and exchanged again before its document is looked at.
+//! Directories that are exchanged while a chunk is looked up, and exchanged again before its document is checked.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use super::*;
 use crate::store::testing::{Call, Layer, wrap};
 use crate::store::{DirStore, StoreError, Symlinks};
 
-/// Exchanges two directories of a store around each call that is about `key`, while it is on.
+/// While it is on, exchanges two directories of a store before and after each call that is about `key`.
 #[derive(Debug)]
 struct Exchanging {
     directories: [PathBuf; 2],
@@ -41,7 +41,7 @@ impl Layer for Exchanging {
     }
 }
 
-/// Writes an array of one chunk, which is stored if there are `bytes` of it, below `folder`.
+/// Writes an array of one chunk below `folder`. The chunk is stored if there are `bytes`.
 fn write(folder: &Path, codecs: &Value, bytes: Option<&[u8]>) {
     std::fs::create_dir_all(folder.join("c")).unwrap();
     std::fs::write(folder.join("zarr.json"), text(&array(&[2], &[2], codecs))).unwrap();
@@ -50,13 +50,13 @@ fn write(folder: &Path, codecs: &Value, bytes: Option<&[u8]>) {
     }
 }
 
-/// A view of the group `g` with the array `a`, and its layer, which exchanges the array for one that has no codecs and
-/// these bytes.
+/// A view of the group `g` with the array `a`, and its layer, which exchanges the array for one without codecs whose
+/// chunk has the bytes `other`.
 fn exchanging(folder: &Path, view: ViewKind, other: Option<&[u8]>) -> (Fixture, Arc<Exchanging>) {
     exchanging_in(folder, view, other, |_| {})
 }
 
-/// As [`exchanging`], where the two arrays are put behind links, or the like, by `arrange`.
+/// As [`exchanging`], after `arrange` has moved parts of the two arrays, for example behind links.
 fn exchanging_in(
     folder: &Path,
     view: ViewKind,
@@ -112,7 +112,8 @@ fn a_chunk_that_a_directory_in_between_has_not_is_not_absent() {
     }
 }
 
-/// Has what is called `below` in both `directories` elsewhere, behind links: the directories themselves where that is empty.
+/// Moves the directory `below` in both `directories` elsewhere, behind links; the directories themselves if it is
+/// empty.
 fn put_behind_links(directories: &[PathBuf; 2], below: &str) {
     for directory in directories {
         let name = directory.file_name().unwrap().to_str().unwrap();

@@ -1,4 +1,4 @@
-//! Arrays of which the documents are removed while a reader has them open.
+//! Arrays whose documents are removed while a reader has the arrays open.
 
 use super::arrays::{document, group};
 use super::*;

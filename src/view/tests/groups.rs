@@ -7,8 +7,8 @@ use super::*;
 use crate::plain::FileFormat;
 use crate::store::testing::{Call, CallKind, Recording, wrap};
 
-/// How often the document is read that is read most often, when the files of `depth` groups within each
-/// other are looked at, each of which holds all groups below it.
+/// How often the most often read document is read, when the files of `depth` groups within each other are examined.
+/// Each file holds all groups below its group.
 fn most_reads_of_a_document(depth: usize) -> usize {
     let mut keys = Vec::new();
     for path in (0..=depth).map(|depth| "g/".repeat(depth)) {
@@ -40,7 +40,7 @@ fn most_reads_of_a_document(depth: usize) -> usize {
 
 #[test]
 fn a_document_is_read_as_often_below_many_groups_as_below_few() {
-    // For the node, and for its attributes.
+    // It is read once for the node, and once for its attributes.
     let most = 2;
     for depth in [4, 16] {
         let reads = most_reads_of_a_document(depth);
@@ -80,7 +80,7 @@ fn file_of_group(path: &str) -> String {
     format!("{path}{name}")
 }
 
-/// How often the store is asked when all groups within each other are listed.
+/// The number of calls of the store when all groups within each other are listed.
 fn calls_of_listings(depth: usize) -> usize {
     let recording = Arc::default();
     let fixture = nested(depth, 1, Freshness::Immutable, &recording);
@@ -99,14 +99,14 @@ fn calls_of_listings(depth: usize) -> usize {
 }
 
 #[test]
-fn the_files_of_all_groups_within_each_other_take_as_many_looks_each() {
+fn the_calls_for_each_file_do_not_grow_with_the_depth_of_groups() {
     let [few, many] = [10, 40].map(calls_of_listings);
     assert!(many <= 4 * few, "{few} calls for 10 groups, {many} for 40");
 }
 
 #[test]
 fn documents_are_read_once_for_the_files_of_all_groups_above_many_arrays() {
-    // What is in all of them takes more memory than is free to be remembered without the budget.
+    // The members of all of them take more memory than is remembered without the budget.
     let (depth, arrays_each) = (10, 300);
     let recording = Arc::default();
     let fixture = nested(depth, arrays_each, Freshness::Immutable, &recording);
@@ -128,7 +128,7 @@ fn documents_are_read_once_for_the_files_of_all_groups_above_many_arrays() {
 }
 
 #[test]
-fn the_size_of_a_groups_file_is_that_of_its_bytes_when_something_below_it_changes() {
+fn the_size_of_a_groups_file_is_that_of_its_bytes_after_each_change_below_it() {
     type Change = (&'static str, fn(&Fixture));
     let changes: [Change; 6] = [
         ("nothing", |_| {}),

@@ -1,14 +1,14 @@
-//! Keys that become parts of arrays while what was remembered of the nodes above them is trusted.
+//! Keys that become parts of arrays while the remembered nodes above them are still trusted.
 
 use std::time::Duration;
 
 use super::*;
 use crate::store::testing::{Flat, Recording, wrap};
 
-/// What was looked at is trusted for longer than a test takes.
+/// Remembered nodes are trusted for longer than a test takes.
 const TRUSTING: Freshness = Freshness::Checked(Duration::from_secs(3600));
 
-/// Two views, one of which has looked at `t` before it was an array.
+/// Two views, one of which has looked `t` up before it was an array.
 fn asked_too_early(options: ViewOptions) -> Fixture {
     let store = Arc::new(MemoryStore::new());
     store.insert(Key::parse(b"zarr.json").unwrap(), GROUP.to_vec());
@@ -31,7 +31,7 @@ fn beside_arrays(view: ViewKind) -> ViewOptions {
     }
 }
 
-/// What a program gets: the kernel looks a stale name up again.
+/// The result that a program gets, because the kernel looks a stale name up again.
 fn again<T>(look: impl Fn() -> Result<T, Error>) -> T {
     match look() {
         Err(Error::Stale) => look(),
@@ -53,7 +53,7 @@ fn a_chunk_is_decoded_although_its_array_was_asked_for_too_early() {
     let mut encoded = b"ab".to_vec();
     encoded.extend(crc32c::crc32c(b"ab").to_le_bytes());
     fixture.put("t/c/0", &encoded);
-    // The directory `c`, which was looked up before, is one of chunks now.
+    // The directory `c`, which was looked up before, is a directory of chunks now.
     assert_eq!(fixture.read("chunks/t/c/0").unwrap(), b"ab");
     assert_eq!(fixture.json("chunks/t/zarr.json")["codecs"], plain());
 }
@@ -76,7 +76,7 @@ fn an_inner_chunk_is_not_absent_because_its_array_was_asked_for_too_early() {
     fixture.put("t/c/0", &shard((2, 2)));
     let directory = fixture.find("keys/t/c").unwrap().unwrap().id;
     fixture.put("t/zarr.json", &text(&array(&[4], &[4], &sharded())));
-    // A program that holds the directory open finds inner chunks in it, and no shard.
+    // A program that holds the directory open finds inner chunks in it, and not the shard.
     for name in [b"0", b"1"] {
         let found = fixture.view.lookup(directory, name).unwrap().unwrap();
         assert_eq!(found.attributes.size, 2, "{name:?}");
@@ -87,7 +87,8 @@ fn an_inner_chunk_is_not_absent_because_its_array_was_asked_for_too_early() {
     }
 }
 
-/// Files of no array, in a view of decoded chunks whose calls to the store are recorded.
+/// Files that are not in an array, in a view of decoded chunks whose calls of the store are
+/// recorded.
 fn recorded(layer: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>) -> (Fixture, Arc<Recording>) {
     let store = Arc::new(MemoryStore::new());
     for key in ["t/notes.txt", "t/c/1/a.tif", "t/c/1/0"] {
@@ -104,7 +105,7 @@ fn recorded(layer: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>) -> (Fixture, A
     (Fixture { store, view }, recording)
 }
 
-/// For how many documents the store is asked when `path` is opened once more.
+/// The number of documents that the store is asked for when `path` is opened once more.
 fn documents_asked_for(fixture: &Fixture, recording: &Recording, path: &str) -> usize {
     let found = fixture.find(path).unwrap().unwrap();
     let open = || fixture.view.open(found.id).unwrap().unwrap();
@@ -118,7 +119,7 @@ fn documents_asked_for(fixture: &Fixture, recording: &Recording, path: &str) -> 
 }
 
 #[test]
-fn documents_are_looked_at_for_names_that_could_be_parts_of_chunk_keys() {
+fn documents_are_checked_for_names_that_could_be_parts_of_chunk_keys() {
     let (fixture, recording) = recorded(|store| store);
     for (path, expected) in [("t/notes.txt", 0), ("t/c/1/a.tif", 0), ("t/c/1/0", 3)] {
         let asked = documents_asked_for(&fixture, &recording, path);
@@ -151,7 +152,7 @@ fn a_chunk_of_an_array_that_took_the_place_of_another_one_is_decoded() {
         br#"{"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": ">u2",
         "compressor": null, "filters": null, "fill_value": 0, "order": "C"}"#,
     );
-    // No chunk of the array that is remembered has such a name.
+    // The remembered array has no chunk with this name.
     fixture.put("t/0", &[0, 1]);
     assert_eq!(again(|| fixture.read("t/0")), [1, 0]);
 }

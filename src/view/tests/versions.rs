@@ -337,7 +337,7 @@ fn zlib_under_the_name_of_gzip_is_not_shown_as_gzip() {
 }
 
 #[test]
-fn text_has_the_size_that_decoding_tells() {
+fn a_chunk_of_text_has_its_decoded_size() {
     let mut objects: Objects = vec![(
         "zarr.json",
         br#"{"zarr_format": 3, "node_type": "group"}"#.to_vec(),
@@ -430,7 +430,7 @@ fn a_draft_is_a_tree_of_nodes_in_another_version() {
 }
 
 #[test]
-fn what_a_version_cannot_say_is_no_array_in_either_view() {
+fn an_array_that_a_version_cannot_express_is_not_shown_in_either_view() {
     for view in [ViewKind::Keys, ViewKind::Chunks] {
         for (objects, shown_as, expected) in [
             (v2(), Target::V3, [".zarray.unsupported", "ERROR.txt"]),
@@ -495,7 +495,7 @@ fn the_document_of_a_drafts_array_that_cannot_be_decoded_is_renamed_where_it_lie
 }
 
 #[test]
-fn consolidated_metadata_is_made_of_the_nodes_own_documents() {
+fn consolidated_metadata_is_made_from_the_nodes_own_documents() {
     let keys = |value: &Value| {
         let members = value.as_object().unwrap();
         members.keys().cloned().collect::<Vec<_>>()
@@ -581,7 +581,7 @@ fn more_metadata_than_the_cache_has_room_for_is_not_consolidated() {
 }
 
 #[test]
-fn what_is_listed_is_found_as_it_was_listed() {
+fn listed_entries_are_found_as_they_were_listed() {
     for (name, objects) in stores() {
         for view in [ViewKind::Keys, ViewKind::Chunks] {
             for shown_as in [None, Some(Target::V2), Some(Target::V3)] {

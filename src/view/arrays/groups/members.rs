@@ -1,5 +1,5 @@
-//! The arrays and groups in a group. They are remembered: the file of each group above it has them, too,
-//! and takes no request for them while they are trusted.
+//! The arrays and groups in a group. They are remembered: the file of each group above it has the same members, and
+//! takes no request for them while they are trusted.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::plain::{Group, Omitted};
 use crate::store::Prefix;
 
-/// The most memory of the members of all groups that are remembered, without memory of the budget.
+/// The most memory of the remembered members of all groups, without memory of the budget.
 pub(in crate::view::arrays) const KEPT_MEMBERS_BYTES: u64 = 6 << 20;
-/// The part of the budget that they may take beside that: the groups above one another have the same members, and each of
-/// them is walked again for each group above it where they are not remembered.
+/// The fraction of the budget that the members may take in addition. Groups above one another have the same members,
+/// and without enough memory each member is examined again for each group above it.
 const MEMBERS_PART: u64 = 8;
-/// Memory of the budget is taken in so many pieces.
+/// Memory of the budget is reserved in this many pieces.
 const MEMBERS_PIECES: u64 = 16;
 /// Memory for each gathered node, beside its attributes.
 const NODE_BYTES: u64 = 8 << 10;
@@ -35,20 +35,20 @@ pub(super) struct OwnParts {
     /// Its documents, and the directory of its names.
     pub(super) inputs: Inputs,
     facts: Arc<GroupFacts>,
-    /// When they were looked at.
+    /// When they were examined.
     begun: LastCheck,
 }
 
-/// A group, and what is in it.
+/// A group and its members.
 #[derive(Debug)]
 pub(in crate::view::arrays) struct Members {
     pub(super) own: Arc<OwnParts>,
     pub(super) list: Vec<Member>,
-    /// The number of nodes and directories in the group; some of them are no members.
+    /// The number of nodes and directories in the group, some of which are not members.
     n_nodes: usize,
-    /// As [`Gathering::memory`] counts it.
+    /// Their memory as [`Gathering::memory`] counts it.
     memory: u64,
-    /// All that the group and its members were made from, without what is in the groups in it.
+    /// All inputs of the group and its members, without the members of the groups in it.
     pub(super) observations: Observations,
     /// When `observations` were last seen unchanged.
     pub(super) checked: LastCheck,
@@ -99,7 +99,7 @@ impl MemberKind {
 }
 
 impl Members {
-    /// An estimate of the memory that they take while they are remembered.
+    /// An estimate of the memory that the members take while they are remembered.
     fn memory_bytes(&self) -> u64 {
         let bytes = self.list.iter().map(|member| {
             let facts = match &member.kind {
@@ -150,8 +150,8 @@ impl Arrays {
         let cache = self.tree.loader.cache();
         let most = cache.budget().limit() / MEMBERS_PART;
         let more = missing.max(most / MEMBERS_PIECES);
-        let holding = Holding::NOTHING.to_hold("what is in groups");
-        // The budget may take memory back meanwhile, for which it locks them.
+        let holding = Holding::NOTHING.to_hold("the members of groups");
+        // The budget may evict members meanwhile, which locks them.
         let added = (missing > 0 && reserved.saturating_add(more) <= most)
             .then(|| cache.reserve_kept_if_spare(more, holding))
             .flatten();
@@ -164,14 +164,13 @@ impl Arrays {
         drop(removed);
     }
 
-    /// The member of a group that is at `path`; `None` where nothing is there, or what `--array` does
-    /// not select.
+    /// The member of a group that is at `path`; `None` if no node is there, or `--array` does not select it.
     pub(super) fn member_at(
         &self,
         path: &Prefix,
         inputs: &mut Inputs,
     ) -> Result<Option<MemberKind>, Error> {
-        // Examined before its nodes are listed, so that a later change is noticed.
+        // The directory is examined before its nodes are listed, so that a later change is noticed.
         let directory = self.tree.stat_prefix(path)?;
         let kind = self.kind_of(path)?;
         if kind != PathKind::Array {
@@ -213,8 +212,8 @@ impl Arrays {
 }
 
 impl Gathering<'_> {
-    /// The members of the group at `path`; `None` where they are more than a file can hold, which
-    /// `n_nodes` or `memory` tells.
+    /// The members of the group at `path`; `None` if they are more than a file can hold, because of `n_nodes` or
+    /// `memory`.
     pub(super) fn members(
         &mut self,
         path: &Prefix,
@@ -264,7 +263,7 @@ impl Gathering<'_> {
                 (name, self.examine_member(&path, &mut inputs)?)
             } else {
                 // A lossy name could be the name of another node.
-                let error = FormatError::document("name", "is no UTF-8");
+                let error = FormatError::document("name", "is not UTF-8");
                 (path.to_string(), Some(MemberKind::LeftOut(error)))
             };
             let bytes = kind.as_ref().map_or(NODE_BYTES, MemberKind::memory_bytes);
@@ -289,8 +288,7 @@ impl Gathering<'_> {
         Ok(Some(members))
     }
 
-    /// As [`Arrays::member_at`], with what its array was made from. A node that the store refuses is left
-    /// out.
+    /// As [`Arrays::member_at`], with the inputs of its array. A node that the store refuses is left out.
     fn examine_member(
         &mut self,
         path: &Prefix,

@@ -10,7 +10,7 @@ use crate::plain::{ELEMENT_BYTES, ElementKind, FileFormat, Selected, Strings, St
 
 /// The most bytes of strings that are read for one file, if the user does not say.
 const MOST_STRINGS: u64 = 1 << 20;
-/// For an `AnnData` object, whose observations and variables have names, this part of the cache.
+/// The fraction of the cache for an `AnnData` object, whose observations and variables have names.
 const ANNDATA_PARTS: u64 = 10;
 /// Memory for each string and for each of its bytes, while a file is made.
 const STRING_MEMORY: u64 = 88;
@@ -28,7 +28,7 @@ impl Arrays {
 }
 
 impl Gathering<'_> {
-    /// The strings of an array, or the reason to leave it out.
+    /// The strings of an array, or the reason why it is left out.
     pub(super) fn strings(
         &mut self,
         facts: &ArrayFacts,
@@ -36,7 +36,7 @@ impl Gathering<'_> {
         let shape = &facts.array.node.metadata.shape;
         let n = product(shape).unwrap_or(u64::MAX);
         let limit = self.strings_limit(n);
-        // Found before any memory is asked for.
+        // This is found before any memory is reserved.
         if n.saturating_mul(ELEMENT_BYTES) > limit.bytes {
             return Ok(Err(limit.exceeded()));
         }
@@ -68,8 +68,8 @@ impl Gathering<'_> {
         Ok(Ok(strings))
     }
 
-    /// What `n` more strings of the file may take: what the user grants, or what the memory of the
-    /// walk has room for.
+    /// The limit of `n` more strings of the file: what the user grants, or the memory that is left
+    /// for the walk.
     fn strings_limit(&self, n: u64) -> StringsLimit {
         let room = self.arrays.most_gathered().saturating_sub(self.memory);
         let room = room.saturating_sub(n.saturating_mul(STRING_MEMORY)) / STRING_COPIES;

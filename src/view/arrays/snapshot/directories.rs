@@ -1,5 +1,5 @@
-//! The directories above the objects of a snapshot. Replacing one brings other objects into their
-//! places, which may be older than any moment; and one that is closed hides its objects from readers.
+//! The directories above the objects of a snapshot. If a directory is replaced, other objects are at their keys, which
+//! may be older than any moment. If it is closed, readers may no longer reach its objects.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,14 +7,13 @@ use super::{Snapshot, lock};
 use crate::error::Error;
 use crate::store::{Key, ObjectMeta, Prefix};
 
-/// The most directories that are remembered. Other directories are judged by the time of their
-/// change alone.
+/// The most directories that are remembered. Other directories are judged by the time of their change alone.
 const MOST_DIRECTORIES: usize = 2048;
 
 impl Snapshot {
-    /// Whether one of `directories`, or one above it, was replaced. Where an object was absent (the
-    /// flag of a directory), the nearest directory that exists must not have changed either,
-    /// because the object may have been removed from it.
+    /// Whether one of `directories`, or one above it, was replaced. If an object was absent (the flag of a directory),
+    /// the nearest directory that exists must not have changed either, because the object may have been removed from
+    /// it.
     pub(super) fn is_replaced(
         &self,
         directories: impl IntoIterator<Item = (Prefix, bool)>,
@@ -26,7 +25,7 @@ impl Snapshot {
         for (directory, is_absent) in directories {
             for prefix in up_from(&directory) {
                 if places.contains_key(&prefix) {
-                    // The directories above it were added with it.
+                    // The directories above it were added together with it.
                     break;
                 }
                 places.insert(prefix.clone(), way.len());
@@ -41,7 +40,7 @@ impl Snapshot {
             self.may_pass(prefix, meta.as_ref())?;
         }
         let mut is_replaced = false;
-        // They are remembered only after all of them were found to be open: remembered ones are not
+        // Directories are remembered only after all of them were found to be searchable: remembered directories are not
         // examined again.
         for (prefix, meta) in way.iter().zip(&found) {
             is_replaced |= self.is_swapped(prefix, meta.as_ref(), is_changed(meta.as_ref()));

@@ -1,23 +1,23 @@
 //! The order in which a reader goes through the chunks of an array, as far as it repeats.
 //!
-//! A reader of every tenth chunk, or of a box of an array, reads runs of equal steps, such as 3 times 1
-//! and once 97, again and again.
+//! A reader of every tenth chunk, or of a box of an array, reads runs of equal steps, such as 3 times 1 and once 97,
+//! again and again.
 
 use std::collections::HashMap;
 
-/// The ranks before the last one that are looked at.
+/// The most ranks before the last one that are used.
 const MOST_RANKS: usize = 1 << 10;
 
-/// The steps of which more than half must be equal, where nothing repeats.
+/// If no sequence repeats, more than half of this many recent steps must be equal.
 const RECENT: usize = 32;
 
 /// Steps from chunk to chunk, which are expected to repeat.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     is_descending: bool,
-    /// How often each step comes, in order.
+    /// The repeated runs of equal steps, in order.
     runs: Vec<Run>,
-    /// Steps of the first run that were already made.
+    /// The number of steps of the first run that were already made.
     made: u64,
 }
 
@@ -28,13 +28,13 @@ struct Run {
 }
 
 impl Pattern {
-    /// The pattern of a reader that has read the chunks of `ranks`, and that of `last` in the end;
-    /// `None` where there is none.
+    /// The pattern of a reader that has read the chunks of `ranks`, the one of `last` at the end; `None` if there is no
+    /// pattern.
     pub(super) fn of(mut ranks: Vec<u64>, last: u64) -> Option<Pattern> {
         let n_before = ranks.iter().filter(|&&rank| rank < last).count();
         let n_after = ranks.iter().filter(|&&rank| rank > last).count();
         let is_descending = n_after > n_before;
-        // Distances from the last one, of those on the side that the reader comes from.
+        // Distances to the last rank, of the ranks on the side that the reader comes from.
         ranks.retain(|&rank| (rank > last) == is_descending || rank == last);
         ranks.sort_unstable_by_key(|&rank| rank.abs_diff(last));
         ranks.truncate(MOST_RANKS);
@@ -87,8 +87,8 @@ fn runs_of(steps: &[u64]) -> Vec<Run> {
     equal.filter_map(run).collect()
 }
 
-/// The shortest sequence of runs that repeats up to the end, where the first and the last run may be
-/// cut, and the steps of its first run that were already made.
+/// The shortest sequence of runs that repeats up to the end, and the steps of its first run that were already made. The
+/// first and the last run may be cut.
 fn repeated(runs: &[Run]) -> Option<(Vec<Run>, u64)> {
     let (last, before) = runs.split_last()?;
     if before.is_empty() {
@@ -103,7 +103,7 @@ fn repeated(runs: &[Run]) -> Option<(Vec<Run>, u64)> {
             .checked_sub(period)
             .and_then(|at| before.get(at));
         let goes_on = is_last_begun.is_some_and(|run| {
-            // The first run of all may be cut, and counts as one that is long enough.
+            // The very first run may be cut, and counts as long enough.
             run.step == last.step && (last.count <= run.count || period == before.len())
         });
         let repeats = whole
@@ -112,7 +112,7 @@ fn repeated(runs: &[Run]) -> Option<(Vec<Run>, u64)> {
             .all(|(a, b)| a == b);
         goes_on && repeats
     };
-    // Each run of a period is seen, and one of them again.
+    // Each run of a period occurs, and one of them occurs again.
     let period = (2..=before.len()).find(is_period)?;
     let mut cycle = before.get(before.len() - period..)?.to_vec();
     if let Some(first) = cycle.first_mut() {
@@ -121,7 +121,7 @@ fn repeated(runs: &[Run]) -> Option<(Vec<Run>, u64)> {
     Some((cycle, last.count))
 }
 
-/// The step that most of the recent ones are equal to.
+/// The step that most of the recent steps are equal to.
 fn usual(steps: &[u64]) -> Option<Run> {
     let recent = steps.get(steps.len().saturating_sub(RECENT)..)?;
     let mut counts: HashMap<u64, usize> = HashMap::new();
