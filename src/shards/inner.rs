@@ -1,4 +1,4 @@
-//! One inner chunk of a shard, which may be staged.
+//! One inner chunk of a shard, which may be staged in the journal.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -31,21 +31,21 @@ pub(crate) struct InnerChunk {
     pub(super) slot: u64,
 }
 
-/// An inner chunk that is there.
+/// An inner chunk that exists.
 #[derive(Debug, Clone)]
 pub(crate) struct PresentChunk {
     /// The shard, or the staged chunk alone.
     pub(crate) object: Arc<dyn Object>,
-    /// The attributes of the chunk. Its version is one of the chunk alone as far as the mount knows:
-    /// it stays the same when the shard is packed.
+    /// The attributes of the chunk. As far as the mount knows, the version is that of the chunk alone: it stays the
+    /// same when the shard is packed.
     pub(crate) meta: ObjectMeta,
     /// Its encoded bytes.
     pub(crate) encoded: Slice,
-    /// The journal that has it, and the first byte in this; `None` where the shard has it.
+    /// The journal that has the chunk, and the offset of its first byte there; `None` if the shard has it.
     journaled: Option<(Arc<File>, u64)>,
 }
 
-/// The draft of an inner chunk, as long as it is open.
+/// Counts an open draft of an inner chunk until this is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenInnerDraft {
     staging: Arc<Staging>,
@@ -65,10 +65,10 @@ impl Drop for OpenInnerDraft {
 }
 
 impl PresentChunk {
-    /// The open file that has it.
+    /// The open file that has the chunk.
     ///
     /// # Errors
-    /// [`Error::Stale`] when it is in no file, which is not so in a store that is written.
+    /// [`Error::Stale`] when no file has it, which does not happen in a store that is written.
     pub(crate) fn stored_file(&self) -> Result<StoredFile, Error> {
         let (file, offset, whole) = if let Some((file, offset)) = &self.journaled {
             (Arc::clone(file), *offset, None)
@@ -113,7 +113,7 @@ impl InnerChunk {
         &self.key
     }
 
-    /// Notes that the chunk is written, until what is returned is dropped.
+    /// Counts an open draft of the chunk until the returned value is dropped.
     pub(crate) fn begin_draft(&self) -> OpenInnerDraft {
         *self
             .staging
@@ -126,7 +126,7 @@ impl InnerChunk {
         }
     }
 
-    /// The chunk as it is now; `None` when neither the shard nor its journal has it.
+    /// The current chunk; `None` when neither the shard nor its journal has it.
     ///
     /// # Errors
     /// [`Error::Chunk`] when the index of the shard is wrong; [`Error::Store`].
@@ -136,7 +136,7 @@ impl InnerChunk {
         {
             let state = shard.lock();
             if let Some(part) = state.parts.get(&self.slot) {
-                // Its journal is not removed before the part is in the shard, which needs this lock.
+                // The journal is removed only after the part is in the shard, which needs this lock.
                 return self.staged(part, state.shown);
             }
         }
@@ -185,7 +185,7 @@ impl InnerChunk {
         Ok((Some(real.version), found))
     }
 
-    /// The attributes of the chunk now; `None` when there is none.
+    /// The current attributes of the chunk; `None` when it does not exist.
     ///
     /// # Errors
     /// As [`InnerChunk::find`].
@@ -215,7 +215,7 @@ impl InnerChunk {
         self.find()?.map(|found| found.stored_file()).transpose()
     }
 
-    /// The encoded bytes of the version of the chunk that was opened as `stored`, which are not read yet.
+    /// The encoded bytes, not read yet, of the version of the chunk that was opened as `stored`.
     ///
     /// # Errors
     /// [`StoreError::Changed`] when another program has changed them; as [`InnerChunk::find`].
@@ -228,10 +228,10 @@ impl InnerChunk {
         }
     }
 
-    /// The encoded bytes of an earlier version of the chunk, as far as they are there still.
+    /// The encoded bytes of an earlier version of the chunk, if they still exist.
     pub(super) fn old(&self, stored: &StoredFile) -> Result<Option<Slice>, Error> {
         if stored.offset > 0 {
-            // It is in a journal, whose file can be read after its name was removed.
+            // The chunk is in a journal, whose file can be read after its name was removed.
             let (file, key) = (Arc::clone(&stored.file), self.key.clone());
             let object = Journal::object(file, key, stored.offset, stored.meta);
             return Ok(Some(Slice::of_object(object, self.key.to_string().into())));
@@ -241,7 +241,7 @@ impl InnerChunk {
             .whole
             .is_some_and(|whole| whole != object.meta().version)
         {
-            // Another program has written in place, and nobody knows what it had.
+            // Another program has written in place, and the earlier bytes are lost.
             return Err(StoreError::changed(&self.key).into());
         }
         let loader = &self.staging.loader;
@@ -249,8 +249,8 @@ impl InnerChunk {
         Ok(located.map(|chunk| chunk.encoded))
     }
 
-    /// The mode and the owner of the shard, or those that a shard will have of which something is staged;
-    /// `None` where there is none.
+    /// The mode and the owner of the shard, or those that a new shard with staged chunks will have; `None` if there is
+    /// neither.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -262,15 +262,15 @@ impl InnerChunk {
         Ok(staged.map(|shard| shard.lock().shown))
     }
 
-    /// The mode and the owner of a shard that nobody has made, who opens a chunk of fill value and writes to
-    /// it: those of the document.
+    /// The mode and the owner for a new shard, when a program opens a chunk of fill values and writes to it: those of
+    /// the document.
     pub(super) fn access_by_document(&self) -> Result<NewFile, Error> {
         let document = &self.node.document;
         let writer = &self.staging.writer;
         Ok(writer.new_like((&document.key, &document.meta), &self.key)?)
     }
 
-    /// The mode and the owner of the shard, or of one that is made by writing to a chunk of fill value.
+    /// The mode and the owner of the shard, or of a new shard for a chunk of fill values that is written to.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -278,8 +278,9 @@ impl InnerChunk {
         self.access()?.map_or_else(|| self.access_by_document(), Ok)
     }
 
-    /// Checks that `maker`, who may make files beside the shard, may change it, and that this daemon may replace it. Who
-    /// may make files in a directory may replace those of others, unless the directory has the sticky bit.
+    /// Checks that `maker`, who may make files beside the shard, may change the shard, and that this daemon may replace
+    /// it. A user who may make files in a directory may replace those of others, unless the directory has the sticky
+    /// bit.
     ///
     /// # Errors
     /// [`Refusal::Denied`]; [`Error::Store`].
@@ -305,7 +306,7 @@ impl InnerChunk {
     }
 }
 
-/// What the shard has of a chunk that was looked for.
+/// The content of a chunk that was found in the shard.
 pub(super) fn content_of(
     found: &Result<Option<PresentChunk>, Error>,
 ) -> Result<PartContent, Error> {
@@ -317,7 +318,7 @@ pub(super) fn content_of(
     }
 }
 
-/// The content of `slice`, which may be long, and is not in memory at once.
+/// The content of `slice`, which may be long and is not read into memory at once.
 pub(super) fn content_of_slice(slice: &Slice) -> Result<PartContent, Error> {
     const STEP: u64 = 256 << 10;
     let mut piece = crate::buffers::zeroed(to_usize(slice.len().min(STEP))?)?;

@@ -3,21 +3,21 @@
 //! ```text
 //! write, close --> journal of the shard --pack--> the shard, written anew, once
 //! unlink       -->        |
-//!                         +--> what all views show, at once
+//!                         +--> all views show it at once
 //! ```
 //!
-//! * An inner chunk is not an object: to change it, its whole shard has to be written anew. So an inner
-//!   chunk that is closed is *staged*: its encoded bytes go to a journal, a file in the store that
-//!   survives a killed daemon. Whoever asks for the chunk by its name finds it there.
-//! * A shard is *packed* when all its inner chunks inside the array are staged, a second after the last
-//!   change, ten seconds after the first, when a chunk of it is synced, when the mount ends, and before
-//!   anything reads the shard as one object.
-//! * Each part of a journal says what it takes the place of. Where another program has written the shard
-//!   since, the inner chunks that they have not changed get what is staged; of those that they have
-//!   changed, theirs stay, and what is staged is dropped, with an error in the log.
+//! * An inner chunk is not an object: to change it, its whole shard has to be written anew. So an inner chunk that is
+//!   closed is *staged*: its encoded bytes go to a journal, a file in the store that survives the end of the daemon. A
+//!   lookup of the chunk by its name finds it there.
+//! * A shard is *packed* when all its inner chunks inside the array are staged, a second after the last change, ten
+//!   seconds after the first, when a chunk of it is synced, when the mount ends, and before the shard is read as one
+//!   object.
+//! * Each part of a journal records the content that it replaces. If another program has written the shard since, inner
+//!   chunks that it has not changed are replaced by the staged ones. Inner chunks that it has changed stay as they are,
+//!   and the staged ones are dropped, with an error in the log.
 //! * Chunks of arrays without shards that could not be saved before the mount ended go to a journal, too.
-//! * A shard that was packed has new bytes, but its untouched inner chunks are what they were. So that
-//!   the kernel keeps their pages, `PackedShards` remembers which version and which times they had.
+//! * A shard that was packed has new bytes, but its untouched inner chunks have not changed. `PackedShards` remembers
+//!   their versions and times, so that the kernel keeps their pages.
 
 mod inner;
 mod pack;
@@ -51,28 +51,28 @@ use crate::hierarchy::Hierarchy;
 use crate::load::{Cache, Loader};
 use crate::store::{DirWriter, Key, Prefix};
 
-/// A shard is packed so long after its last change …
+/// A shard is packed this long after its last change …
 const QUIET: Duration = Duration::from_secs(1);
 
-/// … and at the latest so long after its first one.
+/// … and at the latest this long after its first change.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who syncs a chunk waits so long for those who write other chunks of its shard, so that one pack is
-/// enough for all of them.
+/// The sync of a chunk waits this long for drafts of other chunks of its shard, so that one pack is enough for all of
+/// them.
 const GATHER: Duration = Duration::from_millis(2);
 
 /// A pack that failed is tried again after this time.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Where all journals have more bytes than this, shards are packed without waiting.
+/// When all journals together have more bytes than this, shards are packed without waiting.
 const MOST_JOURNALED: u64 = 256 << 20;
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Debug)]
 pub(crate) enum Change<T> {
-    /// It is made. What is there now, if there is anything.
+    /// The change is made. This is the new state, `None` if it was erased.
     Done(Option<T>),
-    /// Something else was there than expected. It still is.
+    /// The stored content was not the expected one, and is unchanged.
     Conflict,
 }
 
@@ -84,24 +84,24 @@ pub(crate) struct Staging {
     hierarchy: Arc<Hierarchy>,
     counters: Arc<WriteCounters>,
     shards: Mutex<HashMap<Key, Arc<StagedShard>>>,
-    /// How many files that are written are inner chunks of a shard.
+    /// How many open drafts each shard has.
     drafts: Mutex<HashMap<Key, usize>>,
     /// The number of shards in the table, so that most callers need no lock.
     n_shards: AtomicUsize,
     packed: Mutex<PackedShards>,
-    /// Staged parts that were dropped, because another program has changed them.
+    /// Staged parts that were dropped because another program has changed their chunks.
     lost: Mutex<lru::LruCache<u64, ()>>,
-    /// The number of the last part that was staged. No two have the same.
+    /// The number of the last part that was staged. No two parts have the same number.
     last_part: AtomicU64,
-    /// The tag of the versions of staged parts, which no object has.
+    /// The tag of the versions of staged parts, which no object's version has.
     tag: u64,
-    /// Bytes of all journals.
+    /// The bytes of all journals together.
     journaled: AtomicU64,
     packer: Packer,
 }
 
 impl Staging {
-    /// Nothing is staged yet.
+    /// A table without any staged chunks.
     pub(crate) fn new(
         writer: Arc<DirWriter>,
         loader: Arc<Loader>,
@@ -125,7 +125,7 @@ impl Staging {
         })
     }
 
-    /// Packs the shard at `key`, if something of it is staged, before it is read as one object.
+    /// Packs the shard at `key`, if it has staged chunks, before it is read as one object.
     ///
     /// # Errors
     /// [`Error`] when it cannot be packed.
@@ -136,7 +136,7 @@ impl Staging {
     /// Packs all shards whose keys begin with `prefix`.
     ///
     /// # Errors
-    /// The first error, after all were tried.
+    /// The first error, after all shards were tried.
     pub(crate) fn settle_below(self: &Arc<Self>, prefix: &Prefix) -> Result<(), Error> {
         let is_below = |key: &Key| prefix.strip(key.as_bytes()).is_some();
         let packed = self.shards_where(is_below);
@@ -147,7 +147,7 @@ impl Staging {
         result
     }
 
-    /// Whether inner chunks are staged, other than removed ones, of shards whose keys begin with `prefix`.
+    /// Whether staged inner chunks, other than removed ones, belong to shards whose keys begin with `prefix`.
     pub(crate) fn has_chunks_below(&self, prefix: &Prefix) -> bool {
         let is_below = |key: &Key| prefix.strip(key.as_bytes()).is_some();
         self.shards_where(is_below)
@@ -155,7 +155,7 @@ impl Staging {
             .any(|shard| shard.has_chunks())
     }
 
-    /// Packs all shards, and stages nothing more. What cannot be packed stays in its journal.
+    /// Packs all shards, and stages nothing more. Chunks that cannot be packed stay in their journals.
     pub(crate) fn finish(self: &Arc<Self>) {
         self.packer.end();
         let _ = self.settle_below(&Prefix::root());
@@ -176,7 +176,7 @@ impl Staging {
         }
     }
 
-    /// The cache whose budget the memory for what is written is part of.
+    /// The cache whose budget limits the memory for writing.
     pub(crate) fn cache(&self) -> &Cache {
         self.loader.cache()
     }
@@ -187,7 +187,7 @@ impl Staging {
         shards.iter().map(|shard| shard.n_parts()).sum()
     }
 
-    /// How many of them are in journals that were deleted, as with the store.
+    /// How many of them are in journals that were deleted, for example with the store.
     pub(crate) fn n_deleted(&self) -> usize {
         let shards = self.shards_where(|_| true);
         shards.iter().map(|shard| shard.n_deleted()).sum()

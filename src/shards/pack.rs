@@ -1,4 +1,4 @@
-//! Writes a shard anew, with what is staged of it.
+//! Writes a shard anew, with its staged parts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,20 +20,19 @@ use crate::store::{
 /// How often a pack is tried again when another program writes the shard meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// What is packed, as it was staged when the pack began.
+/// The parts that are packed, as they were staged when the pack began.
 type Parts = BTreeMap<u64, StagedPart>;
 
 impl Staging {
-    /// Packs `shard`. What is staged while this goes on stays staged.
+    /// Packs `shard`. Parts that are staged meanwhile stay staged.
     ///
     /// # Errors
-    /// [`Error`] when the shard cannot be read or written. All that is staged stays staged.
+    /// [`Error`] when the shard cannot be read or written. Then all parts stay staged.
     pub(super) fn pack(self: &Arc<Self>, shard: &Arc<StagedShard>) -> Result<(), Error> {
         self.pack_until(shard, self.last_part.load(Ordering::Relaxed))
     }
 
-    /// Packs `shard`, unless another thread has packed all that was staged when the part with the number
-    /// `asked` was the last one.
+    /// Packs `shard`, unless another thread has packed all parts up to the number `asked`.
     pub(super) fn pack_until(
         self: &Arc<Self>,
         shard: &Arc<StagedShard>,
@@ -41,7 +40,7 @@ impl Staging {
     ) -> Result<(), Error> {
         let _packing = shard.begin_packing();
         let mut state = shard.lock();
-        // The numbers of the parts do not tell: a later part takes the place of one that is not packed.
+        // The numbers of the parts do not suffice: a later part replaces one that is not packed.
         if state.parts.is_empty() || state.packed_until >= asked {
             return Ok(());
         }
@@ -81,7 +80,8 @@ impl Staging {
                 None => None,
             };
             let old = stored.as_ref().map(|stored| stored.meta);
-            // One whose version may not tell what was written to it has another one to be read by.
+            // If the version of a shard does not reveal that it was written to, the shard is read under another
+            // version.
             let read = object.as_ref().map(|object| object.meta().version);
             let version = old.map(|old| old.version);
             let is_known = read == version && shard.lock().base == Base::Version(version);
@@ -103,10 +103,10 @@ impl Staging {
         Err(StoreError::changed(&shard.key).into())
     }
 
-    /// Whether the array is the one still that the parts were encoded for, and not another one.
+    /// Whether the array is the one for which the parts were encoded.
     ///
     /// # Errors
-    /// [`StoreError::Problem`] when there is none.
+    /// [`StoreError::Problem`] when there is no array.
     fn has_same_array(&self, shard: &StagedShard, parts: &Parts) -> Result<bool, Error> {
         let document = &shard.node.document;
         let now = self.writer.stat(&document.key)?;
@@ -126,7 +126,7 @@ impl Staging {
         Err(StoreError::problem(&shard.key, problem).into())
     }
 
-    /// Drops the parts that another program has changed in the shard since they were staged.
+    /// Drops the parts whose chunks another program has changed in the shard since they were staged.
     fn drop_changed(
         &self,
         shard: &StagedShard,
@@ -162,7 +162,7 @@ impl Staging {
         Ok(())
     }
 
-    /// What `object`, the shard, has in `slot`.
+    /// The content of `slot` in `object`, the shard.
     pub(super) fn content_in(
         &self,
         shard: &StagedShard,
@@ -181,7 +181,7 @@ impl Staging {
         }
     }
 
-    /// Writes the shard. Another program may have written it meanwhile, which is a conflict.
+    /// Writes the shard. It is a conflict if another program has written it meanwhile.
     fn write(
         &self,
         shard: &StagedShard,
@@ -230,7 +230,7 @@ impl Staging {
                     let Commit::Done(new) = committed? else {
                         return Ok(Change::Conflict);
                     };
-                    // The file system has given it other times.
+                    // The file system has given the file other times.
                     let what = (old, new.meta.version);
                     self.lock_packed().advance(key, what, parts_of(parts));
                     new
@@ -248,7 +248,7 @@ impl Staging {
         Ok(Change::Done(None))
     }
 
-    /// Notes that `parts` are in the shard, which was `old` and is `new`.
+    /// Notes that `parts` are in the shard, whose attributes were `old` and are `new`.
     fn finish_pack(
         &self,
         shard: &Arc<StagedShard>,
@@ -265,8 +265,8 @@ impl Staging {
         log::debug!("{}: {} inner chunks packed", shard.key, parts.len());
     }
 
-    /// Takes `parts`, which are in the shard, out of what is staged, and removes their journals. The
-    /// shard was `old` and is `new`.
+    /// Removes `parts`, which are in the shard, from the staged parts, and removes their journals. The attributes of
+    /// the shard were `old` and are `new`.
     fn forget(
         &self,
         shard: &Arc<StagedShard>,
@@ -287,7 +287,7 @@ impl Staging {
             self.journaled.fetch_sub(journal.len(), Ordering::Relaxed);
             journal.remove();
         }
-        // What was staged meanwhile tells of `old`, unless another program has written the shard since.
+        // Parts that were staged meanwhile are based on `old`, unless another program has written the shard since.
         let [old, new] = [old, new].map(|meta| Base::Version(meta.map(|meta| meta.version)));
         state.base = if state.base == old {
             new
@@ -295,7 +295,7 @@ impl Staging {
             Base::Several
         };
         state.failed = None;
-        self.leave_if_empty(shard, &mut state);
+        self.unregister_if_empty(shard, &mut state);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the inner chunks of packed shards were before.
+//! The earlier versions of the inner chunks of packed shards.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
@@ -18,10 +18,10 @@ const MOST_SHARDS: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is no
 /// The most earlier versions of a shard that are remembered.
 const MOST_FORMER: usize = 8;
 
-/// The most parts that were dropped, and are remembered.
+/// The most dropped parts that are remembered.
 pub(super) const MOST_LOST: NonZeroUsize = NonZeroUsize::new(1 << 12).expect("4096 is not 0");
 
-/// The shards that this mount has packed, as far as they are remembered.
+/// The shards that this mount has packed, up to a number.
 #[derive(Debug)]
 pub(super) struct PackedShards {
     shards: LruCache<Key, PackedShard>,
@@ -32,12 +32,11 @@ pub(super) struct PackedShards {
 #[derive(Debug)]
 struct PackedShard {
     version: Version,
-    /// The version and the times of the inner chunks that the mount has not written; `None` where there
-    /// was no shard.
+    /// The version and the times of the inner chunks that the mount has not written; `None` if there was no shard.
     untouched: Option<(Version, Times)>,
-    /// Those that it has written, by slot.
+    /// The parts that it has written, by slot.
     parts: Parts,
-    /// Versions before this one, the newest first. Whoever has opened one looks at its inner chunks later.
+    /// Earlier versions, the newest first. A program that has opened one of them reads its inner chunks later.
     former: VecDeque<FormerShard>,
 }
 
@@ -47,15 +46,16 @@ struct FormerShard {
     version: Version,
     /// Whether this mount has made it.
     is_own: bool,
-    /// What the slots had that the next version has written anew; `None` for what the mount had not written.
+    /// The earlier parts of the slots that the next version has written anew; `None` for a slot that the mount had not
+    /// written.
     parts: HashMap<u64, Option<PackedPart>>,
 }
 
 type Parts = HashMap<u64, PackedPart>;
 
-/// What a slot of a shard has.
+/// The content of a slot of a shard.
 enum SlotPart {
-    /// What it had before the mount wrote the shard first.
+    /// The content that it had before the mount first wrote the shard.
     Untouched,
     Written(PackedPart),
 }
@@ -101,8 +101,9 @@ impl PackedShards {
         }
     }
 
-    /// Notes that the shard at `key`, which is `old`, becomes `version`, in which these `parts` are new. This is
-    /// noted before others can see the new version, so that all its other inner chunks stay what they are.
+    /// Notes that the shard at `key`, which has the attributes `old`, becomes `version`, in which these `parts` are
+    /// new. This is noted before programs can see the new version, so that all its other inner chunks keep their
+    /// versions.
     pub(super) fn advance(
         &mut self,
         key: &Key,
@@ -132,7 +133,7 @@ impl PackedShards {
         self.put(key.clone(), shard);
     }
 
-    /// Takes back that the shard at `key` becomes `version`, which it did not.
+    /// Undoes [`advance`](Self::advance): the shard at `key` has not become `version`.
     pub(super) fn retreat(&mut self, key: &Key, version: Version) {
         let Some(mut shard) = self.take(key).filter(|shard| shard.version == version) else {
             return;
@@ -156,7 +157,7 @@ impl PackedShards {
         Some(known)
     }
 
-    /// Remembers a shard. Those that were looked at longest ago are forgotten.
+    /// Remembers a shard. The shards that were used longest ago are forgotten.
     fn put(&mut self, key: Key, shard: PackedShard) {
         self.n_parts += shard.n_parts();
         let replaced = self.shards.push(key, shard);
@@ -175,7 +176,7 @@ impl PackedShard {
         self.parts.len() + former
     }
 
-    /// What is in `slot` in this version; `None` for a version that is not remembered.
+    /// The content of `slot` in this version; `None` for a version that is not remembered.
     fn part(&self, slot: u64, version: Version) -> Option<SlotPart> {
         let now = || self.parts.get(&slot).copied();
         let found = if self.version == version {
@@ -183,7 +184,7 @@ impl PackedShard {
         } else {
             let mut former = self.former.iter();
             let at = former.position(|former| former.version == version)?;
-            // The first one of the later versions that has written the slot anew says what it was.
+            // The first of the later versions that has written the slot anew knows its earlier part.
             let mut later = self.former.iter().take(at + 1).rev();
             let replaced = later.find_map(|former| former.parts.get(&slot));
             replaced.copied().unwrap_or_else(now)
@@ -223,13 +224,13 @@ mod tests {
         }
     }
 
-    /// What tells apart the inner chunks of the first slots in the `number`th version of the shard.
+    /// The fingerprints that tell the inner chunks of the first slots apart, in the `number`th version of the shard.
     fn shown(packed: &mut PackedShards, number: u64) -> [u64; 3] {
         [0, 1, 2].map(|slot| packed.meta(&key(), slot, shard(number), 7).version.inode)
     }
 
     #[test]
-    fn inner_chunks_stay_what_they_are_in_all_versions() {
+    fn inner_chunks_keep_their_versions_in_all_versions_of_the_shard() {
         let mut packed = PackedShards::default();
         assert_eq!(shown(&mut packed, 1), [1, 1, 1]);
         let steps = [
@@ -254,7 +255,7 @@ mod tests {
         packed.retreat(&key(), shard(4).version);
         assert_eq!(shown(&mut packed, 3), [50, 51, 1]);
         assert_eq!(shown(&mut packed, 4), [4, 4, 4]);
-        // Another program writes the shard: nothing is known of it.
+        // Another program writes the shard: its inner chunks are unknown.
         packed.advance(
             &key(),
             (Some(&shard(20)), shard(21).version),
@@ -282,7 +283,7 @@ mod tests {
         assert_eq!(shown(&mut packed, 100), [1099, 1, 1]);
         assert_eq!(shown(&mut packed, 99), [1098, 1, 1]);
         assert_eq!(shown(&mut packed, 50), [50, 50, 50]);
-        // A new shard has nothing that is untouched.
+        // A new shard has no untouched inner chunks.
         packed.advance(
             &key(),
             (None, shard(200).version),

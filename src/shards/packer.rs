@@ -1,4 +1,4 @@
-//! The thread that packs shards when it is time.
+//! The thread that packs shards when they are due.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use super::Staging;
 use super::shard::StagedShard;
 
-/// How often the packer looks for shards whose time has come.
+/// How often the packer looks for shards that are due.
 const STEP: Duration = Duration::from_millis(250);
 
-/// Begins when something is staged first.
+/// The packer, whose thread starts when the first part is staged.
 #[derive(Debug, Default)]
 pub(super) struct Packer {
     work: Mutex<Work>,
@@ -21,14 +21,14 @@ pub(super) struct Packer {
 struct Work {
     /// Shards that are packed without waiting.
     ready: Vec<Arc<StagedShard>>,
-    /// Whether all of them are.
+    /// Whether all shards are packed without waiting.
     is_full: bool,
     thread: Option<JoinHandle<()>>,
     has_ended: bool,
 }
 
 impl Packer {
-    /// Has the thread of `staging` look at what is staged. `ready` is packed at once.
+    /// Wakes the thread of `staging`, so that it looks for due shards. `ready` is packed at once.
     pub(super) fn wake(&self, staging: &Arc<Staging>, ready: Option<Arc<StagedShard>>) {
         let mut work = self.lock();
         if work.has_ended {
@@ -42,14 +42,14 @@ impl Packer {
             match thread.spawn(move || run(&staging)) {
                 Ok(thread) => work.thread = Some(thread),
                 // Shards are packed when they are synced, and when the mount ends.
-                Err(error) => log::error!("no thread can be started that packs shards: {error}"),
+                Err(error) => log::error!("no thread for packing shards can be started: {error}"),
             }
         } else if is_ready {
             self.has_work.notify_one();
         }
     }
 
-    /// Has all shards packed without waiting, because their journals are long.
+    /// Makes the thread pack all shards without waiting, because their journals are long.
     pub(super) fn wake_for_all(&self) {
         self.lock().is_full = true;
         self.has_work.notify_one();
@@ -70,7 +70,7 @@ impl Packer {
     }
 }
 
-/// Waits until the thread has ended, unless this is it: it may be the last to hold what it works for.
+/// Waits until the thread has ended, unless it is the calling thread, which may be the last one to hold its owner.
 pub(crate) fn join_other(thread: Option<JoinHandle<()>>) {
     let is_other = |thread: &JoinHandle<()>| thread.thread().id() != thread::current().id();
     if let Some(thread) = thread.filter(is_other) {
@@ -83,7 +83,7 @@ fn run(staging: &Weak<Staging>) {
         let packer = &staging.packer;
         let mut work = packer.lock();
         if work.has_ended || staging.is_empty() {
-            // Whoever stages something later begins another thread.
+            // A caller that stages a part later starts another thread.
             work.thread = None;
             return;
         }
@@ -100,7 +100,7 @@ fn run(staging: &Weak<Staging>) {
             shards.retain(|shard| is_full || shard.is_due(now));
         }
         for shard in shards {
-            // The error is logged, and told to who syncs.
+            // The error is logged, and returned to callers that sync.
             let _ = staging.pack(&shard);
         }
     }

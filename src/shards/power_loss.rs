@@ -1,6 +1,6 @@
-//! Losses of power, and ends of the daemon, while inner chunks of a shard are written and packed: the
-//! calls on the file system are recorded, what a disk would have of them is written to another
-//! directory, and a mount of that recovers what it can.
+//! Losses of power, and ends of the daemon, while inner chunks of a shard are written and packed. The calls of the file
+//! system are recorded, the content that a disk would have after them is written to another directory, and a mount of
+//! that directory recovers what it can.
 
 use std::fs;
 
@@ -15,10 +15,10 @@ use crate::store::recorded::{self, Call, Lacking};
 /// The steps of a script.
 const STEPS: usize = 10;
 
-/// The losses after each call of a script.
+/// The number of losses of power after each call of a script.
 const LOSSES: usize = 2;
 
-/// A script that is done.
+/// A script that has run.
 struct Done {
     folder: TempDir,
     before: Disk,
@@ -33,7 +33,7 @@ fn done(seed: u64, durability: Durability, lacking: Lacking) -> Done {
     let store = folder.path().join("store");
     fs::create_dir_all(store.join("a/c/0")).unwrap();
     fs::write(store.join("a/zarr.json"), DOCUMENT).unwrap();
-    // The writer tries what the file system lacks when it begins.
+    // The writer finds out what the file system lacks when it begins.
     recorded::start(lacking);
     let mounted = Mounted::new(&store, durability);
     let mut chance = Chance(seed);
@@ -46,7 +46,7 @@ fn done(seed: u64, durability: Durability, lacking: Lacking) -> Done {
         let begun = recorded::count();
         match chance.below(10) {
             0..=4 => {
-                // One of few, so that what was there comes back.
+                // One of few values, so that earlier values come back.
                 let byte = u8::try_from(1 + chance.below(3)).unwrap();
                 put(&inner, byte);
                 histories[slot].add(begun, Some(vec![byte]));
@@ -76,7 +76,7 @@ fn done(seed: u64, durability: Durability, lacking: Lacking) -> Done {
     }
 }
 
-/// What a mount of `disk` has in each slot after it has recovered what was left.
+/// The content of each slot after a mount of `disk` has recovered the journals.
 fn recovered(disk: &Disk, folder: &TempDir) -> Vec<Option<Vec<u8>>> {
     let path = tempfile::tempdir_in(folder.path()).unwrap();
     disk.write_to(path.path());
@@ -116,7 +116,7 @@ fn each_call_may_be_the_last_of_the_daemon() {
     assert!(n_calls > 500, "{n_calls}");
 }
 
-/// Loses power as often as is asked for.
+/// Loses power as often as the environment variable says.
 fn lose_power_often(durability: Durability) {
     const USUAL: usize = 1000;
     let wanted = std::env::var("ZARR_MOUNT_POWER_LOSSES");
@@ -146,7 +146,7 @@ fn lose_power_often(durability: Durability) {
 }
 
 #[test]
-fn each_inner_chunk_is_wholly_old_or_wholly_new() {
+fn each_inner_chunk_is_either_old_or_new() {
     lose_power_often(Durability::Atomic);
 }
 

@@ -15,9 +15,8 @@ use crate::store::{
 };
 
 impl InnerChunk {
-    /// Stages the encoded bytes of the chunk, or that it is erased, in the place of what `replaces`
-    /// says, which was opened as `stored`. A shard that there is not yet gets the mode and the owner of
-    /// `maker`.
+    /// Stages the encoded bytes of the chunk, or its removal, if the chunk has the content that `replaces` allows,
+    /// which was opened as `stored`. A new shard gets the mode and the owner of `maker`.
     ///
     /// # Errors
     /// [`Error::Store`] when the journal cannot be written; as [`InnerChunk::find`].
@@ -30,14 +29,14 @@ impl InnerChunk {
         loop {
             let shard = self.staging.shard_of(self, maker)?;
             let mut state = shard.lock();
-            // It was packed meanwhile, and is no part of the table any more.
-            if state.has_left {
+            // The shard was packed meanwhile, and is no longer in the table.
+            if state.is_unregistered {
                 continue;
             }
-            // A shard that cannot be read has no version that is known.
+            // A shard that cannot be read has no known version.
             let mut base = Base::Several;
             let staged = state.parts.get(&self.slot);
-            // What was found holds memory, which looking at another version must not wait for.
+            // The found chunk holds memory, for which the reading of another version must not wait.
             let (now, before, in_shard) = if let Some(part) = staged {
                 let shown = part.shown(self.staging.tag, state.shown);
                 let now = shown.map(|meta| (meta.version, part.new));
@@ -52,7 +51,7 @@ impl InnerChunk {
                 (now, content, content)
             };
             if !self.is_expected(now, (replaces, stored))? {
-                self.staging.leave_if_empty(&shard, &mut state);
+                self.staging.unregister_if_empty(&shard, &mut state);
                 return Ok(Change::Conflict);
             }
             if staged.is_none() {
@@ -62,7 +61,7 @@ impl InnerChunk {
             let part = match appended {
                 Ok(part) => part,
                 Err(error) => {
-                    self.staging.leave_if_empty(&shard, &mut state);
+                    self.staging.unregister_if_empty(&shard, &mut state);
                     return Err(error);
                 }
             };
@@ -77,7 +76,7 @@ impl InnerChunk {
         }
     }
 
-    /// Whether what is there is what may be replaced.
+    /// Whether the present chunk may be replaced.
     fn is_expected(
         &self,
         found: Result<Option<(Version, PartContent)>, Error>,
@@ -97,20 +96,20 @@ impl InnerChunk {
         }
     }
 
-    /// Whether the version that was opened as `stored` had this content: another program has written the shard
-    /// since, but perhaps not this chunk.
+    /// Whether the version that was opened as `stored` had this content: another program has written the shard since,
+    /// but perhaps not this chunk.
     fn had(&self, content: PartContent, stored: &StoredFile) -> Result<bool, Error> {
         let old = self.old(stored);
         match old.and_then(|old| old.as_ref().map(content_of_slice).transpose()) {
             Ok(old) => Ok(old == Some(content)),
-            // The old shard was written to, so that nobody knows what it had.
+            // The old shard was written to in place, so that its earlier bytes are lost.
             Err(Error::Store(_) | Error::Chunk { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// The chunk as it is now, open for reading, if this is `version` and has the bytes of the version
-    /// that was opened as `stored`.
+    /// The current chunk, open for reading, if it has `version` and the bytes of the version that was opened as
+    /// `stored`.
     ///
     /// # Errors
     /// As [`InnerChunk::find`].
@@ -128,8 +127,8 @@ impl InnerChunk {
         Ok(self.had(content, stored)?.then_some(now))
     }
 
-    /// Adds a part to the journal and to what is staged. It takes the place of the first of two contents,
-    /// and the shard has the second.
+    /// Adds a part to the journal and to the staged parts. It replaces the first of two contents, and the shard has the
+    /// second.
     fn append(
         &self,
         shard: &StagedShard,
@@ -146,7 +145,8 @@ impl InnerChunk {
         };
         let before = if is_new { 0 } else { journal.len() };
         let record = journal.append(self.slot, bytes, replaced);
-        // Also where the part is not staged in the end: all of the journal is taken off when it goes.
+        // This counts even if the part is not staged in the end: the whole length is subtracted when the journal is
+        // removed.
         let longer = journal.len() - before;
         let journaled = staging.journaled.fetch_add(longer, Ordering::Relaxed) + longer;
         let record = record?;
@@ -178,7 +178,7 @@ impl InnerChunk {
     /// Erases the chunk.
     ///
     /// # Errors
-    /// [`StoreError`] with `ENOENT` when there is none; as [`InnerChunk::put`].
+    /// [`StoreError`] with `ENOENT` when the chunk does not exist; as [`InnerChunk::put`].
     pub(crate) fn erase(&self) -> Result<(), Error> {
         if self.find()?.is_none() {
             return Err(StoreError::absent(&self.key).into());
@@ -189,14 +189,14 @@ impl InnerChunk {
         Ok(())
     }
 
-    /// Packs the shard, if something of it is staged, and makes it survive a loss of power. The chunk was
-    /// staged as `stored`, or erased.
+    /// Packs the shard, if it has staged parts, and makes it survive a loss of power. The chunk was staged as `stored`,
+    /// or erased.
     ///
     /// # Errors
-    /// [`StoreError::Changed`] when another program has changed the chunk, which stays theirs; [`Error`]
-    /// when the shard cannot be packed.
+    /// [`StoreError::Changed`] when another program has changed the chunk, whose bytes stay; [`Error`] when the shard
+    /// cannot be packed.
     pub(crate) fn sync(&self, stored: Option<&StoredFile>) -> Result<(), Error> {
-        // Those who write other chunks of the shard are likely to sync them, too.
+        // Programs that write other chunks of the shard are likely to sync them, too.
         if self.staging.n_drafts(&self.key) > 0 {
             thread::sleep(GATHER);
         }
@@ -218,7 +218,8 @@ impl InnerChunk {
 
 impl Staging {
     fn begin_journal(&self, shard: &StagedShard) -> Result<Journal, Error> {
-        // A pack opens the shard in this way. One that it may not change, as a symbolic link, would stay in the journal.
+        // A pack opens the shard in this way. Parts of a shard that a pack may not change, such as a symbolic link,
+        // would stay in the journal.
         self.writer.open_object(&shard.key, false)?;
         let text = self.text_of(&shard.node.document.key)?;
         Ok(self.writer.begin_journal(&shard.key, &text)?)
@@ -227,7 +228,7 @@ impl Staging {
     /// The document at `key`.
     pub(super) fn text_of(&self, key: &Key) -> Result<Vec<u8>, Error> {
         let Some(stored) = self.writer.open_object(key, false)? else {
-            // The array was removed, and what is left of it is erased.
+            // The array was removed, and its remaining chunks are being erased.
             return Ok(Vec::new());
         };
         let object = self.writer.object_of(key, &stored.file)?;

@@ -1,8 +1,8 @@
-//! Packs what an earlier daemon has left in journals, and saves the chunks that it could not save.
+//! Packs the parts that an earlier daemon has left in journals, and saves the chunks that it could not save.
 //!
-//! A part is packed if the shard has what the part took the place of, or what an earlier part of the
-//! same journals had. Where the shard has the part already, nothing is to be done. Anything else was
-//! written by another program since, and stays.
+//! A part is packed if the shard has the content that the part replaced, or the content of an earlier part of the same
+//! journals. If the shard has the content of the part already, there is nothing to do. Any other content was written by
+//! another program since, and stays.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::hierarchy::{ArrayNode, Node};
 use crate::load::{ChunkedArray, Shards};
 use crate::store::{Key, LeftJournal, NewFile, PartContent, StoreError};
 
-/// What was recovered.
+/// The outcome of a recovery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Inner chunks that are in their shards now, and chunks that are saved now.
     pub packed: usize,
-    /// Chunks that another program has changed since, so that theirs stay.
+    /// Chunks that another program has changed since, and whose new bytes stay.
     pub changed: usize,
     /// Chunks that stay in their journals, because they cannot be saved.
     pub left: usize,
@@ -34,7 +34,7 @@ pub struct Recovered {
     pub stale: usize,
 }
 
-/// The object that a journal has parts of.
+/// The object whose parts a journal has.
 pub(super) enum Place {
     /// A shard.
     Shard(ShardPlace),
@@ -42,7 +42,7 @@ pub(super) enum Place {
     Whole(Arc<ArrayNode>),
 }
 
-/// Where a shard is.
+/// The place of a shard in its array.
 pub(super) struct ShardPlace {
     node: Arc<ArrayNode>,
     array: Arc<ChunkedArray>,
@@ -51,7 +51,7 @@ pub(super) struct ShardPlace {
 }
 
 impl Staging {
-    /// Packs what an earlier daemon has left. To be called before anything is staged.
+    /// Packs the parts that an earlier daemon has left in journals. The caller calls this before any chunk is staged.
     ///
     /// # Errors
     /// [`Error::Store`] when the journals cannot be listed.
@@ -87,7 +87,7 @@ impl Staging {
         Ok(found)
     }
 
-    /// Packs the shard at `key`, of which `journals` tell, as far as they were written for its array.
+    /// Packs the shard at `key` with the parts of `journals` that were written for its array.
     fn recover_journals(
         self: &Arc<Self>,
         key: &Key,
@@ -98,7 +98,7 @@ impl Staging {
                 let problem = "no array has a shard or a chunk with this key";
                 return Err(StoreError::problem(key, problem).into());
             }
-            // They are gone with their array.
+            // The chunks were removed with their array.
             let packed = n_slots(&journals);
             for left in journals {
                 left.journal.remove();
@@ -128,9 +128,7 @@ impl Staging {
             let records = &mut journal.records;
             records.retain(|record| slots.indices(record.slot).is_some());
             if records.len() < n {
-                log::error!(
-                    "{key}: its journal tells of inner chunks that no shard of its array has"
-                );
+                log::error!("{key}: its journal has inner chunks that no shard of its array has");
             }
         }
         let recovered = if journals.is_empty() {
@@ -163,7 +161,7 @@ impl Staging {
         let version = stored.map(|stored| stored.meta.version);
         let what = (key.clone(), node, array);
         let shard = Arc::new(StagedShard::new(what, slots, version, (access, access)));
-        // What each slot may have, if nobody else has changed it.
+        // The contents that each slot may have, unless another program has changed it.
         let mut own: HashMap<u64, Vec<PartContent>> = HashMap::new();
         let mut parts: BTreeMap<u64, StagedPart> = BTreeMap::new();
         for journal in &journals {
@@ -209,12 +207,12 @@ impl Staging {
         self.journaled.fetch_add(bytes, Ordering::Relaxed);
         state.base = Base::Version(version);
         state.parts = parts;
-        // Where it cannot be packed now, it stays staged, so that the mount shows what was written.
+        // If the shard cannot be packed now, its parts stay staged, so that the mount shows them.
         let mut shards = self.lock_shards();
         shards.insert(key.clone(), Arc::clone(&shard));
         self.n_shards.store(shards.len(), Ordering::Release);
         drop(shards);
-        self.leave_if_empty(&shard, &mut state);
+        self.unregister_if_empty(&shard, &mut state);
         drop(state);
         if let Err(error) = self.pack(&shard) {
             self.packer.wake(self, None);
@@ -227,7 +225,7 @@ impl Staging {
         })
     }
 
-    /// Finds the array that has the object at `key`, a shard or a chunk; `None` when none has it.
+    /// Finds the array that has the object at `key` as a shard or a chunk; `None` when no array has it.
     pub(super) fn place_of(&self, key: &Key) -> Result<Option<Place>, Error> {
         for prefix in key.parent().with_ancestors() {
             let Node::Array(node) = self.hierarchy.node(&prefix)? else {
@@ -259,8 +257,8 @@ impl Staging {
         Ok(None)
     }
 
-    /// Those of `journals` that were written for the array `node` as it is now, and the others. Another array
-    /// may have had its place before. Chunks of that one that were erased are gone with it.
+    /// Splits `journals` into those that were written for the current array `node`, and the others. Another array may
+    /// have been at this path before. Chunks of that array that were erased are gone with it.
     fn of_array(
         &self,
         node: &ArrayNode,
@@ -274,13 +272,12 @@ impl Staging {
         others.retain(|other| {
             let key = &other.key;
             if other.only_erases() {
-                log::warn!("{key}: chunks were erased of an array that is another one now");
+                log::warn!("{key}: chunks were erased of an array that another array has replaced");
                 other.journal.remove();
                 return false;
             }
             log::error!(
-                "{key}: chunks stay in the journal, because the document of their array has changed since in \
-                 what its chunks are"
+                "{key}: chunks stay in the journal, because the document of their array describes other chunks now"
             );
             true
         });
@@ -288,7 +285,7 @@ impl Staging {
     }
 }
 
-/// How many inner chunks of a shard `journals` tell of.
+/// The number of inner chunks of a shard that `journals` have.
 fn n_slots(journals: &[LeftJournal]) -> usize {
     let records = journals.iter().flat_map(|journal| &journal.records);
     let slots: HashSet<_> = records.map(|record| record.slot).collect();

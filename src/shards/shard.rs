@@ -1,4 +1,4 @@
-//! What is staged of one shard.
+//! The staged parts of one shard.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::hierarchy::ArrayNode;
 use crate::load::ChunkedArray;
 use crate::store::{Journal, JournalFile, Key, NewFile, ObjectMeta, PartContent, Times, Version};
 
-/// A shard of which something is staged.
+/// A shard with staged parts.
 #[derive(Debug)]
 pub(super) struct StagedShard {
     pub(super) key: Key,
@@ -18,53 +18,53 @@ pub(super) struct StagedShard {
     pub(super) array: Arc<ChunkedArray>,
     pub(super) slots: Slots,
     state: Mutex<ShardState>,
-    /// Held while the shard is packed. Taken before the state.
+    /// Held while the shard is packed. It is locked before the state.
     packing: Mutex<()>,
 }
 
 #[derive(Debug)]
 pub(super) struct ShardState {
-    /// Where the next part goes; `None` before there is one.
+    /// The journal for the next part; `None` before there is one.
     pub(super) journal: Option<Journal>,
     /// Journals of parts that are being packed.
     pub(super) sealed: Vec<Journal>,
     pub(super) parts: BTreeMap<u64, StagedPart>,
-    /// All parts up to this number are packed, or others that took their places are.
+    /// All parts up to this number are packed, or other parts that have replaced them are.
     pub(super) packed_until: u64,
-    /// Which version of the shard all parts tell of.
+    /// The version of the shard on which all parts are based.
     pub(super) base: Base,
     pub(super) first: Instant,
     pub(super) last: Instant,
-    /// When packing failed.
+    /// When the last pack failed.
     pub(super) failed: Option<Instant>,
     /// Whether the shard was taken out of the table.
-    pub(super) has_left: bool,
-    /// The mode and the owner of the shard, or of one that is made.
+    pub(super) is_unregistered: bool,
+    /// The mode and the owner of the shard, or of the new shard.
     pub(super) access: NewFile,
-    /// Those that are shown, because the shard may have an access list, too.
+    /// The mode and the owner that are shown. They differ if the shard has an access list.
     pub(super) shown: NewFile,
 }
 
-/// Which version of a shard the parts take the place of.
+/// The version of a shard on which its staged parts are based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
-    /// This one; `None` where there is no shard.
+    /// This version; `None` if there is no shard.
     Version(Option<Version>),
-    /// Several, because another program has written the shard meanwhile.
+    /// Several versions, because another program has written the shard meanwhile.
     Several,
 }
 
 /// An inner chunk that is staged.
 #[derive(Debug, Clone)]
 pub(super) struct StagedPart {
-    /// No other part has this number. Later ones are greater.
+    /// The number of this part. No other part has it, and later parts have greater numbers.
     pub(super) number: u64,
     pub(super) mtime: SystemTime,
-    /// What it has.
+    /// The content of the part.
     pub(super) new: PartContent,
-    /// What the shard has.
+    /// The content of the chunk in the shard.
     pub(super) before: PartContent,
-    /// The journal, and the first byte in it.
+    /// The journal, and the offset of the part's first byte in it.
     pub(super) file: Arc<JournalFile>,
     pub(super) offset: u64,
 }
@@ -76,13 +76,13 @@ pub(super) struct Slots {
     pub(super) first: Dims,
     /// Inner chunks of a whole shard, in each dimension.
     counts: Dims,
-    /// Those that lie inside the array.
+    /// The number of inner chunks that lie inside the array.
     pub(super) n_inside: u64,
 }
 
 impl Slots {
-    /// Those of the shard that has the inner chunk `indices`, which may lie outside of the array, because the
-    /// array has become smaller; `None` never happens for a chunk of the grid.
+    /// The slots of the shard that has the inner chunk `indices`. The chunk may lie outside of the array, if the array
+    /// has become smaller. Never `None` for a chunk of the grid.
     pub(super) fn of(array: &ChunkedArray, indices: &[u64]) -> Option<Slots> {
         let layout = array.layout();
         let counts: Dims = layout.shown_per_stored().collect();
@@ -119,7 +119,7 @@ impl Slots {
 }
 
 impl StagedShard {
-    /// Nothing of it is staged yet. `base` is what the store has.
+    /// A shard without staged parts. `base` is the state of the shard in the store.
     pub(super) fn new(
         (key, node, array): (Key, Arc<ArrayNode>, Arc<ChunkedArray>),
         slots: Slots,
@@ -141,7 +141,7 @@ impl StagedShard {
                 first: now,
                 last: now,
                 failed: None,
-                has_left: false,
+                is_unregistered: false,
                 access,
                 shown,
             }),
@@ -153,12 +153,12 @@ impl StagedShard {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody packs the shard.
+    /// Waits until no thread packs the shard.
     pub(super) fn begin_packing(&self) -> MutexGuard<'_, ()> {
         self.packing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether what is staged are chunks of the array `node`, as it is now.
+    /// Whether the staged parts are chunks of the current array `node`.
     pub(super) fn is_of(&self, node: &Arc<ArrayNode>) -> bool {
         Arc::ptr_eq(&self.node, node) || self.node.metadata.has_same_chunks(&node.metadata)
     }
@@ -174,14 +174,14 @@ impl StagedShard {
         state.parts.values().filter(is_deleted).count()
     }
 
-    /// Whether something is staged that is not the removal of an inner chunk.
+    /// Whether parts are staged that are not removals of inner chunks.
     pub(super) fn has_chunks(&self) -> bool {
         let state = self.lock();
         let mut parts = state.parts.values();
         parts.any(|part| part.new != PartContent::Nothing)
     }
 
-    /// Whether it is time to pack the shard.
+    /// Whether the shard is due to be packed.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         let state = self.lock();
         let since = |moment| now.saturating_duration_since(moment);
@@ -194,8 +194,7 @@ impl StagedShard {
         self.is_complete(&state) || since(state.last) >= QUIET || since(state.first) >= PATIENCE
     }
 
-    /// Whether as many inner chunks are staged as there are inside the array, so that hardly another one will
-    /// be.
+    /// Whether all inner chunks inside the array are staged, so that hardly another part will follow.
     pub(super) fn is_complete(&self, state: &ShardState) -> bool {
         let n_inside = self.slots.n_inside;
         state.failed.is_none() && n_inside > 0 && state.parts.len() as u64 >= n_inside
@@ -203,7 +202,7 @@ impl StagedShard {
 }
 
 impl ShardState {
-    /// Notes that the next part tells of the version `base` of the shard.
+    /// Notes that the next part is based on the version `base` of the shard.
     pub(super) fn note_base(&mut self, base: Base) {
         if self.parts.is_empty() {
             self.base = base;
@@ -219,7 +218,7 @@ impl StagedPart {
         part_meta((self.number, self.len(), self.mtime), tag, access)
     }
 
-    /// As [`StagedPart::meta`]; `None` where the part was erased.
+    /// As [`StagedPart::meta`]; `None` if the chunk was erased.
     pub(super) fn shown(&self, tag: u64, access: NewFile) -> Option<ObjectMeta> {
         (self.new != PartContent::Nothing).then(|| self.meta(tag, access))
     }
@@ -253,7 +252,7 @@ pub(super) fn part_meta(
         mode: access.mode,
         uid: access.uid,
         gid: access.gid,
-        // The number tells any two contents apart.
+        // The number distinguishes any two contents.
         dating: crate::store::Dating::Tag,
         arrival: crate::store::Arrival::Changed,
         is_own: false,

@@ -1,4 +1,4 @@
-//! The table of shards of which something is staged.
+//! The table of shards with staged parts.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ impl Staging {
         self.n_shards.load(Ordering::Acquire) == 0
     }
 
-    /// What is staged of the shard at `key`.
+    /// The shard at `key`, if it has staged parts.
     pub(super) fn shard(&self, key: &Key) -> Option<Arc<StagedShard>> {
         if self.is_empty() {
             return None;
@@ -24,7 +24,7 @@ impl Staging {
         self.lock_shards().get(key).cloned()
     }
 
-    /// All of these shards.
+    /// All shards with staged parts whose keys are `wanted`.
     pub(super) fn shards_where(&self, wanted: impl Fn(&Key) -> bool) -> Vec<Arc<StagedShard>> {
         if self.is_empty() {
             return Vec::new();
@@ -38,8 +38,8 @@ impl Staging {
         self.shards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The table's entry of the shard of `chunk`, which is made if there is none. A shard that there is not
-    /// yet gets the mode and the owner of `maker`.
+    /// The table's entry of the shard of `chunk`, which is made if there is none. A new shard gets the mode and the
+    /// owner of `maker`.
     pub(super) fn shard_of(
         &self,
         chunk: &InnerChunk,
@@ -69,16 +69,16 @@ impl Staging {
         Ok(shard)
     }
 
-    /// Takes `shard` out of the table, because its array is another one now. What is staged of it stays in
-    /// its journal: it is none of this array.
+    /// Takes `shard` out of the table, because another array is at its path now. Its staged parts stay in their
+    /// journal: they are not chunks of that array.
     pub(super) fn abandon(&self, shard: &Arc<StagedShard>) {
         let mut state = shard.lock();
-        if state.has_left {
+        if state.is_unregistered {
             return;
         }
         let n = state.parts.len();
         log::error!(
-            "{}: {n} inner chunks stay in the journal of the store, because somebody else has made their \
+            "{}: {n} inner chunks stay in the journal of the store, because another program has made their \
              array anew",
             shard.key
         );
@@ -87,25 +87,25 @@ impl Staging {
         for journal in state.sealed.iter().chain(&state.journal) {
             self.journaled.fetch_sub(journal.len(), Ordering::Relaxed);
         }
-        self.leave(shard, &mut state);
+        self.unregister(shard, &mut state);
     }
 
-    /// Takes `shard` out of the table, if nothing of it is staged.
-    pub(super) fn leave_if_empty(&self, shard: &Arc<StagedShard>, state: &mut ShardState) {
+    /// Takes `shard` out of the table, if it has no staged parts.
+    pub(super) fn unregister_if_empty(&self, shard: &Arc<StagedShard>, state: &mut ShardState) {
         if !state.parts.is_empty() {
             return;
         }
-        // Nothing in its journals is wanted any more.
+        // The parts in its journals are no longer needed.
         let journal = state.journal.take();
         for journal in state.sealed.drain(..).chain(journal) {
             self.journaled.fetch_sub(journal.len(), Ordering::Relaxed);
             journal.remove();
         }
-        self.leave(shard, state);
+        self.unregister(shard, state);
     }
 
-    fn leave(&self, shard: &Arc<StagedShard>, state: &mut ShardState) {
-        state.has_left = true;
+    fn unregister(&self, shard: &Arc<StagedShard>, state: &mut ShardState) {
+        state.is_unregistered = true;
         let mut shards = self.lock_shards();
         let held = shards.get(&shard.key);
         if held.is_some_and(|held| Arc::ptr_eq(held, shard)) {

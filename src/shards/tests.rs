@@ -1,4 +1,4 @@
-//! A shard whose inner chunks are staged, and what is found in journals.
+//! A shard with staged inner chunks, and the journals that are found in a store.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(super) struct Mounted {
     array: Arc<ChunkedArray>,
 }
 
-/// What is staged of a store that `writer` changes: nothing yet.
+/// The staging of a store that `writer` changes, without any staged parts.
 fn staging(store: Arc<dyn Store>, writer: DirWriter) -> Arc<Staging> {
     const SECOND: Duration = Duration::from_secs(1);
     let counters = Arc::new(LoadCounters::default());
@@ -100,7 +100,7 @@ impl Mounted {
     }
 }
 
-/// Stages an inner chunk of this value, whatever is there.
+/// Stages an inner chunk of this value, whatever the chunk was before.
 pub(super) fn put(inner: &InnerChunk, value: u8) {
     let when = (SystemTime::now(), inner.access_by_document().unwrap());
     let put = inner.put(Some(&[value]), (Replaces::Anything, None), when);
@@ -116,7 +116,7 @@ fn store() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_record_of_no_inner_chunk_does_not_hold_up_the_others_of_its_journal() {
+fn a_record_of_an_unknown_inner_chunk_does_not_stop_the_others_of_its_journal() {
     let folder = store();
     let mounted = Mounted::new(folder.path(), Durability::Never);
     let writer = &mounted.staging().writer;
@@ -168,7 +168,7 @@ fn nothing_is_staged_for_a_shard_that_is_a_symbolic_link() {
 }
 
 #[test]
-fn inner_chunks_outside_of_an_array_that_is_smaller_now_can_be_erased() {
+fn inner_chunks_outside_of_an_array_that_has_become_smaller_can_be_erased() {
     let folder = store();
     let of_shape = |shape: &str| {
         let document = DOCUMENT.replace("\"shape\": [8, 2]", &format!("\"shape\": {shape}"));
@@ -181,7 +181,7 @@ fn inner_chunks_outside_of_an_array_that_is_smaller_now_can_be_erased() {
     }
     large.staging().finish();
     drop(large);
-    // One shard is partly inside, one is outside.
+    // One shard is partly inside, and one is outside.
     let small = of_shape("[3, 2]");
     for slot in [7, 15, 16, 31] {
         small.inner(slot).erase().unwrap();
@@ -197,7 +197,7 @@ fn inner_chunks_outside_of_an_array_that_is_smaller_now_can_be_erased() {
 }
 
 #[test]
-fn a_part_that_took_the_place_of_another_is_packed_for_who_waits_for_that() {
+fn a_sync_waits_for_the_part_that_has_replaced_its_own() {
     let folder = store();
     let mounted = Mounted::new(folder.path(), Durability::Never);
     let staging = mounted.staging();
@@ -212,7 +212,7 @@ fn a_part_that_took_the_place_of_another_is_packed_for_who_waits_for_that() {
 }
 
 #[test]
-fn who_syncs_an_inner_chunk_waits_for_those_who_write_others() {
+fn a_sync_of_an_inner_chunk_waits_for_drafts_of_others() {
     let folder = store();
     let mounted = Mounted::new(folder.path(), Durability::Never);
     let first = mounted.inner(0);
@@ -236,7 +236,7 @@ fn who_syncs_an_inner_chunk_waits_for_those_who_write_others() {
 }
 
 #[test]
-fn a_shard_is_read_again_where_its_times_do_not_tell_that_it_was_written() {
+fn a_shard_is_read_again_if_its_times_do_not_reveal_a_write() {
     coarse::show();
     let shard_of = |slots: [usize; 4], first: u8| {
         let folder = store();
@@ -262,7 +262,7 @@ fn a_shard_is_read_again_where_its_times_do_not_tell_that_it_was_written() {
 }
 
 #[test]
-fn what_a_writer_of_the_directory_above_has_left_is_packed_in_the_store() {
+fn parts_left_by_a_writer_of_the_directory_above_are_packed_in_the_store() {
     let folder = store();
     let outer = Mounted::new(folder.path(), Durability::Never);
     put(&outer.inner(1), 7);
@@ -283,7 +283,7 @@ fn what_a_writer_of_the_directory_above_has_left_is_packed_in_the_store() {
 }
 
 #[test]
-fn inner_chunks_of_a_journal_that_was_deleted_are_told_from_others() {
+fn inner_chunks_of_a_deleted_journal_are_counted_apart() {
     let folder = store();
     let mounted = Mounted::new(folder.path(), Durability::Never);
     put(&mounted.inner(1), 7);

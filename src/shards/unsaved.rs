@@ -11,12 +11,12 @@ use crate::store::{
     Replaces, StoreError, StoredFile, copy_range,
 };
 
-/// The number of the one part of an object.
+/// The number of the only part of an object.
 const WHOLE: u64 = 0;
 
 impl Staging {
-    /// Writes to a journal what the object at `key` was to become: `bytes`, or nothing, in the place of
-    /// `stored`. Returns `false` where the object is no chunk of an array without shards.
+    /// Writes the change that the object at `key` was to get to a journal: `bytes` or the removal, replacing `stored`.
+    /// Returns `false` if the object is not a chunk of an array without shards.
     ///
     /// # Errors
     /// [`Error`] when the journal cannot be written.
@@ -44,8 +44,8 @@ impl Staging {
         Ok(true)
     }
 
-    /// Saves the chunk at `key`, of which `journals` tell, unless another program has changed it since. An object
-    /// that is made gets the owner and the mode of `document`.
+    /// Saves the chunk at `key`, which is in `journals`, unless another program has changed it since. A new object gets
+    /// the owner and the mode of `document`.
     pub(super) fn recover_whole(
         &self,
         key: &Key,
@@ -70,7 +70,7 @@ impl Staging {
     ) -> Result<Recovered, Error> {
         let is_part = |record: &JournalRecord| record.slot != WHOLE;
         if journals.iter().any(|left| left.records.iter().any(is_part)) {
-            log::error!("{key}: its journal tells of inner chunks, which its array does not have");
+            log::error!("{key}: its journal has inner chunks, but its array has none");
         }
         let records = journals.iter().flat_map(|left| {
             let records = left.records.iter().filter(|record| record.slot == WHOLE);
@@ -100,8 +100,8 @@ impl Staging {
         Ok(found)
     }
 
-    /// Makes what `record` tells of the object at `key`, in the place of `stored`; `false` when that is not there
-    /// any more.
+    /// Makes the change of `record` to the object at `key`, replacing `stored`; `false` when another program has
+    /// changed it.
     fn save_whole(
         &self,
         key: &Key,
@@ -136,7 +136,7 @@ impl Staging {
         Ok(matches!(committed, Commit::Done(_)))
     }
 
-    /// The content of the object at `key`, which was opened as `stored`, or is not there.
+    /// The content of the object at `key`, which was opened as `stored`, or is absent.
     fn content_of_object(
         &self,
         key: &Key,

@@ -11,7 +11,7 @@ use crate::error::{Error, FormatError};
 use crate::load::{ChunkLayout, ChunkedArray, to_usize};
 use crate::store::Key;
 
-const NO_DOCUMENT: &str = "the array has no document any more";
+const NO_DOCUMENT: &str = "the array no longer has a document";
 
 /// A file of a chunk.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub(crate) enum ChunkFile<'a> {
 }
 
 impl ChunkFile<'_> {
-    /// The array that has the chunk; `None` where none has it.
+    /// The array that has the chunk; `None` if no array has it.
     pub(crate) fn array(&self) -> Option<&ChunkedArray> {
         match self {
             ChunkFile::Elements(chunk) => Some(&chunk.array),
@@ -51,7 +51,7 @@ impl ChunkFile<'_> {
         }
     }
 
-    /// What the store gets for the bytes `shown`.
+    /// The stored form of the bytes `shown`.
     ///
     /// # Errors
     /// [`Error::Unacceptable`] when the chunk must not have these bytes.
@@ -62,8 +62,8 @@ impl ChunkFile<'_> {
         }
     }
 
-    /// Whether [`encode`](Self::encode) needs none but the first bytes, `head`, to say that the store gets all of
-    /// them as they are.
+    /// Whether the first bytes of the file, `head`, suffice to know that [`encode`](Self::encode) stores all bytes as
+    /// they are.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -143,13 +143,13 @@ impl DecodedChunk<'_> {
         Ok(self.writes.empty_chunks || !is_fill_value(layout, head))
     }
 
-    /// Fails where the array cannot have the chunk any more.
+    /// Fails if the array can no longer have the chunk.
     fn check_place(&self) -> Result<(), Error> {
         if self.has_ended {
             return Err(self.refused(NO_DOCUMENT));
         }
         if !self.array.layout().shown_grid().contains(self.indices) {
-            let reason = "the array has become smaller, and has no such chunk any more";
+            let reason = "the array has become smaller, and no longer has such a chunk";
             return Err(self.refused(reason));
         }
         Ok(())
@@ -160,8 +160,8 @@ impl DecodedChunk<'_> {
     }
 }
 
-/// Whether the bytes of a chunk are those of its object. Filters that round decode to what is stored, and do not
-/// store what they are given.
+/// Whether the bytes of a chunk are those of its object. Filters that round show the stored bytes, but do not store all
+/// bytes as they are given.
 pub(crate) fn is_stored_as_shown(layout: &ChunkLayout) -> bool {
     layout.is_identity() && !layout.can_lose()
 }
@@ -170,8 +170,7 @@ fn is_bool(layout: &ChunkLayout) -> bool {
     layout.data_type().element == Element::Bool
 }
 
-/// Whether `shown`, the bytes of a chunk or the first ones of them, are those of the fill value, which all libraries
-/// read alike.
+/// Whether `shown`, the bytes of a chunk or the first of them, are fill values that all libraries read alike.
 fn is_fill_value(layout: &ChunkLayout, shown: &[u8]) -> bool {
     const STEP: usize = 8 << 10;
     if layout.absent_len().is_none() || !layout.fill_value().is_undisputed() {
@@ -187,18 +186,18 @@ fn is_fill_value(layout: &ChunkLayout, shown: &[u8]) -> bool {
     })
 }
 
-/// A file with the encoded bytes of a chunk, which are the writer's, and stay as they are.
+/// A file with the encoded bytes of a chunk, which a program has encoded, and which are stored unchanged.
 #[derive(Debug, Clone)]
 pub(crate) struct EncodedChunk<'a> {
     /// The key of its object.
     pub(crate) key: &'a Key,
-    /// Whether an array is known to have it as a chunk. Otherwise its name alone says so.
+    /// Whether an array is known to have the chunk. Otherwise only its name suggests that.
     pub(crate) is_of_array: bool,
     /// Whether it is an inner chunk of an array whose document was removed.
     pub(crate) has_ended: bool,
-    /// The array that has it, with its shards whole where it is none of an array's inner chunks.
+    /// The array that has the chunk. If it is not an inner chunk, the shards of this array count as its chunks.
     pub(crate) array: Option<Arc<ChunkedArray>>,
-    /// Whether it is decoded before it is saved, where an array has it.
+    /// Whether the bytes are decoded before they are saved, if an array has the chunk.
     pub(crate) is_checked: bool,
     /// The longest decoded chunk, in bytes.
     pub(crate) max_bytes: u64,
@@ -208,7 +207,7 @@ impl EncodedChunk<'_> {
     fn encode(&self, shown: &[u8]) -> Result<Encoded, Error> {
         let refused = |reason: String| Error::unacceptable(self.key, reason);
         if self.has_ended {
-            // Nothing would say what its shard is.
+            // Without the document, the shard of the chunk is unknown.
             return Err(refused(NO_DOCUMENT.to_owned()));
         }
         if self.is_of_array && shown.is_empty() {
@@ -239,7 +238,7 @@ fn check_decoded_len(layout: &ChunkLayout, max_bytes: u64) -> Result<(), FormatE
     FormatError::check_limit(what, len, max_bytes)
 }
 
-/// A file that was made before the document of its array, and has the name of one of its chunks.
+/// A file that was made before the document of its array, under the name of one of the array's chunks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EarlierChunk<'a> {
     /// The key of the document, which is about to be stored.
@@ -254,10 +253,10 @@ pub(crate) struct EarlierChunk<'a> {
 }
 
 impl EarlierChunk<'_> {
-    /// Whether its length, in bytes, says that it is a chunk. Otherwise its bytes have to be checked.
+    /// Whether the length of the file, in bytes, proves that it is a chunk. Otherwise its bytes have to be checked.
     ///
     /// # Errors
-    /// [`Error::Unacceptable`], of the document, when it is none.
+    /// [`Error::Unacceptable`], of the document, when the file is not a chunk.
     pub(crate) fn is_chunk_by_len(&self, len: u64) -> Result<bool, Error> {
         let layout = self.array.layout();
         check_decoded_len(layout, self.max_bytes).map_err(|error| self.refused(error))?;
@@ -277,10 +276,10 @@ impl EarlierChunk<'_> {
         memory_to_check(self.array.layout(), len)
     }
 
-    /// Checks its bytes, of which reading may have failed.
+    /// Checks the bytes of the file, or the error of reading them.
     ///
     /// # Errors
-    /// [`Error::Unacceptable`], of the document, when they are no chunk.
+    /// [`Error::Unacceptable`], of the document, when they are not those of a chunk.
     pub(crate) fn check(&self, read: Result<Vec<u8>, Error>) -> Result<(), Error> {
         let decoded =
             read.and_then(|encoded| self.array.decode(self.key, &encoded, self.max_bytes));
@@ -299,7 +298,7 @@ impl EarlierChunk<'_> {
     }
 }
 
-/// The error of a document that is refused because the file at `key`, which was made before it, is no chunk.
+/// The error of a document that is refused because the file at `key`, which was made before it, is not a chunk.
 pub(crate) fn no_chunk(document: &Key, key: &Key, problem: impl std::fmt::Display) -> Error {
     let reason = format!("{key}, which was made before the document, is no chunk: {problem}");
     Error::unacceptable(document, reason)

@@ -1,5 +1,5 @@
-//! Consolidated metadata: the copies that a group has of the documents of the nodes below it. The copies are those of
-//! the documents that the store has, so that consolidated metadata that is written is a wish to have it.
+//! Consolidated metadata: the copies that a group has of the documents of the nodes below it. The copies are made from
+//! the stored documents. So consolidated metadata that a program writes is only a wish to have such copies.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::metadata::translate::NodeDocuments;
 use crate::metadata::{DocumentName, ZarrFormat, write};
 use crate::store::{Key, Prefix};
 
-/// The documents that may have copies of others.
+/// The documents that may have copies of other documents.
 pub(crate) const HOLDERS: [DocumentName; 2] = [DocumentName::ZarrJson, DocumentName::ZMetadata];
 
-/// What a document has in it if it has copies of others.
+/// The text that a document contains if it has copies of others.
 const MARKS: [&[u8]; 2] = [
     b"\"consolidated_metadata\"",
     b"\"zarr_consolidated_format\"",
@@ -22,18 +22,18 @@ const MARKS: [&[u8]; 2] = [
 /// The names of documents, relative to a group, and their texts.
 pub(crate) type NamedTexts = Vec<(String, Vec<u8>)>;
 
-/// What is wished of consolidated metadata.
+/// The wish of a program for consolidated metadata.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// Copies of the documents of the nodes at these paths, which are relative to the group.
     Have(BTreeSet<String>),
-    /// None.
+    /// No copies.
     Drop,
 }
 
 impl Wish {
-    /// What is wished by who has `written` a document in the place of the one `before`; `None` where
-    /// consolidated metadata is not concerned.
+    /// The wish of a program that has `written` a document over the document `before`; `None` if that does not concern
+    /// consolidated metadata.
     pub(crate) fn of(
         (name, written): (DocumentName, &[u8]),
         before: Option<&[u8]>,
@@ -52,8 +52,8 @@ impl Wish {
         Ok(Some(Wish::Have(paths)))
     }
 
-    /// The documents that may be copied into a group of this version, by their names relative to it. Those of the
-    /// group itself are not among them.
+    /// The documents that may be copied into a group of this version, by their names relative to it. The documents of
+    /// the group itself are not among them.
     pub(crate) fn names(&self, format: ZarrFormat) -> Vec<String> {
         const V2: [DocumentName; 3] = [
             DocumentName::ZArray,
@@ -80,10 +80,10 @@ impl Wish {
     }
 }
 
-/// Puts `copies` into `new`, the documents of a group of v3, or takes all copies out of it.
+/// Puts `copies` into `new`, the documents of a group of v3, or removes all copies from it.
 ///
 /// # Errors
-/// [`FormatError`] when they are no documents.
+/// [`FormatError`] when the documents cannot be parsed.
 pub(super) fn consolidate_v3(
     wish: &Wish,
     copies: NamedTexts,
@@ -103,11 +103,11 @@ pub(super) fn consolidate_v3(
     Ok(())
 }
 
-/// The consolidated metadata of a group of v2 that has the documents `new`, with `copies` of others; `None` where it
-/// is wished to have none.
+/// The consolidated metadata of a group of v2 that has the documents `new`, with `copies` of others; `None` if the wish
+/// is to have none.
 ///
 /// # Errors
-/// [`FormatError`] when they are no documents.
+/// [`FormatError`] when the documents cannot be parsed.
 pub(super) fn consolidated_v2(
     wish: &Wish,
     copies: NamedTexts,
@@ -130,8 +130,8 @@ pub(crate) fn has_mark(text: &[u8]) -> bool {
     MARKS.iter().any(is_marked)
 }
 
-/// The name of the copy of the document at `key` in consolidated metadata of `group`; `None` where the document is
-/// elsewhere, of another version, or the one that has the copies.
+/// The name of the copy of the document at `key` in the consolidated metadata of `group`; `None` if the document is not
+/// below the group, is of another version, or is the one that has the copies.
 pub(crate) fn copied_name(group: &Prefix, key: &Key, format: ZarrFormat) -> Option<String> {
     let relative = String::from_utf8_lossy(group.strip(key.as_bytes())?);
     let is_v3 = DocumentName::of(key.name()) == Some(DocumentName::ZarrJson);

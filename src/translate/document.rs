@@ -1,8 +1,8 @@
 //! Metadata documents that are shown in the version in which they are stored.
 //!
-//! A document describes the files that the view shows, so that what is written to it must be one that the view could
-//! show. What a writer changed in it is carried back to the stored document, and the result is shown again: where that
-//! is not what was written, nothing is saved.
+//! A document describes the files that the view shows, so a program may write only a document that the view could show.
+//! The changes that the program made are carried back to the stored document, and the result is shown again. If the
+//! result differs from the written document, nothing is saved.
 
 use super::presentation::Presentation;
 use crate::error::{Error, FormatError};
@@ -10,7 +10,7 @@ use crate::metadata::carry::{carried, differences, nothing_in};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, strict, v2, v3};
 use crate::store::Key;
 
-/// The member that says how the keys of chunks are spelled.
+/// The member that gives the separator of chunk keys.
 const SEPARATOR: &str = "dimension_separator";
 
 /// A document that is shown in the version in which it is stored.
@@ -37,11 +37,11 @@ impl Document<'_> {
         check_object(self.key, written)
     }
 
-    /// The stored document of `array` with what `written` changes in the shown one. `parse` reads a stored document
-    /// of the array.
+    /// The stored document of `array` with the changes that `written` makes to the shown one. `parse` reads a stored
+    /// document of the array.
     ///
     /// # Errors
-    /// [`Error::Unacceptable`] when the array cannot be changed so, or would not be shown as it was written.
+    /// [`Error::Unacceptable`] when the array cannot be changed in this way, or would not be shown as it was written.
     pub(crate) fn of_array(
         &self,
         array: DescribedArray<'_>,
@@ -64,8 +64,8 @@ impl Document<'_> {
         Ok(new)
     }
 
-    /// Refuses the document `written` of a new array that a strict reader could not use, or that the view would show
-    /// otherwise.
+    /// Refuses the document `written` of a new array if a strict reader could not use it, or if the view would show it
+    /// differently.
     ///
     /// # Errors
     /// [`Error::Unacceptable`].
@@ -78,17 +78,17 @@ impl Document<'_> {
         self.check_shown(written, metadata, written)
     }
 
-    /// The document of something else than an array, which was `stored` and `shown` in its own way, after `written`.
+    /// The document of a node that is not an array, which was `stored` and `shown` in its own version, after `written`.
     ///
     /// # Errors
-    /// [`Error::Unacceptable`] when it is no JSON object.
+    /// [`Error::Unacceptable`] when it is not a JSON object.
     pub(crate) fn of_other(
         &self,
         (stored, shown): (&[u8], &[u8]),
         written: Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
         let is_attributes = DocumentName::of(self.key.name()) == Some(DocumentName::ZAttrs);
-        // Attributes that no reader could read are written anew.
+        // Attributes that no reader can parse are written anew.
         if is_attributes && differences(stored, stored).is_err() {
             return Ok(written);
         }
@@ -120,7 +120,7 @@ impl Document<'_> {
 
     fn check_same(&self, shown: &[u8], written: &[u8]) -> Result<(), Error> {
         let mut changed = self.differences(shown, written)?;
-        // A member that is null says the same as none, and none is shown.
+        // A member that is null means the same as an absent one, and is not shown.
         let nothing = nothing_in(written).map_err(|error| self.refused(error))?;
         changed.retain(|name| !nothing.contains(name));
         let Some(name) = changed.first() else {
@@ -130,8 +130,8 @@ impl Document<'_> {
         Err(self.refused(reason))
     }
 
-    /// Refuses a document that a strict reader of its version does not take, or reads other keys by. `shown` is what
-    /// its writer has changed; `None` for a new document.
+    /// Refuses a document that a strict reader of its version does not accept, or whose chunks it looks for under other
+    /// keys. `shown` are the changes of the writer; `None` for a new document.
     fn check_strict(
         &self,
         metadata: &ArrayMetadata,
@@ -170,7 +170,8 @@ impl Document<'_> {
     }
 }
 
-/// What the new document `written` of this name makes. One that is none of a node alone counts as one of a group.
+/// The node that the new document `written` of this name describes. A document that does not describe a node alone
+/// counts as that of a group.
 ///
 /// # Errors
 /// [`FormatError`] when no reader could use it.
@@ -184,7 +185,7 @@ pub(crate) fn parse_new(
             v2::parse_array(written).map(|array| NodeMetadata::Array(Box::new(array)))
         }
         Some(DocumentName::ZGroup) => v2::parse_group(written).map(|()| NodeMetadata::Group),
-        // Any object.
+        // Any object is accepted.
         Some(DocumentName::ZAttrs | DocumentName::ZMetadata) | None => Ok(NodeMetadata::Group),
     }
 }
@@ -199,31 +200,31 @@ pub(super) fn check_object(name: &impl std::fmt::Display, written: &[u8]) -> Res
         .map_err(|error| Error::unacceptable(name, error))
 }
 
-/// Whether `written` says the same as `shown`.
+/// Whether `written` and `shown` mean the same.
 pub(crate) fn says_the_same(shown: &[u8], written: &[u8]) -> bool {
     differences(shown, written).is_ok_and(|changed| changed.is_empty())
 }
 
-/// Whether a document `text` of v3 makes an array, or a group; `None` where it makes neither.
+/// Whether a document `text` of v3 describes an array (`true`) or a group (`false`); `None` if it describes neither.
 pub(crate) fn is_array(text: &[u8]) -> Option<bool> {
     v3::parse(text)
         .ok()
         .map(|node| matches!(node, NodeMetadata::Array(_)))
 }
 
-/// The memory, in bytes, for a document of `len` bytes: the texts that are stored, shown, written and carried, and what
-/// they are parsed into.
+/// The memory, in bytes, for a document of `len` bytes: the stored, shown, written and carried texts, and their parsed
+/// forms.
 pub(crate) fn memory_for_document(len: u64) -> u64 {
     const TIMES: u64 = 12;
     len.saturating_add(1 << 16).saturating_mul(TIMES)
 }
 
-/// Whether a document of an array may get another value of this member.
+/// Whether this member of an array's document may change.
 fn may_change(name: &str) -> bool {
     ["attributes", "shape", "dimension_names"].contains(&name)
 }
 
-/// What to do about a member that is not as the view shows it.
+/// Advice about a member that differs from the one that the view shows.
 fn hint(member: &str) -> &'static str {
     match member {
         "codecs" | "compressor" | "filters" | "compression" => {

@@ -1,8 +1,8 @@
-//! Documents that are shown in another Zarr version than the one of their nodes (`--as`).
+//! Documents that are shown in another Zarr version than that of their nodes (`--as`).
 //!
-//! Such a document may be made of several objects, as the `zarr.json` of an array of v2 is. What was written to it is
-//! carried back to them, one after the other: the attributes first, so that a new node is whole when its own document
-//! appears.
+//! Such a document may be made from several objects, as the `zarr.json` of an array of v2 is. The changes that are
+//! written to it are carried back to these objects, one after the other: the attributes first, so that a new node is
+//! whole when its own document appears.
 
 use super::copies::{NamedTexts, Wish, consolidate_v3, consolidated_v2};
 use super::document::check_object;
@@ -15,7 +15,7 @@ use crate::store::{Key, Replaces};
 
 const EMPTY: &[u8] = b"{}";
 
-/// The bytes of an object, and what a change of them replaces.
+/// The bytes of an object, and the version that a change of them replaces.
 #[derive(Debug, Clone)]
 pub(crate) struct Text {
     pub(crate) key: Key,
@@ -25,7 +25,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// The change of the object to `bytes`, if that is one.
+    /// The change of the object to `bytes`, if it changes at all.
     pub(crate) fn changed(&self, bytes: Option<Vec<u8>>) -> Option<ObjectChange> {
         (bytes != self.bytes).then(|| ObjectChange {
             key: self.key.clone(),
@@ -39,7 +39,7 @@ impl Text {
 #[derive(Debug)]
 pub(crate) struct NodeTexts {
     pub(crate) own: Text,
-    /// The document of its attributes, where the version has one.
+    /// The document of its attributes, if the version has one.
     pub(crate) attributes: Option<Text>,
 }
 
@@ -60,7 +60,7 @@ impl NodeTexts {
         attributes.into_iter().chain(own).collect()
     }
 
-    /// As [`changed`](Self::changed), but an own document that is absent stays absent.
+    /// As [`changed`](Self::changed), except that an absent own document stays absent.
     fn changed_where_stored(&self, new: NodeDocuments) -> Vec<ObjectChange> {
         let mut changes = self.changed(new);
         changes.retain(|change| self.own.bytes.is_some() || change.key != self.own.key);
@@ -93,7 +93,7 @@ impl ForeignDocument {
         check_object(&self.key, written)
     }
 
-    /// Whether `written` makes the node an array.
+    /// Whether `written` describes an array.
     pub(crate) fn makes_array(&self, written: &[u8]) -> bool {
         match self.name {
             DocumentName::ZArray => true,
@@ -102,11 +102,11 @@ impl ForeignDocument {
         }
     }
 
-    /// The changes of the documents of `array` that make it what `written` says. `parse` reads a stored document of
-    /// it.
+    /// The changes of the documents of `array` that carry `written` back to them. `parse` reads a stored document of
+    /// the array.
     ///
     /// # Errors
-    /// [`Error::Unacceptable`] when the array cannot be changed so, or the view could not show it.
+    /// [`Error::Unacceptable`] when the array cannot be changed in this way, or the view could not show it.
     pub(crate) fn of_array(
         &self,
         array: StoredArray<'_>,
@@ -118,8 +118,8 @@ impl ForeignDocument {
         Ok(texts.changed_where_stored(new))
     }
 
-    /// The changes that make the documents of an array again, whose own document was `before` it was removed, and whose
-    /// chunks are there: what is stored is the old one, with what has changed, because chunks are encoded as it says.
+    /// The changes that restore the documents of an array whose own document, `before`, was removed while its chunks
+    /// stayed. The stored document is the old one with the changes, because the chunks are encoded as the old one says.
     ///
     /// # Errors
     /// As [`of_array`](Self::of_array).
@@ -157,10 +157,10 @@ impl ForeignDocument {
         new.map_err(|error| self.refused(error))
     }
 
-    /// What is wished of consolidated metadata by who has `written` the document in the place of the one `before`.
+    /// The wish for consolidated metadata of a program that has `written` the document over the document `before`.
     ///
     /// # Errors
-    /// [`Error::Unacceptable`] when it has none that can be read.
+    /// [`Error::Unacceptable`] when the document has no consolidated metadata that can be parsed.
     pub(crate) fn wish(
         &self,
         written: &[u8],
@@ -172,7 +172,7 @@ impl ForeignDocument {
     /// The documents of a group of the version `format` after `written`.
     ///
     /// # Errors
-    /// [`Error::Unacceptable`] when the group cannot be what it says.
+    /// [`Error::Unacceptable`] when the group cannot become as it is written.
     pub(crate) fn of_group(
         &self,
         format: ZarrFormat,
@@ -182,9 +182,8 @@ impl ForeignDocument {
         Ok(texts.changed_where_stored(self.group(format, texts, written)?))
     }
 
-    /// As [`of_group`](Self::of_group), with what is wished of consolidated metadata. The `copies` are those of the
-    /// documents that the wish [names](Wish::names), as far as they are there. In v2 they have an object of their own,
-    /// `holder`.
+    /// As [`of_group`](Self::of_group), with the wish for consolidated metadata. The `copies` are those of the existing
+    /// documents that the wish [names](Wish::names). In v2 they have an object of their own, `holder`.
     ///
     /// # Errors
     /// As [`of_group`](Self::of_group).
@@ -220,17 +219,17 @@ impl ForeignDocument {
         texts: &NodeTexts,
         written: &[u8],
     ) -> Result<NodeDocuments, Error> {
-        // A group of v2 may have consolidated metadata alone.
+        // A group of v2 may have only consolidated metadata.
         let stored = texts.stored(b"{\"zarr_format\": 2}");
         let new = translate::group(format, &stored, (self.name, written));
         new.map_err(|error| self.refused(error))
     }
 
-    /// The documents of the new node `written`, which is stored in the version `to`. A group that was there may have
-    /// had `attributes`.
+    /// The documents of the new node `written`, which is stored in the version `to`. A group that was there before may
+    /// have left `attributes`.
     ///
     /// # Errors
-    /// [`Error::Unacceptable`] when that version cannot express the node, or the view would show it otherwise.
+    /// [`Error::Unacceptable`] when that version cannot express the node, or the view would show it differently.
     pub(crate) fn new_node(
         &self,
         written: &[u8],

@@ -1,17 +1,17 @@
-//! What files show of stored bytes, and what the store gets for bytes that were written: bytes to bytes, without a
-//! store, a lock or a cache.
+//! Translations between stored bytes and shown bytes, in both directions. A translation is pure: it uses no store, lock
+//! or cache.
 //!
-//! | file | shows | what was written becomes |
+//! | file | shows | stored for written bytes |
 //! |---|---|---|
-//! | chunk, `--view chunks` | its elements (`ChunkFile::Elements`) | the encoded chunk; nothing, where all is fill value |
-//! | chunk, `--view keys` | its encoded bytes (`ChunkFile::Encoded`) | these bytes, decoded before with `--check` |
-//! | document in its own version | its text, edited where the files of chunks are others (`Document`) | the stored text with what was changed in the shown one |
-//! | document in another version (`--as`) | a text that is made of the node's objects (`ForeignDocument`) | changes of these objects, the attributes first |
+//! | chunk, `--view chunks` | its elements (`ChunkFile::Elements`) | the encoded chunk; nothing, if all elements are fill values |
+//! | chunk, `--view keys` | its encoded bytes (`ChunkFile::Encoded`) | these bytes; `--check` decodes them first |
+//! | document in its own version | its text, edited if chunk files differ from the stored chunks (`Document`) | the stored text with the changes to the shown one |
+//! | document in another version (`--as`) | a text that is made from the node's objects (`ForeignDocument`) | changes of these objects, the attributes first |
 //! | consolidated metadata | copies of the documents that the store has (`copies`) | a wish to have it: the copies are made anew |
 //! | other object | its bytes | these bytes |
 //!
-//! `view` reads the bytes and the texts that a translation takes, and asks for all else that it depends on before it
-//! calls it. A `Presentation` says how a view shows arrays, of which documents and files of chunks follow alike.
+//! `view` reads the bytes and the texts that a translation takes, and finds out everything else that it depends on
+//! before it calls it. A `Presentation` says how a view shows arrays. Documents and chunk files follow from it alike.
 
 mod chunk;
 pub(crate) mod copies;
@@ -37,17 +37,17 @@ use crate::store::{Key, Replaces};
 /// The longest document that is written, in bytes.
 pub(crate) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
-/// A change of one object of several that a file is made of.
+/// A change of one of several objects from which a file is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ObjectChange {
     pub(crate) key: Key,
     /// The new bytes; `None` to erase the object.
     pub(crate) bytes: Option<Vec<u8>>,
-    /// What the change was made of.
+    /// The content that the change replaces.
     pub(crate) replaces: Replaces,
 }
 
-/// What the store gets.
+/// The change of the store for a written file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Encoded {
     /// The bytes of the file as they are.
@@ -56,11 +56,11 @@ pub(crate) enum Encoded {
     Bytes(Vec<u8>),
     /// These bytes, which may show other values than were written.
     Rounded(Vec<u8>),
-    /// Nothing: all bytes are the fill value.
+    /// The object is erased, because all elements are fill values.
     Erased,
     /// These changes of several objects, in this order.
     Objects(Vec<ObjectChange>),
-    /// What it has says the same.
+    /// No change, because the written bytes mean the same as the stored ones.
     Unchanged,
 }
 
@@ -70,7 +70,7 @@ impl Encoded {
         !matches!(self, Encoded::Unchanged | Encoded::Objects(_))
     }
 
-    /// The new bytes of the object, where the file has the bytes `shown`; `None` where it gets none.
+    /// The new bytes of the object, for the bytes `shown` of the file; `None` if the object gets no bytes.
     pub(crate) fn bytes<'a>(&'a self, shown: &'a [u8]) -> Option<&'a [u8]> {
         match self {
             Encoded::AsShown => Some(shown),
@@ -79,7 +79,7 @@ impl Encoded {
         }
     }
 
-    /// The memory, in bytes, of what was encoded.
+    /// The memory, in bytes, of the encoded bytes.
     pub(crate) fn memory(&self) -> u64 {
         match self {
             Encoded::Bytes(bytes) | Encoded::Rounded(bytes) => bytes.capacity() as u64,

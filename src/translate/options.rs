@@ -1,6 +1,6 @@
-//! How chunks are written, as the command line says it.
+//! The options of writing, as the command line gives them.
 
-/// How chunks are written, where the mount is written to.
+/// How chunks are written, in a mount with `--rw`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteOptions {
     /// Whether chunks of fill value are stored; otherwise they are erased.
@@ -9,24 +9,23 @@ pub struct WriteOptions {
     pub is_lossy: bool,
     /// Whether chunks of the keys view are decoded before they are saved.
     pub checks: bool,
-    /// What becomes of a part of a chunk that was read and written while somebody else changed it.
+    /// The outcome for a part of a chunk that was read and written while another program changed the chunk.
     pub conflict: Conflict,
 }
 
 impl WriteOptions {
-    /// Whether what was read and written is merged with what somebody else has written meanwhile.
+    /// Whether a part that was read and written is merged with the changes of another program.
     pub(crate) fn merges(self) -> bool {
         self.conflict == Conflict::Merge
     }
 }
 
-/// What becomes of a part of a chunk that was read and written while somebody else changed the chunk
-/// in the store.
+/// The outcome for a part of a chunk that was read and written while another program changed the chunk in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Conflict {
-    /// It is not saved, because it may depend on what was read.
+    /// The part is not saved, because it may depend on the bytes that were read.
     #[default]
     Refuse,
-    /// It is saved, with the other parts of the new chunk.
+    /// The part is saved, with the other parts of the new chunk.
     Merge,
 }

@@ -1,4 +1,4 @@
-//! How a view shows arrays: what the files of their chunks have, and the documents that describe these files.
+//! How a view shows arrays: the content of their chunk files, and the documents that describe these files.
 
 use crate::error::FormatError;
 use crate::load::{ChunkLayout, Shards};
@@ -11,9 +11,9 @@ use crate::metadata::{ArrayMetadata, Target};
 pub(crate) struct Presentation {
     /// Whether the files of chunks have elements, and not encoded bytes.
     pub(crate) is_decoded: bool,
-    /// Whether inner chunks of shards are files, or whole shards.
+    /// Whether shards are shown as their inner chunks, or whole.
     pub(crate) shards: Shards,
-    /// Whether chunks that the store lacks are files of fill value.
+    /// Whether chunks that the store lacks are files of fill values.
     pub(crate) fills_absent: bool,
     /// The Zarr version in which all nodes are shown; `None` shows each node in its own version.
     pub(crate) shown_as: Option<Target>,
@@ -21,7 +21,7 @@ pub(crate) struct Presentation {
     pub(crate) max_chunk_bytes: u64,
 }
 
-/// What the chunk files of an array hold.
+/// The content of the chunk files of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileForm {
     /// The stored objects, under their own names.
@@ -34,7 +34,8 @@ pub(crate) enum FileForm {
 }
 
 impl Presentation {
-    /// How the chunks of an array are shown, which may be `foreign`: shown in another version than its own.
+    /// How the chunks of an array are shown. The array may be `foreign`, which is an array that is shown in another
+    /// version than its own.
     pub(crate) fn form_of_chunks(
         &self,
         metadata: &ArrayMetadata,
@@ -50,7 +51,7 @@ impl Presentation {
         }
     }
 
-    /// What the chunk files of a new array have.
+    /// The content of the chunk files of a new array.
     pub(crate) fn content_of_new(&self) -> ChunkContent {
         match (self.is_decoded, self.fills_absent) {
             (true, true) => ChunkContent::Complete(self.shards),
@@ -59,22 +60,22 @@ impl Presentation {
         }
     }
 
-    /// Fails where the view cannot show the chunks of an array that has this document, because there are too
-    /// many, or because they are too long.
+    /// Fails if the view cannot show the chunks of an array that has this document, because there are too many, or they
+    /// are too long.
     pub(crate) fn check_can_show(
         &self,
         metadata: &ArrayMetadata,
         foreign: Option<Target>,
     ) -> Result<(), FormatError> {
         if metadata.decoding.is_err() && !self.is_decoded {
-            // Encoded chunks are shown whatever they are.
+            // Encoded chunks are shown in any case.
             return Ok(());
         }
         let (form, shards) = self.form_of_chunks(metadata, foreign);
         self.check_decoded_len(&ChunkLayout::new(metadata, shards)?, form)
     }
 
-    /// Fails where chunks in this form are too long to be decoded.
+    /// Fails if chunks in this form are too long to be decoded.
     pub(crate) fn check_decoded_len(
         &self,
         layout: &ChunkLayout,
@@ -85,13 +86,13 @@ impl Presentation {
                 let what = "the size of a decoded chunk (see --max-chunk)";
                 FormatError::check_limit(what, len, self.max_chunk_bytes)
             }
-            // Chunks of variable length are held against the limit when they are decoded.
+            // The length of chunks of variable length is checked when they are decoded.
             _ => Ok(()),
         }
     }
 
-    /// The document `stored` of an array with this metadata, whose chunk files have this `form`, as it describes them.
-    /// All documents of a view that is in a Zarr version of its own are ones that strict readers of that version take.
+    /// The document `stored` of an array with this metadata, edited to describe chunk files of this `form`. If the view
+    /// shows one Zarr version, strict readers of that version accept all of its documents.
     pub(crate) fn render(
         &self,
         stored: &[u8],

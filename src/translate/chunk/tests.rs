@@ -1,4 +1,4 @@
-//! What becomes of chunks, and which are refused.
+//! The stored form of chunks, and the chunks that are refused.
 
 use super::*;
 use crate::translate::testing::{BYTES, GZIP, array, key};
@@ -23,7 +23,7 @@ fn reason<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
 }
 
 #[test]
-fn elements_become_what_the_store_gets() {
+fn elements_are_encoded_for_the_store() {
     let key = key("a/c/1");
     let two = [7, 0, 0, 0, 0, 0, 0, 0];
     let plain = array("int32", "0", &[BYTES]);
@@ -52,14 +52,14 @@ fn elements_become_what_the_store_gets() {
 }
 
 #[test]
-fn the_first_bytes_tell_whether_a_chunk_is_stored_as_it_is() {
+fn the_first_bytes_decide_whether_a_chunk_is_stored_as_it_is() {
     let key = key("a/c/1");
     let cases = [
         ("int32", "0", &[BYTES][..], &[1, 0][..], true),
-        // All of it may be fill value.
+        // All of it may be fill values.
         ("int32", "0", &[BYTES], &[0, 0], false),
         ("int32", "0", &[BYTES, GZIP], &[1, 0], false),
-        // Each byte is looked at.
+        // Each byte is checked.
         ("bool", "false", &[r#"{"name": "bytes"}"#], &[1], false),
     ];
     for (data_type, fill_value, codecs, head, expected) in cases {
@@ -95,7 +95,7 @@ fn elements_that_no_chunk_may_have_are_refused() {
 }
 
 #[test]
-fn values_that_a_codec_changes_are_stored_only_where_that_is_allowed() {
+fn values_that_a_codec_changes_are_stored_only_if_allowed() {
     let key = key("a/c/1");
     let rounds = r#"{"name": "numcodecs.bitround", "configuration": {"keepbits": 4}}"#;
     let array = array("float32", "0.0", &[rounds, BYTES]);
@@ -125,7 +125,7 @@ fn values_that_a_codec_changes_are_stored_only_where_that_is_allowed() {
 }
 
 #[test]
-fn encoded_bytes_are_decoded_before_they_are_saved_where_that_is_asked_for() {
+fn encoded_bytes_are_decoded_before_they_are_saved_with_check() {
     let key = key("a/c/1");
     let zipped = array("int32", "0", &[BYTES, GZIP]);
     let Encoded::Bytes(stored) = decoded(&zipped, &key).encode(&[1; 8]).unwrap() else {
@@ -188,7 +188,7 @@ fn files_that_were_made_before_the_document_must_be_chunks() {
         found.contains("a/c/1") && found.contains("it has 7 bytes, not 8"),
         "{found}"
     );
-    // The keys view decodes what it checks.
+    // The keys view decodes the chunks that it checks.
     assert!(!of(&plain, false).is_chunk_by_len(8).unwrap());
     of(&plain, false).check(Ok(vec![1; 8])).unwrap();
     reason(of(&plain, false).check(Ok(vec![1; 7])));

@@ -11,7 +11,7 @@ fn reason<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
     }
 }
 
-/// The stored document of an array with compressed chunks after `change` in what the chunks view shows.
+/// The stored document of an array with compressed chunks after `change` to the text that the chunks view shows.
 fn written(change: impl Fn(&str) -> String) -> Result<String, Error> {
     let key = key("a/zarr.json");
     let document = Document {
@@ -33,7 +33,7 @@ fn written(change: impl Fn(&str) -> String) -> Result<String, Error> {
 }
 
 #[test]
-fn what_was_changed_is_carried_to_the_stored_document() {
+fn changes_are_carried_to_the_stored_document() {
     let new = written(|shown| shown.replace("[4]", "[6]")).unwrap();
     assert!(new.contains("[6]") && new.contains("gzip"), "{new}");
     let new = written(|shown| shown.replace("\"attributes\": {}", "\"attributes\": {\"a\": 1}"));
@@ -42,7 +42,7 @@ fn what_was_changed_is_carried_to_the_stored_document() {
 }
 
 #[test]
-fn what_would_be_shown_otherwise_is_refused_by_name() {
+fn members_that_would_be_shown_differently_are_refused_by_name() {
     let cases = [
         ("int32", "int16", "\"data_type\" cannot be changed"),
         ("\"fill_value\": 0", "\"fill_value\": 1", "\"fill_value\""),
@@ -88,7 +88,7 @@ fn a_new_array_must_be_shown_as_it_was_written() {
 }
 
 #[test]
-fn a_missing_separator_is_no_dot_where_chunks_have_a_slash() {
+fn a_missing_separator_is_refused_if_chunk_keys_have_a_slash() {
     let key = key("a/.zarray");
     let text = br#"{"zarr_format": 2, "shape": [4, 4], "chunks": [2, 2], "dtype": "<i4",
         "compressor": null, "fill_value": 0, "order": "C", "filters": null}"#;
@@ -108,7 +108,7 @@ fn a_missing_separator_is_no_dot_where_chunks_have_a_slash() {
 }
 
 #[test]
-fn attributes_that_nobody_could_read_are_written_anew() {
+fn attributes_that_no_reader_can_parse_are_written_anew() {
     let key = key("a/.zattrs");
     let document = Document {
         key: &key,

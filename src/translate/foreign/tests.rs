@@ -90,7 +90,7 @@ fn a_change_that_the_stored_version_cannot_have_is_refused() {
 }
 
 #[test]
-fn consolidated_metadata_is_made_of_the_stored_documents() {
+fn consolidated_metadata_is_made_from_the_stored_documents() {
     let document = ForeignDocument {
         key: key("a/zarr.json"),
         name: DocumentName::ZarrJson,
@@ -156,7 +156,7 @@ fn removed_attributes_leave_the_array() {
 }
 
 #[test]
-fn a_document_of_an_array_that_has_gone_is_made_of_the_old_one() {
+fn a_document_of_a_removed_array_is_made_from_the_old_one() {
     let texts = NodeTexts {
         own: text(".zarray", None),
         attributes: None,

@@ -1037,7 +1037,7 @@ def test_what_was_erased_of_an_array_is_not_erased_of_the_next_one(by, tmp_path,
     if by == "pack":
         made.unmount()
     done = run(BINARY, "--recover", tmp_path / "store")
-    assert done.returncode == 0 and "an array that is another one now" in done.stderr, done
+    assert done.returncode == 0 and "an array that another array has replaced" in done.stderr, done
     assert (array[:] == 1).all() and not (tmp_path / "store/.zarr-mount").exists()
 
 
