@@ -24,7 +24,7 @@ def pytest_configure(config):
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise pytest.UsageError("/dev/fuse is missing or closed to this user: no mount, no test")
     mounting.adopt_orphans()
-    # Under nohup(1) daemons would rightly ignore the hangups that tests send them.
+    # Under nohup(1), daemons would ignore the hangups that tests send them, as they should.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -43,13 +43,13 @@ def pytest_collection_modifyitems(config, items):
 
 
 def is_about(item):
-    """Whether a test has something to say of its case: a predicate on (store, view) that it is marked with."""
+    """Whether the case that a test got is one that the test is about: it may be marked with a predicate on (store, view)."""
     marker = item.get_closest_marker("about")
     return marker is None or marker.kwargs["when"](*item.callspec.params["shown"])
 
 
 def pytest_sessionfinish(session):
-    # A process that runs a part of the tests hands its figures to the one that prints them.
+    # A process that runs a part of the tests passes its figures on to the process that prints them.
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["figures"] = FIGURES
 
@@ -68,7 +68,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture
 def disk(tmp_path):
-    """disk(size): an empty directory on a tmpfs of so many bytes ("2M"), which fills up soon."""
+    """disk(size): an empty directory on a tmpfs of this many bytes ("2M"), which fills up soon."""
     mounts = []
 
     def make(size):
@@ -80,13 +80,13 @@ def disk(tmp_path):
 
     yield make
     for path in mounts:
-        # A daemon of a test that failed may still have files there.
+        # The daemon of a failed test may still have files open there.
         mounting.ok("umount", "--lazy", path)
 
 
 @pytest.fixture(scope="session")
 def figure():
-    """figure(line): a measured value or a remark, printed at the end of the run. Nothing is judged by it."""
+    """figure(line): a measured value or a remark, which is printed at the end of the run. No test fails because of it."""
     return FIGURES.append
 
 
@@ -133,7 +133,7 @@ def tmp_path(tmp_path, request):
 
 @pytest.fixture
 def mount(tmp_path, request):
-    # Mounts and logs are on a local file system wherever the stores are.
+    # Mounts and logs are on a local file system, wherever the stores are.
     make, finish = factory(request.node.stash[LOCAL_PATH])
     yield make
     finish()

@@ -1,4 +1,4 @@
-"""Asks the readers of plain formats, which live in environments of their own."""
+"""Questions to the readers of plain formats, which run in environments of their own."""
 import json
 import select
 import subprocess
@@ -8,7 +8,7 @@ from support.readers import Refused
 
 
 class Readers:
-    """One process for all questions: starting the libraries costs more than most reads."""
+    """One process for all questions, because starting the libraries costs more than most reads."""
 
     def __init__(self, environment="arrays", worker="array_worker.py"):
         python = mounting.CHECKOUT / f".venv-{environment}" / "bin" / "python"
@@ -23,7 +23,7 @@ class Readers:
         self.process.communicate()
 
     def ask(self, reader, path, **arguments):
-        """What the worker says of a file; raises `Refused`."""
+        """The worker's answer about a file; raises `Refused`."""
         self.process.stdin.write(json.dumps({"reader": reader, "path": str(path), **arguments}) + "\n")
         ready, _, _ = select.select([self.process.stdout], [], [], 5 * mounting.PATIENCE)
         assert ready, f"{reader} gives no answer: {path}"

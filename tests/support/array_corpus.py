@@ -1,4 +1,4 @@
-"""Holds the whole-array files of an array of the corpus against what its manifest says."""
+"""Compares the whole-array files of an array of the corpus with its entry in the manifest."""
 import base64
 import json
 
@@ -8,7 +8,7 @@ from support.workers.canonical import canonical, digest, framed, numpy_type
 
 
 def file_of(root, store, array, extension):
-    """A root array takes the name of its store, whatever the view makes of that."""
+    """The file of an array. A root array has the name of its store, however the view spells it."""
     if array["path"]:
         return root / f"{array['path']}.{extension}"
     found = list(root.glob(f"*.{extension}"))
@@ -22,7 +22,7 @@ def refusal_of(root, array):
 
 
 def left_out(root, store, array):
-    """What the JSON says of formats that cannot hold it."""
+    """The reasons in the JSON why formats cannot hold it."""
     path = file_of(root, store, array, "json")
     return json.loads(path.read_text())["left_out"] if path.exists() else {}
 
@@ -36,7 +36,7 @@ def npy_values(path, dtype):
 
 
 def check(root, store, array):
-    """What is wrong with the files of an array that must decode; None when nothing is."""
+    """A fault of the files of an array that must decode; None if they have none."""
     raw, npy = (file_of(root, store, array, e) for e in ("raw", "npy"))
     if not raw.exists():
         return f"no {raw.name}: {refusal_of(root, array)}"

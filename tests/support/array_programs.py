@@ -34,7 +34,8 @@ values = fread(file, [%(nx)d, Inf], 'uint16=>uint16');
 printf('%%d %%d %%d %%d\\n', rows(values), columns(values), sum(double(values(:))), values(3, 2));
 """
 
-# ImageJ, whose menus need a display, be it one that nobody sees: opens a file, tells its dimensions, its voxel and the sum of every pixel.
+# ImageJ, whose menus need a display, even if nobody sees it: opens a file, and prints its dimensions, its voxel and the
+# sum of every pixel.
 IMAGEJ = """
 setBatchMode(true);
 open("%(path)s");

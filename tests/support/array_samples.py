@@ -1,4 +1,4 @@
-"""Stores that the tests of the arrays view write: every data type, every layout, values known."""
+"""Stores that the tests of the arrays view write: every data type, every layout, with known values."""
 import json
 
 import numpy as np
@@ -33,7 +33,7 @@ def random_values(dtype, shape, seed=0):
 
 
 def write_types(root, endian="little"):
-    """A v2 group with an array of each data type, called as the type. Returns name -> values."""
+    """A v2 group with an array of each data type, named after the type. Returns name -> values."""
     group = zarr.open_group(str(root), mode="w", zarr_format=2)
     expected = {}
     for seed, (name, dtype) in enumerate(TYPES.items()):

@@ -8,7 +8,7 @@ SCALE, OFFSET, MISSING = 0.01, 273.15, -32768
 IMAGE_SHAPE = (2, 3, 4, 5, 6)
 IMAGE_AXES = [("t", "time", "second"), ("c", "channel", None),
               ("z", "space", "micrometer"), ("y", "space", "micrometer"), ("x", "space", "micrometer")]
-# A step of each axis at level 0, as the dataset and the whole image each say a part of it.
+# The step of each axis at level 0 is the product of these: the dataset has one factor, and the whole image the other.
 DATASET_SCALE, IMAGE_SCALE = [5.0, 1.0, 1.0, 0.25, 0.125], [2.0, 1.0, 2.0, 2.0, 2.0]
 VOXEL = (0.25, 0.5, 2.0)  # x, y, z in micrometers
 INTERVAL = 10.0
@@ -43,7 +43,7 @@ ATTRIBUTES = {
 
 
 def write_climate(root, zarr_format):
-    """The group that a climate program would write; v2 says dimensions by attribute and missing values by fill value."""
+    """The group that a climate program would write. In v2, an attribute has the dimensions, and the fill value marks missing values."""
     group = zarr.open_group(str(root), mode="w", zarr_format=zarr_format, attributes={"Conventions": "CF-1.8", "title": "températures", "runs": 3})
     every = {**coordinates(), "t2m": packed()}
     for name, values in every.items():

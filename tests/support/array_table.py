@@ -1,4 +1,4 @@
-"""What each format says of each data type: table 2 of the plain formats, as the readers' NumPy types."""
+"""The type of each data type in each format: table 2 of the plain formats, as the readers' NumPy types."""
 import numpy as np
 
 # Name -> NumPy type, as arrays of it are decoded.
@@ -27,7 +27,7 @@ PAIRS = {"complex64": np.dtype("<f4"), "complex128": np.dtype("<f8")}
 # One axis more, of single bytes.
 LETTERS = {"bytes": np.dtype("S1"), "text": np.dtype("S1")}
 
-# Format -> data type -> the type that the reader gives; what is not there the format refuses.
+# Format -> data type -> the type that the reader gives. The format refuses types without an entry.
 READ_AS = {
     "npy": TYPES,
     "raw": TYPES,
@@ -45,11 +45,11 @@ READ_AS = {
     "fits": {**same(*REALS), **BOOL_AS_BYTE},
     "jsonl": {STRINGS: None},
 }
-# CDF-2 has no unsigned types: the bits are kept, and an attribute says so.
+# CDF-2 has no unsigned types: the bits are kept, and an attribute marks them as unsigned.
 CDF2 = {"bool": "i1", "int8": "i1", "uint8": "i1", "int16": "<i2", "uint16": "<i2", "int32": "<i4", "uint32": "<i4",
         "float32": "<f4", "float64": "<f8", "complex64": "<f4", "complex128": "<f8", "bytes": "S1", "text": "S1"}
 
-# One file an array; the others hold a group.
+# These formats have one file for each array; the others hold a group.
 GROUPS = ["nc", "nc4", "nc5", "h5"]
 PER_ARRAY = [format for format in READ_AS if format not in GROUPS]
 EXTENSION = {format: format for format in [*READ_AS, *GROUPS]} | {"envi": "raw.hdr", "nc4": "nc", "nc5": "nc"}

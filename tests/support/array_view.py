@@ -1,4 +1,4 @@
-"""What a mount of the arrays view shows of a node, by name."""
+"""The files of a node in a mount of the arrays view, by name."""
 import json
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from support.array_table import EXTENSION, GROUPS, PER_ARRAY
 
 
 def file_of(root, name, format):
-    """Where the array `name` is in this format: its own file, or that of its group."""
+    """The path of the array `name` in this format: its own file, or that of its group."""
     directory = (Path(root) / name).parent
     if format not in GROUPS:
         return Path(root) / f"{name}.{EXTENSION[format]}"
@@ -21,12 +21,13 @@ def told(root, name):
 
 
 def left_out(root, name):
-    """Format -> why the array is not in it."""
+    """Format -> the reason why the array is not in it."""
     return told(root, name)["left_out"]
 
 
 def everything(*group_formats):
-    """Arguments of a mount that shows every format; those of groups by choice, as two of them share an extension."""
+    """Arguments of a mount that shows every format. The formats of groups are chosen by the caller, because two of them share an
+    extension."""
     return ["--view", "arrays", "--files", ",".join([*PER_ARRAY, *group_formats])]
 
 

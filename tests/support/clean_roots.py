@@ -1,4 +1,4 @@
-"""Clean installations of Debian in folders, in which programs run as on a machine of their own. Nothing of them stays behind."""
+"""Clean installations of Debian in folders, in which programs run as on a machine of their own. They are removed without a trace."""
 import os
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ MIRROR = "http://deb.debian.org/debian"
 
 
 def bootstrap(suite, folder):
-    """A tar file of the smallest installation of a suite, made once for all who ask with the same folder."""
+    """A tar file of the smallest installation of a suite, made once for all callers with the same folder."""
     made = folder / f"{suite}.tar"
     if not made.exists():
         root = folder / suite
@@ -21,7 +21,7 @@ def bootstrap(suite, folder):
 
 
 class Root:
-    """An installation in `folder`. What runs in it has mounts and processes of its own, which end with the `with` block."""
+    """An installation in `folder`. Programs that run in it have mounts and processes of their own, which end with the `with` block."""
 
     def __init__(self, base, folder):
         self.folder = Path(folder)
@@ -73,5 +73,5 @@ class Root:
         self.ok("apt-get", "install", "-y", "-q", "--no-install-recommends", *packages)
 
     def files(self):
-        """The paths that packages install, and what they write into the system's settings."""
+        """The paths that packages install, and the files that they write into the system's settings."""
         return set(self.ok("find", "/usr", "/etc", "/opt", "/bin/", "/sbin/", "/lib/").splitlines())

@@ -1,7 +1,7 @@
-"""The stores that the tests mount, and what each must give.
+"""The stores that the tests mount, and the contents that each must give.
 
-`tests/corpus/corpus.tar.gz` is always there and is unpacked once, below `target/`. A folder
-`../shared/corpus` beside the checkout, or the one that ZARR_MOUNT_CORPUS names, adds its stores.
+`tests/corpus/corpus.tar.gz` always exists and is unpacked once, below `target/`. A folder `../shared/corpus` beside the checkout, or
+the one that ZARR_MOUNT_CORPUS names, adds its stores.
 """
 import hashlib
 import json
@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 ARCHIVE = CHECKOUT / "tests" / "corpus" / "corpus.tar.gz"
 SECRET = b"SECRET-OUTSIDE-THE-STORE"
 
-# What must decode; everything else may be a refusal by name.
+# Codecs that must decode. Other codecs may be refused by name.
 NUMCODECS = {
     "blosc", "zlib", "gzip", "zstd", "lz4", "bz2", "lzma", "delta", "fixedscaleoffset", "quantize", "bitround",
     "astype", "packbits", "shuffle", "crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3", "base64",
@@ -30,7 +30,7 @@ V3_CODECS = {
 
 @dataclass(frozen=True)
 class Store:
-    """One store of the manifest and where it lies."""
+    """One store of the manifest, and its path."""
 
     path: Path
     entry: dict
@@ -84,7 +84,7 @@ def codec_names(codecs):
 
 @cache
 def stores():
-    """Every store, by name. Those of the archive win: it kept links that a checkout may have lost."""
+    """Every store, by name. Stores of the archive take precedence, because a checkout may have lost links that the archive has kept."""
     found = {}
     for root in (beside_checkout(), unpacked()):
         if root is None:
@@ -110,7 +110,7 @@ def unpacked():
     if root.is_dir():
         return root
     root.parent.mkdir(exist_ok=True)
-    # Into a fresh folder, then one rename: two runs at once cannot see half an archive.
+    # Into a fresh folder, followed by one rename: of two runs at once, neither can see half an archive.
     fresh = tempfile.mkdtemp(dir=root.parent, prefix="corpus-unpacking-")
     with tarfile.open(ARCHIVE, errors="surrogateescape") as tar:
         tar.extractall(fresh, filter="tar")

@@ -39,7 +39,7 @@ def sshfs(folder):
 
 @contextmanager
 def coarse(folder):
-    """A disk of ext4 with inodes that have no room for fractions of seconds, nor for the time at which a file was made."""
+    """A disk of ext4 with inodes that have no room for fractions of seconds, nor for the time of creation."""
     image, path = folder / "image", folder / "coarse"
     with open(image, "wb") as file:
         file.truncate(512 << 20)

@@ -1,4 +1,4 @@
-"""What the manifest of the corrupt stores says in words, as code."""
+"""The notes of the manifest on the corrupt stores, as code."""
 import json
 
 import numpy as np
@@ -11,7 +11,7 @@ TOP = SOUND[:4].tobytes()
 BOTTOM = SOUND[4:].tobytes()
 EMPTY = bytes(64)
 
-# Other decodings of the upper chunk that a reader may give, `lenient` in the manifest.
+# Other decodings of the upper chunk that a reader may give; the manifest calls them `lenient`.
 ALSO_FINE = {
     "chunk_too_long": {TOP},
     "shard_overlap": {TOP[:32] + TOP[16:48]},
@@ -19,13 +19,13 @@ ALSO_FINE = {
     "tree_dir_as_chunk": {EMPTY},
     "v2_shuffle_zero": {TOP},
 }
-# The daemon may show these arrays or refuse them; what it shows must not have wrapped round.
+# The daemon may show these arrays or refuse them. If it shows one, no number may have overflowed.
 MAY_BE_SHOWN = {"meta_chunk_1e12", "meta_shape_2_63", "meta_shape_overflow"}
-# Deeper than Python's own parser goes; the daemon may show it or refuse it.
+# Documents that nest deeper than Python's own parser goes. The daemon may show them or refuse them.
 TOO_DEEP_TO_PARSE = {"meta_deep_attributes"}
-# Strings, whose chunks are found wrong one by one; the manifest has no hashes of the others.
+# Strings whose chunks are found wrong one by one. The manifest has no hashes of the other chunks.
 BAD_STRINGS = {"v2_vlen_count", "v2_vlen_item_past_end"}
-# No document of `a` there is a file, so there is nothing to rename to `….unsupported`.
+# No document of `a` in this store is a file, so no file can be renamed to `….unsupported`.
 NO_DOCUMENT = {"tree_dir_as_metadata"}
 
 
@@ -34,7 +34,7 @@ def stem(store):
 
 
 def array_entry(store):
-    """The manifest entry of the damaged array `a`, or None where something else is damaged."""
+    """The manifest entry of the damaged array `a`, or None if another part of the store is damaged."""
     return next((a for a in store.arrays if a["path"] == "a"), None)
 
 
@@ -44,7 +44,7 @@ def sibling(store):
 
 
 def damaged_chunk(store):
-    """Whether the upper chunk of `a` is what is wrong, its document being sound and its codecs listed."""
+    """Whether only the upper chunk of `a` is damaged: its document is sound, and its codecs are listed."""
     entry = array_entry(store)
     return entry is not None and "chunk_sha256" in entry and listed(store)
 
@@ -58,7 +58,7 @@ def damaged_array(store):
 
 
 def listed(store):
-    """Whether the codecs of `a`, as its document in the store has them, are in the list."""
+    """Whether the codecs of `a` in its stored document are in the list."""
     for name in ("zarr.json", ".zarray"):
         path = store.path / "a" / name
         if path.is_file():

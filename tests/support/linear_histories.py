@@ -1,14 +1,14 @@
 """Whether a history of a file, which is written and read whole, is that of an atomic register.
 
-Every value is written once, so a value with all that was done with it is one cluster. Clusters are ordered by time: one comes before another
-if something of it ended before something of the other began. The history is linearizable exactly if this order has no circle and nothing of a
-cluster ended before its write began: then the clusters one after the other, in any order that agrees, each with its write first, are a
-legal sequence. (P. B. Gibbons and E. Korach, Testing Shared Memories, SIAM J. Comput. 26, 1997; the order is that of J. Misra, Axioms for
-Memory Access in Asynchronous Hardware Systems, ACM TOPLAS 8, 1986.)
+Every value is written once, so all calls with one value form a cluster. Clusters are ordered by time: a cluster comes before another
+one if one of its calls ended before a call of the other began. The history is linearizable exactly if this order has no cycle and no
+call of a cluster ended before its write began: then the clusters one after the other, in any order that agrees, each with its write
+first, are a legal sequence. (P. B. Gibbons and E. Korach, Testing Shared Memories, SIAM J. Comput. 26, 1997; the order is that of J.
+Misra, Axioms for Memory Access in Asynchronous Hardware Systems, ACM TOPLAS 8, 1986.)
 
-What is saved makes a second register, which follows the first one: a look at it gives a value that was written, and none that is older than one
-that was saved, or seen there, before the look began. This adds to the order: what was saved before a look began comes before what the look
-gave, or is it. So one order has to explain both.
+The saved values make a second register, which follows the first one. A look at it gives a value that was written, and that is not older
+than a value that was saved, or seen there, before the look began. This adds to the order: a value that was saved before a look began
+comes before the value that the look gave, or is the same. So one order has to explain both registers.
 """
 import heapq
 from collections import namedtuple
@@ -19,11 +19,11 @@ BEFORE, NEVER = float("-inf"), float("inf")
 
 
 class Cluster:
-    """All that was done with one value."""
+    """All calls with one value."""
 
     def __init__(self, value):
         self.value, self.writes = value, []
-        # The first end and the last beginning of a call, and of what saves the value and looks at it.
+        # The first end and the last beginning of a call, and those of the calls that save the value or look at it.
         self.ended, self.began, self.saved, self.looked = NEVER, BEFORE, NEVER, BEFORE
 
     def add(self, call):
@@ -34,12 +34,12 @@ class Cluster:
         if call.kind in ("saved", "look"):
             self.saved = min(self.saved, call.ended)
         if call.kind == "look":
-            # Who sees a value in the store knows that it has been written.
+            # A program that sees a value in the store knows that it has been written.
             self.ended, self.looked = min(self.ended, call.ended), max(self.looked, call.began)
 
 
 def wrong(history, first=None):
-    """None where the history is linearizable, else why not. `first` is the value that the register had before all of it."""
+    """None if the history is linearizable, else the reason why not. `first` is the value that the register had before the history began."""
     clusters = {first: Cluster(first)} if first is not None else {}
     if first is not None:
         clusters[first].add(Call("write", first, BEFORE, BEFORE))
@@ -56,7 +56,8 @@ def wrong(history, first=None):
 
 
 def circle(clusters):
-    """Takes away, again and again, a cluster that no other comes before. What is left in the end are circles, of which one pair is told."""
+    """Removes, again and again, a cluster that no other one comes before. The clusters that remain form cycles, of which one pair is
+    described."""
     left = set(range(len(clusters)))
     by_end = sorted(left, key=lambda n: clusters[n].ended, reverse=True)
     by_save = sorted(left, key=lambda n: clusters[n].saved, reverse=True)
@@ -65,7 +66,7 @@ def circle(clusters):
     looked = []
 
     def two_first(order):
-        """The clusters left that come first in an order."""
+        """The remaining clusters that come first in an order."""
         while order and order[-1] not in left:
             order.pop()
         found, n = [], len(order) - 1
@@ -86,7 +87,7 @@ def circle(clusters):
             return clusters[n].began <= limit(ends, n, "ended") and clusters[n].looked <= limit(saves, n, "saved")
 
         end, save = clusters[ends[0]].ended, clusters[saves[0]].saved
-        # These limits only grow, so that what has passed one of them waits for the other alone.
+        # These limits only grow, so that a cluster that has passed one of them waits only for the other.
         while waiting and waiting[0][0] <= end:
             _, n = heapq.heappop(waiting)
             heapq.heappush(looked, (clusters[n].looked, n))
@@ -100,7 +101,7 @@ def circle(clusters):
 
 
 def before(one, other):
-    """Why a cluster comes before another, or None."""
+    """The reason why a cluster comes before another, or None."""
     if one.ended < other.began:
         return f"{one.value} was there at {one.ended}, and {other.value} was still to come, or there, at {other.began}"
     if one.saved < other.looked:
@@ -109,7 +110,7 @@ def before(one, other):
 
 
 def pair(clusters):
-    """Two clusters of which each comes before the other; a longer circle is only said to be there."""
+    """Two clusters, each of which comes before the other. A longer cycle is only reported."""
     for n, one in enumerate(clusters[:2000]):
         for other in clusters[n + 1:2000]:
             there, back = before(one, other), before(other, one)

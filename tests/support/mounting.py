@@ -1,4 +1,4 @@
-"""Runs the command, waits for what it promises, and leaves nothing behind."""
+"""Runs the command, waits for its effects, and removes everything that it made."""
 import ctypes
 import fcntl
 import json
@@ -25,7 +25,7 @@ def adopt_orphans():
 
 
 def until(condition, what):
-    """Polls until `condition()` is true and returns its value."""
+    """Polls until `condition()` is true, and returns its value."""
     deadline, pause = time.monotonic() + PATIENCE, 0.001
     while not (value := condition()):
         assert time.monotonic() < deadline, f"gave up waiting: {what}"
@@ -36,7 +36,7 @@ def until(condition, what):
 
 
 def run(*args, **kwargs):
-    """Runs a program to its end, its output captured as text. Does not judge the exit status."""
+    """Runs a program to its end, and captures its output as text. The exit status may be any."""
     kwargs.setdefault("timeout", 300)
     return subprocess.run([str(a) if not isinstance(a, bytes) else a for a in args],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", **kwargs)
@@ -51,7 +51,7 @@ def ok(*args, **kwargs):
 def mount_entry(path):
     """(type, option list) of the topmost mount at `path`, or None."""
     found = None
-    # A path, perhaps of another test's mount, may have characters at which text would be split as well.
+    # A path, perhaps of the mount of another test, may have characters at which text would be split as well.
     for line in Path("/proc/self/mountinfo").read_bytes().removesuffix(b"\n").split(b"\n"):
         line = line.decode("utf-8", "surrogateescape")
         fields, _, tail = line.partition(" - ")
@@ -90,8 +90,8 @@ def serving(mountpoint, processes):
 
 @contextmanager
 def linked(link):
-    """Has `link`, in a folder of the system, lead to the binary; None where the name is taken. Tests that run side by side wait for each
-    other, else one would take the link of another for somebody's."""
+    """Makes `link`, in a folder of the system, point to the binary; None if the name is taken. Tests that run side by side wait for each
+    other, because one would otherwise take the link of another for a user's."""
     folder = os.open(link.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -108,7 +108,7 @@ def linked(link):
 
 
 class Mount:
-    """One mount: `path` is where it is, `pid` the daemon behind it."""
+    """One mount: `path` is its mountpoint, and `pid` the daemon behind it."""
 
     def __init__(self, store, path, *args, log, prefix=(), binary=BINARY, env=None):
         self.store, self.path, self.log = store, Path(path), Path(log)
@@ -124,7 +124,7 @@ class Mount:
         return json.loads((self.path / ".zarr-mount" / "stats.json").read_bytes())
 
     def sync(self):
-        """Has the mount, which is written to, save everything and put it into its place in the store."""
+        """Makes the mount, which has `--rw`, save everything and write it to its place in the store."""
         with open(self.path / ".zarr-mount" / "sync") as everything:
             os.fsync(everything)
 
@@ -153,16 +153,16 @@ class Mount:
         self.wait_for_the_end()
 
     def wait_for_the_end(self):
-        """Waits for the daemon, and asserts that it left with status 0, unmounted, and met no bug of its own."""
+        """Waits for the daemon, and asserts that it left with status 0, has unmounted, and logged no bug of its own."""
         status = until(self._ended, "the daemon's end")
         assert status == 0, f"the daemon ended with {status}\n{self.log_text()}"
         assert not self.mounted()
-        # What cannot be fails one request only, and may go unnoticed but for the log.
+        # A panic fails one request only, and may go unnoticed but for the log.
         for bug in ("panicked", "internal error"):
             assert bug not in self.log_text(), self.log_text()
 
     def _ended(self):
-        """None while it runs, then its wait status; 0 where another process reaped it."""
+        """None while the daemon runs, then its wait status; 0 if another process has reaped it."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             return None if pid == 0 else Ended(status)
@@ -170,12 +170,12 @@ class Mount:
             return None if self.alive() else Ended(0)
 
     def kill(self):
-        """As the out-of-memory killer does: the mount stays behind, stale."""
+        """Kills the daemon as the out-of-memory killer does: the mount stays behind, stale."""
         os.kill(self.pid, signal.SIGKILL)
         until(self._ended, "the killed daemon's end")
 
     def clean_up(self):
-        """For teardown: ends what is left, by force if it must, and says what was wrong."""
+        """For teardown: ends the mount and the daemon, by force if necessary, and returns what was wrong."""
         try:
             if self.mounted():
                 self.unmount()
@@ -186,7 +186,7 @@ class Mount:
 
 
 class Ended(int):
-    """A wait status, true even where it is 0."""
+    """A wait status, which is true even if it is 0."""
 
     def __bool__(self):
         return True
@@ -194,7 +194,7 @@ class Ended(int):
 
 @contextmanager
 def other_program():
-    """A function that opens a file, syncs and closes it in another program, which has inherited no file that is open."""
+    """A function that opens a file, syncs it and closes it in another program, which has not inherited any open file."""
     code = """
 import os, sys
 for line in sys.stdin:
@@ -223,7 +223,7 @@ def held_lock(path):
 
 @contextmanager
 def opened_by_others(path):
-    """Waits at its end until somebody has opened the file since its begin."""
+    """Waits at the end of the block until another program has opened the file since its beginning."""
     in_open = 0x20
     libc = ctypes.CDLL(None, use_errno=True)
     events = libc.inotify_init1(0)

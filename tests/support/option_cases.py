@@ -15,7 +15,7 @@ import zarr
 TYPES = ["|b1", "|u1", "<i2", ">u2", "<u4", ">i4", "<i8", "<f4", ">f8", "<c8", "<M8[s]", "<m8[ms]"]
 CACHES = ["1M", "2M", "3M", "8M", "64M"]
 FILES = ["npy", "raw", "h5", "nc", "nhdr"]
-LARGE_ITEMS = 300_000  # of a chunk that takes a good part of the smallest cache, or more
+LARGE_ITEMS = 300_000  # elements of a chunk that takes a large part of the smallest cache, or more
 
 
 @dataclass
@@ -70,7 +70,7 @@ def random_array(dice, store, path):
         kwargs["chunk_key_encoding"] = {"name": dice.choice(["default", "v2"]), "separator": dice.choice("./")}
     array = zarr.create_array(str(store.root), name=path, shape=shape, chunks=chunks, dtype=dtype, fill_value=fill,
                               zarr_format=store.zarr_format, attributes={"units": "K", "n": dice.randint(0, 9)}, **kwargs)
-    # zarr-python reads something in place of absent chunks of an array without a fill value: that counts.
+    # For absent chunks of an array without a fill value, zarr-python reads arbitrary values, which count here.
     values = np.array(array[...]) if is_undefined else np.full(shape, fill, dtype)
     for index in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks))):
         if dice.random() < 0.7:
@@ -123,12 +123,12 @@ class Options:
         return int(self.shown_as[1]) if self.shown_as else store.zarr_format
 
     def chunk_shape(self, array):
-        """Of the chunks that the `chunks` view shows."""
+        """The shape of the chunks that the `chunks` view shows."""
         return array.shards if array.shards and self.shards == "keep" else array.chunks
 
 
 def document(directory):
-    """The metadata document of an array, as a mount shows it; None where the mount refuses to show one."""
+    """The metadata document of an array, as a mount shows it; None if the mount refuses to show one."""
     for name in ("zarr.json", ".zarray"):
         if (directory / name).exists():
             return json.loads((directory / name).read_bytes())
@@ -136,7 +136,7 @@ def document(directory):
 
 
 def same(one, other):
-    """Whether two arrays are the same to the bit, whatever their byte orders; NaN and NaT are themselves."""
+    """Whether two arrays are the same to the bit, whatever their byte orders; NaN and NaT equal themselves."""
     one, other = (np.asarray(a) for a in (one, other))
     little = [a.astype(a.dtype.newbyteorder("<")).tobytes() for a in (one, other)]
     return one.shape == other.shape and little[0] == little[1]

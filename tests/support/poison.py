@@ -1,11 +1,11 @@
-"""Stores whose every string holds what a terminal would obey, and what must be true of text made of them."""
+"""Stores in which every string has control sequences of terminals, and the conditions that text made from them must meet."""
 import json
 import re
 import shutil
 
 from support import corpus
 
-# An escape sequence, the same in C1, a line of the log, a line of its own, marks that reorder, ends of lines.
+# An escape sequence, the same in C1, a line of the log, a line of its own, marks that reorder text, ends of lines.
 POISON = ("\x1b]0;t\x07\x7f\u009b2J\r\n[2026-01-01T00:00:00.000Z ERROR forged::line] forged"
           "\nforged \u0085\u202eoloc\u2066\u2028\u2029\t\\")
 # `\x1b`, as every text for people spells it.
@@ -13,22 +13,22 @@ SPELLED = r"\u{1b}"
 # A line of the log, or a warning of a command, which has no time.
 RECORD = re.compile(r"zarr-mount: warning: |\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
                     r"(ERROR|WARN |INFO |DEBUG|TRACE) (zarr_mount|fuser)[\w:]*\] ")
-# Controls but the line feed, and what has no width or reorders its neighbours. The joiners U+200C and U+200D are not
-# among them: words of some scripts are spelled with them.
+# Controls but the line feed, and characters that have no width or reorder their neighbours. The joiners U+200C and
+# U+200D are not among them: words of some scripts are spelled with them.
 HARMFUL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 DOCUMENTS = {".zarray", ".zgroup", ".zattrs", "zarr.json", "meta", "attrs", "__zmeta__"}
-# One folder a node, of every version that has such.
+# One folder for each node, of every version that has such folders.
 NODES = [
     "zp04_layout.zarr", "prev1_script_i4.zarr", "zp1_110_struct.zarr", "zp1_110_bz2.zarr", "zp2_filters.zarr",
     "zp2_struct.zarr", "zp2_objects.zarr", "nczarr_49_pure.zarr", "xarray_v2.zarr", "ome_04.zarr", "zp3_shards.zarr",
     "zp3_codecs.zarr", "zp3_ext_types.zarr", "zp3_transpose.zarr", "zarrs_ext.zarr", "xarray_v3.zarr", "ome_05.zarr",
 ]
-# All documents below one `meta`.
+# Stores that have all documents below one `meta`.
 TREES = ["draft22_tree.zarr", "draft22_sharded.zarr", "zp2_draft_v3.zarr", "gdal_v3draft_gzip.zarr"]
 
 
 def assert_harmless(text, what):
-    """No byte of `text` is a control character but the ends of its lines, and no line is forged."""
+    """No byte of `text` is a control character except the ends of its lines, and no line is forged."""
     found = HARMFUL.search(text := text.decode())
     assert not found, f"{what}: {found[0]!r} in {text[max(0, found.start() - 200):found.end() + 40]!r}"
     assert not re.search("^forged", text, re.MULTILINE), f"{what}: a forged line"
@@ -41,8 +41,8 @@ def assert_log(text, what):
 
 
 def mutations(value, path=()):
-    """(where, document) for each string or number of a JSON value: the value with poison there. A string also as the
-    name of a member, and each object with one member more."""
+    """(where, document) for each string or number of a JSON value: the value with poison there. A string is also poisoned as the name of a
+    member, and each object gets one member more."""
     if isinstance(value, dict):
         yield (*path, "+"), {**value, POISON: POISON}
         yield (*path, "+{}"), {**value, POISON: {"name": POISON, "must_understand": True}}
@@ -62,7 +62,7 @@ def mutations(value, path=()):
 
 
 def written(document):
-    """As bytes: what JSON lets stand in a string stands there as it is."""
+    """The document as bytes. Characters that JSON allows in strings are not escaped."""
     return json.dumps(document, ensure_ascii=False, allow_nan=True).encode()
 
 
@@ -95,7 +95,7 @@ def nodes(root):
 
 
 def trees(root):
-    """As `nodes`, of a hierarchy that has all its documents below `meta`: one store for each."""
+    """As `nodes`, for a hierarchy that has all its documents below `meta`: one store for each."""
     root.mkdir()
     seen, count = set(), 0
     for name in TREES:
@@ -111,7 +111,7 @@ def trees(root):
                 folder = path.parent.relative_to(store / "meta")
                 name = f"{node}-{count}-{POISON}"
                 (copy / "meta" / folder / f"{name}.{kind}").write_bytes(written(document))
-                # Where ERROR.txt is shown.
+                # The directory in which ERROR.txt is shown.
                 (copy / "data" / folder / name).mkdir(parents=True)
                 count += 1
     return count

@@ -1,6 +1,6 @@
-"""Cases of pjdfstest that cannot pass through a mount: (why, what the case says, patterns of names), and others that are not judged.
+"""Cases of pjdfstest that cannot pass through a mount: (reason, message of the case, patterns of names), and cases that are not judged.
 
-Every case of FAILURES must fail and say so. One that passes is to be taken from the list.
+Every case of FAILURES must fail with this message. A case that passes must be removed from the list.
 """
 
 FAILURES = [
@@ -23,7 +23,7 @@ FAILURES = [
     ("a second name is a file with a number of its own", r"(?s)st_ino: (\d+),.*st_ino: (?!\1)", ["rename::preserve_metadata::regular"]),
 ]
 
-# Whether these pass is decided by the clock.
+# The clock decides whether these pass.
 VARYING = {
     "link::changed_ctime_success::regular": "a second name is another file, and for a second the kernel keeps what it knows of the first",
     "unlink::update_ctime_success::regular": "the same",

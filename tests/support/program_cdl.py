@@ -1,4 +1,4 @@
-"""Parses what `ncdump -p 9,17` prints."""
+"""Parses the output of `ncdump -p 9,17`."""
 import re
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|[={};,()]|:(?=\s)|[^\s={};,()"]+')
@@ -6,7 +6,7 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
 
 
 def parse(text):
-    """What `programs` have each say of a file: {"attributes", "variables": path -> {"dimensions", "attributes", "values"}}."""
+    """The answer of a program in `programs`: {"attributes", "variables": path -> {"dimensions", "attributes", "values"}}."""
     tokens = [token for token in TOKEN.findall(text) if not token.startswith("//")]
     told = {"attributes": {}, "variables": {}}
     group(tokens, tokens.index("{") + 1, "", told)
@@ -14,7 +14,7 @@ def parse(text):
 
 
 def group(tokens, at, path, told):
-    """Parses up to the brace that ends the group; gives the place behind it."""
+    """Parses up to the brace that ends the group, and returns the position behind it."""
     section = None
     while tokens[at] != "}":
         if tokens[at] in ("dimensions:", "variables:", "data:"):
@@ -48,7 +48,7 @@ def statement(tokens, section, path, told):
         attributes = told["variables"][path + unescaped(owner)]["attributes"] if owner else told["attributes"]
         if not owner and path:
             return
-        # Text of several lines is printed as several texts.
+        # ncdump prints text of several lines as several texts.
         joined = "".join(values) if values and all(isinstance(item, str) for item in values) and tokens[0] != "string" else values
         attributes[unescaped(name)] = joined[0] if isinstance(joined, list) and len(joined) == 1 else joined
 

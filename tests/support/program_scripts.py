@@ -1,4 +1,4 @@
-"""Scripts of R and Octave that print as JSON what is in a file; values in C order, which is theirs the other way round."""
+"""Scripts of R and Octave that print the contents of a file as JSON. Their last axis is the slowest, so the values are in C order."""
 
 R_NCDF4 = r"""
 suppressMessages({library(ncdf4); library(jsonlite)})
@@ -41,7 +41,8 @@ for (n in which(found$otype == "H5I_DATASET")) {
 cat("\n", toJSON(list(variables = variables, attributes = unboxed(attributes_of("/"))), digits = NA, na = "null"), sep = "")
 """
 
-# Functions of the scripts of Octave. Text is letters, one element a column; what JSON has no letter for is written as \u.
+# Functions of the scripts of Octave. Text is letters, one element a column; letters that JSON does not have are written
+# as \u.
 OCTAVE_COMMON = r"""
 1;
 function out = told_values(values)
@@ -61,7 +62,7 @@ function out = told_attributes(found)
 end
 """
 
-# By `ncinfo` what is there, by `ncread` what is in it.
+# `ncinfo` lists the variables, and `ncread` reads them.
 OCTAVE_NETCDF = OCTAVE_COMMON + r"""
 pkg load netcdf
 function out = told_group(path, info, prefix, out)
@@ -85,7 +86,7 @@ info = ncinfo(path);
 printf("\n%s", jsonencode(struct("variables", {told_group(path, info, "", {})}, "attributes", told_attributes(info.Attributes))));
 """
 
-# By name, without `ncinfo`: its arguments are the names.
+# Reads variables by name, without `ncinfo`: the arguments of the script are the names.
 OCTAVE_NCREAD = OCTAVE_COMMON + r"""
 pkg load netcdf
 said = argv();

@@ -1,7 +1,7 @@
-"""Programs that open what they are given: each is run on a file, and says what is in it.
+"""Programs that read files: each is run on a file, and reports its contents.
 
-What a program says: {"attributes": of the file, "variables": path -> {"values": flat, as stored; "decoded": flat, as it
-thinks they are meant; "attributes"; "dimensions"}}. A member that is missing was not asked for.
+A report is {"attributes": of the file, "variables": path -> {"values": flat, as stored; "decoded": flat, as the program interprets
+them; "attributes"; "dimensions"}}. Members that the program cannot report are missing.
 """
 import json
 import re
@@ -19,7 +19,7 @@ class Failed(Exception):
 
 
 class Crashed(Failed):
-    """It fell over something in it."""
+    """The program crashed over the file."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Program:
     says: Callable  # of a `Question`
     heavy: bool = True  # whether it is large to install
     tolerance: float = 0  # relative: how many digits it prints, or computes with
-    # What it is for, in words and as a predicate on what xarray says of a variable.
+    # The variables that it is for, in words and as a predicate on xarray's report of a variable.
     subject: str = "everything"
     is_subject: Callable = lambda variable: True
 
@@ -50,7 +50,7 @@ def output(*command):
 
 
 def one_by_one(says):
-    """For a program that may fall over a variable: the others are asked for alone."""
+    """For a program that may crash over a variable: then it is asked for the others one by one."""
     def patient(question):
         try:
             return says(question)
@@ -61,7 +61,7 @@ def one_by_one(says):
                     one = says(question, name)
                 except Failed:
                     continue
-                # In a tree, a name without its path may be given to several.
+                # In a tree, several variables may be reported under a name without its path.
                 told["variables"] |= {key: variable for key, variable in one["variables"].items() if key == name}
                 told |= {"attributes": one["attributes"]} if "attributes" in one else {}
             if not told["variables"]:
@@ -99,7 +99,7 @@ def flat(values):
 
 
 def cdo(question):
-    """What it takes for data on grids, unpacked, and their axes. It has no word for "missing"."""
+    """The variables that CDO takes for data on grids, unpacked, and their axes. It cannot report missing values."""
     path = question.path
     variables = {"time": {"decoded": output("cdo", "-s", "showtimestamp", path).split()}}
     for grid in output("cdo", "-s", "griddes", path).split("# gridID"):
@@ -117,7 +117,7 @@ def cdo(question):
 
 
 def gdal(question):
-    """Rasters, with the file's name alone; its netCDF driver has the north at the top."""
+    """Rasters, with the file's name alone. GDAL's netCDF driver has the north at the top."""
     told = json.loads(output("gdalinfo", "-json", question.path))
     rasters = [value for key, value in told["metadata"].get("SUBDATASETS", {}).items() if key.endswith("_NAME")] or [question.path]
     is_netcdf, variables = told["driverShortName"] == "netCDF", {}
@@ -182,7 +182,7 @@ def python_of_store(reader):
     return lambda question: question.ask(reader, question.path, store=question.store)
 
 
-# As the first column of the table in docs/src/programs.md has them.
+# The names are those of the first column of the table in docs/src/programs.md.
 PROGRAMS = {
     "ncdump": Program(one_by_one(ncdump), heavy=False),
     "NCO": Program(one_by_one(ncks), tolerance=1e-6),

@@ -16,7 +16,7 @@ PAGE = 4096
 
 
 def image(number):
-    """The image of this number: few values in it are not zero, and no two images have the same."""
+    """The image of this number: few values in it are not zero, and no two images are equal."""
     values = np.zeros(IMAGE_BYTES, "u1")
     values[::997] = number % 251 + 1
     values[:8] = np.frombuffer(np.uint64(number).tobytes(), "u1")
@@ -28,7 +28,7 @@ def write(root, count, chunks):
     shape = (count, *IMAGE_SHAPE)
     zarr.create_array(str(root), shape=shape, chunks=chunks, dtype="u1", fill_value=255,
                       compressors=zarr.codecs.ZstdCodec(level=1))
-    # Not through zarr-python, which takes a minute for so many.
+    # zarr-python is not used, because it takes a minute for so many chunks.
     codec = Zstd(level=1)
     for first in range(0, count, chunks[0]):
         stack = np.stack([image(n) for n in range(first, first + chunks[0])])
@@ -65,7 +65,7 @@ def by_pread(path, numbers):
 
 
 def by_short_preads(path, numbers):
-    """Preads of 4 KiB, as buffered readers send them, where the kernel is asked not to read ahead."""
+    """Preads of 4 KiB, as buffered readers send them. The kernel is asked not to read ahead."""
     start = header_bytes(path)
     with opened(path) as descriptor:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
@@ -83,7 +83,7 @@ def by_mmap(path, numbers):
 
 
 def by_random_mmap(path, numbers):
-    """The same, where the kernel is asked not to read ahead."""
+    """As `by_mmap`. The kernel is asked not to read ahead."""
     stack = np.load(path, mmap_mode="r")
     stack._mmap.madvise(mmap.MADV_RANDOM)
     for number in numbers:

@@ -13,7 +13,7 @@ ZARR2 = mounting.CHECKOUT / ".venv-zarr2" / "bin" / "python"
 
 
 class Refused(Exception):
-    """The reader does not read it; why, in its words."""
+    """The reader does not read it, for this reason in its own words."""
 
 
 class Zarr2:
@@ -33,7 +33,7 @@ class Zarr2:
         self.process.communicate()
 
     def open(self, root, path, **kwargs):
-        """What `zarr2_worker.answer` says of a node; raises `Refused`."""
+        """The answer of `zarr2_worker.answer` about a node; raises `Refused`."""
         self.process.stdin.write(json.dumps({"root": str(root), "path": path, **kwargs}) + "\n")
         self.process.stdin.flush()
         ready, _, _ = select.select([self.process.stdout], [], [], mounting.PATIENCE)
@@ -52,7 +52,7 @@ def run(*args):
 
 
 def gdal_name(root, name, *indices):
-    """How GDAL names an array, or the plane of it at `indices` of the leading dimensions."""
+    """GDAL's name of an array, or of its plane at `indices` of the leading dimensions."""
     return ":".join([f'ZARR:"{root}"', f"/{name}", *map(str, indices)])
 
 

@@ -20,7 +20,7 @@ FRAMED = {"vlen-utf8", "vlen-bytes"}
 
 @dataclass
 class Shown:
-    """An array as its document in a `chunks` mount says; asserts that it says uncompressed."""
+    """An array, described by its document in a `chunks` mount. Asserts that the document says uncompressed."""
 
     directory: Path
     document: dict
@@ -121,7 +121,7 @@ def framed_items(data):
 
 
 def itemsize(array):
-    """Of a manifest entry."""
+    """The size of an element, by a manifest entry."""
     count = math.prod(array["shape"])
     return array["nbytes"] // count if count and array.get("nbytes") else numpy_type(array["dtype"]).itemsize
 
@@ -145,7 +145,7 @@ READERS = {f.__name__.removeprefix("with_"): f for f in (with_zarr_python, with_
 
 @cache
 def reads_the_store(reader, root, path, zarr_format, expected):
-    """Whether this reader gives the expected values from the store itself. If not, it cannot judge the mount."""
+    """Whether this reader gives the expected values from the store itself. If it does not, it cannot judge the mount."""
     try:
         return digest(canonical(READERS[reader](root, path, zarr_format))) == expected
     except Exception:  # any refusal of a reader, in whatever class

@@ -1,11 +1,11 @@
-"""A server of a directory that answers as it is told to: right, late, cut, changed, denied. It notes every request.
+"""A server of a directory that answers by rules: right, late, cut, changed, denied. It records every request.
 
     with FaultServer(root) as server:
         server.rules({"fault": "status", "status": 503, "key": "*/c/0", "count": 2})
         ...
         assert [r["method"] for r in server.requests()] == ["GET"]
 
-It is a process of its own: a reader of the mount may hold the interpreter's lock while the kernel waits for the mount, and the
+The server is a process of its own: a reader of the mount may hold the interpreter's lock while the kernel waits for the mount, and the
 mount for this server.
 """
 import json
@@ -51,7 +51,7 @@ class FaultServer:
         return json.loads(line)
 
     def rules(self, *rules, seed=0):
-        """Takes these rules instead of all before; see fault_rules."""
+        """Uses these rules in place of all earlier ones; see fault_rules."""
         self._do("rules", rules=rules, seed=seed)
 
     def hits(self):
@@ -59,7 +59,7 @@ class FaultServer:
         return self._do("hits")
 
     def snapshot(self):
-        """Remembers all files as they are, for the fault `stale`."""
+        """Remembers the current contents of all files, for the fault `stale`."""
         self._do("snapshot")
 
     def requests(self, clear=False, method=None, key=None):

@@ -45,7 +45,7 @@ def write(root, path="z", version=0, consolidate=False, zarr_format=3):
 
 
 def age(root):
-    """Makes all objects an hour old. The version of an object that is seconds old is asked for once more."""
+    """Makes all objects an hour old. The version of an object that is only seconds old would be requested once more."""
     old = time.time() - 3600
     for path, _, names in os.walk(root):
         for name in names:
@@ -53,7 +53,7 @@ def age(root):
 
 
 def chunk(name, n, version=0):
-    """The bytes of chunk `n`, an inner one where there are shards."""
+    """The bytes of chunk `n`, which is an inner chunk if the array has shards."""
     count, size = {"plain": (PLAIN, PLAIN_CHUNK), "small": (SMALL, PLAIN_CHUNK)}.get(name, (BIG, BIG_CHUNK))
     return values(count, version)[n * size:(n + 1) * size].tobytes()
 
@@ -78,7 +78,7 @@ def mounted(mount, server, *args, path="z", **kwargs):
 
 
 def attempt(path, offset=0, length=None):
-    """The bytes, or the name of the error that came instead."""
+    """The bytes, or the name of the error."""
     try:
         fd = os.open(path, os.O_RDONLY)
         try:

@@ -1,6 +1,6 @@
-"""Servers of objects and files that others have written, each on a free port of 127.0.0.1: `with nginx(root, tmp) as server`.
+"""Servers of objects and files by other authors, each on a free port of 127.0.0.1: `with nginx(root, tmp) as server`.
 
-`root` is a directory. For a web server it is what is at `/`; for the others each directory in it is a bucket, and is uploaded.
+`root` is a directory. A web server serves it at `/`. For the other servers, each directory in it is a bucket, and is uploaded.
 """
 import base64
 import hashlib
@@ -22,18 +22,18 @@ from support import mounting
 
 REMOTE_PYTHON = mounting.CHECKOUT / ".venv-remote" / "bin" / "python"
 AZURITE = mounting.CHECKOUT / ".npm-remote" / "node_modules" / ".bin" / "azurite-blob"
-# Azurite's, which everybody knows.
+# Azurite's account, whose key is public.
 ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 PATIENCE = 60
-# What the machine may have set; a test says itself who asks.
+# Variables that the machine may have set. A test sets its own credentials.
 CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_", "GCP_", "GCS_")
 PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 
 
 @dataclass
 class Server:
-    """One that runs: `url(bucket, path)` is STORE, `args` and `env` what the mount needs to reach it."""
+    """A running server: `url(bucket, path)` is STORE, and the mount needs `args` and `env` to reach it."""
 
     endpoint: str
     scheme: str
@@ -48,13 +48,14 @@ def clean_environment(**more):
     """This process's environment without credentials and proxies."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(CREDENTIALS) and name.lower() not in PROXIES}
-    # No file of the user's is read, and the machine is not asked who it is.
+    # No file of the user is read, and no metadata server is asked for credentials.
     return {**kept, "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true",
             **more}
 
 
 def free_port():
-    """A port that nobody listens at. It is below those that Linux gives to connections, of which tests that run at the same time make many."""
+    """A port on which no program listens. It is below those that Linux gives to connections, of which other tests make many at the same
+    time."""
     while True:
         port = random.randrange(10_000, 32_768)
         with socket.socket() as probe:
@@ -153,7 +154,7 @@ def nginx(root, tmp, certificate=None):
 
 @contextmanager
 def caddy(root, tmp, browse=True):
-    """Only with `--browse` it answers for directories, by a page or a redirect to it."""
+    """Caddy answers for directories, by a page or a redirect to it, only with `--browse`."""
     port = free_port()
     home = {"HOME": str(tmp), "XDG_DATA_HOME": str(tmp), "XDG_CONFIG_HOME": str(tmp)}
     with process(tmp / "caddy.log", port, tool("caddy"), "file-server", "--root", root, "--listen", f"127.0.0.1:{port}",
@@ -204,7 +205,7 @@ class Upload:
 
 
 class S3Upload(Upload):
-    # Moto wants to know who asks, and does not check it.
+    # Moto requires a caller's identity, but does not check it.
     WHO = {"Authorization": "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"}
 
     def create(self):
@@ -268,7 +269,7 @@ class Certificate:
 
 
 def certificate(tmp, name="127.0.0.1"):
-    """A certificate for 127.0.0.1 of an authority that nobody else knows."""
+    """A certificate for 127.0.0.1 of an authority that no other program knows."""
     tmp.mkdir(exist_ok=True)
     made = Certificate(tmp / "authority.pem", tmp / "server.pem", tmp / "server.key")
     openssl = tool("openssl")

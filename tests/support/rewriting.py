@@ -1,8 +1,7 @@
-"""A store whose chunk and shard are rewritten again and again, and the processes that do and watch it.
+"""A store whose chunk and shard are rewritten again and again, and the processes that rewrite and watch it.
 
-Version k of the array is the number k everywhere, plus noise whose amount depends on k, so that
-encoded files of different versions differ in size. Every decoded or encoded file of every version
-is known beforehand: what a reader gets must be one of them, whole.
+Version k of the array is the number k everywhere, plus noise whose amount depends on k, so that encoded files of different versions
+differ in size. Every decoded or encoded file of every version is known beforehand: a reader must get one of them, whole.
 """
 import ctypes
 import errno
@@ -25,7 +24,7 @@ SIDE = 256  # 256 KiB decoded: two FUSE requests at least, many pages
 PATIENCE = 120
 processes = multiprocessing.get_context("fork")
 
-# What a handle may answer whose version is gone, or whose file is being written.
+# The errors of a handle whose version is gone, or whose file is being written.
 REFUSALS = {errno.ESTALE, errno.EIO}
 
 
@@ -55,7 +54,7 @@ class Rewritten:
 
 
 def prepare(folder, view, read_mount):
-    """`read_mount(store)` gives key -> content of a quiet mount of one version."""
+    """Prepares the versions. `read_mount(store)` gives key -> content of a mount of one version that does not change."""
     blobs, shown = {}, {}
     for version in range(VERSIONS):
         root = folder / f"version{version}"
@@ -69,7 +68,7 @@ def prepare(folder, view, read_mount):
 
 
 def check(view, version, root, shown):
-    """The quiet mount itself is judged by numpy and by the stored file, not by itself."""
+    """Compares the mount that does not change with numpy and with the stored file."""
     if view == "arrays":
         assert {values(version).tobytes()} <= shown["plain.raw"] & shown["sharded.raw"]
     elif view == "chunks":
@@ -94,7 +93,7 @@ class Progress:
         return cls(*(processes.Value("q", 0) for _ in range(4)), processes.Event())
 
     def time_to_write(self, goal):
-        """Most of what can be read undisturbed was read, or half of the readers wait for the next write."""
+        """Whether the readers have read enough without a rewrite, or half of them wait for the next write."""
         return self.reads.value >= goal or 2 * self.holders.value >= self.active.value
 
     def quiet(self, since):
@@ -128,7 +127,7 @@ def replace_in_place(path, blob):
 
 
 def write_until_stopped(root, blobs, replace, progress):
-    """Rewrites every file, then lets the readers get on: paced by their progress, not by time."""
+    """Rewrites every file, then lets the readers go on. Their progress sets the pace, not the time."""
     version = 0
     while not progress.stop.is_set():
         version = (version + 1) % VERSIONS
@@ -148,10 +147,10 @@ def wait(condition):
 
 
 def read_once(path, progress, dice):
-    """One handle, read in pieces in random order; now and then held until the file was rewritten.
+    """Reads one handle in pieces, in random order. Now and then, holds it until the file was rewritten.
 
     Returns (content or errno, whether a write was under way during one of the calls).
-    """
+"""
     since, disturbed = progress.writes.value, False
     try:
         fd = os.open(path, os.O_RDONLY)
@@ -178,17 +177,17 @@ def read_once(path, progress, dice):
 
 
 def read_and_report(out, progress, *args):
-    """Always sends something: the parent waits for it."""
+    """Always sends a result, because the parent waits for it."""
     try:
         out.put(read_all(progress, *args))
-    except BaseException as error:  # an assertion in this process would else leave the parent waiting
+    except BaseException as error:  # otherwise an assertion in this process would leave the parent waiting
         out.put(([("reader", repr(error))], 0))
     finally:
         add(progress.active, -1)
 
 
 def read_all(progress, mount, shown, seed, rounds, torn_writes):
-    """Reads `rounds` files. Returns what was neither wholly old nor wholly new nor an error."""
+    """Reads `rounds` files. Returns those results that were neither wholly old, nor wholly new, nor an error."""
     dice, wrong, seen = random.Random(seed), [], set()
     keys = sorted(shown)
     for _ in range(rounds):
@@ -200,15 +199,15 @@ def read_all(progress, mount, shown, seed, rounds, torn_writes):
                 wrong.append((key, errno.errorcode[got]))
         elif got in shown[key]:
             seen.add(hash(got))
-        # A writer in place leaves the file itself mixed while it writes: then the store is to blame.
+        # A writer in place leaves the stored file itself mixed while it writes, which is not the mount's fault.
         elif not (torn_writes and disturbed):
             wrong.append((key, f"{len(got)} bytes of no version"))
     return wrong, len(seen)
 
 
 def map_until_rewritten(path, contents, progress):
-    """Exit status of a process that maps a file, waits for a rewrite, and looks again: 0 whole, 1 mixed."""
-    # SIGBUS is an answer here (the version is gone), not a crash to report.
+    """Exit status of a process that maps a file, waits for a rewrite, and reads again: 0 if the contents are whole, 1 if they are mixed."""
+    # SIGBUS is a valid outcome here (the version is gone), not a crash to report.
     faulthandler.disable()
     while True:
         since = progress.writes.value
@@ -226,7 +225,7 @@ def map_until_rewritten(path, contents, progress):
 
 
 def run(made, rewritten, replace, readers=8, rounds=400):
-    """The whole scene. Returns (wrong reads, how many different contents were seen)."""
+    """Runs the writer and all readers. Returns (wrong reads, how many different contents were seen)."""
     progress, out = Progress.new(), processes.SimpleQueue()
     torn_writes = replace is replace_in_place
     progress.active.value = readers
@@ -244,7 +243,7 @@ def run(made, rewritten, replace, readers=8, rounds=400):
             process.join(PATIENCE)
             process.kill()
     wrong = [w for found, _ in results for w in found]
-    # SIGBUS is how the kernel says that a mapped page is gone.
+    # The kernel sends SIGBUS when a mapped page is gone.
     wrong += [("mmap", p.exitcode) for p in mappers if p.exitcode not in (0, -signal.SIGBUS)]
     assert writer.exitcode == 0, "the writer failed"
     return wrong, max(seen for _, seen in results)
@@ -257,7 +256,7 @@ def start(target, *args):
 
 
 def die_with_parent(target, *args):
-    """A hung test run must not leave readers behind."""
+    """Makes the kernel end the readers with a test run that hangs or dies."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
     target(*args)

@@ -1,4 +1,4 @@
-"""Random stores for tests of rights: every object holds markers that no other object holds."""
+"""Random stores for tests of rights: every object holds markers that no other object has."""
 import itertools
 import json
 import os
@@ -20,7 +20,7 @@ SEARCHED_BUT_BY_ONE = [(ITS_OWNER, 7, NONE), (A_USER, 0, STRANGER), (ITS_GROUP, 
 
 
 class Store:
-    """A store that is being written; `holders` says which objects hold a marker."""
+    """A store that is being written; `holders` has the objects that hold a marker."""
 
     def __init__(self, root, dice):
         self.root, self.dice, self.holders = root, dice, {}
@@ -52,7 +52,7 @@ class Store:
     def close_some(self, share):
         """Gives some objects and directories other owners and modes."""
         for path in [self.root, *(path for path in sorted(self.root.rglob("*")) if not path.is_symlink())]:
-            # STORE itself seldom: nothing else would be asked.
+            # STORE itself is closed seldom, because nothing else could be read then.
             if self.dice.random() < share * (0.2 if path == self.root else 1):
                 if self.dice.random() < 0.5:
                     os.chown(path, *self.dice.choice(OWNERS))
@@ -62,7 +62,7 @@ class Store:
                     os.chmod(path, self.dice.choice(DIRECTORY_MODES if path.is_dir() else FILE_MODES))
 
     def link_some(self):
-        """Moves some arrays elsewhere, and links them to where they were."""
+        """Moves some arrays elsewhere, and makes links to them at their old paths."""
         arrays = sorted({path.parent for path in self.root.rglob("*") if path.parent.name in ("x", "s", "t", "words", "shards")
                          and path.name in ("zarr.json", ".zarray")})
         for number, path in enumerate(self.dice.sample(arrays, 2)):
@@ -76,7 +76,7 @@ class Store:
 
 
 def give_list(path, entries):
-    """Gives a file or a directory an access control list; to search a directory is granted with reading it."""
+    """Gives a file or a directory an access control list. An entry that grants reading a directory also grants searching it."""
     more = 1 if path.is_dir() else 0
     packed = [struct.pack("<HHI", tag, bits | more if bits else 0, number) for tag, bits, number in entries]
     os.setxattr(path, "system.posix_acl_access", struct.pack("<I", 2) + b"".join(packed))
@@ -94,7 +94,7 @@ def write(root, dice):
 
 
 def group(store, path, version):
-    """A group of arrays; without a document where there is no version. Its documents by key."""
+    """A group of arrays, without a document if there is no version. Returns its documents by key."""
     documents = {}
     attributes = {"title": store.marker(), "multiscales": [multiscales(store)]}
     if version == 3:
@@ -215,7 +215,7 @@ def counts(shape, chunk_shape):
 
 
 def consolidate(store, version, documents):
-    """Copies of all documents, as they are or, of some arrays, as they were: with other chunks, and other markers."""
+    """Copies of all documents. Copies of some arrays are outdated: they have other chunks, and other markers."""
     copies = {key: outdated(store, key, document) for key, document in documents.items()}
     if version == 2:
         keys = {key: copy for key, copy in copies.items() if not key.endswith("zarr.json")}

@@ -1,7 +1,7 @@
-"""What one user can read: of a store, by path, and of a mount.
+"""The contents that one user can read: of a store, by path, and of a mount.
 
-A file is read in small pieces, so that a piece that is refused hides no other. Markers that occur in what was read are told,
-not the bytes.
+A file is read in small pieces, so that a piece that is refused does not hide another one. The markers in these pieces are returned, not
+the bytes.
 """
 import errno
 import json
@@ -12,13 +12,13 @@ from pathlib import Path
 
 PIECE_BYTES = 4096
 MARKER = re.compile(rb"Mk[0-9]{6}")
-# Numbers stand in texts; among bytes of elements they would be found by chance.
+# Numbers are searched only in texts, because among bytes of elements they would be found by chance.
 NUMBER = re.compile(rb"(?<![0-9.])97[0-9]{6}(?![0-9])")
 TEXTS = (".json", ".jsonl", ".zarray", ".zattrs", ".zgroup", ".zmetadata", ".nhdr", ".txt")
 
 
 def as_user(user, function, *args):
-    """What `function` returns, called as `user`, a pair of a number and the groups, in a process of its own."""
+    """The result of `function`, called as `user`, a pair of a number and the groups, in a process of its own."""
     number, groups = user
     reading, writing = os.pipe()
     child = os.fork()
@@ -44,8 +44,8 @@ def as_user(user, function, *args):
 
 
 def look(root, names):
-    """The markers that are found in each file below `root` that can be opened, and the files that can be read to the
-    end. Asked for by name are `names`, and all that can be listed."""
+    """The markers that are found in each file below `root` that can be opened, and the files that can be read to the end. Looks `names`
+    up, and all names that can be listed."""
     found, whole = {}, []
     for name in sorted(set(names) | set(walk(root))):
         read = read_pieces(Path(root, name))
@@ -64,7 +64,7 @@ def walk(root):
 
 
 def read_pieces(path):
-    """The bytes of a file that can be read, and whether that was all of them; None where it cannot be opened."""
+    """The bytes of a file that can be read, and whether these are all of them; None if it cannot be opened."""
     try:
         fd = os.open(path, os.O_RDONLY)
     except OSError:

@@ -1,10 +1,10 @@
-"""A small store that the tests write themselves: its values and bytes are known to them."""
+"""A small store that the tests write themselves, so that they know its values and bytes."""
 import os
 
 import numpy as np
 import zarr
 
-# One time per backing file, with nanoseconds, so that no other file's can pass for it.
+# One time for each backing file, with nanoseconds, so that it cannot be confused with that of another file.
 FIRST_TIME_NS = 1_000_000_000_123_456_789
 SHAPE = (100, 90)
 
@@ -14,7 +14,7 @@ def values():
 
 
 def write(root):
-    """A v3 group: `plain` (zstd), `raw` (uncompressed), `sharded`, `holes` (chunks missing), and a key no array owns."""
+    """A v3 group: `plain` (zstd), `raw` (uncompressed), `sharded`, `holes` (chunks missing), and a key that belongs to no array."""
     group = zarr.open_group(str(root), mode="w", attributes={"title": "sample"})
     data = values()
     plain = {"shape": SHAPE, "dtype": "int32", "fill_value": 5}

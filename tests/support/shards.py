@@ -1,4 +1,4 @@
-"""Shards written by hand with numpy: millions of inner chunks in a blink, no Zarr library between."""
+"""Shards written with numpy alone, without a Zarr library: millions of inner chunks in a moment."""
 import json
 
 import google_crc32c

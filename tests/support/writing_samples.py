@@ -1,4 +1,4 @@
-"""Stores for the tests of mounts that are written to, and what is in them."""
+"""Stores for the tests of mounts with `--rw`, and their contents."""
 import os
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def write(path):
 
 
 def tree(path):
-    """What is below a directory: each name with the bytes, or None of a directory. What the program keeps there is left out."""
+    """The contents of a directory: each name with its bytes, or None for a directory. The program's own directory is left out."""
     found = {}
     for folder, directories, names in os.walk(path):
         directories[:] = [name for name in directories if name != ".zarr-mount"]
@@ -42,7 +42,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def written(store, mount):
-    """A mount of `store`. What it shows is what the store has, after every test."""
+    """A mount of `store`. After every test, the mount must show the contents of the store."""
     made = mount(store, *ARGS)
     yield made
     assert tree(made.path) == tree(store)

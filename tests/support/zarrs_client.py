@@ -1,6 +1,6 @@
 """The library zarrs, through its pipeline for zarr-python: zarr-python reads and writes the documents, and zarrs the chunks.
 
-The pipeline is strict: what zarrs cannot do is an error. Else zarr-python would do it, and nobody would notice."""
+The pipeline is strict: a feature that zarrs lacks is an error. Otherwise zarr-python would take over unnoticed."""
 from contextlib import contextmanager
 
 import numpy as np
@@ -9,20 +9,20 @@ import zarrs
 from zarr.core.buffer.cpu import NDBuffer
 from zarrs.pipeline import UnsupportedDataTypeError, UnsupportedMetadataError
 
-# The last is zarr-python's, which opens the array for zarrs.
+# The last pipeline is zarr-python's, which opens the array for zarrs.
 REFUSALS = (UnsupportedMetadataError, UnsupportedDataTypeError, ValueError)
 
 
 @contextmanager
 def pipeline(**options):
-    """Arrays that are opened or made meanwhile have their chunks read and written by zarrs, also later."""
+    """Arrays that are opened or made in this block have their chunks read and written by zarrs, even after it."""
     settings = {"path": "zarrs.ZarrsCodecPipeline", "strict": True, **options}
     with zarr.config.set({f"codec_pipeline.{name}": value for name, value in settings.items()}):
         yield
 
 
 def of_zarrs(array):
-    """The array, after a look whether zarrs has it, and nothing to fall back to."""
+    """The array. Asserts that zarrs reads it, without another pipeline to fall back on."""
     found = array._async_array.codec_pipeline
     assert isinstance(found, zarrs.ZarrsCodecPipeline) and found.impl is not None and found.python_impl is None
     return array
@@ -38,14 +38,14 @@ def values(path):
     array = opened(path)
     if array.dtype.kind == "T":
         return array[...]
-    # zarrs wants room in C order, also for an array whose chunks are in order F.
+    # zarrs writes into memory in C order, even if the array's chunks are in order F.
     out = np.empty(array.shape, array.dtype.newbyteorder("="))
     array.get_basic_selection(..., out=NDBuffer.from_numpy_array(out))
     return out
 
 
 def refusal(path):
-    """What zarrs says of an array that it cannot read. Fails where it can."""
+    """The reason of zarrs for not reading an array. Fails if it reads it."""
     try:
         values(path)
     except REFUSALS as error:

@@ -1,4 +1,4 @@
-//! Chunks encoded and decoded by other means than the crate's own.
+//! Chunks, encoded and decoded without the crate's own codecs.
 
 use std::io::{Read, Write};
 
@@ -19,7 +19,7 @@ pub(crate) enum ChunkCodec {
     Zstd,
     Blosc,
     GzipCrc,
-    /// All encoded chunks have the same length, and the same CRC-32C, because they end with their own.
+    /// All encoded chunks have the same length, and the same CRC-32C, because they end with their own checksum.
     Crc,
 }
 
@@ -33,7 +33,7 @@ impl ChunkCodec {
         ChunkCodec::Crc,
     ];
 
-    /// What the document says after the codec `bytes`.
+    /// The members of the document after the codec `bytes`.
     fn members(self) -> &'static str {
         match self {
             ChunkCodec::Plain => "",
@@ -48,8 +48,8 @@ impl ChunkCodec {
         }
     }
 
-    /// The document of an array with two by two chunks, the last of which reach over its edge. They may be in
-    /// one shard.
+    /// The document of an array with two by two chunks, the last of which reach beyond its edge. They may be in one
+    /// shard.
     pub(crate) fn document(self, is_sharded: bool) -> String {
         let codecs = format!(r#"[{{"name":"bytes"}}{}]"#, self.members());
         let (side, codecs) = if is_sharded {
@@ -70,7 +70,7 @@ impl ChunkCodec {
         matches!(self, ChunkCodec::Plain | ChunkCodec::Crc)
     }
 
-    /// What another program stores for these elements.
+    /// The bytes that another program stores for these elements.
     pub(crate) fn encode(self, decoded: &[u8]) -> Vec<u8> {
         match self {
             ChunkCodec::Plain => decoded.to_vec(),
@@ -81,8 +81,8 @@ impl ChunkCodec {
                 encoded
             }
             ChunkCodec::Blosc => {
-                // A frame that says that its bytes are only copied: version, version of LZ4, flags,
-                // size of an element, then three lengths.
+                // A frame that says that its bytes are only copied: version, version of LZ4, flags, size of an element,
+                // then three lengths.
                 let len = u32::try_from(decoded.len()).unwrap();
                 let lengths = [len, len, len + 16].map(u32::to_le_bytes).concat();
                 [&[2, 1, 0b10, 1], lengths.as_slice(), decoded].concat()
@@ -96,7 +96,7 @@ impl ChunkCodec {
         }
     }
 
-    /// The elements in stored bytes; `None` where only the crate itself can decode them.
+    /// The elements in stored bytes; `None` if only the crate itself can decode them.
     pub(crate) fn decode(self, encoded: &[u8]) -> Option<Vec<u8>> {
         match self {
             ChunkCodec::Plain => Some(encoded.to_vec()),

@@ -1,4 +1,4 @@
-//! Sequences of calls that once were not answered as the model says.
+//! Sequences of calls whose results once differed from the model.
 
 use zarr_mount::store::RenameMode;
 use zarr_mount::view::{HandleAccess, ViewKind};
@@ -100,7 +100,7 @@ fn truncate_is_refused_where_the_chunk_is_only_read() {
     run(ViewKind::Chunks, &[opened, cut]);
 }
 
-/// The file stays the one that was opened where the other program's encoded bytes are the same.
+/// The file stays the opened one if the encoded bytes of the other program are the same.
 #[test]
 fn an_inner_chunk_is_current_where_another_program_stores_equal_bytes() {
     for codec in ChunkCodec::ALL {

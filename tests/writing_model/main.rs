@@ -1,8 +1,8 @@
 //! Random calls on a writable view of a directory, without a kernel, beside a model.
 //!
-//! The model says what each handle reads, which errors are due, and what the store has after each
-//! call. Other programs change the store meanwhile; mounts end, and are killed, and are made anew.
-//! `PROPTEST_CASES` says how many sequences of calls there are.
+//! The model decides which bytes each handle reads, which errors are due, and what the store has
+//! after each call. Other programs change the store meanwhile; mounts end, and are killed, and are
+//! made anew. `PROPTEST_CASES` is the number of sequences of calls.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -28,7 +28,7 @@ const LONGEST: usize = 30;
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        // The variable is read by the default.
+        // The default reads the variable.
         cases: if std::env::var_os("PROPTEST_CASES").is_some() {
             ProptestConfig::default().cases
         } else {

@@ -1,8 +1,8 @@
-//! What the files of a mount are, by the rules of docs/src/writing.md: the simplest thing that could be right.
+//! The files of a mount, by the rules of docs/src/writing.md: the simplest model that could be right.
 //!
-//! The store has objects; a file that is open has an object as its base, and a draft once something
-//! was written. The states of a file, and what leads from one to another, are those of the table
-//! `OpenState::after`, which the program goes by, too. All errors are errno.
+//! The store has objects. An open file has an object as its base, and a draft once it was written to. The states of a
+//! file, and the transitions between them, are those of the table `OpenState::after`, which the program uses, too. All
+//! errors are errno.
 
 mod names;
 mod writing;
@@ -14,10 +14,10 @@ use zarr_mount::view::HandleAccess;
 
 use crate::codecs::{FILL, LEN};
 
-/// How a file is written.
+/// The way in which a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// A decoded chunk: it has one length, is shown where it is absent, and is merged.
+    /// A decoded chunk: it has one length, is shown even if it is absent, and is merged.
     Chunk,
     /// An object that is replaced whole.
     Whole,
@@ -25,13 +25,13 @@ pub(crate) enum Manner {
     InPlace,
 }
 
-/// An object that the store has, or had. The bytes are those that the view shows of it.
+/// An object that the store has, or had. The bytes are those that the view shows for it.
 #[derive(Debug)]
 struct Object {
     bytes: Vec<u8>,
-    /// How often its times were set, or the shard changed that it is in.
+    /// How often its times were set, or its shard was changed.
     version: usize,
-    /// Whether somebody else has stored it.
+    /// Whether another program has stored it.
     is_foreign: bool,
 }
 
@@ -42,22 +42,22 @@ struct Base {
     version: usize,
 }
 
-/// What was written to a file since its last commit.
+/// The bytes that were written to a file since its last commit.
 #[derive(Debug)]
 struct Draft {
     bytes: Vec<u8>,
-    /// Which bytes were written; the other ones are those of the base. `None` where all were.
+    /// Which bytes were written; the other ones are those of the base. `None` if all were written.
     written: Option<[bool; LEN]>,
     began_empty: bool,
-    /// Whether all who wrote cannot have read the file.
+    /// Whether no writer can have read the file.
     is_blind: bool,
     /// The handles that made the file empty.
     rewriters: BTreeSet<usize>,
     /// The bytes that were written since the file was made or made empty.
     anew: [bool; LEN],
-    /// Those to which others have left what they have written, too.
+    /// The handles to which others have left their written bytes, too.
     left_to: BTreeSet<usize>,
-    /// Where a write was refused first, of a handle that had written before.
+    /// The first offset at which a write was refused, of a handle that had written before.
     refused: usize,
 }
 
@@ -77,23 +77,23 @@ impl Draft {
     }
 }
 
-/// A file that is open, or was.
+/// A file that is or was open.
 #[derive(Debug)]
 struct File {
-    /// The number of its name; `None` once that was removed or is another file's.
+    /// The number of its name; `None` once the name was removed, or belongs to another file.
     name: Option<usize>,
     manner: Manner,
     base: Option<Base>,
     state: OpenState,
-    /// What was written; `None` in the states that have no draft.
+    /// The draft; `None` in the states that have none.
     draft: Option<Draft>,
-    /// Whether the base was the object of the store when the file lost its name.
+    /// Whether the base was the store's object when the file lost its name.
     was_current: bool,
     n_handles: usize,
 }
 
 impl File {
-    /// Goes to the state that the table has after `event`.
+    /// Goes to the state that follows `event` in the table.
     fn on(&mut self, event: FileEvent) {
         let after = self.state.after(event);
         self.state = after.unwrap_or_else(|| panic!("{event:?} of {self:?}"));
@@ -106,7 +106,7 @@ impl File {
         self.state == OpenState::Lost
     }
 
-    /// Whether handles write the file anew, and what they have half written is left to them.
+    /// Whether handles write the file anew. The parts that they have written so far are left to them.
     fn is_rewritten(&self) -> bool {
         let has_rewriters = |draft: &Draft| !draft.rewriters.is_empty();
         self.state != OpenState::Broken && self.draft.as_ref().is_some_and(has_rewriters)
@@ -117,7 +117,7 @@ impl File {
         self.draft = Some(draft);
     }
 
-    /// Whether it is a chunk, and all its bytes were written anew.
+    /// Whether it is a chunk, all bytes of which were written anew.
     fn is_whole(&self) -> bool {
         let has_all = |draft: &Draft| draft.anew.iter().all(|is_written| *is_written);
         self.manner == Manner::Chunk && self.draft.as_ref().is_some_and(has_all)
@@ -139,11 +139,11 @@ impl Handle {
     }
 }
 
-/// What a read may give.
+/// The bytes that a read may return.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Readable {
     Bytes(Vec<u8>),
-    /// These bytes, or an error that says that the file has changed.
+    /// These bytes, or an error because the file has changed.
     BytesOrStale(Vec<u8>),
     /// Any bytes that the file had, or that error.
     Lost,
@@ -161,7 +161,7 @@ pub(crate) struct Model {
     /// The objects of the store.
     store: Vec<Option<usize>>,
     files: Vec<File>,
-    /// The files that another open of a name takes part in.
+    /// The files that another open of their name joins.
     open: Vec<Option<usize>>,
     pub(crate) handles: Vec<Handle>,
     n_handles: usize,
@@ -183,13 +183,13 @@ impl Model {
         }
     }
 
-    /// What the store has under this name, as the view shows it.
+    /// The object that the store has under this name, as the view shows it.
     pub(crate) fn stored(&self, name: usize) -> Option<&[u8]> {
         let object = self.store[name]?;
         Some(&self.objects[object].bytes)
     }
 
-    /// What a new open of this name reads; `None` where nothing is there.
+    /// The bytes that a new open of this name reads; `None` if there is no such file.
     pub(crate) fn shown(&self, name: usize) -> Option<Vec<u8>> {
         let open = self.open[name].map(|file| &self.files[file]);
         if let Some(file) = open.filter(|file| file.name.is_some())
@@ -227,7 +227,7 @@ impl Model {
         Some(Base { object, version })
     }
 
-    /// Whether what the store has is the base of the file.
+    /// Whether the store's object is the base of the file.
     fn is_current(&self, file: &File) -> bool {
         let Some(name) = file.name else { return false };
         let now = self.base_of(name);
@@ -273,7 +273,7 @@ impl Model {
         file
     }
 
-    /// Opens what is shown, and returns the place of the new handle.
+    /// Opens the shown file, and returns the index of the new handle.
     pub(crate) fn open(&mut self, name: usize, access: HandleAccess) -> usize {
         if let Some(open) = self.open[name] {
             let file = &self.files[open];
@@ -285,7 +285,7 @@ impl Model {
         self.new_handle(file, access)
     }
 
-    /// Makes a file where nothing is shown.
+    /// Makes a file where none is shown.
     pub(crate) fn create(&mut self, name: usize) -> usize {
         let file = self.new_file(name, None);
         if self.manners[name] == Manner::InPlace {
@@ -359,15 +359,14 @@ impl Model {
         self.shard_is_replaced();
     }
 
-    /// Somebody else has written the shard. Its inner chunks have new versions.
+    /// Another program has written the shard, so its inner chunks have new versions.
     fn shard_is_replaced(&mut self) {
         for object in self.store.iter().flatten().filter(|_| self.is_sharded) {
             self.objects[*object].version += 1;
         }
     }
 
-    /// Whether what the store has under this name is what the file was made from, as far as the mount can
-    /// tell.
+    /// Whether the store's object under this name is the base of the file, as far as the mount can find out.
     fn has_same_base(&self, name: usize, base: Option<Base>) -> bool {
         let now = self.base_of(name);
         if now == base {
@@ -382,7 +381,7 @@ impl Model {
         self.is_sharded && now.bytes == then.bytes && is_encoded_alike
     }
 
-    /// All that was not committed is gone.
+    /// All bytes that were not committed are gone.
     pub(crate) fn crash(&mut self) {
         self.handles.clear();
         self.files.clear();

@@ -21,7 +21,7 @@ pub(crate) fn errno(error: &Error) -> i32 {
     })
 }
 
-/// The attributes of files that are made.
+/// The attributes of new files.
 pub(crate) const NEW: NewFile = NewFile {
     mode: 0o644,
     umask: 0,
@@ -36,7 +36,7 @@ pub(crate) struct Mount {
     shards: Shards,
     /// The memory budget, in bytes.
     budget: u64,
-    /// How many mounts there were.
+    /// The number of mounts so far.
     n_mounts: usize,
     n_outsiders: u64,
     pub(crate) view: Arc<View>,
@@ -68,14 +68,14 @@ impl Mount {
         store_at(self.folder.path(), self.n_mounts)
     }
 
-    /// Makes the mount anew, as after the old one was killed. The old one cannot be killed, and has threads
-    /// that go on, so that the new one gets a copy of the store. Then the old mount has nothing that it could
-    /// change, and `handles` are closed to give their descriptors back.
+    /// Makes the mount anew, as after the old one was killed. The old mount cannot be killed, and has threads that go
+    /// on, so the new one gets a copy of the store. Then the old mount has no changes left to make, and `handles` are
+    /// closed to release their descriptors.
     pub(crate) fn make_anew(&mut self, handles: impl Iterator<Item = Arc<OpenFile>>) {
         let old = self.store();
         self.n_mounts += 1;
         let new = self.store();
-        // The journal goes first: a part is removed from it when its shard has it.
+        // The journal is copied first: a part is removed from it when its shard has it.
         let journal = Path::new(".zarr-mount/journal");
         if old.join(journal).exists() {
             copy(&old.join(journal), &new.join(journal));
@@ -115,7 +115,8 @@ impl Mount {
     pub(crate) fn outsider_replaces(&mut self, key: &str, bytes: &[u8]) {
         let beside = self.folder.path().join("beside");
         fs::write(&beside, bytes).unwrap();
-        // A time of its own: a model has no grain of time. What lies in the future is not waited for.
+        // Each object gets a time of its own, because a model has no grain of time. Times in the future are not waited
+        // for.
         self.n_outsiders += 1;
         let time = SystemTime::now() + Duration::from_secs(1_000_000 + self.n_outsiders);
         let file = fs::File::options().write(true).open(&beside).unwrap();
@@ -123,7 +124,7 @@ impl Mount {
         fs::rename(&beside, self.store().join(key)).unwrap();
     }
 
-    /// A view of the store that somebody else has.
+    /// A view of the store in another mount.
     pub(crate) fn seen_by_others(&self, kind: ViewKind) -> Arc<View> {
         Arc::new(
             View::new(
@@ -148,7 +149,7 @@ fn store(path: &Path) -> Arc<dyn Store> {
     Arc::new(DirStore::open(path, Symlinks::Inside).unwrap())
 }
 
-/// Copies a directory, with the times of its files. What is there already stays.
+/// Copies a directory, with the times of its files. Files that exist already stay.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -157,7 +158,7 @@ fn copy(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy(&source, &target);
         } else if !target.exists() {
-            // What the old mount removes meanwhile is not there.
+            // The old mount may have removed the file meanwhile.
             let Ok(file) = fs::File::open(&source) else {
                 continue;
             };

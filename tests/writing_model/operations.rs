@@ -1,4 +1,4 @@
-//! What happens to a mount, in random order.
+//! Random operations on a mount.
 
 use proptest::prelude::*;
 
@@ -37,8 +37,8 @@ pub(crate) enum Placing {
     Link,
 }
 
-/// One operation. `file` is the number of a file, and `handle` that of an open handle, modulo how
-/// many there are.
+/// One operation. `file` and `handle` are the numbers of a file and of an open handle, modulo their
+/// counts.
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
     Open {
@@ -174,10 +174,10 @@ pub(crate) struct Setting {
     pub(crate) budget: u64,
 }
 
-/// A setting, and what happens there.
+/// A setting, and the operations in it.
 pub(crate) fn script(longest: usize) -> impl Strategy<Value = (Setting, Vec<Operation>)> {
     let codec = prop::sample::select(ChunkCodec::ALL.as_slice());
-    // Drafts are in memory where they are at most half of the budget, and otherwise in files.
+    // Drafts are in memory if they are at most half of the budget, and otherwise in files.
     let budget = prop_oneof![Just(ROOMY), Just(2 * LEN as u64 - 1)];
     let setting = (codec, budget).prop_map(|(codec, budget)| Setting { codec, budget });
     (setting, prop::collection::vec(operation(), 1..longest))

@@ -33,10 +33,10 @@ const KEYS: [(&str, Manner); 4] = [
     ("note", Manner::InPlace),
 ];
 
-/// The shard that has all chunks, where there is one.
+/// The shard that has all chunks, if there is one.
 const SHARD: &str = "a/c/0/0";
 
-/// A process that is not this one.
+/// Another process than this one.
 const OTHER_PROCESS: u32 = 1;
 
 pub(crate) struct Run {
@@ -51,7 +51,7 @@ pub(crate) struct Run {
     /// The attribute of the array.
     n: u8,
     n_times: u32,
-    /// What each inner chunk has been since its shard was written for certain.
+    /// The contents of each inner chunk since its shard was last surely written.
     since: [Vec<Option<Vec<u8>>>; SLOTS],
 }
 
@@ -109,8 +109,7 @@ impl Run {
         self.names[file].0
     }
 
-    /// Does one operation, and compares what it says with the model, and the store and what is shown
-    /// of the file afterwards.
+    /// Does one operation. Compares its result with the model, and then the store and the shown file.
     fn step(&mut self, operation: &Operation) {
         match operation {
             Operation::Open {
@@ -171,8 +170,8 @@ impl Run {
     fn outsider_changes(&mut self, file: usize, encoded: Option<Vec<u8>>) {
         let mut object = (self.path(file), encoded);
         if self.is_sharded {
-            // What is staged is written for a listing. Who changes a shard of which something is staged loses
-            // nothing, but the mount may.
+            // A listing writes the staged parts to their shards. A program that changes a shard with staged parts loses
+            // nothing, but the mount may lose them.
             list(&self.mount.view, "a/c/0", Detail::Names);
             let stored = fs::read(self.mount.store().join(SHARD)).ok();
             let mut chunks = shard::read(stored.as_deref());
@@ -212,7 +211,7 @@ impl Run {
                     ..AttributeChange::default()
                 };
                 let cut = done(file.change_attributes(&change));
-                // The length of what has changed cannot always be told.
+                // The length of the changed bytes is not always known.
                 let may_be_stale = !matches!(before, Readable::Bytes(_));
                 if cut == Err(libc::ESTALE) && may_be_stale {
                     model.tried_to_write(at);
@@ -237,7 +236,7 @@ impl Run {
         }
     }
 
-    /// Times that no file has had. They lie in the future, so that nobody waits until they are old.
+    /// Times that no file has had. They are in the future, so that the mount does not wait for them to become old.
     fn times(&self) -> AttributeChange {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let seconds = i64::try_from(now.unwrap().as_secs()).unwrap();
@@ -310,7 +309,7 @@ impl Run {
         let errors = self.model.sync_all();
         match synced {
             Ok(()) => assert!(errors.is_empty(), "{errors:?}"),
-            // Another handle was told that the draft of a file was dropped, and this one may be too.
+            // Another handle got the error that the draft of a file was dropped, and this one may get it, too.
             Err(libc::ESTALE) if self.model.has_lost() => {}
             Err(errno) => assert!(errors.contains(&errno), "{errno}, {errors:?}"),
         }
@@ -322,7 +321,7 @@ impl Run {
         self.model.crash();
     }
 
-    /// Compares the shard of the store, which may have what its inner chunks were before.
+    /// Compares the shard of the store, which may have earlier contents of its inner chunks.
     fn check_shard(&mut self) {
         let stored = fs::read(self.mount.store().join(SHARD)).ok();
         let chunks = shard::read(stored.as_deref());
@@ -344,7 +343,7 @@ impl Run {
         }
     }
 
-    /// The shard has what the model has, for certain.
+    /// Notes that the shard surely has the contents of the model.
     fn shard_is_written(&mut self) {
         for (slot, since) in self.since.iter_mut().enumerate() {
             *since = vec![self.model.stored(slot).map(<[u8]>::to_vec)];
@@ -379,7 +378,7 @@ impl Run {
         assert_eq!(stored, wanted);
     }
 
-    /// Compares what another open of the file shows.
+    /// Compares the bytes that another open of the file shows.
     fn check_shown(&mut self, file: usize) {
         let path = self.path(file);
         let wanted = self.model.shown(file);
@@ -399,7 +398,7 @@ impl Run {
         assert_eq!(self.model.close(handle), Ok(()));
     }
 
-    /// Does the operations, then closes all handles and compares what everybody reads.
+    /// Does the operations, then closes all handles and compares the contents with the model.
     pub(crate) fn run(mut self, operations: &[Operation]) {
         for operation in operations {
             self.step(operation);

@@ -1,9 +1,9 @@
-//! The shard of an array of two by two inner chunks, read and written by other means than the crate's own.
+//! The shard of an array of two by two inner chunks, read and written without the crate's own code.
 
 /// The inner chunks of the shard.
 pub(crate) const SLOTS: usize = 4;
 
-/// In the place of offset and length: there is no such inner chunk.
+/// The value of offset and length for an absent inner chunk.
 const NOTHING: u64 = u64::MAX;
 
 /// Bytes of the index: an offset and a length for each slot, and their checksum.
@@ -12,7 +12,7 @@ const INDEX_BYTES: usize = SLOTS * 16 + 4;
 /// Encoded inner chunks, by their slots.
 pub(crate) type Encoded = [Option<Vec<u8>>; SLOTS];
 
-/// The inner chunks in the bytes of a shard; none where there is no shard.
+/// The inner chunks in the bytes of a shard; none if there is no shard.
 pub(crate) fn read(shard: Option<&[u8]>) -> Encoded {
     let mut found = Encoded::default();
     let Some(shard) = shard else { return found };
@@ -32,7 +32,7 @@ pub(crate) fn read(shard: Option<&[u8]>) -> Encoded {
     found
 }
 
-/// The bytes of a shard with these inner chunks, which leave gaps between them; `None` where it has none.
+/// The bytes of a shard with these inner chunks, which leave gaps between them; `None` if it has none.
 pub(crate) fn write(chunks: &Encoded) -> Option<Vec<u8>> {
     let (mut shard, mut index) = (vec![0; 3], Vec::new());
     for chunk in chunks.iter().rev() {

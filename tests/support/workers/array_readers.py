@@ -1,7 +1,7 @@
-"""How each format's own library reads a file: (values, what else it says). Runs in .venv-arrays or .venv-heavy.
+"""How each format's own library reads a file: (values, other facts). Runs in .venv-arrays or .venv-heavy.
 
-A library is imported when its reader is first asked: no environment has them all. Values are in C
-order, the slowest axis first, however the library has them.
+A library is imported when its reader is first called, because no environment has all of them. Values are in C order, the slowest axis
+first, in whatever order the library has them.
 """
 import io
 
@@ -27,7 +27,7 @@ def scipy_netcdf(path, name):
 
 
 def netcdf4(path, name, converted=False):
-    """`converted`: as the library likes it, masked, scaled, unsigned, text joined."""
+    """`converted` gives the values as the library prefers them: masked, scaled, unsigned, text joined."""
     import netCDF4
 
     with netCDF4.Dataset(path) as file:
@@ -149,7 +149,7 @@ def vtk(path):
 
 
 def plain(value):
-    """As JSON can say it."""
+    """The value as JSON can have it."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):

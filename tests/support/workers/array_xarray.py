@@ -1,4 +1,4 @@
-"""Runs in .venv-heavy: xarray writes a climate-like store and says what is in one. usage: array_xarray.py write|tell PATH [FORMAT]"""
+"""Runs in .venv-heavy: xarray writes a climate-like store, or reports the contents of one. usage: array_xarray.py write|tell PATH [FORMAT]"""
 import json
 import sys
 import warnings

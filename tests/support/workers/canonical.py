@@ -1,4 +1,4 @@
-"""The bytes of an array's values that the manifest hashes. Knows NumPy only: readers of every version import it."""
+"""The bytes of an array's values that the manifest hashes. Imports only NumPy, because readers of every version import this module."""
 import hashlib
 
 import numpy as np
@@ -21,7 +21,7 @@ def canonical(values, dtype=None):
 
 
 def framed(item):
-    """A string or bytes behind its length. Where a chunk is absent zarr-python 2 gives the number 0, or None."""
+    """A string or bytes behind its length. For absent chunks, zarr-python 2 gives the number 0, or None."""
     data = item.encode() if isinstance(item, str) else bytes(item or b"")
     return len(data).to_bytes(4, "little") + data
 

@@ -16,7 +16,7 @@ MOST_NAMES = 1000
 
 
 class Files:
-    """The files below a directory, and a snapshot of what they were."""
+    """The files below a directory, and a snapshot of their earlier contents."""
 
     def __init__(self, root):
         self.root = os.path.abspath(root)
@@ -53,7 +53,7 @@ class Files:
     def names(self, bucket, prefix, delimiter):
         """Keys and common prefixes, in the order of their bytes."""
         root = Path(self.root, bucket)
-        # Only what can begin with the prefix is walked.
+        # Only directories that may hold keys with the prefix are walked.
         folder = prefix.rpartition("/")[0]
         found = set()
         for path, folders, names in os.walk(root / folder):
@@ -114,7 +114,7 @@ def seconds(date):
 
 
 def parse_range(text, length):
-    """(begin, end) of `Range`; None where there is none."""
+    """(begin, end) of `Range`; None if there is none."""
     if not text or not text.startswith("bytes="):
         return None
     first, _, last = text.removeprefix("bytes=").partition("-")
@@ -162,7 +162,7 @@ def list_answer(files, bucket, query):
 
 
 def follows(name, after, delimiter):
-    """Whether a name comes after a key. A common prefix that the key lies in has been passed."""
+    """Whether a name comes after a key. A common prefix that contains the key has been passed."""
     if after and delimiter and name.endswith(delimiter) and after.startswith(name):
         return False
     return name.encode("utf-8", "surrogateescape") > after.encode("utf-8", "surrogateescape")

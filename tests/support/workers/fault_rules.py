@@ -1,8 +1,8 @@
-"""What a server of faults does to its answers: rules, each about some requests and with one fault.
+"""The faults of a server's answers: rules, each with one fault for some requests.
 
-A rule is a dictionary: `fault`, and what the fault takes; which requests it is about, `key` (a pattern of fnmatch, of the path
-without its first slash), `method` (GET, HEAD or LIST) and `ranged` (whether a range is asked for); `skip` and `count`: so many
-requests are spared, then so many are hit; `probability`, of a generator that the server seeds.
+A rule is a dictionary: `fault`, and the parameters of the fault. These members select requests: `key` (a pattern of fnmatch, of the
+path without its first slash), `method` (GET, HEAD or LIST) and `ranged` (whether a range is requested). `skip` and `count` are numbers:
+first, this many requests are spared, then this many are hit. `probability` uses a generator that the server seeds.
 """
 import fnmatch
 import gzip
@@ -14,12 +14,12 @@ from email.utils import formatdate, parsedate_to_datetime
 
 @dataclass
 class Answer:
-    """An answer before it is sent. `body` is what the headers promise."""
+    """An answer before it is sent. The headers describe `body`."""
 
     status: int
     headers: dict = field(default_factory=dict)
     body: bytes = b""
-    # How it is sent.
+    # How the answer is sent.
     wait: float = 0  # seconds before the first byte
     stop_after: int | None = None  # bytes of the body, after which nothing more is sent
     stop_how: str = "close"  # or "reset", or "stall"
@@ -30,7 +30,7 @@ class Answer:
 
 
 class Rules:
-    """The rules of a server, in order. All that are about a request change its answer, one after the other."""
+    """The rules of a server, in order. All rules that select a request change its answer, one after the other."""
 
     def __init__(self, seed=0):
         self.lock = threading.Lock()
@@ -44,7 +44,7 @@ class Rules:
             self.random = random.Random(seed)
 
     def about(self, method, key, headers):
-        """The rules that a request is hit by."""
+        """The rules that hit a request."""
         facts = {"method": method, "ranged": "range" in headers,
                  "pinned": "if-match" in headers or "if-unmodified-since" in headers}
         with self.lock:
@@ -96,7 +96,7 @@ def shorten(answer, rule):
 
 
 def other_total(answer, rule):
-    """`Content-Range` tells another length of the whole."""
+    """`Content-Range` has another total length."""
     if "Content-Range" in answer.headers:
         span, _, total = answer.headers["Content-Range"].partition("/")
         answer.headers["Content-Range"] = f"{span}/{int(total) + rule.get('by', 1)}"
@@ -140,52 +140,52 @@ def no_length(answer, _rule):
 
 
 def encode(answer, rule):
-    """The body is compressed, as some proxies do it whatever was asked for."""
+    """The body is compressed, as some proxies do it whatever the request asked for."""
     answer.headers["Content-Encoding"] = rule.get("coding", "gzip")
     answer.body = gzip.compress(answer.body)
 
 
 def redirect(answer, rule):
-    """To `location`, in which `{key}` is the path that was asked for."""
+    """A redirect to `location`, in which `{key}` is the requested path."""
     answer.status = rule.get("status", 302)
     answer.headers = {"Location": rule["location"].format(key=answer.headers.pop("X-Key", ""))}
     answer.body = b"moved"
 
 
 def forbid_absent(answer, _rule):
-    """As buckets do for those who may not list them."""
+    """An absent object is forbidden, as buckets answer users who may not list them."""
     if answer.status == 404:
         status(answer, {"status": 403, "code": "AccessDenied"})
 
 
 def odd_names(answer, rule):
-    """Pages of names have these as well, as prefixes."""
+    """Pages of names have these names, too, as prefixes."""
     more = "".join(f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" for name in rule["names"])
     answer.body = answer.body.replace(b"</ListBucketResult>", more.encode() + b"</ListBucketResult>")
 
 
 def login(answer, _rule):
-    """As servers do that want everyone to log in first, and single-page applications."""
+    """A login page, as servers answer that require a login, and single-page applications."""
     answer.status, answer.body = 200, b"<html><body>Please log in.</body></html>\n"
     answer.headers = {"Content-Type": "text/html", "ETag": '"login"', "Last-Modified": "Mon, 03 Nov 2025 00:00:00 GMT"}
 
 
 def empty(answer, _rule):
-    """The object, whether it was asked for or only what has changed, has no body and a true `Content-Length`. Some servers say so of
-    all objects in answers to HEAD."""
+    """The object has no body and a true `Content-Length`, also in answers to conditional requests. Some servers answer HEAD so for all
+    objects."""
     if answer.status in (200, 206, 304):
         answer.status, answer.body = 200, b""
         answer.headers.pop("Content-Range", None)
 
 
 def same_page(answer, _rule):
-    """Each page of names is followed by itself."""
+    """Each page of names is followed by the same page."""
     answer.body = answer.body.replace(b"<IsTruncated>false", b"<IsTruncated>true").replace(
         b"</ListBucketResult>", b"<NextContinuationToken>YQ==</NextContinuationToken></ListBucketResult>")
 
 
 def clock(answer, rule):
-    """The clock of the server is ahead by `seconds`, as far as headers tell."""
+    """The clock of the server is ahead by `seconds` in all headers."""
     told = {"Date": formatdate(usegmt=True), **answer.headers}
     for name in {"Date", "Last-Modified"} & told.keys():
         shown = parsedate_to_datetime(told[name]).timestamp() + rule["seconds"]
@@ -196,7 +196,7 @@ def latency(answer, rule):
     answer.wait += rule["seconds"]
 
 
-# These change the answer once it is made.
+# These faults change the finished answer.
 FAULTS = {
     "truncate": truncate, "stall": stall, "hold": hold, "reset": reset, "lengthen": lengthen, "shorten": shorten, "other_total": other_total,
     "status": status, "no_etag": no_etag, "weak_etag": weak_etag, "changing_etag": changing_etag, "latency": latency,
@@ -204,12 +204,12 @@ FAULTS = {
     "forbid_absent": forbid_absent, "login": login, "odd_names": odd_names, "clock": clock, "empty": empty, "same_page": same_page,
     "content_range": content_range,
 }
-# And these how it is made: `whole` sends 200 for a range; `shift` begins a range `by` bytes later; `unconditional` ignores
-# `If-Match` and its like; `stale` takes the bytes of the last snapshot.
+# These faults change how the answer is made: `whole` sends 200 for a range; `shift` begins a range `by` bytes later;
+# `unconditional` ignores `If-Match` and similar headers; `stale` takes the bytes of the last snapshot.
 CONDITIONS = {"whole", "shift", "unconditional", "stale"}
 
 
-# These are about bodies, and an answer to HEAD is told to be as long as ever.
+# These faults concern bodies. An answer to HEAD keeps its length.
 OF_BODIES = {"truncate", "lengthen", "shorten"}
 
 

@@ -1,5 +1,6 @@
-"""One program of several that write and read chunks at the same time. Its argument is JSON. It says when it is ready, is told when to begin, and
-prints every call that it made, as JSON: what, of which chunk, the value, and from when to when in nanoseconds of CLOCK_MONOTONIC."""
+"""One program of several that write and read chunks at the same time. Its argument is JSON. It reports when it is ready, waits for the
+signal to begin, and prints every call that it made, as JSON: the kind of call, the chunk, the value, and the times of begin and end in
+nanoseconds of CLOCK_MONOTONIC."""
 import json
 import mmap
 import os
@@ -18,7 +19,7 @@ class Worker:
         self.flags, self.held, self.places, self.offsets = os.O_DIRECT if direct else 0, held, places, offsets or [0] * len(paths)
         self.from_open, self.slots, self.decode = from_open, slots, decoder(codec)
         self.role, self.calls, self.handles, self.count = getattr(self, role), [], {}, 0
-        # Memory of whole pages, as O_DIRECT wants it in many file systems.
+        # Memory of whole pages, which O_DIRECT needs on many file systems.
         self.buffer = mmap.mmap(-1, size)
 
     def run(self, begins):
@@ -39,7 +40,7 @@ class Worker:
         self.calls.append((kind, chunk, value, began, ended))
 
     def write(self, chunk):
-        """One pwrite of the whole chunk, and what saves it."""
+        """One pwrite of the whole chunk, and the call that saves it."""
         self.count += 1
         stamp = self.seed << 32 | self.count
         self.buffer[:] = struct.pack("<q", stamp) * (self.size // 8)
@@ -67,7 +68,7 @@ class Worker:
         """One pread of the whole chunk."""
         time.sleep(self.random.random() * 0.0005)
         opened, fd = now(), self.handle(chunk)
-        # Of a file that shows another view's changes to who opens it, as the whole array does.
+        # A file that shows changes of another view only when it is opened, as a whole array does.
         began = opened if self.from_open else now()
         got = os.preadv(fd, [self.buffer], self.offsets[chunk])
         ended = now()
@@ -78,7 +79,7 @@ class Worker:
         self.log("read", chunk, [struct.unpack_from("<q", self.buffer, place)[0] for place in self.places], began, ended)
 
     def look(self, chunk):
-        """What is saved: the object is read whole, and decoded."""
+        """The saved value: the object is read whole, and decoded."""
         time.sleep(self.random.random() * 0.0005)
         began = now()
         with open(self.paths[chunk], "rb", buffering=0) as file:
@@ -100,7 +101,7 @@ class Worker:
 
 
 def value(data, size):
-    """The one stamp that all elements have, else what is wrong."""
+    """The one stamp that all elements have, or else the fault."""
     data = bytes(data)
     if len(data) != size:
         return f"{len(data)} bytes of {size}"

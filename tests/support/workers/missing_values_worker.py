@@ -63,7 +63,7 @@ def noleap():
 
 
 def with_zarr(path, zarr_format):
-    """What xarray does not write: absent chunks, fill values of every type, odd attributes."""
+    """Features that xarray does not write: absent chunks, fill values of every type, odd attributes."""
     group = zarr.create_group(str(path), zarr_format=zarr_format)
     for name, dtype, fill, attributes in [
         ("zero", "i4", 0, {}), ("least", "i2", -32768, {}), ("no", "?", False, {}), ("yes", "?", True, {}), ("real", "f4", -9999.0, {}),
@@ -79,7 +79,8 @@ def with_zarr(path, zarr_format):
 
 
 INF = float("inf")
-# Type, fill value and attributes in v2 of what other writers mask by. The elements are 0, 1, 2, and 3 or, of floats, -inf.
+# Type, fill value and attributes in v2 by which other writers mask elements. The elements are 0, 1, 2, and 3 or, for
+# floats, -inf.
 ODD_V2 = {
     "one": ("f4", None, {"_FillValue": [2.0]}), "two": ("f4", None, {"_FillValue": [1.0, 2.0]}), "whole": ("f8", None, {"_FillValue": 2}),
     "text": ("f4", None, {"_FillValue": "NaN"}), "number as text": ("f4", None, {"_FillValue": "2"}), "base64": ("f4", None, {"_FillValue": "AAAAAAAAAEA="}),
@@ -95,16 +96,16 @@ ODD_V2 = {
     "minus same": ("f8", -INF, {"missing_value": -INF}), "minus listed": ("f4", None, {"missing_value": [-INF, 2.0]}),
     "declared twice": ("f4", None, {"_FillValue": [1.0, 2.0], "missing_value": 0.0}), "declared and text": ("f4", None, {"_FillValue": "2", "missing_value": 0.0}),
     "letters": ("U2", "2", {}), "letters declared": ("U2", None, {"_FillValue": "2"}), "letters overridden": ("U2", "1", {"_FillValue": "2"}),
-    # What no document of v3 says.
+    # Masks that no document of v3 can have.
     "both infinite": ("f4", None, {"missing_value": [-INF, INF]}), "word overridden": ("S2", b"2", {"_FillValue": "1"}), "range": ("f4", None, {"valid_max": INF}),
 }
-# Of v3.
+# The same for v3.
 ODD_V3 = {
     "nan": ("f4", 0.0, {"missing_value": np.nan}), "nan packed": ("f4", 0.0, {"missing_value": np.nan, "scale_factor": 0.5}), "minus": ("f4", 0.0, {"missing_value": -INF}),
     "minus nan": ("f4", 0.0, {"_FillValue": "AAAAAAAA+H8=", "missing_value": [-INF, 2.0]}), "minus same": ("f4", 0.0, {"_FillValue": "AAAAAAAA8P8=", "missing_value": -INF}),
     "count nan": ("i4", 0, {"missing_value": np.nan}), "count float": ("u1", 0, {"_FillValue": 2.5}), "count true": ("u1", 0, {"_FillValue": True}),
     "wide": ("u1", 0, {"_FillValue": 258}), "flag text": ("?", False, {"_FillValue": "false"}), "flag null": ("?", False, {"_FillValue": None}),
-    # What no document of v2 says.
+    # Masks that no document of v2 can have.
     "minus marked": ("f4", 0.0, {"_FillValue": "AAAAAAAAAEA=", "missing_value": -INF}), "range": ("f4", 0.0, {"valid_max": INF}),
 }
 
@@ -145,7 +146,7 @@ def make(folder, *names):
 
 @cache
 def groups(path):
-    """Group -> what xarray reads of it, or why it does not."""
+    """Group -> xarray's data set of it, or the reason why there is none."""
     found = {}
     try:
         root = zarr.open_group(str(path), mode="r", use_consolidated=False)

@@ -56,7 +56,7 @@ def stations():
 
 
 def counts():
-    """What CDF-2 has no type for."""
+    """Types that CDF-2 does not have."""
     dice = np.random.default_rng(8)
     return xarray.Dataset(
         {"count": ("station", dice.integers(-(1 << 62), 1 << 62, STATIONS), {"units": "1"}),
@@ -69,29 +69,29 @@ SHARDS = {"t2m": {"chunks": (2, 3, 5), "shards": (8, 6, 10)}, "height": {"chunks
 
 
 def write_plain(path, zarr_format):
-    """What most people have: no text, and 64-bit integers for times alone."""
+    """A data set as most people have it: no text, and 64-bit integers only for times."""
     grid("standard").to_zarr(path, mode="w", zarr_format=zarr_format, encoding={"t2m": PACKING})
 
 
 def write_narrow(path, zarr_format, calendar):
-    """What fits CDF-2 whole: times, which xarray makes int64 by itself, have 32 bits."""
+    """A data set that fits into CDF-2: times, which xarray makes int64 by itself, have 32 bits."""
     encoding = {"t2m": {**PACKING, "chunks": (5, 4, 6)}, "time": {"units": "hours since 1990-01-01", "dtype": "int32"}}
     grid(calendar).merge(stations()).to_zarr(path, mode="w", zarr_format=zarr_format, encoding=encoding)
 
 
 def write_wide(path, zarr_format, calendar, shards=False):
-    """With the types that xarray chooses."""
+    """A data set with the types that xarray chooses."""
     encoding = {"t2m": {**PACKING, "chunks": (5, 4, 6)}}
     if shards:
         for name, layout in SHARDS.items():
             encoding[name] = encoding.get(name, {}) | layout
-    # Consolidated in v3 too, as many have it, though no specification does.
+    # Consolidated in v3, too, as many stores are, although no specification has it.
     xarray.merge([grid(calendar), stations(), counts()], combine_attrs="override").to_zarr(
         path, mode="w", zarr_format=zarr_format, encoding=encoding, consolidated=True)
 
 
 def write_tree(path, zarr_format):
-    """Groups within groups; a dimension of the root is that of what is below."""
+    """Groups within groups. The groups below use a dimension of the root."""
     parent = grid("standard")[["height", "t2m"]]
     deep = xarray.Dataset({"salt": (("lat", "lon"), np.arange(54.0).reshape(6, 9)), "name": ("lat", np.array(NAMES + ["x"], object))},
                           attrs={"depth": 4000})
@@ -157,7 +157,7 @@ STORES = {
 
 
 def told(path, **how):
-    """{"attributes": of the root, "variables": path -> what xarray says of it, undecoded and decoded}."""
+    """{"attributes": of the root, "variables": path -> xarray's report of it, undecoded and decoded}."""
     with opened(path, decode_cf=False, **how) as raw, opened(path, **how) as decoded:
         variables = {}
         for node in raw.subtree:
@@ -176,7 +176,7 @@ def opened(path, engine, **how):
 
 
 def kind(values):
-    """The type, in which text has no width."""
+    """The type. For text, it has no width."""
     is_text = values.dtype.kind in "TUS" or values.dtype.kind == "O" and values.size and isinstance(values.flat[0], (str, bytes))
     return "text" if is_text else str(values.dtype)
 
@@ -194,7 +194,7 @@ def flat(values):
 
 
 def plain(value):
-    """As JSON has it; what is no number is None."""
+    """The value as JSON can have it. Values that are not numbers become None."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):

@@ -1,15 +1,16 @@
-"""What Python's libraries say of a file. Runs in .venv-arrays or .venv-heavy, asked as `array_worker` is: a line of JSON, a line back."""
+"""The reports of Python's libraries on a file. Runs in .venv-arrays or .venv-heavy, and answers as `array_worker` does: a line for each
+line of JSON."""
 import json
 import os
 import sys
 import warnings
 
-# What HDF5 and NetCDF-4 have for themselves.
+# Attributes that HDF5 and NetCDF-4 use themselves.
 OWN = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict"}
 
 
 def netcdf4(path):
-    """Raw values, and what the library makes of them: masked, scaled, unsigned, joined; dates by its own calendars."""
+    """Raw values, and the library's interpretation of them: masked, scaled, unsigned, joined; dates by its own calendars."""
     import netCDF4
 
     from program_stores import flat, plain
@@ -89,7 +90,7 @@ def xarray(path, engine):
 
 
 def anndata(path, store, **how):
-    """Whether the file is what `read_zarr` makes of the store; it says where not."""
+    """Whether the file equals the result of `read_zarr` of the store. Raises an error that names the difference."""
     import anndata as ours
     from anndata.tests.helpers import assert_equal
 
@@ -99,7 +100,7 @@ def anndata(path, store, **how):
 
 
 def scanpy(path, store):
-    """Whether an analysis of the file comes to what one of the store does."""
+    """Whether an analysis of the file gives the same result as one of the store."""
     import anndata as ours
     import scanpy as library
     from anndata.tests.helpers import assert_equal
@@ -117,7 +118,7 @@ def scanpy(path, store):
 
 
 def zarr(path):
-    """What is in the store of an AnnData, array by array."""
+    """The contents of the store of an AnnData object, array by array."""
     import numpy as np
     import zarr as library
 
@@ -131,13 +132,13 @@ def zarr(path):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    # What libraries print must not pass for an answer.
+    # The output of libraries must not pass for an answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
         question = json.loads(line)
         try:
             answer = globals()[question.pop("reader")](**question)
-        except Exception as error:  # whatever class it refuses with
+        except Exception as error:  # a library may refuse with any class
             answer = {"error": f"{type(error).__name__}: {error}"[:2000]}
         print(json.dumps(answer, default=str), file=answers, flush=True)

@@ -25,7 +25,7 @@ if __name__ == "__main__":
     gdal.UseExceptions()
     way, store, shown = sys.argv[1], f"{sys.argv[2]}/made.zarr", f"{sys.argv[3]}/made.zarr"
     create(shown if way == "create" else store, sys.argv[4])
-    # Handles go with the functions' frames: GDAL writes when the last one is closed.
+    # Handles are closed when the functions return. GDAL writes when the last one is closed.
     data = opened(shown, gdal.OF_UPDATE)
     values = data.GetRootGroup().OpenMDArray("v")
     values.Write(array("h", [-5] * (25 * 30)).tobytes(), array_start_idx=[10, 20], count=[25, 30])

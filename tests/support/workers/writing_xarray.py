@@ -1,6 +1,6 @@
 """Runs in .venv-arrays: xarray and zarr-python change a data set through a mount. usage: writing_xarray.py WAY STORE MOUNTPOINT FORMAT SHARDS
 
-The data set is in STORE before the change, and is looked at there after it. SHARDS is 1 where it is to have some.
+The data set is in STORE before the change, and is compared there after it. SHARDS is 1 if it has shards.
 """
 import os
 import sys
@@ -17,7 +17,7 @@ START = np.datetime64("2020-01-01", "ns")
 
 
 def days(first, count):
-    """Fields of some days; fields that do not change are in those from the first day on only."""
+    """Fields of some days. Only the fields from the first day on include those that do not change."""
     times = START + np.arange(first, first + count) * np.timedelta64(1, "D")
     made = xarray.Dataset(
         {"temperature": (("time", "lat", "lon"), DICE.random((count, 20, 30)).astype("f4"), {"units": "K"})},
@@ -56,7 +56,7 @@ def region(store, shown, zarr_format, shards):
 
 
 def edit(store, shown, zarr_format, shards):
-    """Boxes across chunks, a chunk that becomes fill value, a string, an attribute."""
+    """Boxes across chunks, a chunk that becomes fill values, a string, an attribute."""
     data = write(store, zarr_format, shards).load()
     group = zarr.open_group(shown, mode="r+")
     array, values, box = group["temperature"], data["temperature"].values, np.s_[1:5, 3:17, 4:29]

@@ -1,4 +1,4 @@
-"""Runs in .venv-zarr2: opens nodes with zarr-python 2. A line of JSON asks (see `readers.Zarr2`), a line answers."""
+"""Runs in .venv-zarr2: opens nodes with zarr-python 2. Each question is a line of JSON (see `readers.Zarr2`), and each answer is a line."""
 import json
 import sys
 import types
@@ -8,7 +8,7 @@ import zarr
 from canonical import canonical, digest
 
 
-# To read a sharded array of a draft, zarr-python imports a class of its own tests, and with it pytest.
+# For a sharded array of a draft, zarr-python imports a class of its own tests, which needs pytest.
 sys.modules["zarr.tests.test_storage_v3"] = types.SimpleNamespace(DummyStorageTransfomer=types.SimpleNamespace(extension_uri=None))
 
 
@@ -29,6 +29,6 @@ def selection(box):
 for line in sys.stdin:
     try:
         said = answer(**json.loads(line))
-    except Exception as error:  # whatever class it refuses with
+    except Exception as error:  # zarr-python may refuse with any class
         said = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps(said), flush=True)
