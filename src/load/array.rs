@@ -32,7 +32,7 @@ impl ChunkedArray {
         ChunkedArray::with_identity((&node.prefix, node.identity), &node.metadata, shards)
     }
 
-    /// The chunks of the array at `prefix` that the store has no document of yet.
+    /// The chunks of the array at `prefix`, whose document is not in the store yet.
     ///
     /// # Errors
     /// As [`ChunkedArray::new`].

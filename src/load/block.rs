@@ -9,7 +9,7 @@ use crate::store::Version;
 use crate::sync::atomic::AtomicBool;
 
 /// Memory of a cache entry beside its bytes: the key, which is stored twice, the links of the list,
-/// the [`Block`] itself, and what the allocator adds.
+/// the [`Block`] itself, and the allocator's own memory.
 pub(crate) const ENTRY_OVERHEAD_BYTES: u64 = 368;
 
 /// Names a block, which is a part of one version of one stored object. Equal keys name equal bytes.
@@ -102,7 +102,7 @@ pub enum BlockPart {
     /// The bytes of a shard after its bytes-to-bytes codecs were undone.
     ShardBody(ShardPlace),
     /// The result of verifying a shard index: the layout of the index, followed by the index itself
-    /// where it is short; or what is wrong with it.
+    /// if it is short; or the error.
     IndexVerdict(ShardPlace),
     /// A page of an encoded shard index.
     IndexPage {
@@ -128,7 +128,7 @@ pub struct ShardPlace {
 pub struct Block {
     bytes: Buffer,
     stamp: u64,
-    /// Whether the block was prefetched and has not been asked for yet.
+    /// Whether the block was prefetched and has not been requested yet.
     pub(super) is_prefetched: AtomicBool,
     _reservation: Reservation,
 }
@@ -156,7 +156,7 @@ impl Block {
         self.bytes.capacity() as u64 + ENTRY_OVERHEAD_BYTES
     }
 
-    /// The number that identifies the bytes, or 0 where none was given.
+    /// The number that identifies the bytes, or 0 if it has none.
     pub fn stamp(&self) -> u64 {
         self.stamp
     }

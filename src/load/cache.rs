@@ -41,7 +41,7 @@ pub(crate) use super::block::ENTRY_OVERHEAD_BYTES;
 /// The log target of a trace that has the key and the bytes of each used block, in order.
 const TRACE: &str = "zarr_mount::trace";
 
-/// What a load is in the message of an error.
+/// The name of a load in error messages.
 const LOAD: &str = "a load";
 
 /// The result of a load: the block, or `None` where the store has no such chunk.
@@ -79,8 +79,8 @@ pub(super) enum FlightKey {
         /// The address of the reader's [`Versions`](crate::load::Versions), which live as long as
         /// the flight.
         reader: usize,
-        /// The number of the token that cancels the requests of the flight, or 0. So nobody waits
-        /// for a flight that was cancelled.
+        /// The number of the token that cancels the requests of the flight, or 0. So no caller waits for a flight that
+        /// was cancelled.
         token: u64,
         /// The array.
         array: ReaderIdentity,
@@ -175,7 +175,7 @@ impl Cache {
             .map_err(Error::from)
     }
 
-    /// Reserves memory that is not for a block, for one who writes: see [`Budget::reserve_in_turn`].
+    /// Reserves memory that is not for a block, for a caller that writes: see [`Budget::reserve_in_turn`].
     ///
     /// # Errors
     /// [`Error::Memory`] when there was no room for too long.
@@ -185,8 +185,8 @@ impl Cache {
             .map_err(Error::from)
     }
 
-    /// Reserves memory as [`Cache::reserve_kept`], for what can do without it: `None` where too much is
-    /// kept already, or the budget has no room.
+    /// Reserves memory as [`Cache::reserve_kept`], for data that the caller can do without: `None` if too much is kept
+    /// already, or the budget has no room.
     pub fn reserve_kept_if_spare(&self, bytes: u64, holding: Holding) -> Option<Reservation> {
         self.budget.reserve_kept_if_spare(bytes, holding)
     }
@@ -277,10 +277,9 @@ impl Cache {
         answer?.ok_or(Error::Stale)
     }
 
-    /// Calls `done` with the block if it is in the cache. Otherwise queues `load`, unless a load of
-    /// the block is queued or under way, and calls `done` when the load ends. Where this returns
-    /// `true`, the caller has to see to it that a thread calls [`Cache::run`]. Without `done`, this
-    /// is a prefetch.
+    /// Calls `done` with the block if it is in the cache. Otherwise queues `load`, unless a load of the block is queued
+    /// or under way, and calls `done` when the load ends. If this returns `true`, the caller must make a thread call
+    /// [`Cache::run`]. Without `done`, this is a prefetch.
     pub(super) fn ask(&self, key: FlightKey, load: Load, done: Option<AnswerCallback>) -> bool {
         let mut state = self.lock();
         if let FlightKey::Block(key) = &key
@@ -483,7 +482,7 @@ impl Drop for Landing<'_> {
                 block.is_prefetched.store(is_prefetched, Ordering::Relaxed);
                 state.blocks.put(*key, Arc::clone(block))
             }
-            // The block was prefetched under its own key, and a caller has asked for it meanwhile.
+            // The block was prefetched under its own key, and a caller has requested it meanwhile.
             (FlightKey::Latest { .. }, Ok(Some(block))) if !waiting.is_empty() => {
                 block.is_prefetched.store(false, Ordering::Relaxed);
                 None

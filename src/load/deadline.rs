@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_late_is_given_up_by_name() {
+    fn a_late_request_fails_with_the_name_of_its_subject() {
         let limit = Duration::from_secs(45);
         assert!(Deadline::after(limit).check(|| unreachable!()).is_ok());
         let at = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();

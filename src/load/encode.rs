@@ -11,7 +11,7 @@ use crate::error::{Error, FormatError};
 use crate::store::Key;
 
 impl ChunkLayout {
-    /// Fails where chunks of this layout cannot be encoded, and says why.
+    /// Fails if chunks of this layout cannot be encoded, with the reason.
     ///
     /// # Errors
     /// [`FormatError::Unsupported`].
@@ -20,7 +20,7 @@ impl ChunkLayout {
         self.chain().check_encodes()
     }
 
-    /// Fails where shards of this layout cannot be written anew with other inner chunks.
+    /// Fails if shards of this layout cannot be written anew with other inner chunks.
     ///
     /// # Errors
     /// [`FormatError::Unsupported`].
@@ -41,7 +41,7 @@ impl ChunkLayout {
     /// no more than `max_chunk_bytes`.
     ///
     /// # Errors
-    /// [`FormatError::TooLarge`]: no codec doubles the length of what it encodes, so that a longer chunk is
+    /// [`FormatError::TooLarge`]: no codec doubles the length of the bytes that it encodes, so a longer chunk is
     /// damaged.
     pub fn check_encoded_len(&self, len: u64, max_chunk_bytes: u64) -> Result<(), FormatError> {
         let decoded = self.decoded_len();
@@ -72,8 +72,8 @@ impl ChunkedArray {
         }
     }
 
-    /// Decodes `encoded`, the whole object at `key`, which is a chunk. One whose length is known only after decoding
-    /// has no more than `max_chunk_bytes`.
+    /// Decodes `encoded`, the whole object at `key`, which is a chunk. A chunk whose length is known only after
+    /// decoding has no more than `max_chunk_bytes`.
     ///
     /// # Errors
     /// [`Error::Chunk`] when its bytes are wrong.

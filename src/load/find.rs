@@ -86,7 +86,7 @@ impl Loader {
         CancelToken::scope(token.clone(), || {
             self.look_at_kept(array, &**versions, indices)
         })?;
-        // Another thread may have loaded the block since it was asked for.
+        // Another thread may have loaded the block since it was requested.
         if let Some(answer) = self.peek(array, &**versions, indices) {
             return Ok(LatestChunk::Known(answer));
         }
@@ -107,8 +107,8 @@ impl Loader {
         Ok(LatestChunk::Block(key, Box::new(load)))
     }
 
-    /// Asks whether the object of the chunk `indices` still is of an earlier version, if its block of
-    /// that version is in memory.
+    /// Checks whether the object of the chunk `indices` still has an earlier version, if the chunk's block of that
+    /// version is in memory.
     fn look_at_kept(
         &self,
         array: &ChunkedArray,
@@ -144,7 +144,7 @@ impl Loader {
         {
             let name = array.stored_key(indices)?.to_string();
             let encoded = Slice::of_object(opened.object, name.into()).received(bytes);
-            // Whoever reads the chunk gets the error.
+            // A reader of the chunk gets the error.
             let _ = self.load_located(array, key, LocatedChunk { encoded });
         }
         Ok(Some(meta))
@@ -155,8 +155,8 @@ impl Loader {
         self.fetched_bytes(array, Retention::Nothing).is_some()
     }
 
-    /// Whether a far store is known to lack the chunk `indices`, or its block is in memory in the
-    /// version that is known. This makes no request.
+    /// Whether a remote store is known to lack the chunk `indices`, or the chunk's block in the known version is in
+    /// memory. This makes no request.
     pub(crate) fn has_latest(&self, array: &ChunkedArray, indices: &[u64]) -> bool {
         if self.is_local() {
             return false;
@@ -261,7 +261,7 @@ impl Loader {
             return None;
         }
         let len = array.layout.decoded_len()?;
-        // A short chunk is read whole also where a part of it is wanted: that takes no longer.
+        // A short chunk is read whole even if only a part of it is requested, which takes no longer.
         if retention == Retention::Object && len > self.request_bytes() {
             return None;
         }

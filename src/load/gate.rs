@@ -27,7 +27,7 @@ use crate::threads::{Class, current_class};
 const ONE_AWAITED: u64 = 1 << 32;
 const ONE_PREFETCH: u64 = 1;
 
-/// What a thread takes that holds a permit for its turn.
+/// The permits of a thread that already holds one for its turn.
 const NONE: u64 = 0;
 
 /// How long a prefetch yields to awaited work.
@@ -91,7 +91,7 @@ impl Wanted {
     }
 }
 
-/// A permit, which is given back when it is dropped.
+/// A permit, which is released when it is dropped.
 #[derive(Debug)]
 pub struct Permit<'g> {
     gate: &'g PriorityGate,
@@ -151,7 +151,7 @@ impl PriorityGate {
         }
     }
 
-    /// Waits for a permit, but not longer than `patience`; tells whether it got one.
+    /// Waits for a permit, but not longer than `patience`. Returns whether it got one.
     fn wait(&self, wanted: Wanted, patience: Duration) -> bool {
         if self.try_enter(wanted.one()) {
             return true;
@@ -176,9 +176,9 @@ impl PriorityGate {
         };
         wanted.queue(&mut outside).0.remove(&ticket);
         self.count(wanted).fetch_sub(1, Ordering::SeqCst);
-        // Prefetches yield while awaited work is waiting, and permits given back meanwhile call
-        // only that work. So every thread that gets a permit calls a prefetch, because there may be
-        // a permit left.
+        // Prefetches yield while awaited work is waiting, and permits that are released meanwhile
+        // call only that work. So every thread that gets a permit calls a prefetch, because a
+        // permit may be left.
         outside.prefetches.call();
         drop(outside);
         is_inside
@@ -233,7 +233,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn no_more_than_so_many_are_inside() {
+    fn no_more_permits_are_out_than_the_gate_has() {
         let gate = PriorityGate::strict(3);
         let (inside, most) = (AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {

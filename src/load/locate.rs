@@ -21,7 +21,7 @@ pub struct Locator {
     array: Arc<ChunkedArray>,
     whole: Slice,
     meta: ObjectMeta,
-    /// Whether the object is the chunk alone, which is not in its shard yet.
+    /// Whether the object is only the chunk, which is not in its shard yet.
     is_part: bool,
     /// The indices of any chunk in the object.
     indices: Dims,

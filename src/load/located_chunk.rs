@@ -1,4 +1,4 @@
-//! Where a chunk is.
+//! The place of a chunk.
 
 use super::slice::Slice;
 

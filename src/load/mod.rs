@@ -1,6 +1,6 @@
 //! Loads one chunk by its indices: locates it, fetches it, decodes it and caches it.
 //!
-//! A [`ChunkedArray`] holds what is known of an array without a request to the store. [`Sources`]
+//! A [`ChunkedArray`] holds the facts about an array that need no request to the store. [`Sources`]
 //! opens stored objects. Every block of the [`Cache`] is loaded by the [`Loader`].
 
 mod array;

@@ -1,5 +1,5 @@
-//! Chunks of one shard that are wanted at once. In a store where requests take long they are read
-//! together, because one request for several takes no longer than a request for one.
+//! Chunks of one shard that are requested at once. In a store where requests take long they are
+//! read together, because one request for several takes no longer than a request for one.
 
 use super::array::ChunkedArray;
 use super::block::BlockKey;
@@ -10,8 +10,8 @@ use crate::grid::Dims;
 use crate::store::{CancelToken, Key};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Chunks of one shard, of which each is loaded by a flight of its own. The first flight reads the
-/// encoded bytes of all that are still wanted, and the others wait for it.
+/// Chunks of one shard, each of which is loaded by a flight of its own. The first flight reads the
+/// encoded bytes of all chunks that are still needed, and the other flights wait for it.
 pub(super) struct Neighbours {
     pub(super) array: Arc<ChunkedArray>,
     pub(super) versions: Arc<dyn Versions>,
@@ -22,10 +22,10 @@ pub(super) struct Neighbours {
     is_read: Condvar,
 }
 
-/// By the numbers of the chunks; `None` for a chunk that is not wanted any more.
+/// The states by the numbers of the chunks; `None` for a chunk that is no longer needed.
 enum State {
     Wanted(Vec<Option<Dims>>),
-    /// A thread reads the chunks. Those that are not wanted any more are `true`.
+    /// A thread reads the chunks. The entries of chunks that are no longer needed are `true`.
     Reading(Vec<bool>),
     Read(Vec<Option<FoundChunk>>),
 }
@@ -33,7 +33,7 @@ enum State {
 /// A chunk whose encoded bytes are in memory, or the error of the request for them.
 pub(super) type FoundChunk = Result<(BlockKey, LocatedChunk), Error>;
 
-/// One of the chunks. Dropping this tells that it is not wanted any more.
+/// One of the chunks. Dropping this marks it as no longer needed.
 pub(super) struct Neighbour {
     group: Arc<Neighbours>,
     number: usize,
@@ -95,7 +95,7 @@ impl Neighbour {
     }
 
     /// The chunk with its encoded bytes, which are read together with those of the others: `read`
-    /// is called for the chunks that are still wanted, unless another caller did that. `None` where
+    /// is called for the chunks that are still needed, unless another caller did that. `None` if
     /// the chunk has to be read alone.
     pub(super) fn take(
         self,
@@ -111,7 +111,8 @@ impl Neighbour {
                 group,
                 read: Vec::new(),
             };
-            // A single chunk too: this request is for the group alone, and so it can be cancelled.
+            // This includes a single chunk: the request is for this group alone, so it can be
+            // cancelled.
             reading.read = read(group, &wanted);
             drop(reading);
             state = lock(&group.state);

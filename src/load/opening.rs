@@ -48,7 +48,7 @@ impl Drop for Turn<'_> {
             return;
         };
         let mut opening = lock(&self.opening.0);
-        // One count is this one, and one is the map's.
+        // One reference is this one, and one is the map's.
         if Arc::strong_count(&gate) == 2 {
             opening.remove(self.key);
         }
@@ -71,7 +71,7 @@ mod tests {
     use crate::store::testing::{Slow, wrap};
 
     #[test]
-    fn one_caller_opens_an_object_at_a_time_and_nothing_is_left() {
+    fn one_caller_opens_an_object_at_a_time_and_the_map_is_empty_afterwards() {
         let (opening, inside) = (Opening::default(), AtomicUsize::new(0));
         let store = wrap(
             Arc::new(MemoryStore::default()),

@@ -5,9 +5,9 @@
 //! new shard     | a | b' | d | index
 //! ```
 //!
-//! Inner chunks are in C order of their slots, without gaps. Those that are not changed are copied as
-//! bytes. A shard in a shard is written anew in memory, as is one whose bytes are encoded by further
-//! codecs; any other goes straight to the file.
+//! Inner chunks are in C order of their slots, without gaps. Unchanged inner chunks are copied as bytes. A nested shard
+//! is written in memory first, and so is a shard whose bytes are encoded by further codecs. Any other shard is written
+//! directly to the file.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,19 +37,19 @@ const COLLECTED_BYTES: usize = 1 << 20;
 /// Memory for each slot of a shard that is written: its entry, and its words in the index.
 const SLOT_BYTES: u64 = 64;
 
-/// What an inner chunk of a shard becomes when the shard is written anew.
+/// The change of an inner chunk when its shard is written anew.
 #[derive(Debug, Clone)]
 pub enum NewInnerChunk {
     /// Encoded bytes in a file.
     Bytes {
         /// The file.
         file: Arc<File>,
-        /// The first byte in it.
+        /// The offset of the first byte in the file.
         offset: u64,
         /// The number of bytes.
         len: u64,
     },
-    /// It is removed.
+    /// The chunk is removed.
     Erased,
 }
 
@@ -69,11 +69,11 @@ fn index_bytes(level: &ShardLevel) -> u64 {
 }
 
 impl Loader {
-    /// Writes the shard of `array` that holds the shown chunk `first` to the empty file `out`. The inner
-    /// chunks in `changed` are new, the other ones are those of `old`, if there was a shard. Returns how
-    /// many slots are not empty; where that is 0, there is nothing to keep.
+    /// Writes the shard of `array` that holds the shown chunk `first` to the empty file `out`. The inner chunks in
+    /// `changed` are new, and the others are those of `old`, if there was a shard. Returns the number of slots that are
+    /// not empty; if it is 0, the shard need not be kept.
     ///
-    /// A shard with a wrong index is not read where all its inner chunks in the array are new.
+    /// If all inner chunks inside the array are new, the old shard is not read, so its index may be wrong.
     ///
     /// # Errors
     /// [`Error::Chunk`] when the index of the old shard is wrong, [`Error::Store`] when it cannot be
@@ -132,7 +132,7 @@ impl Packer<'_> {
         FormatError::check_limit(what, slots, self.loader.max_chunk_bytes())
             .map_err(|error| self.error(error))?;
         let mut room = self.loader.cache().reserve(slots, Holding::NOTHING)?;
-        // The memory for the old index must not wait for this.
+        // This memory is kept, so the reservation for the old index must not wait for it.
         room.keep();
         let mut sink = Sink::File(FileSink {
             file: out,
@@ -186,8 +186,8 @@ impl Packer<'_> {
         Ok((n, encoded.map_err(|error| self.error(error))?))
     }
 
-    /// Writes a shard of nesting level `number`, without the codecs around it. `old` are the encoded
-    /// bytes that it had.
+    /// Writes a shard of nesting level `number`, without the codecs around it. `old` are the encoded bytes of the old
+    /// shard.
     fn write(
         &self,
         number: usize,
@@ -251,8 +251,8 @@ impl Packer<'_> {
         Ok(n)
     }
 
-    /// Fails where inner chunks of the old shard have more bytes together than it has: the shard would be written
-    /// as a longer one, with some of the bytes many times.
+    /// Fails if the inner chunks of the old shard are longer together than the shard: some bytes would be written many
+    /// times, and the new shard would be longer.
     fn check_kept(&self, kept: u64, old_len: u64) -> Result<(), Error> {
         if kept <= old_len {
             return Ok(());
@@ -261,8 +261,8 @@ impl Packer<'_> {
         Err(self.error(FormatError::encoded("sharding_indexed", problem)))
     }
 
-    /// Adds the inner chunk or nested shard that is in `slot` of the old shard to what is copied next.
-    /// Returns its length.
+    /// Adds the inner chunk or nested shard in `slot` of the old shard to the bytes that are copied next. Returns its
+    /// length.
     fn keep(
         index: &mut ShardIndex,
         slot: u64,
@@ -285,8 +285,8 @@ impl Packer<'_> {
         Ok(Some(entry.nbytes))
     }
 
-    /// Writes what is new in a slot of a shard of nesting level `number`: an inner chunk, or a nested
-    /// shard with several of them. Returns its length, if it is not empty.
+    /// Writes the new content of a slot of a shard of nesting level `number`: an inner chunk, or a nested shard with
+    /// several of them. Returns its length, if it is not empty.
     fn write_new(
         &self,
         number: usize,
@@ -337,8 +337,8 @@ impl Packer<'_> {
         axes.map(|(index, count)| index - index % count).collect()
     }
 
-    /// Whether all shown chunks inside the array are `changed` that are in the shard of `level` which begins
-    /// with the shown chunk `first`. Of a shard outside of the array nothing is known.
+    /// Whether all shown chunks inside the array that are in a shard are `changed`. It is the shard of `level` that
+    /// begins with the shown chunk `first`. A shard outside of the array is never complete.
     fn is_complete(&self, level: &ShardLevel, first: &[u64], changed: &Changed<'_>) -> bool {
         let layout = self.array.layout();
         let grid = layout.shown_grid();
@@ -394,7 +394,7 @@ impl Run {
     }
 }
 
-/// Where a shard is written.
+/// The target to which a shard is written.
 enum Sink<'s> {
     File(FileSink<'s>),
     Memory(Vec<u8>),

@@ -106,9 +106,9 @@ impl Loader {
         })
     }
 
-    /// Loads the pages that `len` bytes of `pages` at `offset` lie in. So a caller needs memory for
-    /// the bytes only when they have come. `false` where some of them are not in memory and this
-    /// thread must not wait.
+    /// Loads the pages in which `len` bytes of `pages` at `offset` lie, so that a caller needs
+    /// memory for the bytes only after they have arrived. `false` if some of them are not in memory
+    /// and this thread must not wait.
     ///
     /// # Errors
     /// [`Error::Store`] when they cannot be read, and those of memory.

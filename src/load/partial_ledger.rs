@@ -1,7 +1,7 @@
-//! The cost of partial decodes of chunks that are not in the cache, which tells when to decode all
-//! of a chunk (the ski rental problem).
+//! The cost of partial decodes of chunks that are not in the cache. It decides when the whole chunk
+//! is decoded (the ski rental problem).
 //!
-//! It is unknown how much of a chunk will be asked for. Parts are decoded as long as all of them
+//! It is unknown how much of a chunk will be read. Parts are decoded as long as all of them
 //! together cost less than the whole chunk. The read that would pass this limit decodes the whole
 //! chunk, which is then cached. So the cost for a chunk is at most twice the least possible one,
 //! whatever is read, and a chunk of which one part is read costs no more than that part.

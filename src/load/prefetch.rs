@@ -1,4 +1,4 @@
-//! Prefetches chunks and pages, before a reader asks for them.
+//! Prefetches chunks and pages, before a reader requests them.
 
 use std::collections::HashSet;
 
@@ -74,7 +74,7 @@ impl Loader {
             }
             let (loader, array) = (Arc::clone(self), Arc::clone(array));
             let versions = Arc::clone(versions);
-            // What fails is asked for again with the chunks. No job is accepted when the mount ends.
+            // Failed reads are repeated with the chunks. No job is accepted when the mount ends.
             self.threads().submit(Class::Prefetch, move || {
                 let _ = loader.find(&array, &versions, &indices, Retention::Nothing, None);
             });

@@ -17,7 +17,7 @@ pub struct Request {
     pub source: ChunkSource,
 }
 
-/// Where the version of a requested chunk comes from.
+/// The source of the version of a requested chunk.
 #[derive(Clone)]
 pub enum ChunkSource {
     /// The version of an opened object, which must hold the chunk.
@@ -61,15 +61,15 @@ pub trait Versions: Send + Sync + 'static {
         Ok(found.map(|meta| meta.version))
     }
 
-    /// The version that the object of the shown chunk `indices` had when it was read some time ago,
-    /// where [`Versions::version`] tells whether it still has it. If the chunk is in memory in this
-    /// version, its bytes are not needed for that.
+    /// The version that the object of the shown chunk `indices` had when it was read some time ago, if
+    /// [`Versions::version`] finds out whether it still has it. If the chunk is in memory in this version, that does
+    /// not need the chunk's bytes.
     fn earlier(&self, _array: &ChunkedArray, _indices: &[u64]) -> Option<Version> {
         None
     }
 
-    /// The token that is cancelled once nobody reads through these any more. Whoever opens them later
-    /// gets another one. `None` where requests are not cancelled.
+    /// The token that is cancelled once no handle reads through these versions. Handles that are opened later get
+    /// another token. `None` if requests are not cancelled.
     fn cancel_token(&self) -> Option<Arc<CancelToken>> {
         None
     }

@@ -14,7 +14,7 @@ pub struct Slice {
     source: SliceSource,
     offset: u64,
     len: u64,
-    /// The depth at which memory is reserved by those who hold this slice.
+    /// The depth at which holders of this slice reserve memory.
     holding: Holding,
 }
 
@@ -36,7 +36,7 @@ enum SliceSource {
     },
 }
 
-/// Bytes that were received from a store, in the memory in which they were.
+/// Bytes that were received from a store, in the memory into which they were received.
 #[derive(Debug)]
 pub(super) struct Received {
     bytes: ReceivedBytes,
@@ -126,7 +126,7 @@ impl Slice {
         self.len == 0
     }
 
-    /// The object that this is a range of; `None` where the bytes are in memory.
+    /// The object of which this is a range; `None` if the bytes are in memory.
     pub(super) fn object(&self) -> Option<&Arc<dyn Object>> {
         match &self.source {
             SliceSource::Object { object, .. } => Some(object),
@@ -222,13 +222,13 @@ impl Slice {
         Ok(bytes)
     }
 
-    /// What a holder of this slice holds of the budget.
+    /// The memory of the budget that a holder of this slice holds.
     pub(super) fn holding(&self) -> Holding {
         self.holding
     }
 
-    /// `error` with the name and the range of this slice. The store is told that its bytes are
-    /// wrong.
+    /// `error` with the name and the range of this slice. Also notes in the store that the bytes
+    /// are wrong.
     pub fn error(&self, error: FormatError) -> Error {
         if let SliceSource::Object { object, .. } | SliceSource::Received { object, .. } =
             &self.source

@@ -72,7 +72,7 @@ impl Sources {
         }
     }
 
-    /// When the store is asked again.
+    /// The rule that says when the store is asked again.
     pub fn freshness(&self) -> Freshness {
         self.freshness
     }
@@ -167,9 +167,9 @@ impl Sources {
         Ok(found.map(|found| found.access))
     }
 
-    /// What the store shows of `subjects` now, in order. All are asked for in one request where the
-    /// store supports that. Owners and modes of directories may be remembered from an earlier call;
-    /// they are `None` where permissions are not checked.
+    /// The store's current observations of `subjects`, in order. They are made by one request if the store supports
+    /// that. Owners and modes of directories may be remembered from an earlier call; they are `None` if permissions are
+    /// not checked.
     ///
     /// # Errors
     /// The first error, as of [`Store::stat`].
@@ -220,7 +220,7 @@ impl Sources {
         Ok(Some(found))
     }
 
-    /// What is at `key`, where that is known without a request to the store.
+    /// The object at `key`, if that is known without a request to the store. The inner `None` means that it is absent.
     pub fn known(&self, key: &Key) -> Option<Option<ObjectMeta>> {
         if self.freshness.is_immutable()
             && let Some(object) = self.lock().get(key)
@@ -263,8 +263,7 @@ impl Sources {
             if let Some(wait) = self.freshness.settles_in(object.meta()) {
                 let patience = object.meta().dating.patience();
                 thread::sleep(wait);
-                // A file that was replaced meanwhile still has its bytes; one that was written to
-                // has not.
+                // A file that was replaced meanwhile still has its bytes, but a file that was written to has not.
                 match object.verify() {
                     Err(StoreError::Changed { .. }) if begun.elapsed() < patience => continue,
                     checked => checked?,
@@ -607,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_young_when_it_was_read_is_not_trusted() {
+    fn an_object_that_was_young_when_it_was_read_is_not_trusted() {
         let (directory, store) = directory();
         let sources = Sources::new(
             Arc::new(Late(store)),
@@ -621,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_object_has_the_time_of_change_of_now() {
+    fn a_kept_object_has_the_current_time_of_change() {
         let (directory, store) = directory();
         let sources = Sources::new(
             Arc::new(store),

@@ -17,7 +17,8 @@ use crate::sync::Arc;
 impl Loader {
     /// Reads the `wanted` chunks of `group` with as few requests as the store needs. `None` for a
     /// chunk that is in memory, absent or damaged, which its own flight finds again. When a request
-    /// fails, all chunks get its error: as many further requests would only take longer.
+    /// fails, all chunks get its error, because one more request for each of them would only take
+    /// longer.
     pub(super) fn read_together(
         self: &Arc<Self>,
         group: &Neighbours,
@@ -59,7 +60,7 @@ impl Loader {
         // Only readers of these versions wait for the chunks.
         let receive = || self.receive_together(len, &chunks);
         match CancelToken::scope(group.token.clone(), receive) {
-            // Each is found again by its own flight.
+            // Each chunk is found again by its own flight.
             Ok(None) => Vec::new(),
             Ok(Some(received)) => with_bytes(&received, chunks),
             Err(error) => failed(&chunks, &error),

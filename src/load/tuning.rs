@@ -13,21 +13,20 @@ pub(crate) const STEP_CHUNKS: usize = if cfg!(feature = "model") { 1 } else { 64
 /// Most encoded bytes of a shard that are read together in a store where requests take long.
 pub(crate) const TOGETHER_BYTES: u64 = 8 << 20;
 
-/// They are also no more than the cache divided by this, because each thread that reads may hold as
-/// many.
+/// They are also no longer than this fraction of the cache, because each thread that reads may hold as many bytes.
 pub(crate) const TOGETHER_SHARE: u64 = 16;
 
 /// Most chunks that are read together. One thread decodes them.
 pub(crate) const TOGETHER_CHUNKS: usize = 256;
 
-/// Most memory of blocks that are marked "evict first", where the store is local. Beyond this, the
-/// next block reuses the memory of the last of them, because the page cache of the kernel holds what
-/// was read, and fresh memory costs more than the copy from it.
+/// The most memory of blocks that are marked "evict first" in a local store. Beyond this, the next block reuses the
+/// memory of the last of them: the page cache of the kernel holds the bytes as well, and fresh memory costs more than a
+/// copy from there.
 pub(crate) const MOST_EVICT_FIRST_BYTES: u64 = 16 << 20;
 
-/// The same where the store is far away: to fetch a chunk again costs more than fresh memory, so the
-/// beginning of what was read stays for a second program. All of it would fill the whole cache, for
-/// nothing as long as the kernel has it too.
+/// The same for a remote store, where fetching a chunk again costs more than fresh memory. So the beginning of a
+/// sequential read stays for a second program. Without a limit, these blocks would fill the whole cache, in vain as
+/// long as the kernel has the bytes, too.
 pub(crate) const MOST_EVICT_FIRST_BYTES_FAR: u64 = 64 << 20;
 
 /// Chunks of one read that are requested at once. The requests take no more memory than the bytes
@@ -59,8 +58,8 @@ pub(crate) const PAGES_SHARE: u64 = 64;
 /// The kernel asks for no more bytes in one read.
 pub(crate) const OUTPUT_BYTES: u64 = 512 << 10;
 
-/// Reads whose pages are evicted by other reads before they are copied hold memory for their bytes
-/// while they wait: all together the cache divided by this.
+/// Reads whose pages are evicted by other reads before they are copied hold memory for their bytes while they wait. All
+/// together they hold at most the cache divided by this.
 pub(crate) const OUTPUTS_SHARE: u64 = 16;
 
 /// Output bytes of the reads that wait for chunks. When there are more, further reads wait for a
@@ -79,8 +78,8 @@ pub(crate) const OPEN_READS: u64 = 3;
 /// the file, as `cat` does. A page fault, or a look at a header, is shorter.
 pub(crate) const FIRST_READ_BYTES: u64 = 128 << 10;
 
-/// In a store that is slow to answer, such a program has the readahead window of one that has read
-/// this much. A smaller window is a round trip more before all requests are under way.
+/// In a store that is slow to answer, such a program has the readahead window of one that has read this much. With a
+/// smaller window, one more round trip passes before all requests are under way.
 pub(crate) const EXPECTED_BYTES: u64 = 16 << 20;
 
 /// Chunks that are prefetched at least in a store that is slow to answer, unless they are longer than

@@ -148,7 +148,7 @@ fn a_load_that_a_caller_has_joined_is_not_cancelled() {
 }
 
 #[test]
-fn blocks_leave_while_others_want_them() {
+fn blocks_are_evicted_while_other_threads_request_them() {
     check(|| {
         let case = CacheCase::new(SMALL);
         let both = |case: CacheCase| {
@@ -178,7 +178,7 @@ fn blocks_leave_while_others_want_them() {
 }
 
 #[test]
-fn a_load_that_fails_is_an_answer_for_all_callers_that_wait() {
+fn all_callers_that_wait_get_the_error_of_a_failed_load() {
     check(|| {
         let case = CacheCase::new(1 << 20);
         let fails = |case: CacheCase| {

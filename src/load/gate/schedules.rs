@@ -13,8 +13,8 @@ use crate::threads::as_class;
 struct Inside(Mutex<(usize, usize)>);
 
 impl Inside {
-    /// Takes a permit and gives it back. Returns how many permits were out meanwhile. A prefetch
-    /// that has waited for long counts as awaited work.
+    /// Takes a permit and releases it. Returns how many permits were out meanwhile. A prefetch that
+    /// has waited for long counts as awaited work.
     fn pass(&self, gate: &PriorityGate) -> (usize, usize) {
         let permit = gate.enter();
         let is_prefetch = permit.one == ONE_PREFETCH;
@@ -68,7 +68,7 @@ fn crowd(
 }
 
 #[test]
-fn a_strict_gate_lets_everyone_in_at_last() {
+fn a_strict_gate_gives_every_thread_a_permit_at_last() {
     for most in [1, 2] {
         let is_right = move |(awaited, prefetches)| awaited + prefetches <= most;
         check(move || crowd(&Arc::new(PriorityGate::strict(most)), is_right));
@@ -76,7 +76,7 @@ fn a_strict_gate_lets_everyone_in_at_last() {
 }
 
 #[test]
-fn a_lenient_gate_lets_everyone_in_at_last() {
+fn a_lenient_gate_gives_every_thread_a_permit_at_last() {
     for most in [1, 2] {
         let is_right = move |(awaited, prefetches)| awaited <= most && prefetches <= most;
         check(move || crowd(&Arc::new(PriorityGate::lenient(most)), is_right));
@@ -121,7 +121,7 @@ fn no_permit_is_free_while_a_thread_waits() {
 
 /// Threads take turns of several jobs. A job that is not in a turn gets its permit too.
 #[test]
-fn turns_let_everyone_in_at_last() {
+fn turns_give_every_thread_a_permit_at_last() {
     check(|| {
         let (gate, inside) = (
             Arc::new(PriorityGate::strict(1)),
@@ -159,7 +159,7 @@ fn turns_let_everyone_in_at_last() {
 
 /// A thread in a turn waits for another thread, which waits for a permit.
 #[test]
-fn a_thread_that_waits_gives_its_permit_away() {
+fn a_thread_that_waits_releases_its_permit() {
     check(|| {
         let gate = Arc::new(PriorityGate::strict(1));
         let turn = Turn::begin(&gate);

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A place in the order in which work was asked for, which no other piece of work has.
+/// A place in the order of requests for work. No two pieces of work have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct Ticket(u64);
 
@@ -13,7 +13,7 @@ crate::sync::thread_local! {
 }
 
 impl Ticket {
-    /// The ticket after all that were given so far.
+    /// The ticket after all tickets that were given so far.
     pub(in super::super) fn next() -> Ticket {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Ticket(NEXT.fetch_add(1, Ordering::Relaxed))

@@ -1,6 +1,6 @@
 //! A turn: a thread keeps its permit for a series of jobs, each of which enters the gate.
 //!
-//! If it gave the permit back after each job, cores would be idle. The kernel wakes the next thread
+//! If it released the permit after each job, cores would be idle: the kernel wakes the next thread
 //! on the core of the thread that has woken it, which goes on there with its next job.
 
 use std::cell::RefCell;
@@ -73,7 +73,7 @@ impl Turn {
             })
     }
 
-    /// Ends the turn, and returns when another thread has had the time to take the permit.
+    /// Ends the turn, and returns after another thread has had time to take the permit.
     pub(in super::super) fn end(self) {
         drop(self);
         sleep(BREAK);
@@ -98,7 +98,7 @@ pub(super) fn is_at(gate: &PriorityGate) -> bool {
 }
 
 /// Calls `wait`, which waits for another thread. That thread may need the permit that this one
-/// keeps, so this one gives it back meanwhile.
+/// keeps, so this thread releases it meanwhile.
 pub(in super::super) fn step_aside<T>(wait: impl FnOnce() -> T) -> T {
     let permit = KEPT.with(RefCell::take);
     let gate = permit.as_ref().map(|permit| Arc::clone(&permit.gate));

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_without_a_gap_is_one_run() {
+    fn bytes_without_a_gap_are_one_run() {
         for (given, folded, run) in [
             (&[(3, 8, 8), (2, 4, 4), (4, 1, 1)][..], &[][..], 24),
             (&[(3, 100, 8), (2, 4, 4), (4, 1, 1)], &[(3, 100, 8)], 8),

@@ -157,7 +157,7 @@ fn rows_of_chunks_are_counted() {
 }
 
 #[test]
-fn what_is_no_part_of_the_array_is_refused() {
+fn regions_outside_of_the_array_are_refused() {
     let grid = ChunkGrid::new(&[10, 10], &[4, 4]).unwrap();
     assert!(region(&[6, 0], &[4, 10], &[1, 0]).cut(&grid, 1).is_some());
     for (start, shape, order) in [

@@ -1,4 +1,4 @@
-//! What it costs to decode parts of a chunk.
+//! The cost of decoding parts of a chunk.
 
 /// The cost of decoding parts.
 #[derive(Debug, Clone, Copy, Default)]

@@ -32,7 +32,7 @@ fn corner(start: &[u64], shape: &[u64]) -> Region {
 }
 
 #[test]
-fn what_lies_near_is_read_at_once() {
+fn pieces_that_lie_near_each_other_are_read_at_once() {
     let near = |gap, most, unit| WindowLimits { gap, most, unit };
     let whole = [10, 100];
     let column = corner(&[2, 7], &[3, 2]);
