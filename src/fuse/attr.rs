@@ -61,18 +61,18 @@ pub(super) fn unknown_attr(ino: u64, kind: VnodeKind) -> FileAttr {
     }
 }
 
-/// What the kernel is told of an inode.
+/// The attributes of an inode that the kernel got.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reported {
     pub(super) attr: FileAttr,
-    /// How long it may use them without asking.
+    /// How long the kernel may use them without a request.
     pub(super) ttl: Duration,
     pub(super) generation: Generation,
 }
 
 /// The generations of inodes. A file handle has the number and the generation of an inode. The
-/// generation tells handles of two versions apart where the number does not, which is where this
-/// daemon has forgotten the first, or where another daemon served the mount before.
+/// generation distinguishes handles of two versions that have the same number, because this daemon
+/// has forgotten the first version, or another daemon served the mount before.
 #[derive(Debug, Default)]
 pub(super) struct Generations(RandomState);
 
@@ -90,8 +90,8 @@ impl Generations {
     }
 }
 
-/// How long the kernel may cache [`unknown_attr`], and attributes of what changes all the time: not
-/// at all, so that the next `stat` is a request.
+/// How long the kernel may cache [`unknown_attr`], and attributes that change all the time: not at
+/// all, so that the next `stat` is a request.
 pub(super) const NOT_KEPT: Duration = Duration::ZERO;
 
 /// How long the kernel may cache attributes that never change: a year.

@@ -1,12 +1,12 @@
 //! Callers that are killed while they wait for a reply.
 //!
-//! Once the daemon has taken a request, the kernel keeps its caller waiting for the reply, even after SIGKILL. It tells
-//! the daemon of the signal (`FUSE_INTERRUPT`), but fuser answers that by itself. So a thread looks now and then
-//! whether a signal that ends the caller is pending. If so, the reply is `EINTR`, which no program sees, because the
-//! process ends before the system call returns.
+//! Once the daemon has taken a request, the kernel keeps its caller waiting for the reply, even after SIGKILL. The
+//! kernel reports the signal to the daemon (`FUSE_INTERRUPT`), but fuser answers that report itself. So a thread checks
+//! now and then whether a signal that ends the caller is pending. If so, the reply is `EINTR`, which no program sees,
+//! because the process ends before the system call returns.
 //!
-//! The request itself goes on, because other callers may wait for what it loads. When it is done and its reply was sent
-//! already, it takes back what the kernel does not know of: a lookup, an open file.
+//! The request itself goes on, because other callers may wait for what it loads. If it ends after the reply `EINTR`, it
+//! undoes its effects of which the kernel does not know: a lookup, an open file.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use fuser::{Errno, Request};
 
 use crate::threads::is_dying;
 
-/// The time between two looks at the callers. Most requests are done before the first one.
+/// The time between two checks of the callers. Most requests are done before the first one.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// A request that has no reply yet.
@@ -37,7 +37,7 @@ impl<R> Unanswered<R> {
         }
     }
 
-    /// The thread that the kernel names as the caller; 0 where it names none.
+    /// The thread that the kernel names as the caller; 0 if it names none.
     pub(super) fn thread(&self) -> u32 {
         self.thread
     }
@@ -56,12 +56,12 @@ enum Holder<R> {
 }
 
 struct SharedReply<R> {
-    /// `None` once it was sent, or is about to be.
+    /// `None` once the reply was sent, or is about to be.
     reply: Mutex<Option<R>>,
     refuse: fn(R, Errno),
 }
 
-/// A reply of whatever type, as the thread sees it that looks at the callers.
+/// A reply of any type, for the thread that checks the callers.
 trait Refusable: Send + Sync {
     fn is_sent(&self) -> bool;
     fn refuse(&self);
@@ -87,7 +87,7 @@ impl<R: Send> Refusable for SharedReply<R> {
 }
 
 impl<R> AwaitedReply<R> {
-    /// The reply of a request that the thread answers that took it.
+    /// The reply of a request that is answered by the thread that took it.
     pub(super) fn own(unanswered: Unanswered<R>) -> AwaitedReply<R> {
         AwaitedReply {
             reply: Holder::Own(Some(unanswered.reply)),
@@ -116,8 +116,8 @@ impl<R> AwaitedReply<R> {
         self.take_once()
     }
 
-    /// Sends `result`, by `send` where it is no error. Returns it when the caller was killed, so that what the kernel
-    /// does not know of is taken back.
+    /// Sends `result`, by `send` if it is not an error. Returns the result when the caller was killed, so that effects
+    /// of which the kernel does not know are undone.
     pub(super) fn send<T>(
         self,
         result: Result<T, Errno>,
@@ -153,7 +153,7 @@ impl<R> Drop for AwaitedReply<R> {
     }
 }
 
-/// The callers that wait for replies. A thread looks at them. It begins with the first one, and ends when this is
+/// The callers that wait for replies. A thread checks them. It starts with the first one, and ends when this is
 /// dropped.
 pub(super) struct Callers(Arc<Shared>);
 
@@ -172,12 +172,12 @@ struct State {
 
 struct Waiting {
     thread: u32,
-    /// Whether the thread has seen it before. It does not ask about callers that have waited for a moment only.
+    /// Whether the thread has seen it before. Callers that have waited only for a moment are not checked.
     is_seen: bool,
     reply: Arc<dyn Refusable>,
 }
 
-/// A reply that [`Callers::watch`] has not got yet.
+/// A reply that was not passed to [`Callers::watch`] yet.
 pub(super) struct Unwatched {
     thread: u32,
     reply: Arc<dyn Refusable>,
@@ -196,7 +196,7 @@ impl Callers {
         }))
     }
 
-    /// Shares the reply of a request that its caller may have to wait for.
+    /// Shares the reply of a request whose caller may have to wait.
     pub(super) fn share<R: Send + 'static>(
         unanswered: Unanswered<R>,
     ) -> (AwaitedReply<R>, Unwatched) {
@@ -220,7 +220,7 @@ impl Callers {
     /// Replies with `EINTR` once the caller was killed, unless the request was answered before.
     pub(super) fn watch(&self, unwatched: Unwatched) {
         let Unwatched { thread, reply } = unwatched;
-        // The kernel does not name callers of a PID namespace that the mount is not in.
+        // The kernel does not name callers in a PID namespace that the mount is not in.
         if thread == 0 || reply.is_sent() {
             return;
         }
@@ -240,10 +240,10 @@ impl Callers {
         let thread = thread::Builder::new().name("callers".to_owned());
         match thread.spawn(move || shared.run()) {
             Ok(_) => state.is_running = true,
-            // They wait for their replies.
+            // The callers wait for their replies.
             Err(error) => {
                 state.waiting.clear();
-                log::debug!("no thread can be started that looks at callers: {error}");
+                log::debug!("no thread for checking callers can be started: {error}");
             }
         }
     }
@@ -310,7 +310,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// A reply that tells what was sent, and that it was dropped unsent.
+    /// A reply that reports what was sent, or that it was dropped unsent.
     struct TestReply(Option<Sender<Result<u32, i32>>>);
 
     impl TestReply {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_are_looked_at_for_as_long_as_they_wait() {
+    fn callers_are_checked_for_as_long_as_they_wait() {
         let shared = Shared {
             state: Mutex::default(),
             has_changed: Condvar::new(),

@@ -1,5 +1,5 @@
-//! Writing, and changes of names and attributes. The view makes the changes; this keeps what the
-//! kernel knows of inodes in step with them.
+//! Writing, and changes of names and attributes. The view makes the changes, and this module keeps the kernel's
+//! knowledge of inodes in step with them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -47,8 +47,7 @@ impl Core {
         }
     }
 
-    /// Makes a file and opens it. One that exists by now is opened, unless the caller wants to make
-    /// it itself.
+    /// Makes a file and opens it. If the file exists by now, it is opened, unless the caller requires a new one.
     pub(super) fn create_file(
         &self,
         (parent, name): (u64, &OsStr),
@@ -137,7 +136,7 @@ impl Core {
         new: NewFile,
     ) -> Result<Reported, Errno> {
         let (found, opened) = self.make(parent, name, new, 0)?;
-        // Nothing is written to it, so that it is committed when it is released.
+        // No byte is written to it, so it is committed when it is released.
         opened.file.close();
         Ok(self.reported_entry(found))
     }
@@ -215,7 +214,7 @@ impl Core {
         if let Some(opened) = &opened {
             self.note_change(ino, &opened.file);
         } else if let Ok(Some(now)) = self.view.attributes(self.vnode(ino)?) {
-            // Others may have it open, and ask for it when it has no name any more.
+            // Other programs may have it open, and request its attributes when it no longer has a name.
             self.versions.changed(ino, now);
         }
         self.stat(ino, handle)
@@ -300,9 +299,8 @@ impl Core {
             .ok_or(Errno::EBADF)
     }
 
-    /// Notes the attributes of a file after a commit, where they or its bytes may be other ones than those of
-    /// what was written. stat(2) gets them until the kernel releases the handle, which it does a moment after
-    /// close(2) has returned.
+    /// Notes the attributes of a file after a commit, if they or its bytes may differ from those that were written.
+    /// stat(2) gets them until the kernel releases the handle, which it does a moment after close(2) has returned.
     fn note_saved(&self, ino: u64, file: &OpenFile) {
         if file.shows_other_bytes() {
             self.note_change(ino, file);
@@ -311,9 +309,9 @@ impl Core {
         }
     }
 
-    /// Notes the attributes of a file after a change. The kernel asks for those of an open file that
-    /// has no name any more by its inode number alone. After a write, it takes only the size and the times for other
-    /// ones, though a program that is written loses the rights of its owner.
+    /// Notes the attributes of a file after a change. For an open file without a name, the kernel requests them by its
+    /// inode number alone. After a write, the kernel updates only size and times, although a program that is written to
+    /// loses its set-user-ID bit.
     pub(super) fn note_change(&self, ino: u64, file: &OpenFile) {
         if let Ok(Some(now)) = file.written_now()
             && self.versions.changed(ino, now)
@@ -330,13 +328,13 @@ fn check_name(name: &OsStr) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The user who makes a request.
+/// The user of a request.
 pub(super) fn caller(request: &Request) -> Caller {
     let (uid, gid) = (request.uid(), request.gid());
     Caller { uid, gid }
 }
 
-/// The mode and the owner of what a caller makes.
+/// The mode and the owner of a file that a caller makes.
 pub(super) fn new_file(request: &Request, mode: u32, umask: u32) -> NewFile {
     NewFile {
         mode: mode & 0o7777,

@@ -132,7 +132,7 @@ impl<D: EntrySource> Stream<D> {
         Ok(())
     }
 
-    /// The entry, error or end that was kept, with the attributes that are asked for now. Seeking
+    /// The entry, error or end that was kept, with the attributes that are requested now. Seeking
     /// back to it could skip other entries, if entries were added or removed meanwhile.
     fn take_kept(&mut self, detail: Detail) -> Option<KeptEntry<D>> {
         let mut kept = self.kept.take()?;

@@ -1,5 +1,5 @@
-//! The only module that knows errno: it decides what the caller of a system call gets for an error,
-//! what is counted, and what is logged (each key once a minute at most, and each bug).
+//! The only module that knows errno. It decides which errno the caller of a system call gets for an error, which errors
+//! are counted, and which are logged (each key once a minute at most, and each bug).
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +23,7 @@ const OTHER: ErrorCounter = |counters| &counters.errors_other;
 /// The time after a message about a key in which no other one is logged.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// How many keys are remembered for that.
+/// How many keys are remembered as logged.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
 /// Counts errors, logs them, and translates them to errno.
@@ -44,7 +44,7 @@ impl ErrorLog {
         let (errno, counter) = translate(error.kind());
         counter(counters).add(1);
         if errno == Errno::ESTALE {
-            // Not worth a warning: most often the kernel looks the name up again.
+            // The error is not worth a warning: most often the kernel looks the name up again.
             log::debug!("{error}");
         } else if self.is_due(&error.subject(), Instant::now()) {
             let level = match error {
@@ -56,9 +56,8 @@ impl ErrorLog {
         errno
     }
 
-    /// As [`ErrorLog::report`], for a change: the caller gets the errno of the system, because it
-    /// tells what to do about it. What a program may expect (a name that exists, a directory that is
-    /// not empty) is not logged.
+    /// As [`ErrorLog::report`], for a change: the caller gets the errno of the system, which shows the remedy. Errors
+    /// that a program may expect (a name that exists, a directory that is not empty) are not logged.
     pub(super) fn report_change(&self, error: &Error, counters: &RequestCounters) -> Errno {
         let Some(errno) = error.errno() else {
             return self.report(error, counters);
@@ -92,14 +91,13 @@ fn translate(kind: ErrorKind) -> (Errno, ErrorCounter) {
         ErrorKind::Unsupported => (Errno::EOPNOTSUPP, UNSUPPORTED),
         ErrorKind::NoSuchKey => (Errno::ENOENT, OTHER),
         ErrorKind::Loop => (Errno::ELOOP, OTHER),
-        // These errno of the system are passed on, because they help the caller: they are a limit
-        // of the daemon or of the machine and not a fault of the file, and the caller may try
-        // again.
+        // These errno of the system are passed on, because they help the caller: they are a limit of the daemon or of
+        // the machine and not a fault of the file, and the caller may try again.
         ErrorKind::TooManyFiles => (Errno::EMFILE, IO),
         ErrorKind::TooManySystemFiles => (Errno::ENFILE, IO),
-        // EFBIG is about writing and ENOMEM would be the caller's own memory: to the caller,
-        // both are bytes that could not be read. The log tells which flag raises the limit.
-        // ETIMEDOUT would make some programs try again, and it would take as long again.
+        // EFBIG is about writing, and ENOMEM would be the caller's own memory. For the caller, both mean bytes that
+        // could not be read. The log names the option that raises the limit. ETIMEDOUT would make some programs try
+        // again, which would take as long again.
         ErrorKind::Failed => (Errno::EIO, OTHER),
     }
 }
@@ -125,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn absence_is_told_of_no_object_that_may_exist() {
+    fn enoent_is_returned_for_no_object_that_may_exist() {
         use ErrorKind::{Denied, Failed, Io, Loop, Stale, Unsupported};
         for kind in [Denied, Failed, Io, Loop, Stale, Unsupported] {
             assert_ne!(translate(kind).0, Errno::ENOENT, "{kind:?}");

@@ -1,11 +1,11 @@
 //! fuser's event threads, which take requests from the kernel, and when they may wait for the
 //! store.
 //!
-//! A request for what is in memory is answered by the thread that took it. A request that needs the
-//! store becomes a job with its reply for the threads of [`crate::threads`], so that further
-//! requests are taken however long the store needs. Local stores are an exception, because handing
-//! a request to another thread costs more than such a store does: there an event thread may wait,
-//! as long as another one takes requests.
+//! If the bytes or names of a request are in memory, the thread that took it answers it. A request
+//! that needs the store becomes a job, with its reply, for the threads of [`crate::threads`], so
+//! that further requests are taken however long the store needs. Local stores are an exception,
+//! because handing a request to another thread costs more than such a store does: for them an event
+//! thread may wait, as long as another one takes requests.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,7 +22,7 @@ pub(super) struct EventThreads {
 pub(super) struct WaitPermit<'e>(&'e EventThreads);
 
 impl EventThreads {
-    /// For `count` threads, and a store that is local or is not.
+    /// The counts for `count` threads, and a store that is or is not local.
     pub(super) fn new(count: usize, is_local: bool) -> EventThreads {
         EventThreads {
             most_waiting: if is_local { count.saturating_sub(1) } else { 0 },

@@ -1,7 +1,7 @@
-//! The operations that the kernel asks for: each resolves an inode number, calls the view, replies.
+//! The operations of the kernel: each resolves an inode number, calls the view, and replies.
 //!
-//! Where the mount is read-only, the kernel itself refuses all that writes with `EROFS`. `ENOSYS`
-//! tells the kernel not to ask again, and to use its default behaviour.
+//! If the mount is read-only, the kernel itself refuses all writes with `EROFS`. After `ENOSYS`, the kernel does not
+//! send that request again, and uses its default behaviour.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -27,9 +27,9 @@ use super::{Core, ZarrFs};
 use crate::threads::{Class, confine};
 use crate::view::{AttributeChange, HandleAccess, NewAttributes, VnodeKind};
 
-/// Background requests that may be in flight at once: those of the kernel's readahead, as most
-/// reads are. The kernel delays further ones, even if they are for chunks in memory. So this is
-/// more than a store serves at once, and requests that hang in the store do not delay others.
+/// Background requests that may be in flight at once: those of the kernel's readahead, which most reads are. The kernel
+/// delays further ones, even if they are for chunks in memory. So this is more than a store serves at once, and
+/// requests that hang in the store do not delay others.
 const MAX_BACKGROUND: u16 = 512;
 
 /// Capabilities that are asked of the kernel, if it has them. Not among these are opens without a
@@ -51,7 +51,7 @@ const MAX_WRITE_BYTES: u32 = 1 << 20;
 /// How long changes in flight may take when the mount ends.
 const CHANGES_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long other requests in flight may take then, for which no caller waits any more.
+/// How long other requests in flight may take at that time, for which no caller waits any more.
 const READS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A backing file may be on a plain file system, not on a stacked one.
@@ -71,16 +71,16 @@ impl Filesystem for ZarrFs {
             passthrough.store(has_it, Ordering::Relaxed);
         }
         if self.0.view.is_writable() {
-            // Without it, O_TRUNC would be a request of its own after the open.
+            // Without it, O_TRUNC would be a separate request after the open.
             let truncates = InitFlags::FUSE_ATOMIC_O_TRUNC;
             self.0.truncates.store(
                 config.add_capabilities(truncates).is_ok(),
                 Ordering::Relaxed,
             );
-            // With it, the kernel leaves to the daemon to take set-user-ID bits away from what is written. Without it,
-            // the kernel would set the mode that it knows, and ask for an attribute before each write.
+            // With it, the kernel leaves it to the daemon to remove set-user-ID bits from written files. Without it,
+            // the kernel would set the mode that it knows, and request an attribute before each write.
             let _ = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2);
-            // Whether the umask counts is known where the directory is looked at.
+            // Whether the umask counts depends on the directory, which the daemon examines.
             let _ = config.add_capabilities(InitFlags::FUSE_DONT_MASK);
             let _ = config.set_max_write(MAX_WRITE_BYTES);
         }
@@ -97,7 +97,7 @@ impl Filesystem for ZarrFs {
             READS_TIMEOUT
         };
         if !self.0.view.threads().finish(patience) {
-            log::warn!("the store has not answered yet; what it was asked for is given up");
+            log::warn!("the store has not answered yet; its pending requests are given up");
         }
     }
 
@@ -132,7 +132,7 @@ impl Filesystem for ZarrFs {
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let thread = request.pid();
-        // The file may be one that is being saved, which is waited for.
+        // The file may be one that is being saved, and the open waits for that.
         let class = if self.0.view.is_writable() {
             Class::Changes
         } else {
@@ -195,7 +195,7 @@ impl Filesystem for ZarrFs {
             reply.ok();
         };
         if self.0.view.is_writable() {
-            // What is left is committed, which waits for the disk.
+            // The rest of the draft is committed, which waits for the disk.
             self.change("release", release);
         } else {
             confine("release", || release(&self.0));
@@ -491,7 +491,7 @@ impl Filesystem for ZarrFs {
     ) {
         let thread = request.pid();
         if !self.0.view.is_writable() {
-            // There is nothing to flush, and the kernel does not ask again.
+            // There is nothing to flush, and the kernel does not send this request again.
             return reply.error(Errno::ENOSYS);
         }
         self.change("flush", move |core| {

@@ -22,8 +22,7 @@ use crate::view::{VnodeAttributes, VnodeId};
 /// The first fresh number: those below are the view's.
 const FIRST_FRESH: u64 = 1 << 62;
 
-/// How many closed files, and how many files that were never opened, have their versions
-/// remembered.
+/// How many closed files, and how many files that were never opened, have their versions remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
 
 /// How many fresh numbers are remembered that the kernel has forgotten.
@@ -33,7 +32,7 @@ const REMEMBERED_FRESH: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 
 #[derive(Debug)]
 pub(super) struct InodeVersions<B> {
     table: Mutex<InodeTable<B>>,
-    /// Whether any vnode ever had a fresh number. Saves the lock in listings of millions of files.
+    /// Whether any vnode ever had a fresh number. If not, listings of millions of files need no lock.
     gave_fresh: AtomicBool,
 }
 
@@ -153,8 +152,8 @@ impl<B: Clone> InodeVersions<B> {
             && (self.lock().fresh.get(&ino)).is_some_and(|fresh| fresh.references == 1)
     }
 
-    /// Notes the attributes of a file that was written to, whose handles are open. Those of another
-    /// file, which has its name by now, are ignored. Returns whether it has another mode.
+    /// Notes the attributes of a file that was written to, whose handles are open. Attributes of another file, which
+    /// has its name by now, are ignored. Returns whether the mode differs.
     pub(super) fn changed(&self, ino: u64, attributes: VnodeAttributes) -> bool {
         if let Some(pinned) = self.lock().pinned.get_mut(&ino)
             && pinned.attributes.fingerprint == attributes.fingerprint
@@ -218,8 +217,8 @@ impl<B: Clone> InodeVersions<B> {
         known.or_else(|| self.lock().forgotten.get(&ino).map(|(vnode, _)| *vnode))
     }
 
-    /// Whether `ino`, a number of `vnode` from a file handle, may be reported for this version, in a
-    /// reply that counts as a lookup.
+    /// Whether `ino`, a number of `vnode` from a file handle, may be reported for this version, in a reply that counts
+    /// as a lookup.
     pub(super) fn report_again(&self, ino: u64, vnode: VnodeId, fingerprint: u64) -> bool {
         if fingerprint == 0 {
             return ino == vnode.0;

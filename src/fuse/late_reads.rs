@@ -1,10 +1,10 @@
 //! Reads that ran out of time, of one open file.
 //!
-//! The kernel reads ahead of a program, which waits for one of the pages. If that request fails, the kernel repeats it
-//! for this page, and only the error of the repetition reaches the program. With a time limit of its own, the repetition
-//! would make the program wait twice. So it gets the error of the request before. It does so only once for each byte, so
-//! that the store is asked again when the program tries again: the kernel begins with reading ahead then, too. A read ahead
-//! that no program waits for (`posix_fadvise`) is not repeated at once, so its error is not kept.
+//! The kernel reads ahead for a program, which waits for one of the pages. If that request fails, the kernel repeats it
+//! for this page, and only the error of the repetition reaches the program. If the repetition had a time limit of its
+//! own, the program would wait twice, so it gets the error of the first request at once. This happens only once for
+//! each byte. When the program tries again, the kernel begins with reading ahead again, and the store is asked again. A
+//! read ahead for which no program waits (`posix_fadvise`) is not repeated at once, so its error is not kept.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ const MOST: usize = 256;
 /// The reads that ran out of time a moment ago, and were not repeated.
 #[derive(Debug, Default)]
 pub(super) struct LateReads {
-    /// Whether there may be any. Saves the lock.
+    /// Whether there may be any. If not, no lock is needed.
     has_any: AtomicBool,
     reads: Mutex<Vec<LateRead>>,
 }

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::store::Detail;
 use crate::view::{Directory, DirectoryEntry, VnodeKind};
 
-/// The generation of what the kernel keeps no inode of.
+/// The generation of entries of which the kernel keeps no inode.
 const UNKNOWN: Generation = Generation(0);
 
 impl Core {
@@ -36,7 +36,7 @@ impl Core {
         })
     }
 
-    /// Calls `list` with the stream of a directory, which is opened again where it is read from the start and may
+    /// Calls `list` with the stream of a directory. The directory is opened again if it is read from the start, and may
     /// have another path than when it was opened.
     fn with_stream(
         &self,
@@ -74,7 +74,7 @@ impl Core {
         };
         let add = |item: StreamItem<'_, DirectoryEntry>, next| match item {
             StreamItem::This => add_one(ino, next, FileType::Directory, OsStr::new(".")),
-            // The inode number of the parent is unknown here, and nobody reads it.
+            // The inode number of the parent is unknown here, and no program reads it.
             StreamItem::Parent => add_one(ino, next, FileType::Directory, OsStr::new("..")),
             StreamItem::Entry(entry) => {
                 let shown = self.versions.newest_number(entry.id);
@@ -148,7 +148,7 @@ impl Core {
     }
 }
 
-/// Whether an item fitted, by what the reply says. If its caller was killed, nothing fits.
+/// Whether an item fitted, according to the reply. If its caller was killed, no item fits.
 fn fit(is_full: Option<bool>) -> Fit {
     match is_full {
         Some(false) => Fit::Added,

@@ -5,8 +5,8 @@
 //! * `inode`: the version of a vnode that an inode number stands for, and what the kernel may
 //!   cache;
 //! * `changes`: writing, and changes of names and attributes; `notices`: pages that the kernel must drop;
-//! * `open`: what opening a file does, freshness and passthrough included; `read`; `listing`;
-//! * `directory`: directory streams, which the kernel may ask for again from any entry;
+//! * `open`: how a file is opened, with freshness and passthrough; `read`; `listing`;
+//! * `directory`: directory streams, which the kernel may read again from any entry;
 //! * `callers`: callers that are killed while they wait; `late_reads`: reads that ran out of time;
 //! * `handles`: open files and directories, by the file handle that the kernel was given;
 //! * `session`, with `session_mount` and `session_unmount`: a mount from its
@@ -62,11 +62,10 @@ use inode::InodeVersions;
 use notices::Notices;
 use opened::{OpenedDirectory, OpenedFile, STRIPES};
 
-/// How a mount behaves, apart from what it shows.
+/// How a mount behaves, apart from its contents.
 #[derive(Debug, Clone, Copy)]
 pub struct FsOptions {
-    /// How long the kernel may use names and attributes without asking; a year or so where
-    /// nothing changes.
+    /// How long the kernel may use names and attributes without a request; about a year if nothing changes.
     pub ttl: Duration,
     /// Whether the kernel may cache listings, because nothing changes.
     pub keep_listings: bool,
@@ -86,7 +85,7 @@ pub struct ZarrFs(Arc<Core>);
 struct Core {
     view: Arc<View>,
     options: FsOptions,
-    /// Whether passthrough was asked for, and the kernel has not refused it so far.
+    /// Whether passthrough was requested, and the kernel has not refused it so far.
     passthrough: AtomicBool,
     /// Whether the kernel leaves `O_TRUNC` to the open.
     truncates: AtomicBool,
@@ -95,7 +94,7 @@ struct Core {
     errors: ErrorLog,
     generations: Generations,
     versions: InodeVersions<Arc<BackingId>>,
-    /// An inode is locked while it is opened or released; few inodes share a lock.
+    /// The locks of inodes, which are held while one is opened or released. Few inodes share a lock.
     inode_locks: Vec<Mutex<()>>,
     files: Handles<OpenedFile>,
     directories: Handles<OpenedDirectory>,
@@ -125,7 +124,7 @@ impl ZarrFs {
         }))
     }
 
-    /// What is shown.
+    /// The view.
     pub fn view(&self) -> Arc<View> {
         Arc::clone(&self.0.view)
     }
@@ -137,7 +136,7 @@ impl ZarrFs {
         Arc::clone(&self.0.notifier)
     }
 
-    /// Answers a question for names and attributes.
+    /// Answers a request for names and attributes.
     fn answer<R: Send + 'static>(
         &self,
         what: &'static str,
@@ -190,8 +189,8 @@ impl ZarrFs {
 }
 
 impl Core {
-    /// The vnode of an inode number. A number that the kernel has forgotten is stale, which makes
-    /// it look the name up again.
+    /// The vnode of an inode number. A number that the kernel has forgotten is stale, which makes the kernel look the
+    /// name up again.
     fn vnode(&self, ino: u64) -> Result<VnodeId, Errno> {
         self.versions.vnode(ino).ok_or(Errno::ESTALE)
     }
@@ -209,15 +208,15 @@ impl Core {
         self.errors.report(error, self.view.requests())
     }
 
-    /// What the view found; `ENOENT` where it found nothing.
+    /// The result of the view; `ENOENT` if it is `None`.
     fn present<T>(&self, found: Result<Option<T>, Error>) -> Result<T, Errno> {
         let found = found.map_err(|error| self.errno(&error))?;
         found.ok_or(Errno::ENOENT)
     }
 
-    /// The `answer` to a request for names in the directory `ino`. Where that is gone, no name is in it, and there is
-    /// nothing that a program that writes could find by looking again. For one that reads, names would be those of absent
-    /// chunks.
+    /// The `answer` to a request for names in the directory `ino`. If the directory is gone from a mount with `--rw`,
+    /// `ESTALE` becomes `ENOENT`, because a new lookup would not find it. In a read-only mount, the names could be
+    /// those of chunks, which must not pass for absent.
     fn of_directory<T>(&self, ino: u64, answer: Result<T, Errno>) -> Result<T, Errno> {
         let is_gone = || (self.vnode(ino)).is_ok_and(|directory| self.view.is_gone(directory));
         match answer {
@@ -226,10 +225,10 @@ impl Core {
         }
     }
 
-    /// How long the kernel may use attributes without asking.
+    /// How long the kernel may use attributes without a request.
     fn ttl(&self, ino: u64, attributes: &VnodeAttributes) -> Duration {
-        // The kernel needs them on the way to the mount's own files. Those tell of a server that does not answer, and must
-        // not wait for it.
+        // The kernel needs the root's attributes for a path to the mount's own files. Those files show whether a server
+        // answers, so they must not wait for it.
         if ino == VnodeId::ROOT.0 && self.view.keeps_root_attributes() {
             return attr::FOREVER;
         }
@@ -265,8 +264,8 @@ impl Core {
         self.reported(ino, &attributes)
     }
 
-    /// The inode of a file handle, which the kernel has forgotten. A handle is of one version, so
-    /// that another one is stale, and so is a file that is gone.
+    /// The inode of a file handle, which the kernel has forgotten. A handle is for one version, so it is stale if the
+    /// file has another version, or is gone.
     fn find_again(&self, ino: u64) -> Result<Reported, Errno> {
         let vnode = self.versions.recall(ino).ok_or(Errno::ESTALE)?;
         let found = self
@@ -281,7 +280,7 @@ impl Core {
         Ok(self.reported(ino, &attributes))
     }
 
-    /// The directory that the directory of a file handle is in.
+    /// The parent of the directory of a file handle.
     fn find_parent(&self, ino: u64) -> Result<Reported, Errno> {
         let child = self.versions.recall(ino).ok_or(Errno::ESTALE)?;
         let found = self.present(self.view.parent(child))?;
@@ -319,14 +318,14 @@ impl Core {
         let current = self.present(self.view.attributes(self.vnode(ino)?));
         let current = self.looked_up_again(current)?;
         if !self.versions.may_report(ino, current.fingerprint) {
-            // A new size under the old inode number would be combined with the old pages.
+            // The kernel would combine a new size under the old inode number with the old pages.
             return Err(Errno::ESTALE);
         }
         Ok(self.reported(ino, &current))
     }
 
-    /// `found` for an inode. A file may have been removed or renamed since the kernel looked its name up: in a
-    /// mount that is written to, the kernel is to do that again, and to make a file there if it was asked to.
+    /// `found` for an inode. In a mount with `--rw`, a file may have been removed or renamed since the kernel looked
+    /// its name up. Then the kernel must look it up again, and make the file if the program requested that.
     fn looked_up_again<T>(&self, found: Result<T, Errno>) -> Result<T, Errno> {
         match found {
             Err(Errno::ENOENT) if self.view.is_writable() => Err(Errno::ESTALE),

@@ -1,7 +1,8 @@
-//! Tells the kernel to drop pages and names, from a thread of its own.
+//! Makes the kernel drop pages and names, from a thread of its own.
 //!
 //! The kernel locks a page while it waits for its bytes, and a directory while it waits for a name in it, and drops
-//! them only then: a request that dropped some could wait for another one, and that one for this.
+//! them only after that. So if a request dropped them itself, it could wait for another request, and that one for this
+//! one.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use crate::view::VnodeId;
 
-/// Something that the kernel has cached and has to drop.
+/// A part of the kernel's cache that has to be dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Notice {
     /// The pages of this inode.
@@ -20,8 +21,8 @@ pub(super) enum Notice {
     NamesBeside(VnodeId),
 }
 
-/// The notices that the kernel has not got yet. A thread sends them. It begins with the first notice, and ends when
-/// this is dropped.
+/// The notices that were not sent to the kernel yet. A thread sends them. It starts with the first notice, and ends
+/// when this is dropped.
 #[derive(Default)]
 pub(super) struct Notices(Arc<Shared>);
 
@@ -30,7 +31,7 @@ struct Shared {
     state: Mutex<State>,
     has_work: Condvar,
     has_told: Condvar,
-    /// Whether there may be something that the kernel was not told yet.
+    /// Whether there may be notices that were not sent yet.
     is_behind: AtomicBool,
 }
 
@@ -44,7 +45,8 @@ struct State {
 }
 
 impl Notices {
-    /// Has `tell` called with the notice soon, once for all calls until then. It is the same one in all calls.
+    /// Makes the thread call `tell` with the notice soon, once for all calls until then. All calls must pass the same
+    /// `tell`.
     pub(super) fn add(&self, notice: Notice, tell: impl Fn(Notice) + Send + 'static) {
         let mut state = self.0.lock();
         state.waiting.insert(notice);
@@ -57,17 +59,17 @@ impl Notices {
         match thread.spawn(move || shared.run(tell)) {
             Ok(_) => state.is_running = true,
             // The pages are dropped when the file is opened the next time.
-            Err(error) => log::warn!("no thread can be started that tells the kernel: {error}"),
+            Err(error) => log::warn!("no thread for notices to the kernel can be started: {error}"),
         }
     }
 
-    /// Whether there may be something that the kernel was not told yet.
+    /// Whether there may be notices that were not sent yet.
     pub(super) fn are_behind(&self) -> bool {
         self.0.is_behind.load(Ordering::Relaxed)
     }
 
-    /// Waits until the kernel was told this, but not for ever: other requests may hold what it locks. On a machine with much
-    /// to do, the thread that tells it may not run for some tenths of a second.
+    /// Waits until the kernel has got this notice, but not for ever: other requests may hold the locks that it needs.
+    /// On a busy machine, the thread that sends it may not run for some tenths of a second.
     pub(super) fn wait_for(&self, notice: Notice) {
         const PATIENCE: Duration = Duration::from_secs(2);
         let is_left = |state: &mut State| {
@@ -118,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_inode_is_told_of_by_another_thread() {
+    fn each_notice_is_sent_once_by_another_thread() {
         let (sender, told) = mpsc::channel();
         let tell = move |notice| {
             let _ = sender.send((notice, thread::current().name().map(str::to_owned)));

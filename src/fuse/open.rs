@@ -1,4 +1,4 @@
-//! Opening a file: close-to-open freshness, and who reads for it.
+//! Opening a file: close-to-open freshness, and whether the daemon or the kernel reads it.
 //!
 //! The current version is opened and compared with the one that the inode number stands for. If
 //! they are the same, the kernel's pages are valid. If they differ, the reply is `ESTALE`, and the
@@ -39,8 +39,8 @@ impl Core {
         }
     }
 
-    /// Replies with a handle of what was opened, if `ino` stands for this version. If it `is_cut`, it
-    /// is made empty. If the caller was killed, it is closed again.
+    /// Replies with a handle of the opened file, if `ino` stands for this version. If it `is_cut`, it is made empty. If
+    /// the caller was killed, it is closed again.
     pub(super) fn reply_opened(
         &self,
         ino: u64,
@@ -60,7 +60,7 @@ impl Core {
         let flags = match self.settle_and_cut(ino, attributes, &file, is_cut) {
             Ok(flags) => flags,
             Err(errno) => {
-                // Before the kernel opens it again: this file is not read.
+                // The file is closed before the kernel opens it again, because this handle is not read.
                 file.close();
                 drop((file, lock));
                 self.wait_for_names_beside(ino);
@@ -87,7 +87,7 @@ impl Core {
         }
     }
 
-    /// As [`Core::settle`], and makes the file empty if it `is_cut`. Not before `ino` stands for the
+    /// As [`Core::settle`], and makes the file empty if it `is_cut`. That must not happen before `ino` stands for the
     /// file: the kernel repeats an open that finds another version, and would not know of the change.
     pub(super) fn settle_and_cut(
         &self,
@@ -165,28 +165,28 @@ impl Core {
         }
     }
 
-    /// Makes the kernel ask for the attributes of `ino` the next time.
+    /// Makes the kernel request the attributes of `ino` the next time that it needs them.
     pub(super) fn drop_attributes(&self, ino: u64) {
         self.invalidate(ino, ATTRIBUTES_ALONE);
     }
 
-    /// Makes the kernel drop the attributes of `ino` now, and its pages soon, so that handles that are open
-    /// read the bytes that are shown.
+    /// Makes the kernel drop the attributes of `ino` now, and its pages soon, so that open handles read the current
+    /// bytes.
     pub(super) fn drop_all(&self, ino: u64) {
         self.drop_attributes(ino);
         self.notify(Notice::Pages(ino));
     }
 
-    /// Makes the kernel forget soon what it knows of the names beside `vnode`, of which there is another version, if it
-    /// is a document. Where the array has another number of dimensions, a directory may have become a file, and the
-    /// kernel would answer by itself that there is no such chunk.
+    /// If `vnode` is a document, which has another version now, this makes the kernel soon forget the names beside it.
+    /// If the array has another number of dimensions now, a directory may have become a file, and the kernel would
+    /// answer by itself that there is no such chunk.
     pub(super) fn drop_names_beside(&self, vnode: VnodeId) {
         if self.view.describes_array(vnode) {
             self.notify(Notice::NamesBeside(vnode));
         }
     }
 
-    /// Waits for what [`Core::drop_names_beside`] has begun: who reads a new document asks for the new names.
+    /// Waits for the notice of [`Core::drop_names_beside`]: a program that reads a new document looks the new names up.
     fn wait_for_names_beside(&self, ino: u64) {
         if self.notices.are_behind()
             && let Some(vnode) = self.versions.vnode(ino)
@@ -207,7 +207,7 @@ impl Core {
                     return;
                 };
                 for name in names {
-                    // Most of them the kernel does not know.
+                    // The kernel does not know most of them.
                     let _ = notifier.inval_entry(INodeNo(directory.0), OsStr::from_bytes(&name));
                 }
             }
@@ -264,7 +264,7 @@ impl Core {
             drop(self.versions.close(opened.ino));
         }
         if opened.file.shows_other_bytes() {
-            // The file may show the stored bytes again, because what was written was dropped.
+            // The file may show the stored bytes again, because its draft was dropped.
             self.drop_all(opened.ino);
         }
     }

@@ -1,4 +1,4 @@
-//! What handles stand for.
+//! Open files and directories, for which handles stand.
 
 use std::sync::{Arc, Mutex};
 
@@ -34,6 +34,6 @@ pub(super) type OpenedDirectory = Mutex<DirectoryStream>;
 /// The entries of a directory.
 pub(super) struct DirectoryStream {
     pub(super) stream: Stream<Directory>,
-    /// The renames of directories when it was opened.
+    /// The count of renamed directories when it was opened.
     pub(super) n_renames: u64,
 }

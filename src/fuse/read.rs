@@ -12,18 +12,18 @@ use super::opened::OpenedFile;
 use crate::load::Patience;
 use crate::threads::{confine, may_wait_for_page};
 
-/// The bytes that the kernel asks for.
+/// The byte range that the kernel requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadRequest {
     pub(super) offset: u64,
     pub(super) len: usize,
-    /// Whether they go to the program, and not to pages (`O_DIRECT`).
+    /// Whether the bytes go to the program, and not to pages (`O_DIRECT`).
     pub(super) is_direct: bool,
 }
 
 impl Core {
-    /// Answers a read. A reply is never shorter than asked for, except at the end of the file: the
-    /// kernel would take that for a smaller file.
+    /// Answers a read. A reply is never shorter than requested, except at the end of the file: the kernel would take
+    /// the file for shorter.
     pub(super) fn read_file(
         self: &Arc<Self>,
         file: &OpenedFile,
@@ -40,7 +40,7 @@ impl Core {
             let reply = AwaitedReply::own(unanswered);
             return self.read_with(file, (asked, caller), Patience::Waits, reply);
         }
-        // The reply is shared also where the bytes are in memory, which is known only when it was sent.
+        // The reply is shared even if the bytes are in memory, which is known only when it was sent.
         let (reply, unwatched) = Callers::share(unanswered);
         self.read_with(file, (asked, caller), Patience::Never, reply);
         self.callers.watch(unwatched);
@@ -70,8 +70,9 @@ impl Core {
                 }
                 Err(error) => {
                     let errno = core.errno(&error);
-                    // The kernel repeats a read for its pages, and none that goes straight to the program. If the program
-                    // does not wait for them, because it only told what it will read, nothing repeats it at once.
+                    // The kernel repeats a read for its pages, but not one that goes straight to the program. If the
+                    // program does not wait for the pages, because it only announced what it will read, the read is not
+                    // repeated at once.
                     if error.is_timeout() && !is_direct && may_wait_for_page(caller) {
                         let range = offset..offset.saturating_add(len as u64);
                         late_reads.add(range, errno, Instant::now());

@@ -64,7 +64,7 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let (sender, events) = mpsc::channel();
         let (first, answers) = mpsc::channel();
-        // From here on, a signal is kept until there is something to unmount.
+        // From here on, a signal is kept until there is a mount to unmount.
         listen_to_signals(sender.clone()).map_err(|error| {
             let problem = format!("signals cannot be caught: {error}");
             SessionError::Mount(mountpoint.to_owned(), problem)
@@ -103,8 +103,7 @@ impl Session {
         }
     }
 
-    /// Waits for the end of the mount, and unmounts it after a signal, of which it calls `signalled`
-    /// first.
+    /// Waits for the end of the mount, and unmounts it after a signal. Before it unmounts, it calls `signalled`.
     ///
     /// # Errors
     /// [`SessionError::Broken`] when serving failed; nothing is left mounted then either.
@@ -210,13 +209,13 @@ fn is_session_end(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }
 
-/// From now on, a file of the store that would be longer than the limit of this process is an error of
-/// the write (EFBIG), and does not end the program.
+/// After this call, a write that would make a file of the store longer than the limit of this process fails (EFBIG),
+/// and does not end the program.
 pub fn outlive_long_files() {
     outlive(SIGXFSZ, "a limit of file sizes (ulimit -f)");
 }
 
-/// Has `signal` do nothing. By default it would end the program, and leave a dead mount.
+/// Ignores `signal`, which would otherwise end the program, and leave a dead mount.
 fn outlive(signal: i32, cause: &str) {
     if let Err(error) = signal_hook::flag::register(signal, Arc::default()) {
         log::warn!("{cause} ends this program: {error}");
@@ -291,9 +290,8 @@ fn serve<F: fuser::Filesystem>(
     })
 }
 
-/// Waits until the mount answers, or cannot be served. The request is sent by a thread of its own,
-/// because it would hang if nobody served the mount: as long as this process lives, the notifier of
-/// the file system keeps the device open.
+/// Waits until the mount answers, or cannot be served. A thread of its own sends the request, because it would hang if
+/// the mount was not served: as long as this process lives, the notifier of the file system keeps the device open.
 fn await_first_reply(
     mountpoint: &Path,
     first: Sender<io::Result<Device>>,
@@ -305,11 +303,10 @@ fn await_first_reply(
     })?;
     answers
         .recv()
-        .unwrap_or_else(|_| Err(io::Error::other("nobody serves it")))
+        .unwrap_or_else(|_| Err(io::Error::other("it is not served")))
 }
 
-/// Asks the mount for its attributes, through the kernel. Must not be called by a thread that
-/// serves the mount.
+/// Requests the attributes of the mount, through the kernel. A thread that serves the mount must not call this.
 fn device_behind(mountpoint: &Path) -> io::Result<Device> {
     rustix::fs::statvfs(mountpoint)?;
     Ok(Device::of(rustix::fs::stat(mountpoint)?.st_dev))

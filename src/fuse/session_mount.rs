@@ -1,5 +1,5 @@
-//! Mounting: by mount(2) for users who may, by `fusermount3` for all others. Either way the result
-//! is an open `/dev/fuse` on which the kernel waits for answers.
+//! Mounting: by mount(2) for users who may use it, by `fusermount3` for all others. Either way the
+//! result is an open `/dev/fuse` on which the kernel waits for answers.
 //!
 //! fuser 0.18 can mount as well. That is not used, because it would also unmount: its mount
 //! handle, when dropped, takes an ended mount for a live one (`is_mounted` in its `mnt/mod.rs`

@@ -1,4 +1,4 @@
-//! How to mount, and why there is no mount.
+//! How to mount, and the reasons why there is no mount.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,4 +1,4 @@
-//! Unmounting: by umount2(2) for users who may, by `fusermount3 -u` for all others.
+//! Unmounting: by umount2(2) for users who may use it, by `fusermount3 -u` for all others.
 
 use std::io;
 use std::path::Path;
@@ -30,8 +30,8 @@ pub enum UnmountError {
     Refused(String),
 }
 
-/// Unmounts whatever is on top at `mountpoint`, an absolute path free of links. The caller must
-/// have checked that this is a mount of zarr-mount.
+/// Unmounts the topmost mount at `mountpoint`, an absolute path free of links. The caller must have
+/// checked that this is a mount of zarr-mount.
 ///
 /// # Errors
 /// [`UnmountError::Busy`] only with [`Unmount::WhenIdle`]; the others always.

@@ -8,8 +8,8 @@ const PREFIX: &[u8] = b"user.zarr.";
 /// Names and values, as the view returns them.
 pub(super) type ExtendedAttributes = Vec<(&'static str, Vec<u8>)>;
 
-/// Whether `name` can be one of the view. `ls -l` and `cp -a` ask for `security.*` and `system.*`
-/// of each file: those are answered at once.
+/// Whether `name` can be an attribute of the view. `ls -l` and `cp -a` request `security.*` and
+/// `system.*` of each file: those requests are answered at once.
 pub(super) fn is_ours(name: &[u8]) -> bool {
     name.starts_with(PREFIX)
 }

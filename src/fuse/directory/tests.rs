@@ -3,7 +3,7 @@
 use super::*;
 use Fit::{Added, Full};
 
-/// Entries 100, 101, … with a count of what was asked.
+/// Entries 100, 101, … with a count of requests.
 struct Numbers {
     count: usize,
     at: usize,
@@ -71,7 +71,7 @@ fn value(item: &StreamItem<'_, usize>) -> usize {
     }
 }
 
-/// A reply with room for `room` items: what it got, with the offsets behind them.
+/// A reply with room for `room` items: the items that it got, with the offsets behind them.
 fn reply(
     stream: &mut Stream<Numbers>,
     offset: u64,
@@ -93,7 +93,7 @@ fn names(stream: &mut Stream<Numbers>, offset: u64, room: usize) -> Vec<(usize, 
     reply(stream, offset, room, Detail::Names).unwrap()
 }
 
-/// What a stream of `count` entries shows after `offset`.
+/// The entries that a stream of `count` entries shows after `offset`.
 fn expected(count: usize, offset: u64) -> Vec<(usize, u64)> {
     let all = [0, 1].into_iter().chain(100..100 + count);
     let offset = usize::try_from(offset).unwrap();
@@ -117,7 +117,7 @@ fn replies_of_any_size_show_each_entry_once_without_a_seek() {
 }
 
 #[test]
-fn every_offset_of_the_last_reply_can_be_asked_for_again() {
+fn every_offset_of_the_last_reply_can_be_read_again() {
     for again in 2..9 {
         let mut stream = stream(20);
         names(&mut stream, 0, 2);
@@ -179,7 +179,7 @@ fn a_held_entry_gets_its_attributes_without_going_back() {
 }
 
 #[test]
-fn an_error_waits_until_the_entries_before_it_are_told() {
+fn an_error_is_returned_after_the_entries_before_it() {
     let mut stream = stream(5);
     stream.entries.fails_at = Some(2);
     assert_eq!(names(&mut stream, 0, 100), expected(2, 0));

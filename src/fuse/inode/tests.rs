@@ -1,4 +1,4 @@
-//! Every transition of a number, and what happens when a table forgets.
+//! Every transition of a number, and the effects of a table that forgets.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -92,7 +92,7 @@ fn the_first_open_drops_attributes_that_are_not_known() {
 }
 
 #[test]
-fn from_open_on_the_kernel_is_told_of_that_version_only() {
+fn after_an_open_only_that_version_is_reported() {
     let versions = versions();
     open(&versions, VNODE.0, A);
     assert_ne!(
@@ -178,7 +178,7 @@ fn attributes_come_from_the_open_handles() {
 }
 
 #[test]
-fn telling_attributes_is_remembered() {
+fn reported_attributes_are_remembered() {
     let versions = versions();
     assert!(versions.may_report(VNODE.0, A));
     assert_eq!(open(&versions, VNODE.0, A), KEEP);
