@@ -1,5 +1,6 @@
-//! Which objects are absent. Where several of one prefix were, its names are listed: a page tells
-//! of a thousand objects what would take a request each.
+//! The objects that are known to be absent. After several objects of one prefix were absent, its
+//! names are listed: one page answers for a thousand objects, which would otherwise take a request
+//! each.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -14,13 +15,13 @@ use crate::store::{AnswerTimes, Key, Prefix};
 /// The most prefixes that are watched, each with some thousand names at most.
 const MOST_PREFIXES: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
 
-/// After so many absent objects, names are listed.
+/// After this many absent objects, names are listed.
 const FIRST_MISSES: u32 = 3;
 
 /// The number of absent objects before the next listing doubles up to this.
 const MOST_MISSES: u32 = 1 << 10;
 
-/// What is known of absent objects, by their prefix.
+/// The absent objects that are known, by their prefix.
 #[derive(Debug)]
 pub(super) struct Absences {
     /// How long a listing is trusted.
@@ -31,9 +32,9 @@ pub(super) struct Absences {
 /// The names below one prefix.
 #[derive(Debug)]
 struct Watched {
-    /// Absent objects since the last listing, which did not tell of them.
+    /// Absent objects since the last listing, which did not show their absence.
     misses: u32,
-    /// So many of them cause the next listing.
+    /// This many of them cause the next listing.
     most_misses: u32,
     /// Whether the names are being listed.
     is_listing: bool,
@@ -45,11 +46,11 @@ struct Watched {
 pub(super) struct ListedNames {
     /// When the first request for names was sent.
     pub(super) checked: Instant,
-    /// When the last answer was there.
+    /// When the last answer arrived.
     pub(super) answered: Instant,
-    /// The names after this one were listed.
+    /// Only names after this one were listed.
     pub(super) after: Vec<u8>,
-    /// The last name that was listed; `None` where no other follows.
+    /// The last name that was listed; `None` if no other name follows.
     pub(super) last: Option<Vec<u8>>,
     pub(super) names: HashSet<Vec<u8>>,
 }
@@ -80,12 +81,12 @@ impl Absences {
         }
     }
 
-    /// Whether a listing tells that nothing is at `key`.
+    /// Whether a listing shows that no object is at `key`.
     pub(super) fn has(&self, key: &Key) -> bool {
         self.told_at(key).is_some()
     }
 
-    /// The listing that tells that nothing is at `key`, if one does.
+    /// The listing that shows that no object is at `key`, if one does.
     pub(super) fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
         let mut by_prefix = self.lock();
         self.tells(by_prefix.get(&key.parent())?, key)
@@ -101,7 +102,7 @@ impl Absences {
         })
     }
 
-    /// Notes that nothing is at `key`, as a request told.
+    /// Notes that no object is at `key`, by the answer to a request.
     pub(super) fn add(&self, key: &Key) {
         let mut by_prefix = self.lock();
         let watched = by_prefix.get_or_insert_mut(key.parent(), Watched::new);
@@ -110,7 +111,7 @@ impl Absences {
         watched.misses = watched.misses.saturating_add(u32::from(!is_told));
     }
 
-    /// Notes that an object is at `key`, or may be, which may be newer than the listing.
+    /// Notes that an object is at `key`, or may be. It may be newer than the listing.
     pub(super) fn remove(&self, key: &Key) {
         let mut by_prefix = self.lock();
         if let Some(watched) = by_prefix.peek_mut(&key.parent())
@@ -121,8 +122,8 @@ impl Absences {
         }
     }
 
-    /// Whether the names around `key` should be listed now. The caller does so, and calls
-    /// [`Absences::put`]; meanwhile no other is told to.
+    /// Whether the names around `key` should be listed now. If so, the caller lists them and calls
+    /// [`Absences::put`]. Until then, other callers get `false`.
     pub(super) fn takes_listing(&self, key: &Key) -> bool {
         let mut by_prefix = self.lock();
         let Some(watched) = by_prefix.peek_mut(&key.parent()) else {
@@ -145,7 +146,7 @@ impl Absences {
         }
     }
 
-    /// Whether names below `prefix` were listed, and this is trusted.
+    /// Whether names below `prefix` were listed, and the listing is trusted.
     pub(super) fn has_listing(&self, prefix: &Prefix) -> bool {
         let by_prefix = self.lock();
         let watched = by_prefix.peek(prefix);

@@ -1,6 +1,5 @@
-//! Requests for the attributes of objects. Some servers and gateways refuse them, and signed URLs are
-//! often good for one method: then the first byte of the object is asked for, and its answer tells the
-//! same.
+//! Requests for the attributes of objects. Some servers and gateways refuse them, and signed URLs are often valid for
+//! one method only. In these cases the first byte of the object is requested, and the answer has the same attributes.
 
 use http::StatusCode;
 use object_store::path::Path;
@@ -31,7 +30,7 @@ impl RemoteClient {
                 let found = self.store.get_opts(&path, options).await;
                 let facts = exchange.facts();
                 match found {
-                    // Some servers say so of each object in answers to HEAD.
+                    // Some servers give this length for every object in answers to HEAD.
                     Ok(found) if found.meta.size == 0 && self.is_web() => {
                         self.statistics.count(RequestKind::Get);
                         self.attributes_by_get(&path, &Exchange::default()).await
@@ -58,8 +57,8 @@ impl RemoteClient {
         .await
     }
 
-    /// Whether it means something that the server answers 404 to `HEAD`: whether it has answered `HEAD` with
-    /// an object. If it had no occasion, it is asked for one that is there.
+    /// Whether the answer 404 to `HEAD` means that the object is absent: the server must have answered `HEAD` with an
+    /// object before. If no request has shown that yet, `HEAD` is sent for an object that is known to exist.
     async fn tells_absence(&self) -> bool {
         if self.methods.answers_head() {
             return true;
@@ -77,8 +76,8 @@ impl RemoteClient {
         tells
     }
 
-    /// Whether an answer may be about the method and not about the object, or has a reason that only an
-    /// answer with a body tells.
+    /// Whether an answer may be about the method and not about the object, or has a reason that only the body of an
+    /// answer gives.
     fn may_refuse_head(&self, facts: &AnswerFacts) -> bool {
         let is_known = self.methods.answers_head();
         match facts.status {
@@ -88,8 +87,8 @@ impl RemoteClient {
         }
     }
 
-    /// The attributes of an object, where the answer to `HEAD` was a refusal, as `facts` tell. The answer
-    /// to `GET` counts.
+    /// The attributes of an object after the answer to `HEAD`, which `facts` describe, was a refusal. The answer to
+    /// `GET` counts.
     async fn instead_of_head(&self, path: &Path, facts: &AnswerFacts) -> Result<Pinned, Failure> {
         self.statistics.count(RequestKind::Get);
         let found = self.attributes_by_get(path, &Exchange::default()).await;
@@ -109,7 +108,7 @@ impl RemoteClient {
         found
     }
 
-    /// The attributes of an object, as the answer to a request for its first byte tells them.
+    /// The attributes of an object, from the answer to a request for its first byte.
     async fn attributes_by_get(&self, path: &Path, exchange: &Exchange) -> Result<Pinned, Failure> {
         if !self.sends_whole() {
             let mut options = GetOptions::new();

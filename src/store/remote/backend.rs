@@ -17,19 +17,19 @@ use super::options::{HeaderOption, RemoteOptions};
 use super::url::{RemoteUrl, Service};
 use crate::store::StoreError;
 
-/// The longest file of a header.
+/// The longest file with the value of a header.
 const MOST_HEADER_BYTES: u64 = 64 << 10;
 
 /// The client library for one store.
 pub(super) struct Backend {
     pub(super) store: Arc<dyn ObjectStore>,
-    /// Where names can be listed page by page.
+    /// The interface that lists names page by page, if the service has one.
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
-    /// What the keys of the store begin with.
+    /// The prefix of the keys of the store in the bucket.
     pub(super) path: String,
-    /// Which credentials are used, as a message.
+    /// The credentials that are used, as a message.
     pub(super) credentials: String,
-    /// How requests prove who asks.
+    /// How requests are authorized.
     pub(super) access: Access,
 }
 
@@ -82,7 +82,7 @@ fn headers(options: &RemoteOptions) -> Result<HeaderMap, StoreError> {
                 (name, std::fs::read_to_string(path).map_err(&failed)?)
             }
         };
-        let wrong = || StoreError::Unsupported(format!("--header {name}: not a header"));
+        let wrong = || StoreError::Unsupported(format!("--header {name}: this is not a header"));
         let name = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
         let mut value = HeaderValue::try_from(value.trim()).map_err(|_| wrong())?;
         value.set_sensitive(true);
@@ -92,7 +92,7 @@ fn headers(options: &RemoteOptions) -> Result<HeaderMap, StoreError> {
 }
 
 /// Builds a client that lists pages. The client library's builders have these methods, but no trait
-/// that says so.
+/// for them.
 macro_rules! paged {
     ($url:expr, $configured:expr) => {{
         let Configured {
@@ -185,7 +185,7 @@ fn azure(
     paged!(url, configured.map_err(|error| refused(&error))?)
 }
 
-/// What `url` and `options` say about a store in a cloud.
+/// The settings of a store in a cloud, from `url` and `options`.
 fn cloud_options(url: &RemoteUrl, options: &RemoteOptions) -> CloudOptions {
     CloudOptions {
         bucket: url.authority.clone(),

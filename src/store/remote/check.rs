@@ -1,5 +1,5 @@
-//! The first requests to a server: whether it can be asked at all, whether it tells absence, and
-//! whether the URL names a store or one object.
+//! The first requests to a server. They find out whether it answers at all, whether it reports
+//! absence, and whether the URL names a store or one object.
 
 use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
@@ -21,7 +21,7 @@ use super::url::Service;
 use crate::notice::TOLD;
 use crate::store::{Key, Prefix, StoreError};
 
-/// After this time without an answer, the user is told.
+/// The user gets a message after this time without an answer.
 const SILENCE: Duration = Duration::from_millis(2500);
 
 /// Documents of the root that are longer than this are read when they are needed.
@@ -32,19 +32,19 @@ const MOST_BYTES: u64 = 1 << 20;
 pub(in crate::store) struct FirstAnswers {
     /// Whether there is a document at the root.
     has_documents: bool,
-    /// Why a document could not be read.
+    /// The reason why a document could not be read.
     failed: Option<Failure>,
-    /// The answer for a name that cannot exist.
+    /// The answer to a request for a name that cannot exist.
     nothing: Result<(), Failure>,
     /// The object at the URL itself, unless there are documents below it.
     pub(in crate::store) single: Option<SingleObject>,
-    /// Whether the server leads from the URL itself to that of a directory.
+    /// Whether the server redirects from the URL itself to that of a directory.
     pub(in crate::store) is_directory: bool,
 }
 
 impl RemoteStore {
-    /// Asks for the documents of the root, for a name that cannot exist, and for the object at the
-    /// URL itself, all at once. The documents are kept until they are needed.
+    /// Requests the documents of the root, a name that cannot exist, and the object at the URL
+    /// itself, all at once. The documents are kept until they are needed.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be found out whether the URL names one object.
@@ -70,8 +70,8 @@ impl RemoteStore {
                 }
             });
             match select(below, single).await {
-                // A store is not kept waiting for an object of its own name. A server that has an
-                // object of any name may have documents for no reason.
+                // A store with documents does not have to wait for an object of its own name. A
+                // server that has an object of any name may also have documents that prove nothing.
                 Either::Left((below @ (true, _, Err(_)), _)) => (below, None),
                 Either::Left((below, single)) => (below, single.await),
                 Either::Right((single, below)) => (below.await, single),
@@ -83,7 +83,7 @@ impl RemoteStore {
                 return answers;
             }
             if !told.client.has_told_of_failures() {
-                log::warn!(target: TOLD, "{url}: the server has not answered yet; it is waited for until --timeout");
+                log::warn!(target: TOLD, "{url}: the server has not answered yet; the mount waits until --timeout");
             }
             ask.await
         })?;
@@ -95,7 +95,7 @@ impl RemoteStore {
             Some(Err(Failure::Transient(transient))) => {
                 return Err(StoreError::problem(&self.url, transient.problem));
             }
-            // Nothing is there, or nothing that is an object.
+            // There is nothing at the URL, or no object.
             Some(Err(_)) | None => None,
         };
         Ok(FirstAnswers {
@@ -122,11 +122,11 @@ impl RemoteStore {
             .wait_for(async move { shared.has_names(&root).await })?
     }
 
-    /// Checks that the URL can be used as a store, as the `first` answers tell.
+    /// Checks that the URL can be used as a store, by the `first` answers.
     ///
     /// # Errors
     /// [`StoreError`] when the server cannot be reached, denies access, or answers with an object
-    /// for the name that cannot exist, so that absence cannot be told.
+    /// for the name that cannot exist, so that it does not report absence.
     pub(in crate::store) fn check(&self, first: FirstAnswers) -> Result<(), StoreError> {
         let url = &self.url;
         match first.nothing {
@@ -193,7 +193,7 @@ impl RemoteStore {
     }
 }
 
-/// How credentials are given.
+/// Advice on how to give credentials.
 fn advice(service: Service) -> &'static str {
     match service {
         Service::S3 => {
@@ -213,7 +213,7 @@ fn advice(service: Service) -> &'static str {
 }
 
 impl Shared {
-    /// Reads a document of the root before anyone asks for it; whether there is one.
+    /// Reads a document of the root before it is needed. Returns whether there is one.
     async fn read_early(&self, name: &[u8]) -> Result<bool, Failure> {
         let Ok(key) = Key::parse(name) else {
             return Ok(false);
@@ -237,17 +237,18 @@ impl Shared {
                 self.remembered.put(&key, begun, None);
                 Ok(false)
             }
-            // Whoever needs the document gets the error, if the store is of use without it.
+            // If the store can be used without the document, a caller that needs it gets the error.
             Err(failure) => Err(failure),
         }
     }
 
-    /// Asks for an object whose name nobody knows.
+    /// Requests an object with a random name, which does not exist.
     async fn ask_for_nothing(&self) -> Result<(), Failure> {
         let random = RandomState::new().hash_one(Instant::now());
         let name = format!("zarr-mount-asks-for-what-is-absent-{random:016x}");
         let key = Key::parse(name.as_bytes()).map_err(|_| Failure::Absent)?;
-        // Unlike a request for attributes alone, this gets an answer that says what is wrong.
+        // Unlike the answer to a request for attributes alone, the answer to this one gives the
+        // reason of an error.
         self.client.get_whole(&key, 0).await.map(drop)
     }
 }

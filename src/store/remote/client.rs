@@ -1,5 +1,5 @@
-//! Requests to a server: each is repeated while that may help, within a deadline, and no answer is
-//! used that is not exactly what was asked for.
+//! Requests to a server. Each is repeated while that may help, within a deadline, and an answer is used only if it is
+//! exactly what was requested.
 
 use std::fmt;
 use std::future::Future;
@@ -32,23 +32,22 @@ use crate::store::{Key, Prefix};
 /// The wait before the second attempt, which doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
-/// How long a server is tried that never answered, where no connection can be made: a wrong name or
-/// port is told soon.
+/// How long a server is tried to which no connection could ever be made. So a wrong name or port is reported soon.
 const UNREACHABLE: Duration = Duration::from_secs(2);
 
 /// The longest wait before an attempt.
 const MOST_WAIT: Duration = Duration::from_secs(5);
 
-/// A first byte that is later than this is asked for on another connection.
+/// If the first byte takes longer than this, it is requested on another connection.
 const LEAST_HEDGE: Duration = Duration::from_secs(1);
 
-/// A first byte is late that takes so many times the 95th percentile.
+/// A first byte is late if it takes this many times the 95th percentile.
 const HEDGE_FACTOR: u32 = 4;
 
-/// One of so many requests may be sent a second time.
+/// One of this many requests may be sent a second time.
 const HEDGE_PART: u64 = 20;
 
-/// Answers before the latencies tell what is late.
+/// The number of answers before the latencies show what is late.
 const HEDGE_ANSWERS: u64 = 20;
 
 /// A client of one store.
@@ -56,9 +55,9 @@ const HEDGE_ANSWERS: u64 = 20;
 pub(super) struct RemoteClient {
     pub(super) store: Arc<dyn ObjectStore>,
     pages: Option<Arc<dyn PaginatedListStore>>,
-    /// What all keys begin with in the bucket, with a slash at the end unless it is empty.
+    /// The prefix of all keys in the bucket, with a slash at the end unless it is empty.
     base: String,
-    /// The path of the URL on a web server, which its listings have before each name.
+    /// The path of the URL on a web server. Its listings have this path before each name.
     web_root: String,
     /// Whether the only object is the one at the URL itself, which every key names.
     is_single: bool,
@@ -68,7 +67,7 @@ pub(super) struct RemoteClient {
     deadline: Duration,
     /// Whole objects that are read for a range of them are no longer than this.
     most_whole_bytes: u64,
-    /// Whether it was said that requests are repeated.
+    /// Whether the message that requests are repeated was logged.
     is_patient: Arc<AtomicBool>,
     /// Whether a connection to the server could be made.
     is_reached: Arc<AtomicBool>,
@@ -78,16 +77,16 @@ pub(super) struct RemoteClient {
     pub(super) methods: Arc<Methods>,
 }
 
-/// What the answers to one client have shown of the server.
+/// Properties of the server that its answers to one client have shown.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Whether it sends whole objects for ranges, and that was said.
+    /// Whether it sends whole objects for ranges. This was logged when it was found out.
     sends_whole: AtomicBool,
     /// Whether it sent a whole document for a range.
     lacks_parts: AtomicBool,
     /// Whether it has sent a page of names.
     has_listed: AtomicBool,
-    /// Whether it was said that names are left out.
+    /// Whether the message that names are left out was logged.
     left_out_names: AtomicBool,
 }
 
@@ -95,7 +94,7 @@ struct Seen {
 pub(super) struct ClientParts {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
-    /// What all keys begin with.
+    /// The prefix of all keys.
     pub(super) path: String,
     /// The path of the URL on a web server.
     pub(super) web_root: String,
@@ -120,7 +119,7 @@ pub(super) struct Page {
     pub(super) names: ListResult,
     /// Continues the listing; `None` after the last page.
     pub(super) token: Option<String>,
-    /// When the server told it, by its own clock.
+    /// When the server sent the page, by its own clock.
     pub(super) date: Option<SystemTime>,
 }
 
@@ -167,18 +166,18 @@ impl RemoteClient {
         }
     }
 
-    /// The version that the server describes, whose clock shows `date` then.
+    /// The version that the server describes, at a time when its clock shows `date`.
     pub(super) fn pinned(&self, found: &ServerMeta, date: Option<SystemTime>) -> Pinned {
         Pinned::new(found, date, self.last_modified)
     }
 
-    /// Whether the server is a web server, of which not even `HEAD` is to be relied on.
+    /// Whether the server is a web server, whose answers may be wrong even for `HEAD`.
     pub(super) fn is_web(&self) -> bool {
         self.last_modified == LastModified::OfFile
     }
 
-    /// The path of `key` in the bucket; `None` where the key is no text, or has control characters,
-    /// so that no object can have it.
+    /// The path of `key` in the bucket; `None` if the key is not text, or has control characters, so that no object can
+    /// have it.
     pub(super) fn path(&self, key: &Key) -> Option<Path> {
         if self.is_single {
             return Path::parse(&self.base).ok();
@@ -187,7 +186,7 @@ impl RemoteClient {
         Path::parse(format!("{}{key}", self.base)).ok()
     }
 
-    /// What the keys below `prefix` begin with in the bucket.
+    /// The prefix of the keys below `prefix` in the bucket.
     pub(super) fn start_of(&self, prefix: &Prefix) -> Option<String> {
         let text = std::str::from_utf8(prefix.as_bytes()).ok()?;
         let slash = if prefix.is_root() { "" } else { "/" };
@@ -223,7 +222,7 @@ impl RemoteClient {
         .await
     }
 
-    /// As [`RemoteClient::get_whole`], unless the object still is of the version `last`; `None` then.
+    /// As [`RemoteClient::get_whole`], unless the object still has the version `last`; then the result is `None`.
     pub(super) async fn get_changed(
         &self,
         key: &Key,
@@ -265,8 +264,8 @@ impl RemoteClient {
         Ok((found, Some(body)))
     }
 
-    /// Reads `range` of the object at `key`, as far as it is in the object. Returns the version, and
-    /// where the bytes begin.
+    /// Reads `range` of the object at `key`, as far as it is in the object. Returns the version, and the offset at
+    /// which the bytes begin.
     pub(super) async fn get_first(
         &self,
         key: &Key,
@@ -326,8 +325,8 @@ impl RemoteClient {
         }
     }
 
-    /// As [`RemoteClient::get_whole`], of a web server: it is asked for a part, so that a server that
-    /// cannot send parts is noticed ([`RemoteClient::says_no_parts`]).
+    /// As [`RemoteClient::get_whole`], for a web server. The request is for a part, so that a server that cannot send
+    /// parts is noticed ([`RemoteClient::says_no_parts`]).
     pub(super) async fn get_whole_as_part(
         &self,
         key: &Key,
@@ -352,14 +351,14 @@ impl RemoteClient {
         self.seen.sends_whole.load(Ordering::Relaxed)
     }
 
-    /// Says that the server sends no parts of objects, if that was noticed.
+    /// Logs that the server sends no parts of objects, if that was noticed.
     pub(super) fn says_no_parts(&self) {
         if self.seen.lacks_parts.load(Ordering::Relaxed) {
             self.note_no_parts();
         }
     }
 
-    /// Says once that the server sends no parts of objects.
+    /// Logs once that the server sends no parts of objects.
     fn note_no_parts(&self) {
         if !self.seen.sends_whole.swap(true, Ordering::Relaxed) {
             log::warn!(
@@ -370,7 +369,7 @@ impl RemoteClient {
         }
     }
 
-    /// Reads all of an object for `range` of it.
+    /// Reads all of an object for a request of `range`.
     async fn cut_from_whole(
         &self,
         path: &Path,
@@ -415,7 +414,7 @@ impl RemoteClient {
         let page = self.any_page(start, token, offset, most).await;
         match &page {
             Ok(_) => self.seen.has_listed.store(true, Ordering::Relaxed),
-            // This server is none that tells no names.
+            // This server has listed names before.
             Err(Failure::Unusable(problem)) if self.seen.has_listed.load(Ordering::Relaxed) => {
                 return Err(Failure::transient(problem));
             }
@@ -424,7 +423,7 @@ impl RemoteClient {
         page
     }
 
-    /// As [`RemoteClient::page`], where a failure may mean that the server tells no names.
+    /// As [`RemoteClient::page`], where a failure may mean that the server does not list names.
     async fn any_page(
         &self,
         start: &str,
@@ -474,8 +473,8 @@ impl RemoteClient {
         .await
     }
 
-    /// The names that a web server tells by `WebDAV`. The request passes on no facts of its answer,
-    /// so a failure means that the server cannot do this.
+    /// The names that a web server lists by `WebDAV`. The facts of the answer are not passed on, so a failure means
+    /// that the server cannot list names.
     async fn web_listing(&self, start: &str) -> Result<Page, Failure> {
         self.statistics.count(RequestKind::List);
         let prefix = Path::parse(start).map_err(|_| Failure::Absent)?;
@@ -483,7 +482,7 @@ impl RemoteClient {
         let found = timeout(self.deadline, list).await;
         let names = found
             .map_err(|_| Failure::transient("the server does not answer"))?
-            .map_err(|_| Failure::Unusable("the web server does not tell names".to_owned()))?;
+            .map_err(|_| Failure::Unusable("the web server does not list names".to_owned()))?;
         Ok(Page {
             names: web_names::below(&self.web_root, &prefix, names)?,
             token: None,
@@ -496,8 +495,8 @@ impl RemoteClient {
         self.pages.is_some()
     }
 
-    /// Sends a request for bytes, and checks the head of its answer. A late answer is asked for a
-    /// second time on another connection, and the first one counts.
+    /// Sends a request for bytes, and checks the head of its answer. If the answer is late, the request is sent a
+    /// second time on another connection, and the first answer counts.
     pub(super) async fn head_of_get(
         &self,
         path: &Path,
@@ -542,8 +541,7 @@ impl RemoteClient {
         Ok(AnswerHead { found, result })
     }
 
-    /// After which time an answer is late; `None` while this is not known, or too many requests were
-    /// sent twice.
+    /// The time after which an answer is late; `None` while this is not known, or too many requests were sent twice.
     fn late_after(&self) -> Option<Duration> {
         let statistics = &self.statistics;
         let requests = statistics.requests();
@@ -558,7 +556,7 @@ impl RemoteClient {
         let result = head.result;
         let len = range.end - range.start;
         if result.range != range {
-            let problem = "the server sent another range than asked for";
+            let problem = "the server sent another range than requested";
             return Err(Failure::Unusable(problem.to_owned()));
         }
         let mut stream = result.into_stream();
@@ -568,7 +566,7 @@ impl RemoteClient {
             received = received.saturating_add(part.len() as u64);
             self.statistics.received_bytes.add(part.len() as u64);
             if received > len {
-                let problem = format!("the server sent more than the {len} bytes asked for");
+                let problem = format!("the server sent more than the {len} requested bytes");
                 return Err(Failure::Unusable(problem));
             }
             if !part.is_empty() {
@@ -656,7 +654,7 @@ impl RemoteClient {
         Err(Failure::transient("no attempt was made"))
     }
 
-    /// Whether the user was told that requests fail and are repeated.
+    /// Whether the message that requests fail and are repeated was logged.
     pub(super) fn has_told_of_failures(&self) -> bool {
         self.is_patient.load(Ordering::Relaxed)
     }
@@ -668,8 +666,8 @@ impl RemoteClient {
         }
     }
 
-    /// How long to wait before the next attempt, with a random part so that many requests are not
-    /// repeated at one moment. The request is given up after `deadline`.
+    /// The wait before the next attempt, with a random part so that not all requests are repeated at the same moment.
+    /// The request fails after `deadline`.
     fn wait_before_next(&self, transient: &Transient, number: u32, deadline: Duration) -> Duration {
         if transient.is_throttle {
             self.flow.throttled();
@@ -691,8 +689,7 @@ impl RemoteClient {
     }
 }
 
-/// Checks that all `names` are below `start`, which was asked for. A marker of the prefix itself is not
-/// below it.
+/// Checks that all `names` are below `start`, as requested. A marker of the prefix itself is not below it.
 fn check_below(names: &ListResult, start: &str) -> Result<(), Failure> {
     let objects = names.objects.iter().map(|object| &object.location);
     let is_other = |path: &&Path| {
@@ -702,7 +699,7 @@ fn check_below(names: &ListResult, start: &str) -> Result<(), Failure> {
     match objects.chain(&names.common_prefixes).find(is_other) {
         None => Ok(()),
         Some(path) => Err(Failure::Unusable(format!(
-            "the server sent {path:?} where names below {start:?} were asked for"
+            "the server sent {path:?} where names below {start:?} were requested"
         ))),
     }
 }

@@ -1,5 +1,5 @@
-//! The HTTP client. It follows redirects of web servers by our rules, and tells the rest of this
-//! module what the heads of answers say.
+//! The HTTP client. It follows redirects of web servers by our rules, and passes the facts in the heads of answers on
+//! to the rest of this module.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -29,13 +29,13 @@ use super::listed_names;
 use super::proxy::proxy_hosts;
 use crate::store::StoreError;
 
-/// A connection must stand within this time.
+/// A connection must be made within this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server must send something within this time.
+/// A server must send data within this time.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The message about a name that a redirect led to.
+/// The message about a host to which a redirect led.
 pub(super) const PRIVATE_ADDRESS: &str = "the name stands for no public address";
 
 /// A page of 5,000 names is no longer than this.
@@ -44,7 +44,7 @@ const MOST_PAGE_BYTES: usize = 32 << 20;
 /// An answer with credentials is no longer than this.
 const MOST_CREDENTIALS_BYTES: usize = 1 << 20;
 
-/// A redirect may be redirected again so often.
+/// A redirect may be followed by this many further redirects.
 const MOST_REDIRECTS: usize = 5;
 
 /// How the server is reached.
@@ -67,10 +67,10 @@ pub(super) struct Connector(Arc<Connection>);
 /// A pool of connections, and the rules of redirects.
 struct Connection {
     client: Client,
-    /// For other origins, whose names may not stand for private addresses.
+    /// The client for other origins, whose names may not stand for private addresses.
     foreign: Client,
-    /// For servers of credentials that are asked in plain HTTP. They are those of this machine and
-    /// of its network, and no proxy may answer for them, or read what they say.
+    /// The client for servers of credentials with plain HTTP. These are on this machine or in its network, and no proxy
+    /// may answer for them, or read their answers.
     direct: Client,
     /// The hosts of proxies, in lower case.
     proxies: Arc<[String]>,
@@ -85,7 +85,7 @@ impl Connector {
     /// # Errors
     /// [`StoreError::Io`] when that file cannot be read or has no certificate.
     pub(super) fn new(options: ConnectionOptions) -> Result<Connector, StoreError> {
-        // An error means that a provider is installed already, which is as good.
+        // An error means that a provider is installed already, which is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let certificates = certificates(&options)?;
         let proxies: Arc<[String]> = proxy_hosts().into();
@@ -123,7 +123,7 @@ impl Connector {
 }
 
 impl Connector {
-    /// Asks for the head of `url`, without anything that the store's own requests have.
+    /// Requests the head of `url`, without any header of the store's own requests.
     ///
     /// # Errors
     /// A message without secrets.
@@ -157,8 +157,8 @@ impl fmt::Debug for Connector {
 }
 
 impl Connection {
-    /// Many web servers answer 404 to a method that they do not know, and the client library takes a
-    /// 404 for a directory without names. It only means that of a server that has listed names before.
+    /// Many web servers answer 404 to a method that they do not know, and the client library takes a 404 for a
+    /// directory without names. It means that only if the server has listed names before.
     fn check_listing(&self, answer: &mut HttpResponse) {
         match answer.status() {
             StatusCode::MULTI_STATUS => self.has_listed.store(true, Ordering::Relaxed),
@@ -189,7 +189,7 @@ struct SharedConnection(Arc<Connection>);
 impl HttpService for SharedConnection {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let connection = &self.0;
-        // Requests for credentials have none.
+        // Requests for credentials have no exchange.
         let exchange = request.extensions().get::<Exchange>().cloned();
         let headers = request.headers_mut();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -267,7 +267,7 @@ impl HttpService for SharedConnection {
     }
 }
 
-/// Whether the last byte that an answer says to have is one that no object can have.
+/// Whether the last byte of the range that an answer announces is beyond any object.
 fn ends_beyond_numbers(headers: &HeaderMap) -> bool {
     let range = headers
         .get(CONTENT_RANGE)
@@ -277,7 +277,7 @@ fn ends_beyond_numbers(headers: &HeaderMap) -> bool {
     last.is_some_and(|last| last.parse() == Ok(u64::MAX))
 }
 
-/// An answer of a server of credentials, which the client library would read however long it is.
+/// An answer of a server of credentials, with a limit to its length, which the client library does not have.
 async fn with_credentials(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
     let (head, body) = answer.into_parts();
     let Some(text) = whole(body, MOST_CREDENTIALS_BYTES).await? else {
@@ -287,7 +287,7 @@ async fn with_credentials(answer: HttpResponse) -> Result<HttpResponse, HttpErro
     Ok(HttpResponse::from_parts(head, text.into()))
 }
 
-/// The bytes of `body`; `None` where they are more than `most`.
+/// The bytes of `body`; `None` if they are more than `most`.
 async fn whole(body: HttpResponseBody, most: usize) -> Result<Option<Vec<u8>>, HttpError> {
     let mut parts = body.bytes_stream();
     let mut bytes = Vec::new();
@@ -300,8 +300,7 @@ async fn whole(body: HttpResponseBody, most: usize) -> Result<Option<Vec<u8>>, H
     Ok(Some(bytes))
 }
 
-/// A page of names, which the client library would read as one without names if it were something
-/// else.
+/// A page of names, checked because the client library would read any other document as a page without names.
 async fn checked_page(
     answer: HttpResponse,
     exchange: &Exchange,
@@ -309,14 +308,14 @@ async fn checked_page(
     let (head, body) = answer.into_parts();
     let page = whole(body, MOST_PAGE_BYTES).await?;
     let page = page.ok_or_else(|| unusable_page(exchange, "it is too long"))?;
-    let text = String::from_utf8(page).map_err(|_| unusable_page(exchange, "it is no UTF-8"))?;
+    let text = String::from_utf8(page).map_err(|_| unusable_page(exchange, "it is not UTF-8"))?;
     let checked = listed_names::checked_page(&text);
     let (kept, left_out) = checked.map_err(|problem| unusable_page(exchange, &problem))?;
     exchange.left_out(left_out);
     Ok(HttpResponse::from_parts(head, kept.into()))
 }
 
-/// The error for a page of names that has this problem.
+/// The error for a page of names with this problem.
 fn unusable_page(exchange: &Exchange, problem: &str) -> HttpError {
     exchange.note_problem(format!("the server sent no page of names: {problem}"));
     HttpError::new(HttpErrorKind::Decode, std::io::Error::other("no page"))
@@ -330,14 +329,14 @@ struct Step {
 }
 
 impl Step {
-    /// Where `location` leads from `from`, if that may be followed; or else the reason why not.
+    /// The step from `from` to `location`, or the reason why it may not be followed.
     fn new(from: &http::Uri, location: &HeaderValue, hop: usize) -> Result<Step, String> {
         if hop >= MOST_REDIRECTS {
             return Err(format!("more than {MOST_REDIRECTS} redirects"));
         }
         let unreadable = || "a redirect to an address that cannot be read".to_owned();
         let base = Url::parse(&from.to_string()).map_err(|_| unreadable())?;
-        // Some servers send names as they are, and `join` encodes them.
+        // Some servers send names without encoding, and `join` encodes them.
         let location = std::str::from_utf8(location.as_bytes()).map_err(|_| unreadable())?;
         let target = base.join(location).map_err(|_| unreadable())?;
         let shown = target.host_str().unwrap_or_default();
@@ -359,14 +358,14 @@ impl Step {
                 "a redirect to the private address {shown} is not followed"
             ));
         }
-        // Servers write a path in another way than it was asked for, such as `%c3` for `%C3`.
+        // Servers spell a path differently from the request, such as `%c3` for `%C3`.
         let shorter = target.path().strip_suffix('/');
         let adds_slash = shorter
             .is_some_and(|path| percent_decode_str(path).eq(percent_decode_str(base.path())));
         Ok(Step { target, adds_slash })
     }
 
-    /// Refuses to ask a proxy for itself: its address may be private.
+    /// Refuses to request the proxy itself: its address may be private.
     fn leading_to_no_proxy(self, proxies: &[String]) -> Result<Step, String> {
         let host = self.target.host_str().unwrap_or_default();
         let is_proxy = proxies.iter().any(|proxy| host.eq_ignore_ascii_case(proxy));
@@ -382,8 +381,7 @@ fn is_same_origin(origin: &http::Uri, target: &Url) -> bool {
     origin.is_ok_and(|origin| origin.origin() == target.origin())
 }
 
-/// Resolves names to public addresses alone, so that a server cannot make this machine talk to its
-/// own network.
+/// Resolves names only to public addresses, so that a server cannot make this machine connect to its own network.
 struct PublicNames {
     /// The hosts of proxies, which may have private addresses.
     proxies: Arc<[String]>,
@@ -405,7 +403,7 @@ impl Resolve for PublicNames {
     }
 }
 
-/// Whether `address` is of a machine that anyone can reach.
+/// Whether `address` is that of a machine that anyone can reach.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

@@ -1,4 +1,4 @@
-//! What is known of one request and its answer beside what the client library passes on.
+//! The facts about one request and its answer that the client library does not pass on.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -18,34 +18,34 @@ pub(super) enum RequestKind {
 /// The longest wait that a server may ask for before the next attempt.
 const MOST_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// One request, and what its answer says. It travels with the request through the client library,
-/// which hands it to [`Connection`](super::connection::Connection).
+/// One request, and the facts about its answer. It travels with the request through the client library, which passes it
+/// to [`Connection`](super::connection::Connection).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Exchange(Arc<Mutex<AnswerFacts>>);
 
-/// What the head of an answer says.
+/// The facts in the head of an answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AnswerFacts {
-    /// `None` when no answer came.
+    /// `None` when no answer arrived.
     pub(super) status: Option<StatusCode>,
-    /// The coding of the body, other than none: its bytes are not those of the object.
+    /// The coding of the body, if there is one: the bytes of the body are not those of the object.
     pub(super) coding: Option<String>,
     /// When the server answered, by its own clock.
     pub(super) date: Option<SystemTime>,
     /// How long the server asks to wait.
     pub(super) retry_after: Option<Duration>,
-    /// The region that a bucket is in, where the server tells it.
+    /// The region of the bucket, if the server gives it.
     pub(super) region: Option<String>,
-    /// Why a redirect was not followed.
+    /// The reason why a redirect was not followed.
     pub(super) refused: Option<String>,
     /// Whether the server redirects to the same path with a slash, as web servers do for
     /// directories.
     pub(super) is_directory: bool,
-    /// Whether a page of names was asked for.
+    /// Whether a page of names was requested.
     is_page: bool,
-    /// What is wrong with that page.
+    /// The problem of that page.
     pub(super) problem: Option<String>,
-    /// How many names were taken out of the page.
+    /// How many names were removed from the page.
     pub(super) left_out: usize,
 }
 
@@ -57,22 +57,22 @@ impl Exchange {
         exchange
     }
 
-    /// Whether a page of names was asked for.
+    /// Whether a page of names was requested.
     pub(super) fn is_page(&self) -> bool {
         self.lock().is_page
     }
 
-    /// Notes what is wrong with the page.
+    /// Notes the problem of the page.
     pub(super) fn note_problem(&self, problem: String) {
         self.lock().problem = Some(problem);
     }
 
-    /// Notes that so many names were taken out of the page.
+    /// Notes that this many names were removed from the page.
     pub(super) fn left_out(&self, names: usize) {
         self.lock().left_out = names;
     }
 
-    /// What is known of the answer so far.
+    /// The facts about the answer so far.
     pub(super) fn facts(&self) -> AnswerFacts {
         self.lock().clone()
     }
@@ -102,7 +102,7 @@ impl Exchange {
     }
 }
 
-/// The coding of the body, unless it is none. `aws-chunked` is left over from uploads.
+/// The coding of the body, unless it has none. `aws-chunked` remains from uploads.
 fn coding(headers: &HeaderMap) -> Option<String> {
     let stored = HeaderName::from_static("x-goog-stored-content-encoding");
     [CONTENT_ENCODING, stored].iter().find_map(|name| {
@@ -114,8 +114,8 @@ fn coding(headers: &HeaderMap) -> Option<String> {
     })
 }
 
-/// The point in time that a header such as `Date: Sun, 06 Nov 1994 08:49:37 GMT` names (RFC 9110, section 5.6.7). The
-/// forms that are obsolete are not read.
+/// The point in time in a header such as `Date: Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7). Obsolete
+/// forms are not read.
 fn time(text: &str) -> Option<SystemTime> {
     let date = DateTime::parse_from_rfc2822(text.trim()).ok()?;
     let seconds = u64::try_from(date.timestamp()).ok()?;
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn codings_that_change_bytes_are_told() {
+    fn codings_that_change_bytes_are_found() {
         for (name, value, expected) in [
             ("content-encoding", "gzip", Some("gzip")),
             ("content-encoding", "identity", None),

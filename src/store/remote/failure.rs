@@ -1,4 +1,4 @@
-//! Why a request failed, and whether it is worth another attempt.
+//! The reasons why a request failed, and whether another attempt may help.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -15,19 +15,19 @@ use crate::store::{Key, StoreError};
 /// Codes of answers about buckets and containers.
 const NO_BUCKET: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
 
-/// Codes of answers to requests with credentials that were good before.
+/// Codes of answers to requests whose credentials were valid before.
 const EXPIRED: [&str; 3] = ["ExpiredToken", "RequestExpired", "TokenRefreshRequired"];
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
     /// There is no such object.
     Absent,
     /// There is no object, but others lie below its key.
     Directory,
-    /// The object is not in the version that was asked for.
+    /// The object does not have the version that was requested.
     Changed,
-    /// The object still is of the version that was not wanted again.
+    /// The object still has the version that the caller has already.
     Unchanged,
     /// The server denies access.
     Denied(String),
@@ -68,8 +68,8 @@ impl Failure {
         })
     }
 
-    /// The failure that `error` of the client library and the head of the answer mean. No message
-    /// of the library is passed on whole, because it may have signed URLs.
+    /// The failure that corresponds to `error` of the client library and the head of the answer. No message of the
+    /// library is passed on whole, because it may have signed URLs.
     pub(super) fn new(error: &object_store::Error, facts: &AnswerFacts) -> Failure {
         use object_store::Error;
         if let Some(refused) = &facts.refused {
@@ -91,7 +91,7 @@ impl Failure {
                 return Failure::Absent;
             }
             Error::InvalidPath { .. } => {
-                let problem = "the server told a name that cannot be read";
+                let problem = "the server sent a name that cannot be read";
                 return Failure::Unusable(problem.to_owned());
             }
             Error::Precondition { .. } => return Failure::Changed,
@@ -121,7 +121,7 @@ impl Failure {
         }
         if text.contains("redential") || text.contains("token") {
             return Failure::Unauthorized(format!(
-                "no credentials could be had: {}",
+                "no credentials could be got: {}",
                 innermost(error)
             ));
         }
@@ -140,14 +140,13 @@ impl Failure {
         })
     }
 
-    /// The failure of an answer whose status is a success, so that its other headers or its body
-    /// are wrong.
+    /// The failure of an answer whose status is a success, but whose other headers or body are wrong.
     fn of_success(status: StatusCode, text: &str) -> Failure {
         if text.contains("non-partial") || text.contains("NotSupported") {
             return Failure::NotPartial;
         }
         if text.contains("Requested") && text.contains("got") {
-            return Failure::Unusable("the server sent another range than asked for".to_owned());
+            return Failure::Unusable("the server sent another range than requested".to_owned());
         }
         if text.contains("CONTENT_RANGE") || text.contains("Content-Range") {
             // Some servers invent a range of an empty object, as `bytes 0--1/0`.
@@ -182,7 +181,7 @@ impl Failure {
                 "the clock of this machine differs too much from the server's".to_owned(),
             );
         }
-        // An answer whose body cannot be read is no `NotFound` of the client library.
+        // For an answer whose body cannot be read, the client library has no `NotFound`.
         if matches!(status, StatusCode::GONE | StatusCode::NOT_FOUND) {
             return Failure::Absent;
         }
@@ -203,7 +202,7 @@ impl Failure {
             status,
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
         );
-        // What a server does not implement fails again.
+        // A request that the server does not implement fails again.
         let is_passing = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
         if is_throttle || is_passing || status == StatusCode::REQUEST_TIMEOUT {
             return Failure::Transient(Transient {
@@ -216,8 +215,7 @@ impl Failure {
         Failure::Unusable(format!("the server answered {status}"))
     }
 
-    /// The error that callers get for a request of `key`, whose object had been opened before where
-    /// it `was_open`.
+    /// The error that callers get for a request of `key`. `was_open` says whether its object had been opened before.
     pub(super) fn into_error(self, key: &Key, was_open: bool) -> StoreError {
         match self {
             Failure::Absent | Failure::Directory | Failure::Changed if was_open => {
@@ -231,15 +229,16 @@ impl Failure {
                 let key = key.to_string();
                 StoreError::Denied { key, reason }
             }
-            Failure::Unchanged => {
-                StoreError::problem(key, "the server answered 304, for which nobody asked")
-            }
+            Failure::Unchanged => StoreError::problem(
+                key,
+                "the server answered 304 to a request without a condition",
+            ),
             Failure::NotPartial => {
                 StoreError::problem(key, "the server cannot send parts of objects")
             }
             Failure::BeyondEnd => StoreError::problem(key, "the object is shorter than it was"),
             Failure::Unusable(problem) => StoreError::problem(key, problem),
-            // All attempts that the time allowed were made.
+            // All attempts that the deadline allows were made.
             Failure::Transient(transient) => StoreError::Io {
                 key: key.to_string(),
                 message: transient.problem,
@@ -250,7 +249,7 @@ impl Failure {
 }
 
 impl AnswerFacts {
-    /// Whether the answer may have a reason that only its body tells.
+    /// Whether the answer may have a reason that only its body gives.
     pub(super) fn needs_reason(&self) -> bool {
         let may = matches!(
             self.status,
@@ -259,7 +258,7 @@ impl AnswerFacts {
         may && self.region.is_none() && self.refused.is_none()
     }
 
-    /// Refuses an answer that is no object, or whose bytes are not those of the object.
+    /// Refuses an answer that is not an object, or whose bytes are not those of the object.
     ///
     /// # Errors
     /// [`Failure::Unusable`].
@@ -278,19 +277,19 @@ impl AnswerFacts {
 }
 
 impl Pinned {
-    /// Checks that this, which an answer tells, is the version `asked` for. The length of an answer
-    /// that is the whole object is that of its body, which may be wrong.
+    /// Checks that this version, which an answer has, is the version `asked` for. If the answer is the whole object,
+    /// its length is that of the body, which may be wrong.
     ///
     /// # Errors
-    /// [`Failure::Changed`] for another version, and [`Failure::Unusable`] where the server says that
-    /// it is the same one, and sends a body of another length.
+    /// [`Failure::Changed`] for another version, and [`Failure::Unusable`] if the server gives the same version, but
+    /// sends a body of another length.
     pub(super) fn check_is(&self, asked: &Pinned, is_whole: bool) -> Result<(), Failure> {
         if self.is_same(asked) {
             return Ok(());
         }
         let is_same_tag = self.tag.is_some() && self.tag == asked.tag;
         let (found, expected) = (self.meta.size(), asked.meta.size());
-        // The same bytes that were put once more have the same tag, and a later time.
+        // Bytes that were uploaded once more have the same tag, and a later time.
         if is_whole && is_same_tag && found != expected {
             return Err(Failure::Unusable(format!(
                 "the server sends {found} bytes of an object of {expected} bytes"
@@ -300,7 +299,7 @@ impl Pinned {
     }
 }
 
-/// The messages of `error` and of its sources, for telling them apart.
+/// The messages of `error` and of its sources, to distinguish them.
 fn chain(error: &object_store::Error) -> String {
     let mut text = format!("{error} {error:?}");
     let mut source = error.source();

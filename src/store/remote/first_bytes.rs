@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// The most memory of all first bytes. Beyond this they are not kept, and are read again when they
-/// are needed.
+/// The most memory of all first bytes. First bytes beyond this are not kept, and are read again when they are needed.
 const MOST_BYTES: u64 = 8 << 20;
 
 /// The memory of the first bytes of all objects of a store.
@@ -23,10 +22,9 @@ pub(super) struct FirstBytes(Mutex<Option<Kept>>);
 #[derive(Debug)]
 struct Kept {
     bytes: Bytes,
-    /// Where they begin in the object.
+    /// The offset of the bytes in the object.
     start: u64,
-    /// Once the bytes up to here were read, the others are not needed any more; `None` where the
-    /// bytes are all of the object.
+    /// After the bytes up to here were read, the others are no longer needed; `None` if the bytes are the whole object.
     end: Option<u64>,
     memory: Arc<FirstMemory>,
 }
@@ -39,8 +37,8 @@ impl FirstMemory {
 }
 
 impl FirstBytes {
-    /// Keeps `bytes`, which begin at `start` of an object of `size`, if there is memory, until those
-    /// before `end` were read.
+    /// Keeps `bytes`, which begin at `start` of an object of `size`, if there is memory, until the bytes before `end`
+    /// were read.
     pub(super) fn new(
         bytes: Bytes,
         start: u64,
@@ -56,7 +54,7 @@ impl FirstBytes {
             memory: Arc::clone(memory),
         };
         let fits = before.saturating_add(len) <= MOST_BYTES;
-        // What does not fit is given back by dropping it.
+        // Bytes that do not fit release their memory when they are dropped here.
         FirstBytes(Mutex::new(fits.then_some(kept)))
     }
 

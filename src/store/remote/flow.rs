@@ -1,5 +1,5 @@
-//! How many requests are in flight at once. The number adapts to what the server takes, and the
-//! bytes of their answers stay within a part of the memory budget.
+//! Limits how many requests are in flight at once. The number adapts to the server, and the bytes
+//! of the answers stay within a part of the memory budget.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +39,7 @@ pub(super) struct Flow {
 #[derive(Debug)]
 struct Limit {
     now: usize,
-    /// Permits that are to be taken away when they are given back.
+    /// The permits that are not passed on when they are released.
     excess: usize,
     /// Requests that were answered since the limit last changed.
     answers: usize,
@@ -93,8 +93,8 @@ impl Flow {
         }
     }
 
-    /// Waits for memory for an answer of `bytes`. One that is longer than all the memory takes all
-    /// of it.
+    /// Waits for memory for an answer of `bytes`. An answer that is longer than all the memory
+    /// takes all of it.
     pub(super) async fn reserve(self: &Arc<Self>, bytes: u64) -> Option<AnswerMemory> {
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
         let units = units.clamp(1, self.memory_units);
@@ -129,11 +129,12 @@ impl Flow {
         }
     }
 
-    /// Notes that the server asks for fewer requests: half as many are allowed.
+    /// Notes that the server asks for fewer requests. From now on, half as many are allowed.
     pub(super) fn throttled(&self) {
         let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         if limit.excess > 0 {
-            // The requests that were in flight at the last time are told the same.
+            // These are the answers to the other requests that were in flight at the last
+            // reduction.
             return;
         }
         let now = (limit.now / 2).max(LEAST_REQUESTS).min(limit.now);

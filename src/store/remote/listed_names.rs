@@ -1,6 +1,6 @@
-//! Pages of names, before the client library reads them. It refuses a page with a name that has an empty
-//! segment (`a//b`), or `.` or `..` as one, so these are taken out of the page. And it takes each other
-//! document, such as a page for logging in, for one without names, after which all chunks would be absent.
+//! Pages of names, before the client library reads them. The library refuses a page that has a name with an empty
+//! segment (`a//b`), or with the segment `.` or `..`, so such names are removed from the page. And it takes any other
+//! document, such as a page for logging in, for a page without names, after which all chunks would be absent.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, Event};
 
-/// The elements that have a name in the pages of S3, Google and Azure, and the element of this name.
+/// The elements that contain a name in the pages of S3, Google and Azure, each with the element of the name itself.
 const ENTRIES: [(&[u8], &[u8]); 4] = [
     (b"Contents", b"Key"),
     (b"CommonPrefixes", b"Prefix"),
@@ -17,7 +17,7 @@ const ENTRIES: [(&[u8], &[u8]); 4] = [
     (b"BlobPrefix", b"Name"),
 ];
 
-/// The elements that pages of names are.
+/// The outer elements of pages of names.
 const PAGES: [&str; 2] = ["ListBucketResult", "EnumerationResults"];
 
 /// The parts of a page that decide whether it is used.
@@ -25,21 +25,21 @@ const PAGES: [&str; 2] = ["ListBucketResult", "EnumerationResults"];
 struct Outline {
     outer: String,
     n_entries: usize,
-    /// Where the entries are whose names the client library refuses.
+    /// The positions of entries whose names the client library refuses.
     unreadable: Vec<Range<usize>>,
     is_truncated: Option<String>,
     next_token: String,
 }
 
-/// `page` without the names that the client library cannot read, and how many these are.
+/// `page` without the names that the client library cannot read, and the number of these names.
 ///
 /// # Errors
-/// The problem, as a message, of a document that is no page of names, and of a page that does not tell how to ask for
-/// the next one although more names follow. A page of S3 that has no name has to say that none follow.
+/// The problem, as a message, of a document that is not a page of names, and of a page that has no token for the next
+/// one although more names follow. A page of S3 without names must say that none follow.
 pub(super) fn checked_page(page: &str) -> Result<(String, usize), String> {
     let page = page.trim_start_matches('\u{feff}');
     let mut outline = Outline::default();
-    // The client library reads the page by the same rules, and tells of an error better.
+    // The client library reads the page by the same rules, and has better error messages.
     outline.read(page).ok();
     let Outline {
         outer,
@@ -72,7 +72,7 @@ impl Outline {
     fn read(&mut self, page: &str) -> Result<(), quick_xml::Error> {
         let mut reader = Reader::from_str(page);
         let mut depth = 0_usize;
-        // Where the entry begins, how deep it is, the element of its name, and its name.
+        // The start of the entry, its depth, the element of its name, and its name.
         let mut entry: Option<(usize, usize, &[u8], Option<String>)> = None;
         let mut text = String::new();
         loop {
@@ -126,7 +126,7 @@ impl Outline {
     }
 }
 
-/// Where the next event begins.
+/// The position of the next event.
 fn position(reader: &Reader<&[u8]>) -> usize {
     usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
 }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_path_has_are_taken_out() {
+    fn names_that_no_path_has_are_removed() {
         let good = [
             ("Contents", "Key", "z/a&amp;b"),
             ("CommonPrefixes", "Prefix", "z/a/"),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_is_no_page_of_names_is_told() {
+    fn a_document_that_is_not_a_page_of_names_is_refused() {
         let head = "<?xml version='1.0'?>\n<!-- a -->";
         for page in [
             "<ListBucketResult xmlns=\"a\"><Contents><Key>a</Key></Contents></ListBucketResult>",

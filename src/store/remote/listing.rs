@@ -13,17 +13,17 @@ use crate::store::{
     Cursor, Detail, EntryKind, Key, ListEntry, Listing, ObjectMeta, Prefix, StoreError,
 };
 
-/// Follows all keys below a prefix: no key has this character.
+/// The character after all keys below a prefix: no key has it.
 const LAST_CHARACTER: char = '\u{10ffff}';
 
-/// The names of a listing are remembered if they are at most so many.
+/// The names of a listing are remembered if there are at most this many.
 const MOST_NAMES: usize = 4096;
 
 /// A listing of one prefix.
 pub(super) struct RemoteListing {
     shared: Arc<Shared>,
     prefix: Prefix,
-    /// What the keys begin with in the bucket.
+    /// The prefix of the keys in the bucket.
     start: String,
     /// Entries up to this one are left out.
     after: Cursor,
@@ -31,21 +31,22 @@ pub(super) struct RemoteListing {
     next: NextPage,
     detail: Detail,
     prefix_meta: ObjectMeta,
-    /// All names so far, unless there are many or the listing did not begin with the first.
+    /// All names so far, unless there are too many, or the listing did not begin with the first
+    /// name.
     names: Option<HashSet<Vec<u8>>>,
     begun: Instant,
 }
 
 /// The page that follows.
 enum NextPage {
-    /// It is under way.
+    /// The page was requested.
     Requested(mpsc::Receiver<Result<Page, Failure>>),
-    /// There is none.
+    /// There is no next page.
     None,
 }
 
 impl RemoteListing {
-    /// Begins a listing of `prefix` after the entry `after`; `None` when nothing is below it.
+    /// Begins a listing of `prefix` after the entry `after`; `None` when no key is below it.
     pub(super) fn begin(
         shared: &Arc<Shared>,
         prefix: &Prefix,
@@ -80,13 +81,13 @@ impl RemoteListing {
         Ok(Some(listing))
     }
 
-    /// Requests the page that `token` or `offset` continues with.
+    /// Requests the page that follows `token` or `offset`.
     fn request(&mut self, token: Option<String>, offset: Option<String>) {
         let (send, receive) = mpsc::sync_channel(1);
         let (shared, start) = (Arc::clone(&self.shared), self.start.clone());
         self.shared.runtime.spawn(async move {
             let page = shared.client.page(&start, token, offset, None).await;
-            // Nobody waits for it when the listing was closed.
+            // The receiver is gone if the listing was closed.
             let _ = send.send(page);
         });
         self.next = NextPage::Requested(receive);
@@ -111,7 +112,7 @@ impl RemoteListing {
         Ok(())
     }
 
-    /// All names were listed, so that what has another name is absent.
+    /// Notes that all names were listed, so that keys with other names are absent.
     fn tell_absences(&mut self) {
         if !self.shared.client.lists_pages() {
             return;
@@ -185,7 +186,7 @@ impl RemoteListing {
         self.entries.extend(entries);
     }
 
-    /// The name of the entry at `path` of the bucket; `None` for what is not one level below the
+    /// The name of the entry at `path` of the bucket; `None` if the path is not one level below the
     /// prefix, such as a marker of the prefix itself.
     fn name_of<'p>(&self, path: &'p str) -> Option<&'p str> {
         let name = path.strip_prefix(&*self.start)?;
@@ -202,7 +203,7 @@ fn entry(name: &str, kind: EntryKind, meta: Option<ObjectMeta>) -> ListEntry {
     }
 }
 
-/// Whether an object only says that there is a directory, as some programs leave them.
+/// Whether an object only marks a directory, as some programs leave them.
 fn is_marker(name: &str, size_bytes: u64) -> bool {
     size_bytes == 0 && name.ends_with("_$folder$")
 }

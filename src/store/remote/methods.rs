@@ -8,11 +8,11 @@ use object_store::path::Path;
 /// How a server has answered `HEAD` so far.
 #[derive(Debug, Default)]
 pub(super) struct Methods {
-    /// Whether it answered with an object, so that other answers are about their object alone.
+    /// Whether it has answered with an object, so that other answers are about their object alone.
     answers_head: AtomicBool,
-    /// Whether it refused the method where it answered `GET`.
+    /// Whether it has refused `HEAD` for an object that it sent for `GET`.
     refuses_head: AtomicBool,
-    /// An object that `GET` was answered with.
+    /// An object that was sent for `GET`.
     found: OnceLock<Path>,
 }
 
@@ -25,23 +25,23 @@ impl Methods {
         self.refuses_head.load(Ordering::Relaxed)
     }
 
-    /// Notes that `GET` was answered with the object at `path`.
+    /// Notes that the object at `path` was sent for `GET`.
     pub(super) fn note_found(&self, path: &Path) {
         self.found.get_or_init(|| path.clone());
     }
 
-    /// An object that `GET` was answered with.
+    /// An object that was sent for `GET`.
     pub(super) fn found(&self) -> Option<&Path> {
         self.found.get()
     }
 
-    /// Notes an answer to `HEAD` with an object.
+    /// Notes that `HEAD` was answered with an object.
     pub(super) fn note_answer(&self) {
         self.answers_head.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that `HEAD` was refused for an object that `GET` was answered for. `true` the first time, and
-    /// `false` where the server has answered `HEAD` before.
+    /// Notes that `HEAD` was refused for an object that was sent for `GET`. Returns `true` the first time, and `false`
+    /// if the server has answered `HEAD` before.
     pub(super) fn note_refusal(&self) -> bool {
         !self.answers_head() && !self.refuses_head.swap(true, Ordering::Relaxed)
     }

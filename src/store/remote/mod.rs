@@ -1,23 +1,21 @@
 //! Stores in S3, Google Cloud Storage and Azure, and on web servers.
 //!
 //! ```text
-//! RemoteStore   stat, open, fetch, list ──> remembered: told no longer ago than the time to live?
+//! RemoteStore   stat, open, fetch, list ──> remembered: is the answer younger than the time to live?
 //!                                             └ no: a request
 //! client        attempts within the deadline; checks of each answer
 //! flow          permits for requests, and memory for their answers
 //! connection    HTTP, TLS, redirects
 //! ```
 //!
-//! Callers wait, on threads of their own; all requests are under way on one or two threads
-//! ([`runtime`]).
+//! Callers wait, on threads of their own. All requests run on one or two threads ([`runtime`]).
 //!
-//! A version is what the server tells of an object: its length, its time of modification and its
-//! `ETag`. An opened object remembers its version, each request for its bytes demands it, and each
-//! answer is compared with it, because servers exist that ignore the demand. So no bytes of two
-//! versions are mixed. What the server told is trusted for the time to live: an object that was
-//! listed a moment ago is opened without a request.
+//! The version of an object consists of the attributes that the server sends: its length, its time of modification and
+//! its `ETag`. An opened object remembers its version, each request for its bytes demands it, and each answer is
+//! compared with it, because some servers ignore the demand. So no bytes of two versions are mixed. Answers of the
+//! server are trusted for the time to live: an object that was listed a moment ago is opened without a request.
 //!
-//! A prefix is what keys have in common. It has no attributes, and costs a listing to find.
+//! A prefix is a common beginning of keys. It has no attributes, and finding it costs a listing.
 
 mod absences;
 mod attributes;
@@ -76,10 +74,10 @@ use super::{
     Object, ObjectMeta, Prefix, Profile, ReceivedBytes, Stat, StatKind, Store, StoreError,
 };
 
-/// Bytes that are received in the time of one request, for plans of what is read together.
+/// Bytes that are received in the time of one request, by which reads are planned together.
 const REQUEST_BYTES: u64 = 256 << 10;
 
-/// A caller that reads objects of at most this many bytes expects about so many.
+/// A caller that reads objects of at most this many bytes expects about this length.
 const MOST_KNOWN_BYTES: u64 = 16 << 20;
 
 /// Bytes of an object whose length is not known, for which memory is reserved before it is
@@ -93,7 +91,7 @@ pub struct RemoteStore {
     shared: Arc<Shared>,
     prefix_meta: ObjectMeta,
     most_requests: usize,
-    /// Which credentials are used, as a message.
+    /// The credentials that are used, as a message.
     credentials: String,
     /// Whether the server answers the URL itself with a page.
     is_page: bool,
@@ -167,7 +165,7 @@ impl RemoteStore {
         Arc::new(RemoteObject::new(shared, key.clone(), pinned))
     }
 
-    /// Hands an answer of `pinned`, which is all of the object, to a caller.
+    /// Passes an answer of `pinned`, which is the whole object, to a caller.
     fn fetched(
         &self,
         key: &Key,
@@ -185,8 +183,8 @@ impl RemoteStore {
 }
 
 impl RemoteStore {
-    /// The result of a fetch, where no request is needed to know it, or it is known that the object
-    /// is long and is read in parts.
+    /// The result of a fetch, if it is known without a request, or if the object is known to be long and is read in
+    /// parts.
     fn fetch_known(
         &self,
         key: &Key,
@@ -206,7 +204,7 @@ impl RemoteStore {
         }
     }
 
-    /// Hands an answer to a caller; reads the object in parts if it was too long for one request.
+    /// Passes an answer to a caller, and reads the object in parts if it was too long for one request.
     fn take(
         &self,
         key: &Key,
@@ -254,8 +252,7 @@ impl Shared {
         })
     }
 
-    /// Whether some key begins with `prefix`. Where listing is denied, only what is remembered
-    /// tells.
+    /// Whether some key begins with `prefix`. If listing is denied, only remembered answers decide.
     async fn has_names(&self, prefix: &Prefix) -> Result<bool, StoreError> {
         let Some(start) = self.client.start_of(prefix) else {
             return Ok(false);
@@ -306,8 +303,8 @@ impl Shared {
     }
 }
 
-/// How many bytes are read of an object of which a caller takes at most `most_bytes`. One that takes
-/// very much does not know how long the object is.
+/// How many bytes are read of an object of which a caller takes at most `most_bytes`. A caller with a very large limit
+/// does not know how long the object is.
 fn whole_bytes(most_bytes: u64) -> u64 {
     if most_bytes > MOST_KNOWN_BYTES {
         UNKNOWN_BYTES
@@ -431,7 +428,7 @@ impl Store for RemoteStore {
         let unknown: Vec<usize> = (0..all.len())
             .filter(|&at| all.get(at).is_some_and(Option::is_none))
             .collect();
-        // All answers of a group are in memory at once.
+        // All answers of a group are in memory at the same time.
         let group = self.shared.client.flow.answer_bytes() / UNKNOWN_BYTES;
         let group = usize::try_from(group).unwrap_or(usize::MAX).max(1);
         for group in unknown.chunks(group) {

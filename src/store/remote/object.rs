@@ -13,7 +13,7 @@ use super::tag::Pinned;
 use crate::store::received::copied;
 use crate::store::{Key, Object, ObjectMeta, ReadRange, ReceivedBytes, StoreError};
 
-/// One version of an object. Each request for its bytes asks for this version alone.
+/// One version of an object. Each request for its bytes demands this version.
 #[derive(Debug)]
 pub(super) struct RemoteObject {
     shared: Arc<Shared>,
@@ -37,8 +37,8 @@ impl RemoteObject {
         RemoteObject { first, ..self }
     }
 
-    /// Fails where nothing tells this version from a later one, so that several requests could get
-    /// parts of two versions. One request for all of the object gets one version.
+    /// Fails if no attribute distinguishes this version from a later one, so that several requests
+    /// could get parts of two versions. One request for the whole object gets one version.
     fn check_identified(&self, requests: &[Range<u64>]) -> Result<(), StoreError> {
         let is_safe = self.pinned.is_identified() || self.shared.is_immutable;
         let is_whole = matches!(requests, [all] if *all == (0..self.pinned.meta.size()));
@@ -95,8 +95,8 @@ impl RemoteObject {
         Ok(())
     }
 
-    /// The error for a failed request. What was remembered of the object is forgotten when it has
-    /// changed.
+    /// The error for a failed request. If the object has changed, the remembered answers about it
+    /// are forgotten.
     fn error(&self, failure: Failure) -> StoreError {
         if matches!(
             failure,
@@ -157,7 +157,8 @@ impl Object for RemoteObject {
             }
         } else {
             let requests = self.requests(ranges)?;
-            // The caller has memory for the ranges alone, and not for gaps that are read with them.
+            // The caller has memory only for the ranges, and not for the gaps that are read with
+            // them.
             if bytes_of(&requests) > bytes_of(ranges) {
                 return copied(self, ranges);
             }

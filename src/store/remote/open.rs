@@ -1,5 +1,5 @@
-//! Opening objects. The request that tells the attributes of an object also brings the bytes that
-//! are read first.
+//! Opening objects. The answer that has the attributes of an object also brings the bytes that are
+//! read first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,18 +15,18 @@ use super::shared::Shared;
 use super::tag::Pinned;
 use crate::store::{FirstRead, Key, Object, StoreError};
 
-/// An object is opened by reading at least so many of its bytes, which costs no more than reading
-/// none: the index of a shard of 2,000 chunks.
+/// An open reads at least this many bytes of an object, which costs no more than reading none: the
+/// index of a shard of 2,000 chunks.
 const LEAST_BYTES: u64 = 32 << 10;
 
-/// More bytes than these are not read when an object is opened.
+/// An open reads no more bytes than this.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// What is read when nothing is known of the reader.
+/// The bytes that are read if the reader is not known.
 pub(super) const ANY_READ: FirstRead = FirstRead::End(LEAST_BYTES);
 
 impl Shared {
-    /// Opens the object at `key`, of which `first` is read first.
+    /// Opens the object at `key`, and reads the bytes `first`.
     pub(super) fn open(
         self: &Arc<Self>,
         key: &Key,
@@ -62,7 +62,7 @@ impl Shared {
         is_part && first != ANY_READ && size <= MOST_BYTES && self.first_memory.has_room(size)
     }
 
-    /// Reads all of an object. What fails is tried again when its bytes are needed.
+    /// Reads a whole object. If that fails, it is tried again when the bytes are needed.
     async fn open_known(&self, key: &Key, pinned: Pinned) -> (Pinned, FirstBytes) {
         let size = pinned.meta.size();
         let _memory = self.client.flow.reserve(size).await;

@@ -1,4 +1,4 @@
-//! How remote stores are reached, as options say.
+//! The options for reaching remote stores.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 /// How a remote store is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteOptions {
-    /// No credentials are looked for (`--anonymous`).
+    /// Whether no credentials are looked for (`--anonymous`).
     pub anonymous: bool,
     /// The region of the bucket (`--region`).
     pub region: Option<String>,
-    /// The URL of the server, where it is not the provider's own (`--endpoint`).
+    /// The URL of the server, if it is not the provider's own (`--endpoint`).
     pub endpoint: Option<String>,
     /// The profile of AWS's configuration files (`--profile`).
     pub profile: Option<String>,
-    /// The caller pays for requests (`--requester-pays`).
+    /// Whether the caller pays for requests (`--requester-pays`).
     pub requester_pays: bool,
     /// Headers for a web server (`--header`).
     pub headers: Vec<HeaderOption>,
@@ -22,7 +22,7 @@ pub struct RemoteOptions {
     pub ca_file: Option<PathBuf>,
     /// Most requests in flight (`--requests`), if the memory budget is large enough.
     pub requests: usize,
-    /// 403 counts as absence (`--absent-403`).
+    /// Whether 403 counts as absence (`--absent-403`).
     pub absent_403: bool,
     /// A file of environment variables (`--env-file`).
     pub env_file: Option<PathBuf>,
@@ -30,13 +30,13 @@ pub struct RemoteOptions {
     pub timeout: Duration,
     /// The memory budget of the mount, of which answers in flight take a part.
     pub budget_bytes: u64,
-    /// The longest object that is read whole where the server cannot send parts (`--max-chunk`).
+    /// The longest object that is read whole if the server cannot send parts (`--max-chunk`).
     pub most_whole_bytes: u64,
-    /// How long what the server told is trusted; `None` where the store never changes.
+    /// How long answers of the server are trusted; `None` if the store never changes.
     pub time_to_live: Option<Duration>,
 }
 
-/// The most requests in flight, unless `--requests` says something else.
+/// The most requests in flight, unless `--requests` is given.
 pub const DEFAULT_REQUESTS: usize = 256;
 
 impl Default for RemoteOptions {
@@ -60,10 +60,10 @@ impl Default for RemoteOptions {
     }
 }
 
-/// One request may be in flight for so much of the memory budget.
+/// One request may be in flight for each this many bytes of the memory budget.
 const BUDGET_OF_REQUEST_BYTES: u64 = 256 << 10;
 
-/// So many requests may be in flight with any memory budget.
+/// This many requests may be in flight with any memory budget.
 const LEAST_MOST_REQUESTS: usize = 16;
 
 impl RemoteOptions {
@@ -85,7 +85,7 @@ pub enum HeaderOption {
     File(String, PathBuf),
 }
 
-/// Headers whose values are no secrets, so that they may be seen in the list of processes.
+/// Headers whose values are not secret, so that they may be seen in the list of processes.
 const PUBLIC_HEADERS: [&str; 6] = [
     "accept",
     "accept-language",

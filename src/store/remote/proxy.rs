@@ -4,7 +4,7 @@ use std::env;
 
 use reqwest::Url;
 
-/// The variables that name proxies; `NO_PROXY` tells which hosts are asked without.
+/// The variables that name proxies. `NO_PROXY` names the hosts that are reached without a proxy.
 const VARIABLES: [&str; 6] = [
     "HTTPS_PROXY",
     "https_proxy",
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_of_a_proxy_is_told() {
+    fn the_host_of_a_proxy_is_found() {
         for (proxy, expected) in [
             ("http://Proxy.example:3128", Some("proxy.example")),
             ("http://user:password@10.0.0.1:3128/", Some("10.0.0.1")),

@@ -1,4 +1,4 @@
-//! Which requests read a set of ranges of one object.
+//! Plans the requests that read a set of ranges of one object.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub(super) const PART_BYTES: u64 = 8 << 20;
 
 /// The requests that read all of `wanted`. Each wanted range is inside one of them, or is covered
 /// by several that follow each other. Two ranges share a request if the gap between them is short,
-/// and no longer than half of what is wanted of the request so far.
+/// and no longer than half of the wanted bytes of the request so far.
 pub(super) fn requests(wanted: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut sorted: Vec<Range<u64>> = wanted.iter().filter(|r| !r.is_empty()).cloned().collect();
     sorted.sort_unstable_by_key(|range| (range.start, range.end));

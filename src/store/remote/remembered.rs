@@ -1,5 +1,5 @@
-//! Versions of objects, absence and prefixes that the server told, for a while, and the bytes of
-//! short documents.
+//! Answers of the server that are remembered for a while: versions of objects, absence and
+//! prefixes. Also the bytes of short documents.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,11 +23,11 @@ const MOST_PREFIXES: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is 
 /// The most bytes of documents that are kept.
 const MOST_DOCUMENT_BYTES: usize = 4 << 20;
 
-/// What the server told of one key: the version of the object, or `None` where there is nothing.
+/// The answer about one key: the version of the object, or `None` if no object is there.
 #[derive(Debug)]
 pub(super) struct Known(pub(super) Option<Pinned>);
 
-/// What the server told of keys.
+/// Remembered answers about keys.
 #[derive(Debug)]
 pub(super) struct Remembered {
     trust: Arc<Trust>,
@@ -45,8 +45,8 @@ struct Told {
     found: Option<Pinned>,
 }
 
-/// Documents that were read, which are read again and again. After the time to live, the server is
-/// asked only whether they have changed.
+/// Documents that were read, because they are read again and again. After the time to live, the
+/// server is asked only whether they have changed.
 #[derive(Debug)]
 struct KeptDocuments {
     by_key: LruCache<Key, (Pinned, Bytes)>,
@@ -54,7 +54,7 @@ struct KeptDocuments {
 }
 
 impl Remembered {
-    /// Remembers nothing yet.
+    /// An empty memory.
     pub(super) fn new(time_to_live: Option<Duration>) -> Remembered {
         Remembered::trusting(Trust::new(time_to_live))
     }
@@ -73,7 +73,7 @@ impl Remembered {
         }
     }
 
-    /// The same time to live, and nothing that is remembered.
+    /// An empty memory with the same time to live.
     pub(super) fn emptied(&self) -> Remembered {
         Remembered::trusting(self.trust.anew())
     }
@@ -83,7 +83,7 @@ impl Remembered {
         &self.trust
     }
 
-    /// What is at `key`, where it was told no longer ago than the time to live.
+    /// The answer about `key`, if it is younger than the time to live.
     pub(super) fn get(&self, key: &Key) -> Option<Known> {
         if let Some(told) = lock(&self.keys).get(key)
             && self.trust.covers(told.answer.asked)
@@ -93,7 +93,8 @@ impl Remembered {
         self.absences.has(key).then_some(Known(None))
     }
 
-    /// The answer that told what is at `key`; one of now, where none is remembered.
+    /// The times of the answer about `key`; those of an answer at this moment, if none is
+    /// remembered.
     pub(super) fn told_at(&self, key: &Key) -> AnswerTimes {
         if let Some(told) = lock(&self.keys).get(key)
             && self.trust.covers(told.answer.asked)
@@ -112,7 +113,7 @@ impl Remembered {
         self.trust.covers(checked).then_some(has)
     }
 
-    /// Remembers what a request that was sent at `checked` told of `key`.
+    /// Remembers the answer about `key` to a request that was sent at `checked`.
     pub(super) fn put(&self, key: &Key, checked: Instant, found: Option<Pinned>) {
         if found.is_some() {
             self.put_prefix(&key.parent(), checked);
@@ -133,7 +134,7 @@ impl Remembered {
             && new.is_same(old)
             && new.is_identified()
         {
-            // This version has been there since then.
+            // This version has been at the key since the earlier answer.
             answer.answered = before.answered;
         }
         keys.put(key.clone(), Told { answer, found });
@@ -150,7 +151,7 @@ impl Remembered {
     /// Remembers that no key began with `prefix` when a request was sent at `checked`.
     pub(super) fn put_no_prefix(&self, prefix: &Prefix, checked: Instant) {
         let mut prefixes = lock(&self.prefixes);
-        // A key that was found since then is below it.
+        // A key below the prefix was found after that request.
         let found_since = |&(at, has): &(Instant, bool)| has && at >= checked;
         if !prefixes.peek(prefix).is_some_and(found_since) {
             prefixes.put(prefix.clone(), (checked, false));
@@ -163,8 +164,8 @@ impl Remembered {
         lock(&self.documents).forget(key);
     }
 
-    /// Forgets whether something is at `key`, of which the server is asked again. The bytes of a
-    /// document are kept, in case that it has not changed.
+    /// Forgets the answer about `key`, so that the server is asked again. The bytes of a document
+    /// are kept, because it may not have changed.
     pub(super) fn doubt(&self, key: &Key) {
         lock(&self.keys).pop(key);
         self.absences.remove(key);
@@ -175,12 +176,12 @@ impl Remembered {
         lock(&self.documents).put(key, found, bytes);
     }
 
-    /// Gives up the bytes of the document at `key`.
+    /// Drops the bytes of the document at `key`.
     pub(super) fn forget_document(&self, key: &Key) {
         lock(&self.documents).forget(key);
     }
 
-    /// The document at `key`, if its version is the one that is remembered.
+    /// The document at `key`, if its version is the remembered one.
     pub(super) fn document(&self, key: &Key) -> Option<(Pinned, Bytes)> {
         let (found, bytes) = self.last_document(key)?;
         let is_current = self.get(key)?.0.is_some_and(|known| known.is_same(&found));

@@ -1,5 +1,5 @@
-//! The thread on which requests to remote stores are under way. The rest of the program is
-//! synchronous: a caller hands a future over, and waits for its result.
+//! The thread on which requests to remote stores run. The rest of the program is synchronous: a caller passes a future
+//! to the thread, and waits for its result.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 use crate::store::{CancelToken, Key, Recency, StoreError};
 
-/// From so many cores on, two threads serve the connections.
+/// With at least this many cores, two threads serve the connections.
 const CORES_FOR_TWO: usize = 4;
 
 const STACK_BYTES: usize = 2 << 20;
@@ -46,9 +46,9 @@ impl Runtime {
         let handle = runtime.handle().clone();
         let (end, ended) = oneshot::channel::<()>();
         let serve = move || {
-            // The sender sends nothing: this returns when it is dropped.
+            // The sender sends nothing. This returns when it is dropped.
             let _ = runtime.block_on(ended);
-            // Requests that are still under way are given up.
+            // Requests that are still under way are dropped.
             runtime.shutdown_background();
         };
         let thread = thread::Builder::new().name("remote-io".to_owned());
@@ -71,11 +71,11 @@ impl Runtime {
         result.recv().map_err(|_| ended())
     }
 
-    /// As [`Runtime::wait_for`], for requests about `key`, and perhaps others. They are given up when the
+    /// As [`Runtime::wait_for`], for requests about `key`, and perhaps others. They are dropped when the
     /// [`CancelToken`] is cancelled in whose scope this thread is.
     ///
     /// # Errors
-    /// As [`Runtime::wait_for`]; [`StoreError::Io`] also when the requests were given up.
+    /// As [`Runtime::wait_for`]; [`StoreError::Io`] also when the requests were dropped.
     pub(super) fn wait_while_wanted<T: Send + 'static>(
         &self,
         key: &Key,
@@ -104,7 +104,7 @@ impl Runtime {
         future: impl Future<Output = T> + Send + 'static,
     ) -> (AbortHandle, mpsc::Receiver<T>) {
         let (send, receive) = mpsc::sync_channel(1);
-        // What counts for the caller counts for its requests.
+        // Answers that count for the caller also count for its requests.
         let since = Recency::since();
         let task = self.handle.spawn(async move {
             let mut future = pin!(future);
@@ -116,7 +116,7 @@ impl Runtime {
         (task.abort_handle(), receive)
     }
 
-    /// Begins `future`, whose result nobody waits for here.
+    /// Begins `future`, for whose result the caller does not wait.
     pub(super) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(future);
     }

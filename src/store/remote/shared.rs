@@ -1,4 +1,4 @@
-//! What a remote store, its objects and its listings share.
+//! The state that a remote store, its objects and its listings share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,13 @@ use crate::store::{Key, Prefix, StoreError};
 /// The length, in bytes, of documents that are kept.
 const MOST_DOCUMENT_BYTES: u64 = 64 << 10;
 
-/// What a remote store, its objects and its listings share.
+/// The state that a remote store, its objects and its listings share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) runtime: Arc<Runtime>,
     pub(super) client: RemoteClient,
     pub(super) remembered: Remembered,
-    /// Whether nothing in the store changes.
+    /// Whether the store never changes.
     pub(super) is_immutable: bool,
     pub(super) first_memory: Arc<FirstMemory>,
     /// Whether the server answers 403 for objects that are absent, and this counts as absence
@@ -38,10 +38,9 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Whether 403 means that there is no object at `key`. Where the server hides absence, documents
-    /// that it denies count as absent, because most prefixes have only one of the documents that
-    /// are looked for. Chunks do so only with `--absent-403`: a denied chunk would be shown as fill
-    /// value.
+    /// Whether 403 means that there is no object at `key`. If the server hides absence, denied documents count as
+    /// absent, because most prefixes have only one of the documents that are looked for. Chunks do so only with
+    /// `--absent-403`: a denied chunk would be shown as fill values.
     fn means_absence(&self, key: &Key) -> bool {
         self.absent_403 || self.hides_absence.load(Ordering::Relaxed) && is_document(key.name())
     }
@@ -56,8 +55,8 @@ impl Shared {
         self.runtime.wait_for(head)?
     }
 
-    /// Asks the server for the current version of the object at `key`. If that is a document that
-    /// was read, and has changed, it is read again.
+    /// Requests the current version of the object at `key`. If that is a document that was read before, and has
+    /// changed, it is read again.
     pub(super) async fn head(&self, key: &Key) -> Result<Option<Pinned>, StoreError> {
         if let Some(document) = self.remembered.last_document(key) {
             let found = self.document_again(key, document, MOST_DOCUMENT_BYTES);
@@ -92,8 +91,8 @@ impl Shared {
         Ok(found)
     }
 
-    /// Keeps the bytes of an object, if it is a short document. An empty one is damaged, and the server may say of the
-    /// good one that follows that it has not changed: it is asked for all of it.
+    /// Keeps the bytes of an object, if it is a short document. An empty document is damaged, and the server may claim
+    /// that the good one that follows has not changed, so an empty one is requested as a whole the next time.
     pub(super) fn keep_document(&self, key: &Key, found: &Pinned, body: &Body) {
         if !is_document(key.name()) {
             return;
@@ -106,7 +105,7 @@ impl Shared {
         }
     }
 
-    /// As [`Shared::head`], and whether the server says that `key` is a directory.
+    /// As [`Shared::head`], and also whether the server calls `key` a directory.
     pub(super) async fn head_or_directory(
         &self,
         key: &Key,
@@ -125,8 +124,8 @@ impl Shared {
         Ok((found, is_directory))
     }
 
-    /// Whether a listing tells that nothing is at `key`. Lists the names around it where several
-    /// objects of its prefix were absent.
+    /// Whether a listing shows that no object is at `key`. The names around it are listed if several objects of its
+    /// prefix were absent.
     pub(super) async fn is_listed_absent(&self, key: &Key) -> bool {
         let absences = &self.remembered.absences;
         if !self.client.lists_pages() || !absences.takes_listing(key) {
@@ -138,8 +137,7 @@ impl Shared {
         absences.has(key)
     }
 
-    /// A page of the names in `prefix`: the first one, and later the one that begins a little before
-    /// `key`.
+    /// A page of the names in `prefix`: the first one, and in later calls the one that begins a little before `key`.
     async fn list_around(&self, key: &Key, prefix: &Prefix) -> Option<ListedNames> {
         let start = self.client.start_of(prefix)?;
         let before = key.name().split_last().map(|(_, before)| before);
@@ -180,7 +178,7 @@ impl Shared {
         names
     }
 
-    /// The result of a request for the object at `key`, `None` where nothing is there.
+    /// The result of a request for the object at `key`, `None` if there is no object.
     pub(super) fn found<T>(
         &self,
         key: &Key,

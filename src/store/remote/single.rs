@@ -1,4 +1,4 @@
-//! The object at the URL of a store itself, where there is one: a zip file.
+//! The object at the URL of a store itself, if there is one: a zip file.
 //!
 //! The keys of a store are below its URL, so this object has none. It is in a store of its own, in
 //! which it is the only object.
@@ -20,7 +20,7 @@ use super::tag::Pinned;
 use crate::store::zip::TAIL_BYTES;
 use crate::store::{Key, Object, Store};
 
-/// A server that sends no ranges is asked for objects of up to this length whole.
+/// A server that sends no ranges sends objects of up to this length whole.
 const MOST_WHOLE_BYTES: u64 = 1 << 20;
 
 /// The object at a URL.
@@ -31,7 +31,7 @@ pub(in crate::store) struct SingleObject {
     pub(in crate::store) key: Key,
     /// The current version.
     pub(in crate::store) object: Arc<dyn Object>,
-    /// What the server tells of the version, in words.
+    /// The attributes of the version, in words.
     pub(in crate::store) version: String,
 }
 
@@ -84,8 +84,8 @@ impl RemoteStore {
 }
 
 impl Shared {
-    /// Opens the object at `key` by reading its last bytes, or all of it where the server sends no
-    /// ranges.
+    /// Opens the object at `key` by reading its last bytes, or the whole object if the server sends
+    /// no ranges.
     pub(super) async fn open_single(&self, key: &Key) -> Result<(Pinned, Option<Bytes>), Failure> {
         let begun = Instant::now();
         let read = if self.lacks_suffixes.load(Ordering::Relaxed) {
@@ -120,7 +120,7 @@ fn in_words(found: &Pinned) -> String {
     }
 }
 
-/// `time` as a date. The type of dates is that of a condition of a request.
+/// `time` as a date. The result has the type of a date in a condition of a request.
 fn date(time: SystemTime) -> Option<impl Display> {
     let mut options = GetOptions::new();
     options.if_unmodified_since = Some(time.into());
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_without_a_tag_is_told_as_a_date() {
+    fn a_version_without_a_tag_is_described_by_its_date() {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_886_473);
         let told = date(time).map(|date| date.to_string());
         assert_eq!(told.as_deref(), Some("2026-11-28 17:21:13 UTC"));

@@ -10,7 +10,7 @@ use crate::counters::Counter;
 const BINS: usize = 48;
 const FIRST_BIN: Duration = Duration::from_micros(100);
 
-/// What was asked of a server, and how it answered.
+/// Counts of requests to a server, and of its answers.
 #[derive(Debug, Default)]
 pub struct RemoteStatistics {
     /// Requests that read bytes.
@@ -71,7 +71,7 @@ impl RemoteStatistics {
         ]
     }
 
-    /// All requests, those that were repeated included.
+    /// All requests, including those that were repeated.
     pub(super) fn requests(&self) -> u64 {
         [&self.gets, &self.heads, &self.lists]
             .iter()

@@ -1,4 +1,4 @@
-//! Versions of objects, as servers tell them.
+//! Versions of objects, as servers describe them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -9,7 +9,8 @@ use rustix::process::{getegid, geteuid};
 
 use crate::store::{Arrival, Dating, ObjectMeta, SERVER_YOUTH, Times, Version};
 
-/// A version of an object: its attributes, and how requests ask for this version alone.
+/// A version of an object: its attributes, and the conditions by which requests demand this
+/// version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pinned {
     pub(super) meta: ObjectMeta,
@@ -17,18 +18,18 @@ pub(super) struct Pinned {
     pub(super) tag: Option<String>,
 }
 
-/// What the time of modification is that a server reports of an object.
+/// The meaning of the time of modification that a server reports of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LastModified {
     /// The time of the upload by the server's own clock, as in a bucket.
     OfUpload,
-    /// The time of modification of a file, which whoever publishes the file may set.
+    /// The time of modification of a file, which the publisher of the file may set.
     OfFile,
 }
 
 impl LastModified {
-    /// When a version came to its key that was modified at `mtime`, where the clock of the server
-    /// shows `date`.
+    /// When a version that was modified at `mtime` came to its key, if the clock of the server
+    /// shows `date` now.
     fn arrival(self, tag: Option<&str>, mtime: SystemTime, date: Option<SystemTime>) -> Arrival {
         let date = date.filter(|_| self == LastModified::OfUpload && !tag.is_some_and(is_of_parts));
         let here = date.and_then(|date| by_our_clock(mtime, date, SystemTime::now()));
@@ -37,8 +38,9 @@ impl LastModified {
 }
 
 impl Pinned {
-    /// The version that a server describes, whose clock shows `date` then. Its time is cut to whole
-    /// seconds, because a listing may have a finer one than the object's own answer.
+    /// The version that a server describes, at a time when its clock shows `date`. The time of
+    /// modification is cut to whole seconds, because a listing may have a finer time than the
+    /// object's own answer.
     pub(super) fn new(
         found: &ServerMeta,
         date: Option<SystemTime>,
@@ -73,14 +75,14 @@ impl Pinned {
         self.meta.version == other.meta.version && self.tag == other.tag
     }
 
-    /// Whether something tells this version from a later one of the same length.
+    /// Whether an attribute distinguishes this version from a later one of the same length.
     pub(super) fn is_identified(&self) -> bool {
         self.meta.dating.tells_changes()
     }
 }
 
-/// How finely a time of modification tells changes apart, where nothing else does. It is compared
-/// with the clock that it is of, and with ours only where the server tells no date.
+/// How finely a time of modification distinguishes changes, if no other attribute does. It is
+/// compared with the clock that has set it, and with ours only if the server sends no date.
 fn dating_by(date: Option<SystemTime>, mtime: SystemTime) -> Dating {
     match date {
         None => Dating::Times(SERVER_YOUTH),
@@ -95,8 +97,8 @@ fn dating_by(date: Option<SystemTime>, mtime: SystemTime) -> Dating {
     }
 }
 
-/// The time `changed` of a clock that shows `date` while ours shows `now`. Servers that answer for
-/// each other have clocks that differ a little, so that a change may be dated a little ahead.
+/// The time `changed` of a clock that shows `date` while ours shows `now`. The clocks of servers
+/// that answer for each other differ a little, so a change may seem to lie a little in the future.
 fn by_our_clock(changed: SystemTime, date: SystemTime, now: SystemTime) -> Option<SystemTime> {
     match date.duration_since(changed) {
         Ok(age) => now.checked_sub(age),
@@ -105,7 +107,7 @@ fn by_our_clock(changed: SystemTime, date: SystemTime, now: SystemTime) -> Optio
     }
 }
 
-/// Attributes of a prefix, which all prefixes have.
+/// The attributes that all prefixes have.
 pub(super) fn prefix_attributes(mounted: SystemTime) -> ObjectMeta {
     let version = Version {
         size: 0,
@@ -134,9 +136,9 @@ fn attributes(version: Version, mode: u32, dating: Dating) -> ObjectMeta {
     }
 }
 
-/// Whether a strong tag is that of an object that was uploaded in several parts: S3 dates such an
-/// object by when its upload began, which may have ended much later. The tag ends in the number of
-/// parts.
+/// Whether a strong tag is that of an object that was uploaded in several parts. The tag then ends
+/// in the number of parts. S3 dates such an object by the beginning of its upload, which may have
+/// ended much later.
 fn is_of_parts(tag: &str) -> bool {
     let text = tag.trim_matches('"');
     text.rsplit_once('-').is_some_and(|(_, parts)| {
@@ -154,7 +156,7 @@ fn strong(text: &str) -> Option<String> {
     Some(format!("\"{}\"", text.trim_matches('"')))
 }
 
-/// A hash with a key of this process, so that nobody can choose two tags with the same one.
+/// A hash with a key of this process, so that two tags with the same hash cannot be constructed.
 fn hash(tag: &str) -> u64 {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     KEYS.hash_one(tag)
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_and_an_answer_tell_the_same_version() {
+    fn a_listing_and_an_answer_have_the_same_version() {
         let listed = pinned(&meta(Some("0x1"), "2026-01-01T00:00:00.123Z"), None);
         let answered = pinned(&meta(Some("\"0x1\""), "2026-01-01T00:00:00Z"), None);
         assert!(listed.is_same(&answered));
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_bytes_put_once_more_are_another_version_and_no_wrong_answer() {
+    fn bytes_that_are_uploaded_once_more_are_another_version() {
         use super::super::failure::Failure;
         let asked = pinned(&meta(Some("\"1\""), "2026-01-01T00:00:00Z"), None);
         let later = meta(Some("\"1\""), "2026-01-01T00:01:00Z");
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_age_of_a_version_is_told_by_the_server() {
+    fn the_clock_of_the_server_decides_the_age_of_a_version() {
         let found = meta(None, "2026-01-01T00:00:00Z");
         let written = SystemTime::from(found.last_modified);
         for (seconds, expected, why) in [
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_store_that_dates_whole_uploads_tells_when_they_came() {
+    fn only_times_of_whole_uploads_are_times_of_arrival() {
         let time = "2026-01-01T00:00:00Z";
         let date = Some(SystemTime::from(meta(None, time).last_modified) + SERVER_YOUTH);
         for (tag, date, last_modified, is_told) in [
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_tag_tells_nothing() {
+    fn a_weak_tag_does_not_identify_a_version() {
         let weak = pinned(&meta(Some("W/\"1\""), "2026-01-01T00:00:00Z"), None);
         assert_eq!(weak.tag, None);
         assert!(weak.is_identified(), "by its time");

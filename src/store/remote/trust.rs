@@ -1,14 +1,14 @@
-//! For how long the answers of a server are trusted.
+//! The time for which answers of a server are trusted.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::store::Recency;
 
-/// Tells which answers are trusted: those to requests that were sent no longer ago than the time to
-/// live, and that count for the caller ([`Recency`]).
+/// Decides which answers are trusted: those to requests that were sent no longer ago than the time
+/// to live, and that count for the caller ([`Recency`]).
 #[derive(Debug)]
 pub(super) struct Trust {
-    /// `None` where the store never changes.
+    /// `None` if the store never changes.
     time_to_live: Option<Duration>,
     /// When the first request may have been sent.
     begun: SystemTime,
@@ -22,7 +22,7 @@ impl Trust {
         }
     }
 
-    /// The same time to live, from now on.
+    /// The same time to live, beginning now.
     pub(super) fn anew(&self) -> Trust {
         Trust::new(self.time_to_live)
     }
@@ -33,7 +33,7 @@ impl Trust {
         self.time_to_live.is_none_or(trusts)
     }
 
-    /// The time, by our clock, before which no trusted answer was asked for; `None` where the store
+    /// The time, by our clock, before which no trusted answer was requested; `None` if the store
     /// never changes.
     pub(super) fn since(&self) -> Option<SystemTime> {
         let oldest = SystemTime::now().checked_sub(self.time_to_live?);

@@ -23,13 +23,13 @@ pub enum Service {
 /// The URL of a remote store, without user, password and query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteUrl {
-    /// What the server speaks.
+    /// The protocol of the server.
     pub service: Service,
     /// The scheme, in lower case.
     pub scheme: String,
     /// The bucket or container, or the host of a web server with its port.
     pub authority: String,
-    /// The account, where the URL has one (`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`).
+    /// The account, if the URL has one (`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`).
     pub account: Option<String>,
     /// The path below the bucket or the host, without slashes at either end. Percent-encoded for
     /// web servers, and as it is for buckets.
@@ -50,7 +50,7 @@ const OTHERS: [(&str, &str); 6] = [
 ];
 
 impl RemoteUrl {
-    /// Parses `text`; `None` where it is no URL.
+    /// Parses `text`; `None` if it is not a URL.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] for a scheme that is not known, and for a URL without a bucket or
@@ -103,7 +103,7 @@ impl RemoteUrl {
 }
 
 impl RemoteUrl {
-    /// The path on a web server, decoded; `None` for a bucket, and where it is no UTF-8.
+    /// The path on a web server, decoded; `None` for a bucket, or if it is not UTF-8.
     pub(super) fn path_on_web(&self) -> Option<String> {
         let path = percent_decode_str(&self.path).decode_utf8().ok()?;
         (self.service == Service::Http).then(|| path.into_owned())
@@ -122,7 +122,7 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     (!scheme.is_empty() && scheme.chars().all(is_letter)).then_some((scheme, rest))
 }
 
-/// Refuses what would silently be left out.
+/// Refuses parts of a URL that would silently be ignored.
 fn check_plain(scheme: &str, rest: &str, service: Service) -> Result<(), StoreError> {
     if service == Service::Http
         && let Some(at) = rest.find(['?', '#'])
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_named_without_secrets() {
+    fn refusals_name_the_problem_without_secrets() {
         for (text, expected) in [
             ("https://me:hunter2@h/p", "a user or a password"),
             ("s3://AKIA:hunter2@b/p", "AWS_ACCESS_KEY_ID"),

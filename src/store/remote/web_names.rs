@@ -1,5 +1,5 @@
-//! Names that a web server lists by `WebDAV`. The client library tells them with the path of the URL of the
-//! store, below which they are.
+//! Names that a web server lists by `WebDAV`. In the client library's listing, they begin with the path of the URL of
+//! the store, below which they are.
 
 use object_store::ListResult;
 use object_store::path::Path;
@@ -34,7 +34,7 @@ pub(super) fn below(root: &str, asked: &Path, listed: ListResult) -> Result<List
 fn path_below(root: &str, asked: &Path, path: &Path) -> Result<Option<Path>, Failure> {
     let other = || {
         let problem =
-            format!("the server lists {path:?} where names below {asked:?} were asked for");
+            format!("the server lists {path:?} where names below {asked:?} were requested");
         Failure::Unusable(problem)
     };
     let rest = path.as_ref().strip_prefix(root).ok_or_else(other)?;

@@ -1,5 +1,5 @@
-//! How requests prove who asks, and what becomes of credentials that the server refuses: those that
-//! are fetched are fetched anew, once for all requests that had them.
+//! How requests are authorized, and what happens to credentials that the server refuses: fetched
+//! credentials are fetched anew, once for all requests that had them.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -12,19 +12,19 @@ use object_store::CredentialProvider;
 use crate::store::remote::credentials::credential_error::CredentialError;
 use crate::store::remote::credentials::static_credentials::CredentialFuture;
 
-/// Credentials that no server has accepted are used for at least so long before others are fetched,
-/// so that a server that refuses everyone does not cause a fetch for each request.
+/// Credentials that no server has accepted are used for at least this long before others are
+/// fetched, so that a server that refuses all credentials does not cause a fetch for each request.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How requests prove who asks.
+/// How requests are authorized.
 #[derive(Debug, Clone)]
 pub(crate) enum Access {
-    /// Not at all.
+    /// Without credentials.
     Anonymous,
     /// By credentials that stay the same.
     Fixed,
-    /// By credentials that the client library fetches, and keeps until they expire. They are to be
-    /// [reissued](Reissued).
+    /// By credentials that the client library fetches, and keeps until they expire. The caller
+    /// wraps them in [`Reissued`].
     Library,
     /// By credentials that are fetched anew when these refusals say so.
     Renewed(Arc<Refusals>),
@@ -37,8 +37,8 @@ impl Access {
     }
 }
 
-/// Which of the credentials that were fetched one after the other a server has refused. The first
-/// ones have the number 1.
+/// Which of the credentials that were fetched one after the other the server has refused. The first
+/// credentials have the number 1.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<Numbers>);
 
@@ -51,7 +51,7 @@ struct Numbers {
 }
 
 impl Refusals {
-    /// The number of the credentials that a request gets which begins now.
+    /// The number of the credentials for a request that begins now.
     pub(crate) fn current(&self) -> u64 {
         let numbers = self.lock();
         numbers.issued.max(numbers.refused + 1)
@@ -63,7 +63,8 @@ impl Refusals {
         numbers.accepted = numbers.accepted.max(number);
     }
 
-    /// Notes that a server has refused the credentials `number`; whether others can be had.
+    /// Notes that a server has refused the credentials `number`. Returns whether others can be
+    /// fetched.
     pub(crate) fn refuse(&self, number: u64) -> bool {
         let mut numbers = self.lock();
         if number > numbers.refused {
@@ -85,7 +86,7 @@ impl Refusals {
         numbers.issued
     }
 
-    /// Whether the credentials `number` are to be used no more.
+    /// Whether the credentials `number` must not be used any more.
     pub(crate) fn is_refused(&self, number: u64) -> bool {
         number <= self.lock().refused
     }
@@ -98,8 +99,8 @@ impl Refusals {
 /// A provider of credentials.
 type Shared<T> = Arc<dyn CredentialProvider<Credential = T>>;
 
-/// Credentials of the client library, whose provider is made anew when a server has refused what it
-/// gave.
+/// Credentials of the client library, whose provider is made anew when a server has refused the
+/// credentials that it gave.
 pub(crate) struct Reissued<T> {
     make: Box<dyn Fn() -> object_store::Result<Shared<T>> + Send + Sync>,
     held: Mutex<Option<(u64, Shared<T>)>>,
@@ -118,7 +119,7 @@ impl<T> Reissued<T> {
         }
     }
 
-    /// How requests with these credentials prove who asks.
+    /// The authorization of requests with these credentials.
     pub(crate) fn access(&self) -> Access {
         Access::Renewed(Arc::clone(&self.refusals))
     }
@@ -184,7 +185,7 @@ mod tests {
         let refusals = Arc::clone(&provider.refusals);
         let runtime = Builder::new_current_thread().build().unwrap();
         let get = || *runtime.block_on(provider.get_credential()).unwrap();
-        // Two requests begin before there are any.
+        // Two requests begin before there are any credentials.
         let (first, second) = (refusals.current(), refusals.current());
         assert_eq!((get(), get()), (1, 1));
         refusals.accept(first);

@@ -48,7 +48,7 @@ pub(crate) struct ConfiguredS3 {
 }
 
 impl ConfiguredS3 {
-    /// The region; `None` where S3 has to be asked for it.
+    /// The region; `None` if S3 has to be asked for it.
     pub(crate) fn region(&self) -> Option<&str> {
         self.settings.region.as_deref()
     }
@@ -77,8 +77,8 @@ impl ConfiguredS3 {
     }
 }
 
-/// A client of S3 for `options`, and what its credentials are. Sends requests to the instance's
-/// metadata server alone, for at most a second, and only where nothing else is configured.
+/// A client of S3 for `options`, and a description of its credentials. Sends requests only to the
+/// instance's metadata server, for at most a second, and only if no credentials are configured.
 ///
 /// # Errors
 /// [`CredentialError`] for configuration that is wrong, or that cannot be used.
@@ -108,7 +108,7 @@ pub(crate) async fn configure<C: HttpConnector + Clone>(
     })
 }
 
-/// The client with credentials that are configured; `None` where nothing is.
+/// The client with credentials that are configured; `None` if none are.
 fn configured(
     builder: &AmazonS3Builder,
     options: &CloudOptions,
@@ -196,7 +196,7 @@ fn with_identity(
     Ok(Configured::new(builder, Access::Library, message))
 }
 
-/// The client with the role of this instance, or without credentials where there is none.
+/// The client with the role of this instance, or without credentials if it has no role.
 async fn of_instance(
     builder: AmazonS3Builder,
     options: &CloudOptions,
@@ -215,7 +215,7 @@ async fn of_instance(
             return Ok(Configured::new(builder, access, message));
         }
     }
-    // A profile that was named on the command line must have some.
+    // A profile that was named on the command line must have credentials.
     if options.profile.is_some() {
         let problem = "this profile has no credentials; for a public bucket, give --anonymous also";
         return Err(CredentialError::setting("--profile", problem));
@@ -223,7 +223,7 @@ async fn of_instance(
     Ok(anonymous(builder, NOTHING_FOUND))
 }
 
-/// The keys in variables; `None` where there is none.
+/// The keys in variables; `None` if there are none.
 fn keys_of_variables(env: &Environment) -> Result<Option<AwsCredential>, CredentialError> {
     const ID: &str = "AWS_ACCESS_KEY_ID";
     const SECRET: &str = "AWS_SECRET_ACCESS_KEY";
@@ -249,7 +249,7 @@ fn keys_of_variables(env: &Environment) -> Result<Option<AwsCredential>, Credent
         .map(Some)
 }
 
-/// The client with the role that the server of a container gives, which variables name.
+/// The client with the role that the server of a container gives, whose address is in variables.
 fn with_container(
     builder: AmazonS3Builder,
     env: &Environment,

@@ -63,7 +63,7 @@ const NOTHING_FOUND: &str = "anonymous: no credentials found in AZURE_* variable
 
 type Client = Configured<MicrosoftAzureBuilder>;
 
-/// A client for `options`, and what its credentials are. Sends no request.
+/// A client for `options`, and a description of its credentials. Sends no request.
 ///
 /// # Errors
 /// [`CredentialError`] for configuration that is wrong, or that cannot be used.
@@ -112,7 +112,7 @@ fn account(
     Err(CredentialError::setting(name, problem))
 }
 
-/// The server, where it is not Azure's own. The emulator has the account in its path.
+/// The server, if it is not Azure's own. The emulator has the account in its path.
 fn endpoint(
     options: &CloudOptions,
     env: &Environment,
@@ -146,7 +146,7 @@ fn with_credentials(
     endpoint: Option<&Endpoint>,
 ) -> Result<Client, CredentialError> {
     let anonymous = |message: &str| {
-        // With credentials the client library looks for none of its own.
+        // With credentials, the client library does not look for any itself.
         let none = AzureCredential::BearerToken(String::new());
         let builder = with_static(builder.clone(), none).with_skip_signature(true);
         Ok(Configured::new(builder, Access::Anonymous, message))
@@ -265,8 +265,8 @@ fn managed_identity(
     Ok(builder)
 }
 
-/// Refuses variables that are credentials, but are not understood or not complete: whoever set them
-/// does not expect anonymous requests.
+/// Refuses variables that are credentials, but are not understood or not complete: a user who sets
+/// them does not expect anonymous requests.
 fn check_nothing_left(env: &Environment) -> Result<(), CredentialError> {
     if env.get(CONNECTION).is_some() {
         let problem = "this is not read; set AZURE_STORAGE_ACCOUNT_NAME and \

@@ -1,4 +1,4 @@
-//! What the command line says about a store in a cloud.
+//! The options of the command line for a store in a cloud.
 
 use crate::store::remote::credentials::credential_error::CredentialError;
 
@@ -7,9 +7,9 @@ use crate::store::remote::credentials::credential_error::CredentialError;
 pub(crate) struct CloudOptions {
     /// The bucket, or Azure's container.
     pub(crate) bucket: String,
-    /// Azure's account, where the URL has one.
+    /// Azure's account, if the URL has one.
     pub(crate) account: Option<String>,
-    /// No credentials are looked for (`--anonymous`).
+    /// Whether no credentials are looked for (`--anonymous`).
     pub(crate) anonymous: bool,
     /// The profile of AWS's configuration files (`--profile`).
     pub(crate) profile: Option<String>,
@@ -17,12 +17,12 @@ pub(crate) struct CloudOptions {
     pub(crate) region: Option<String>,
     /// The URL of the server (`--endpoint`).
     pub(crate) endpoint: Option<String>,
-    /// The caller pays for requests (`--requester-pays`).
+    /// Whether the caller pays for requests (`--requester-pays`).
     pub(crate) requester_pays: bool,
 }
 
 impl CloudOptions {
-    /// Refuses a bucket whose name would be something else in a URL.
+    /// Refuses a bucket whose name would have another meaning in a URL.
     ///
     /// # Errors
     /// [`CredentialError::Setting`].
@@ -36,7 +36,7 @@ impl CloudOptions {
             return Ok(());
         }
         let problem = "a bucket or container has letters, digits, `-`, `.` and `_` alone";
-        // The name may have a password in a URL that is mistyped.
+        // The name may contain a password, if the user has mistyped a URL.
         Err(CredentialError::setting("the bucket of STORE", problem))
     }
 }

@@ -1,5 +1,5 @@
-//! A program that prints credentials. Its output is limited in time and length, and of its
-//! messages only the last line is passed on, without what looks like a secret.
+//! A program that prints credentials. Its output is limited in time and length. Of its messages
+//! only the last line is passed on, without text that looks like a secret.
 
 use std::fmt;
 use std::io::Read;
@@ -25,7 +25,7 @@ const MOST_MESSAGE: usize = 200;
 /// The shortest run of letters and digits that counts as a secret.
 const LEAST_SECRET: usize = 16;
 
-/// How often is looked whether a program has ended that has closed its output.
+/// The interval for checking whether a program that has closed its output has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A program and its arguments, which are not passed through a shell.
@@ -62,7 +62,7 @@ impl Program {
         })
     }
 
-    /// What is wrong with the program.
+    /// The error for this problem of the program.
     pub(crate) fn problem(&self, problem: impl Into<String>) -> CredentialError {
         // A shell would take `NAME=value` for a variable, whose value may be secret.
         let shown = self.name.split('=').next().unwrap_or_default();
@@ -143,7 +143,7 @@ impl Drop for Running {
         }
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(group) = group {
-            // It may have ended meanwhile.
+            // The program may have ended meanwhile.
             let _ = kill_process_group(group, Signal::KILL);
         }
         // A program that was killed ends at once.
@@ -151,7 +151,7 @@ impl Drop for Running {
     }
 }
 
-/// Which part of a long output is kept.
+/// The part of a long output that is kept.
 #[derive(Clone, Copy)]
 enum Kept {
     /// The first bytes, one more than are allowed.
@@ -180,7 +180,7 @@ fn read(pipe: Option<impl Read + Send + 'static>, kept: Kept) -> Receiver<Vec<u8
                 Kept::First | Kept::Last => {}
             }
         }
-        // Nobody waits any more after the deadline.
+        // The receiver is gone after the deadline.
         let _ = send.send(bytes);
     };
     // Without a thread the sender is dropped, and nothing is received.
@@ -195,7 +195,7 @@ fn receive(bytes: &Receiver<Vec<u8>>, end: Instant) -> Option<Vec<u8>> {
     bytes.recv_timeout(left).ok()
 }
 
-/// The last line that is not empty, without what looks like a secret.
+/// The last line that is not empty, without text that looks like a secret.
 fn last_line(messages: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(messages);
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
