@@ -1,16 +1,16 @@
 //! Decodes chunks, from encoded bytes to decoded bytes, and encodes them; knows where a shard's index
 //! and inner chunks lie.
 //!
-//! This module is pure: it knows no keys and does no I/O. Stored numbers never set the size of an
-//! allocation, only the size that the chunk must have does; an output is filled exactly, or
+//! This module is pure: it knows no keys and does no I/O. The size of an allocation depends only on
+//! the size that the chunk must have, and never on stored numbers. An output is filled exactly, or
 //! decoding is an error.
 //!
 //! [`CodecChain::decode`] is the entry point, and [`CodecChain::decode_variable`] for elements that
 //! differ in length. Both undo the bytes-to-bytes codecs ([`BytesToBytes`]), then the
 //! array-to-bytes codec ([`ArrayToBytes`]), then the array-to-array codecs ([`ArrayToArray`]).
 //! Single inner chunks of a shard are found through its [`IndexLayout`], without decoding the other
-//! ones. [`CodecChain::encode`] and [`CodecChain::encode_variable`] are the inverses, where
-//! [`CodecChain::check_encodes`] has no objection.
+//! ones. [`CodecChain::encode`] and [`CodecChain::encode_variable`] are the inverses, if
+//! [`CodecChain::check_encodes`] succeeds.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 

@@ -85,7 +85,7 @@ impl PackBits {
     /// Unpacks `encoded` to all of `out`.
     ///
     /// # Errors
-    /// Another length, or another count of padding.
+    /// [`FormatError`] for another length, or another count of padding.
     pub(super) fn decode(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         expect_length(NAME, encoded.len(), self.encoded_len(out.len() as u64))?;
         let counted = match self.padding {
@@ -126,7 +126,7 @@ impl PackBits {
 }
 
 impl PackBits {
-    /// Whether some elements decode to others than were encoded: not all of their bits are stored.
+    /// Whether some elements decode to other values, because not all of their bits are stored.
     pub(super) fn can_lose(&self) -> bool {
         self.bits() as usize != 8 * self.number_bytes
     }
@@ -134,7 +134,7 @@ impl PackBits {
     /// Packs `decoded` to all of `out`.
     ///
     /// # Errors
-    /// Lengths that do not fit.
+    /// [`FormatError`] when the lengths do not fit each other.
     pub(super) fn encode(&self, decoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         expect_length(NAME, out.len(), self.encoded_len(decoded.len() as u64))?;
         let width = self.bits();

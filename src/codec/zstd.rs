@@ -31,7 +31,7 @@ pub(super) const STATE_BYTES: u64 = 256 << 10;
 /// Decodes all frames into the beginning of `out`.
 ///
 /// # Errors
-/// Not a sequence of whole and correct frames.
+/// [`FormatError`] when `encoded` is not a sequence of whole and correct frames.
 pub(super) fn undo(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
     let undone = with_context(|context| {
         stream::undo_each(encoded, out, |rest, free| {

@@ -10,18 +10,18 @@
 //! data type = 12
 //! interleave = bsq
 //! byte order = 0
-//! map info = {Arbitrary, 1.5, 1.5, x, y, dx, dy, 0}      where the last two axes have spacings
+//! map info = {Arbitrary, 1.5, 1.5, x, y, dx, dy, 0}      if the last two axes have spacings
 //! band names = {t 0 z 0, t 0 z 1, t 0 z 2}               of 1024 bands at most
 //! data ignore value = -9999                              `_FillValue`
-//! data gain values = {0.5, 0.5, 0.5}                     `scale_factor`, as the names
-//! data offset values = {0.0, 0.0, 0.0}                   `add_offset`, as the names
+//! data gain values = {0.5, 0.5, 0.5}                     `scale_factor`, for as many bands as names
+//! data offset values = {0.0, 0.0, 0.0}                   `add_offset`, for as many bands as names
 //! ```
 //!
 //! The pixel 1.5, 1.5 is the centre of the first pixel. ENVI counts lines downwards, so `dy` is
 //! minus the spacing. Truth values are unsigned bytes. An array needs two axes or more, and none
 //! may be empty; GDAL opens at most 65,536 bands.
 //!
-//! The file is not called `NAME.hdr`: [`FileFormat::extension`] tells why.
+//! The file is not called `NAME.hdr`: [`FileFormat::extension`] gives the reason.
 //!
 //! Source: "ENVI Header Files" in the documentation of ENVI; GDAL looks for the name `raw.hdr`.
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn many_bands_are_not_told_one_by_one() {
+    fn many_bands_are_not_named_one_by_one() {
         let mut array = array("t", r#""<f4""#, &[1_000_000, 1, 2]);
         array.attributes = attributes(r#"{"_FillValue": "NaN", "add_offset": 1}"#);
         let header = header(&array).unwrap();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_envi_lacks_is_refused_by_name() {
+    fn types_and_shapes_that_envi_lacks_are_refused_by_name() {
         for (typestr, shape, found) in [
             (r#""|i1""#, &[1, 1][..], "data type: `|i1`"),
             (r#""<f2""#, &[1, 1], "data type: `<f2`"),

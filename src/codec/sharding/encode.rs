@@ -4,7 +4,7 @@
 //! inner chunks in the order of their slots, without gaps | index        or        index | inner chunks
 //! ```
 //!
-//! An inner chunk of nothing but the fill value is left out, as the Zarr libraries do.
+//! An inner chunk that has only fill values is left out, as in the Zarr libraries.
 
 use super::{ChunkSpec, IndexLocation, ShardingCodec, refused};
 use crate::buffers::zeroed;
@@ -15,7 +15,7 @@ impl ShardingCodec {
     /// Encodes `elements`, those of a whole shard. `spec` is as for [`decode`](Self::decode).
     ///
     /// # Errors
-    /// Elements that the codecs of the inner chunks cannot store, or no memory.
+    /// [`FormatError`] when the codecs of the inner chunks cannot store the elements, or memory is missing.
     pub(in crate::codec) fn encode(
         &self,
         spec: &ChunkSpec<'_>,
@@ -40,7 +40,7 @@ impl ShardingCodec {
                 entries.push(None);
                 continue;
             }
-            // Whether values change is checked of the whole shard.
+            // The loss of values is checked for the whole shard.
             let encoded = self.codecs.encode(&inner, &scratch, Losses::Allowed)?;
             entries.push(Some(ShardEntry {
                 offset: shard.len() as u64,
@@ -65,8 +65,8 @@ impl ShardingCodec {
     }
 
     /// An upper bound of the memory that [`encode`](Self::encode) takes beside its input and output, for
-    /// a shard of `decoded_len` bytes: two inner chunks, the entries of the index and its bytes, and what
-    /// the codecs of an inner chunk take.
+    /// a shard of `decoded_len` bytes: two inner chunks, the entries of the index and its bytes, and
+    /// the memory that the codecs of an inner chunk take.
     pub(in crate::codec) fn encode_scratch_bytes(&self, decoded_len: u64) -> u64 {
         const ENTRY_BYTES: u64 = size_of::<Option<ShardEntry>>() as u64;
         let inner = self.inner_len(decoded_len);

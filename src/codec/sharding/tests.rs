@@ -191,7 +191,7 @@ fn indices_in_other_encodings() {
     let chain = as_chain(codec);
     let expected = [3, 0, 4, 0, 9, 8, 9, 8, 1, 0, 2, 0];
     assert_eq!(decode(&chain, &[6], 2, &[9, 8], &shard).unwrap(), expected);
-    // Half empty: only found on use, since the words are torn apart.
+    // The entry is half empty, which is found only when it is used, because its words lie apart.
     let at = shard.len() - 16;
     shard[at] = 0;
     assert!(decode(&chain, &[6], 2, &[9, 8], &shard).is_err());
@@ -366,7 +366,7 @@ fn shards_decode_to_what_was_encoded() {
                 let chain = as_chain(codec);
                 let n: u64 = shape.iter().product();
                 let mut elements: Vec<u8> = (0..n * 2).map(|i| (i % 251) as u8).collect();
-                // Some inner chunks are fill value.
+                // Some inner chunks have only fill values.
                 elements[..120].fill(0);
                 let shard = encode(&chain, &shape, &[0, 0], &elements);
                 assert_eq!(

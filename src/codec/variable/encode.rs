@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl VariableLength {
-    /// Checks that chunks can be written. The old object codecs do not say the shape of a chunk.
+    /// Checks that chunks can be written. The old object codecs do not store the shape of a chunk.
     ///
     /// # Errors
     /// [`FormatError::Unsupported`] with the name of the codec.
@@ -24,7 +24,7 @@ impl VariableLength {
     /// Checks that `bytes` are `expected` elements as the codec writes them.
     ///
     /// # Errors
-    /// They are not.
+    /// [`FormatError`] when they are not.
     pub(in crate::codec) fn check_written(
         self,
         bytes: &[u8],
@@ -40,7 +40,7 @@ impl VariableLength {
     /// Encodes elements of a fixed size, without the zeros behind text and strings of bytes.
     ///
     /// # Errors
-    /// An element that is no text of this codec, or no memory.
+    /// [`FormatError`] when an element is not text of this codec, or memory is missing.
     pub(in crate::codec) fn encode_padded(
         self,
         elements: &[u8],
@@ -89,8 +89,8 @@ impl VariableLength {
     }
 }
 
-/// Appends the characters of four bytes each, without the zeros at the end; whether all of them are
-/// characters.
+/// Appends the characters of four bytes each, without the zeros at the end. Returns whether all of
+/// them are characters.
 fn push_utf8(element: &[u8], out: &mut Vec<u8>) -> bool {
     let (units, rest) = element.as_chunks::<4>();
     let used = units.iter().rposition(|unit| *unit != [0; 4]);

@@ -13,7 +13,7 @@ use crate::{error::FormatError, grid::product};
 const JSON: &str = "numcodecs.json2";
 const MSGPACK: &str = "numcodecs.msgpack2";
 
-/// Whether the chunks of the object codec `name` say their shape.
+/// Whether the chunks of the object codec `name` store their shape.
 pub(super) fn has_shape(name: &str) -> bool {
     matches!(name, JSON | MSGPACK)
 }
@@ -21,7 +21,7 @@ pub(super) fn has_shape(name: &str) -> bool {
 /// Checks that `bytes` are a chunk of `expected` elements.
 ///
 /// # Errors
-/// They are not.
+/// [`FormatError`] when they are not.
 pub(super) fn check(name: &'static str, bytes: &[u8], expected: u64) -> Result<(), FormatError> {
     let found = match name {
         JSON => json_shape(bytes),
@@ -37,7 +37,7 @@ pub(super) fn check(name: &'static str, bytes: &[u8], expected: u64) -> Result<(
     Err(FormatError::encoded(name, problem))
 }
 
-/// The shape that a chunk of `json2` says, and the number of items in its outermost list.
+/// The shape that a chunk of `json2` stores, and the number of items in its outermost list.
 fn json_shape(bytes: &[u8]) -> Option<(u64, Vec<u64>)> {
     let finite = with_finite_numbers(bytes);
     let list: Vec<&RawValue> = serde_json::from_slice(&finite).ok()?;

@@ -22,7 +22,7 @@ pub(crate) fn process_credentials(program: Program) -> Renewed<AwsCredential> {
     })
 }
 
-/// The keys in `output`. The message has nothing of it.
+/// The keys in `output`. The error message has no part of the output.
 fn parse(output: &[u8]) -> Result<Fetched<AwsCredential>, String> {
     let value: Value = serde_json::from_slice(output).map_err(|error| {
         let (line, column) = (error.line(), error.column());
