@@ -12,10 +12,10 @@
 //! caller therefore waits only while others are at work, and the log and the error name the purpose
 //! of that work.
 //!
-//! A load reserves all that it needs at once, so that waiting is rare. In four cases a reservation
-//! may exceed the limit: when it is larger than the whole budget (an oversize chunk), when the load
-//! already holds a cache entry that it decodes from ([`Holding`]), when nobody else is at work, and
-//! when it has waited for `FAIR_WAIT`, because those that it waits for may be waiting for it.
+//! A load reserves all that it needs at once, so that waiting is rare. In four cases a reservation may exceed the
+//! limit: when it is larger than the whole budget (an oversize chunk), when the load already holds a cache entry that
+//! it decodes from ([`Holding`]), when no other load is at work, and when it has waited for `FAIR_WAIT`, because the
+//! loads that it waits for may be waiting for it.
 //!
 //! Callers that wait for a turn stand in a line, and so do those that wait until they may exceed the limit. The
 //! first of the line gets an error when it has been the first for too long. The others get none, however many are
@@ -115,7 +115,7 @@ pub struct OutOfBudget {
     pub held_by: &'static str,
 }
 
-/// The longest wait for memory of a caller that nobody is before, unless [`Budget::with_patience`] sets another.
+/// The longest wait for memory of a caller that is first in line, unless [`Budget::with_patience`] sets another.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A caller that holds a reservation gets so many bytes in any case, because those that it waits for may be
@@ -189,7 +189,7 @@ impl Budget {
         Budget::with_patience(limit, PATIENCE)
     }
 
-    /// A budget of `limit` bytes, where no caller waits for longer than `patience` while nobody is before it.
+    /// A budget of `limit` bytes, where no caller waits for longer than `patience` while it is first in line.
     pub fn with_patience(limit: u64, patience: Duration) -> Arc<Budget> {
         Arc::new(Budget {
             limit,
@@ -346,8 +346,8 @@ impl Budget {
         }
     }
 
-    /// Reserves `bytes` that are kept, for a caller who may wait for others that have done so, and who holds
-    /// nothing that these wait for. The limit is exceeded only where nobody else has a turn.
+    /// Reserves `bytes` that are kept, for a caller that may wait for other callers of this function, and that holds
+    /// nothing for which these wait. The limit is exceeded only if no other caller has a turn.
     ///
     /// # Errors
     /// [`OutOfBudget`] when the turns of others did not end in time.

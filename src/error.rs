@@ -18,7 +18,7 @@ use crate::escape::Escaped;
 use crate::store::{Refusal, StoreError};
 pub use kind::ErrorKind;
 
-/// What is wrong in a document or in encoded bytes.
+/// An error in a document or in encoded bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FormatError {
     /// A document is not JSON, or is not of the form that its format demands.
@@ -26,7 +26,7 @@ pub enum FormatError {
     Document {
         /// Where: a member path such as `codecs[1].configuration`, or `line 3 column 7`.
         place: String,
-        /// What was found and expected.
+        /// The problem: what was found and what was expected.
         problem: String,
     },
     /// A name that this build does not know: codec, data type, extension.
@@ -38,7 +38,7 @@ pub enum FormatError {
     Unsupported {
         /// Where in the document.
         place: String,
-        /// What kind of thing: "codec", "data type", …
+        /// The kind of the thing: "codec", "data type", …
         what: &'static str,
         /// Its name as the document spells it.
         name: String,
@@ -58,13 +58,13 @@ pub enum FormatError {
     Encoded {
         /// The codec that refuses them.
         codec: &'static str,
-        /// What was found and expected.
+        /// The problem: what was found and what was expected.
         problem: String,
     },
     /// A size or a count that is larger than this build handles.
     #[error("{what} is {}more than the limit of {limit}", value_before(.found.as_ref()))]
     TooLarge {
-        /// What is too large.
+        /// The thing that is too large.
         what: &'static str,
         /// Its value, where it is known.
         found: Option<String>,
@@ -134,7 +134,7 @@ impl FormatError {
         }
     }
 
-    /// There is more than `limit` of `what`; nobody counted how much.
+    /// The error that `what` is more than `limit`, by an unknown amount.
     pub fn above_limit(what: &'static str, limit: impl Into<u64>) -> Self {
         FormatError::TooLarge {
             what,
@@ -188,7 +188,7 @@ pub enum Error {
     Metadata {
         /// Key of the document.
         key: String,
-        /// What is wrong.
+        /// The error in the document.
         error: FormatError,
     },
     /// A chunk or shard cannot be decoded.
@@ -200,13 +200,13 @@ pub enum Error {
         start: u64,
         /// One past its last byte.
         end: u64,
-        /// What is wrong.
+        /// The error in the chunk.
         error: FormatError,
     },
     /// An object needs more memory than the limits allow.
     #[error("{} needs {needed} bytes, more than --max-chunk allows ({limit})", Escaped(.what))]
     TooLarge {
-        /// What was to be loaded.
+        /// The thing that was to be loaded.
         what: String,
         /// The memory that it needs, in bytes.
         needed: u64,
@@ -222,7 +222,7 @@ pub enum Error {
     /// The request took longer than `--timeout` allows.
     #[error("{}: given up after {seconds} s; --timeout allows more", Escaped(.what))]
     TooSlow {
-        /// What was being done.
+        /// The operation that was under way.
         what: String,
         /// The time that it may take, in seconds.
         seconds: u64,
@@ -238,8 +238,8 @@ pub enum Error {
     /// This program has a bug, which fails one request only. `Error::internal` makes it.
     #[error(transparent)]
     Internal(Box<Internal>),
-    /// What was to be done was given up before it ended, because its thread panicked, which the log
-    /// tells, or because the mount ends.
+    /// The operation ended before it was done, because its thread panicked, which is in the log, or because the mount
+    /// ends.
     #[error("{0} was given up: the mount ends, or a line of the log before this says why")]
     GivenUp(&'static str),
     /// The file that an inode number or a handle stands for has changed or is gone.
@@ -351,7 +351,7 @@ impl Error {
     }
 }
 
-/// The result of `look`, which is tried again while somebody replaces what it looks at.
+/// The result of `look`, which is tried again while another program replaces the objects that it examines.
 pub(crate) fn until_current<T>(look: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     const ATTEMPTS: usize = 16;
     for _ in 1..ATTEMPTS {

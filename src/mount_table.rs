@@ -40,7 +40,7 @@ pub struct MountEntry {
     pub mountpoint: PathBuf,
     /// The file system's type, with its subtype: `ext4`, `fuse.sshfs`.
     pub file_system_type: OsString,
-    /// What is mounted: a device, a host, or the store.
+    /// The source of the mount: a device, a host, or the store.
     pub source: OsString,
 }
 

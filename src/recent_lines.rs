@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The longest line that is kept whole, in bytes.
 const LONGEST: usize = 1024;
 
-/// What follows where a line was cut.
+/// The mark behind a line that was cut.
 const CUT: &str = "…";
 
 /// The last lines.

@@ -9,8 +9,8 @@ use crate::sync::wait_timeout;
 /// How often a waiting caller tries again.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A look counts for no more than this, however long it took: where the whole machine stood still, nobody had
-/// a chance to release memory.
+/// One check counts for no more than this, however long it took: if the whole machine stood still, no thread could
+/// release memory.
 const MOST_COUNTED: Duration = Duration::from_millis(100);
 
 /// A line in which callers wait. The first caller passes before all others of the line.
@@ -46,7 +46,7 @@ pub(super) struct Waiter<'b> {
     /// Whether others of the line pass before.
     is_behind: bool,
     began: Instant,
-    /// How long the caller goes on waiting while nobody passes before.
+    /// How long the caller goes on waiting while it is first in line.
     left: Duration,
 }
 
@@ -63,7 +63,7 @@ impl<'b> Waiter<'b> {
         }
     }
 
-    /// Whether nobody of the line passes before this caller.
+    /// Whether this caller is the first in line.
     pub(super) fn is_next(&self, state: &mut BudgetState) -> bool {
         state.line(self.line).waiting.first().copied() == self.number
     }
@@ -91,7 +91,7 @@ impl<'b> Waiter<'b> {
         }
     }
 
-    /// Whether the caller has waited for half of its patience while nobody was before it.
+    /// Whether the caller has waited for half of its patience as the first in line.
     pub(super) fn is_overdue(&self) -> bool {
         self.left <= self.budget.patience / 2
     }

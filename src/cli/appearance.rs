@@ -1,4 +1,4 @@
-//! What a directory in which no Zarr node is found looks like.
+//! The likely contents of a directory in which no Zarr node is found.
 //!
 //! A bounded number of names is looked at, in the directory itself and then in those of its
 //! directories that are among them; and the first bytes of a few files.
@@ -42,8 +42,8 @@ pub(super) fn other_format(store: &dyn Store) -> Option<&'static str> {
         .then_some("an Icechunk repository")
 }
 
-/// What the root of `store` looks like, as the end of a sentence that begins with "it looks like";
-/// `None` where it looks like nothing known. What cannot be read looks like nothing.
+/// The likely contents of the root of `store`, as the end of a sentence that begins with "it looks like"; `None` if
+/// they are unknown, or cannot be read.
 fn appearance(store: &dyn Store) -> Option<String> {
     let root = Prefix::root();
     let names = Names::of(store, &root);
@@ -88,7 +88,7 @@ fn is_reference_table(name: &[u8]) -> bool {
     name.starts_with(b"refs.") && (name.ends_with(b".parq") || name.ends_with(b".parquet"))
 }
 
-/// What a file is that begins with `head`.
+/// The likely kind of a file that begins with `head`.
 fn of_file(name: &[u8], head: &[u8]) -> Option<&'static str> {
     let is_references = || {
         let text = String::from_utf8_lossy(head);

@@ -150,9 +150,9 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) write_empty_chunks: bool,
 
-    /// With --rw: what becomes of a part of a decoded chunk that was read and written while somebody
-    /// else changed the chunk in the store: refuse (close fails with ESTALE), merge (the other parts
-    /// are taken from the new chunk) [default: refuse]
+    /// With --rw: the outcome for a part of a decoded chunk that was read and written while another program changed the
+    /// chunk in the store: refuse (close fails with ESTALE), merge (the other parts are taken from the new chunk)
+    /// [default: refuse]
     #[arg(long, value_name = "HOW",
           value_parser = one_of(&[("refuse", Conflict::Refuse), ("merge", Conflict::Merge)]))]
     pub(crate) conflict: Option<Conflict>,
@@ -262,7 +262,7 @@ pub(crate) struct Args {
     pub(crate) remote: super::remote_args::RemoteArgs,
 }
 
-/// Whose locks are taken.
+/// The owner of the locks that are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Locks {
     Tensorstore,

@@ -33,7 +33,7 @@ pub use crate::view::{
     AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions, WriteOptions,
 };
 
-/// What the command was asked to do.
+/// The task of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CliTask {
     /// `zarr-mount STORE MOUNTPOINT`
@@ -53,11 +53,11 @@ pub(crate) enum CliTask {
 /// The configuration of a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountConfig {
-    /// What to mount.
+    /// The store that is mounted.
     pub store: StoreArgument,
     /// How to open it.
     pub open: OpenOptions,
-    /// What to show of it.
+    /// The options of its views.
     pub view: ViewOptions,
     /// How what programs write is stored; `None` where they may not write.
     pub writing: Option<WriterOptions>,
@@ -75,7 +75,7 @@ pub struct MountConfig {
     pub session: SessionOptions,
     /// Whether to stay in the foreground.
     pub foreground: bool,
-    /// What to log, and where.
+    /// The content and the target of the log.
     pub log: LogConfig,
     /// Test layers that wrap the store, from `--inject`.
     #[cfg(debug_assertions)]
@@ -105,7 +105,7 @@ pub struct InfoConfig {
     pub cache_budget_bytes: u64,
     /// The time that a request to the store may take.
     pub timeout: Duration,
-    /// What to log, to standard error unless a file is named.
+    /// The log, which goes to standard error unless a file is named.
     pub log: LogConfig,
 }
 
@@ -118,7 +118,7 @@ pub enum StoreArgument {
     Name(OsString),
 }
 
-/// What to log, and where.
+/// The content and the target of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogConfig {
     /// The least level that is logged.
@@ -318,7 +318,7 @@ fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> Vie
     }
 }
 
-/// What is asked about the program itself, if that is all.
+/// The answer to a question about the program itself, if the command asks only that.
 fn about_itself(args: &Args) -> Result<Option<Text>, CliError> {
     if args.version {
         return Ok(Some(version::version(args.verbose > 0)));

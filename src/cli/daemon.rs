@@ -45,7 +45,7 @@ pub(crate) struct StartupResult {
 /// The daemon's end of the pipe, which gets the outcome of mounting.
 #[derive(Debug, Clone)]
 pub(crate) struct StartupReport {
-    /// `None` in the foreground, where nobody waits, and once the outcome was sent.
+    /// `None` in the foreground, where no process waits, and after the outcome was sent.
     pipe: Arc<Mutex<Option<File>>>,
 }
 
@@ -175,7 +175,7 @@ impl StartupResult {
 }
 
 impl StartupReport {
-    /// For the foreground: nobody waits.
+    /// For the foreground, where no process waits.
     pub(crate) fn to_nobody() -> Self {
         StartupReport {
             pipe: Arc::default(),

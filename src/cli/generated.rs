@@ -1,4 +1,5 @@
-//! What is made of the definition of the options: the man page, and completions for shells.
+//! Texts that are generated from the definition of the options: the man page, and completions for
+//! shells.
 
 use std::collections::BTreeSet;
 

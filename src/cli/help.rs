@@ -36,7 +36,7 @@ pub(super) const FSTAB: &str =
     "  /data/a.zarr  /mnt/a  fuse.zarr-mount  allow_other,view=chunks,cache-size=256M,nofail  0  0
   /data/b.zarr  /mnt/b  zarr-mount       allow_other,noauto,x-systemd.automount          0  0";
 
-/// What is said about these lines.
+/// The explanation of these lines.
 pub(super) const ABOUT_FSTAB: &str =
     "Lines of /etc/fstab, the second one mounted when it is first looked at, by systemd";
 
@@ -49,7 +49,7 @@ pub(super) const MOUNT_OPTIONS: &str =
   fsname=NAME               the source that df and findmnt show [default: STORE]
   xattr                     extended attributes user.zarr.*, at the price of slower listings";
 
-/// What is said about the values of `-o`.
+/// The explanation of the values of `-o`.
 pub(super) const ABOUT_VALUES: &str = "A comma in a value is written \\, and a backslash \\\\.";
 
 /// The end of `--help`.

@@ -247,7 +247,7 @@ impl InfoReport<'_> {
         self.write(prefix, facts, remarks, out)
     }
 
-    /// What people are told about the files of a node.
+    /// Remarks for people about the files of a node.
     fn remarks(
         &mut self,
         prefix: &Prefix,

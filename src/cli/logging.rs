@@ -94,7 +94,7 @@ pub(crate) fn start(
 /// Opens the file at `path` to append to it. A FIFO is refused, because opening it waits for a
 /// reader, and every write waits when that reader stops reading.
 fn open(path: &Path) -> io::Result<File> {
-    // Checked before it is opened too: a socket or a FIFO that nobody reads cannot be opened.
+    // The file is checked before it is opened, too: a socket, or a FIFO without a reader, cannot be opened.
     if let Ok(found) = path.metadata() {
         check_type(found.file_type())?;
     }

@@ -393,7 +393,7 @@ struct Started {
     session: Session,
     mountpoint: Mountpoint,
     view: Arc<View>,
-    /// What the user is told beside that, in lines.
+    /// Further lines of the message to the user.
     warnings: Vec<String>,
 }
 

@@ -191,8 +191,8 @@ fn told_when_slow<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Has a mount write to the store what was closed. After an unmount, the daemon would still do that, and
-/// nobody would know when it has ended.
+/// Makes a mount write closed files to the store. After an unmount, the daemon would still do that, and the user would
+/// not know when it has ended.
 ///
 /// # Errors
 /// A text that says how much of what was written is not in the store, and why.

@@ -43,7 +43,7 @@ pub(crate) enum WriteOption {
     ReadOnly,
 }
 
-/// What becomes of a mount option that is not known.
+/// The treatment of a mount option that is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unknown {
     /// It is an error.

@@ -1,5 +1,4 @@
-//! What was probably meant by a command line whose first word is one of those that other programs
-//! have as subcommands.
+//! The likely meaning of a command line whose first word is a subcommand of other programs.
 //!
 //! `zarr-mount` has none, and takes such a word for STORE: it is looked at only where that failed.
 

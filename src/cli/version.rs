@@ -6,7 +6,8 @@ use crate::{codec, fuse};
 /// The version of the program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What the program was built with beside its defaults, and what it lacks of them.
+/// Features that the program was built with beside the defaults, and default features that it
+/// lacks.
 const FEATURES: [(&str, bool); 2] = [
     ("remote", cfg!(feature = "remote")),
     ("pcodec", cfg!(feature = "pcodec")),

@@ -125,7 +125,8 @@ mod tests {
             damaged[at] ^= flip;
             assert!(decoded(&undo, &damaged, 10_000).is_err(), "{why}");
         }
-        // What the library lets pass, as bytes of the output that were not there before.
+        // Streams that the library accepts, although they copy bytes that are not in the output
+        // yet.
         let mut damaged = REPEATED.to_vec();
         damaged[7] = 0;
         let mut out = [0xee; 600];

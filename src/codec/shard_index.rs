@@ -38,7 +38,7 @@ pub enum IndexLocation {
     End,
 }
 
-/// What a slot of the index says.
+/// The content of a slot of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryState {
     /// There is no chunk: all elements have the fill value.
@@ -203,7 +203,7 @@ impl IndexLayout {
         }
     }
 
-    /// What the two words of a slot mean in a shard of `shard_len` bytes.
+    /// The meaning of the two words of a slot in a shard of `shard_len` bytes.
     ///
     /// # Errors
     /// Only the offset says that the slot is empty, or the chunk ends past the end of the shard.

@@ -104,7 +104,7 @@ impl ShardingCodec {
         Ok(())
     }
 
-    /// What an inner chunk of a shard must decode to, and where it is in the shard.
+    /// The specification of the inner chunks of a shard, and their places in it.
     fn inner_chunks<'a>(
         &'a self,
         spec: &ChunkSpec<'a>,

@@ -149,7 +149,7 @@ pub(super) mod conformance {
     /// The function that decodes.
     pub(crate) type Undo<'a> = &'a dyn Fn(&[u8], &mut [u8]) -> Result<Decoded, FormatError>;
 
-    /// What `undo` makes of `encoded` in a buffer of `room` bytes; `None` when it is too small.
+    /// The result of `undo` for `encoded` in a buffer of `room` bytes; `None` when it is too small.
     pub(crate) fn decoded(
         undo: Undo<'_>,
         encoded: &[u8],

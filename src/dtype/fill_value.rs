@@ -18,7 +18,7 @@ pub struct FillValue {
     agreement: Agreement,
 }
 
-/// What Zarr libraries make of the fill value of a document.
+/// Whether Zarr libraries agree on the fill value of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Agreement {
     /// There is none.

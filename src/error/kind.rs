@@ -1,4 +1,4 @@
-//! What an error means to a caller who cannot read its message.
+//! The meaning of an error to a caller who cannot read its message.
 
 use super::{Error, FormatError};
 use crate::store::{Refusal, StoreError};
@@ -87,8 +87,8 @@ impl Error {
         )
     }
 
-    /// What the error is about: a key, or what else errors have in common that need not all be
-    /// logged.
+    /// The subject of the error: a key, or another property that errors have in common, so that not all of them have to
+    /// be logged.
     pub fn subject(&self) -> String {
         match self {
             Error::Metadata { key, .. }

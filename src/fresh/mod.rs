@@ -1,4 +1,4 @@
-//! What was read from the store, and when the store must be asked again.
+//! Observations of the store, and the rule that says when they must be repeated.
 //!
 //! One rule: what was made from the store remembers all that it was made from
 //! ([`Observations`]). It is trusted for the time to live ([`Freshness`], `--ttl`) after its last

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use crate::store::{Access, Key, ObjectMeta, Prefix, Store, StoreError, Version};
 
-/// What was looked at.
+/// The part of the store that was examined.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// An object, which may be absent.
@@ -20,7 +20,7 @@ pub enum Subject {
     Passage(Prefix),
 }
 
-/// What was found.
+/// The result of an examination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Observed {
     /// `None` where only owner and mode matter.
@@ -57,7 +57,7 @@ impl Subject {
         }
     }
 
-    /// What the attributes of what it names say of it.
+    /// The property of the attributes `found` that counts for this subject.
     fn observed(&self, found: &ObjectMeta) -> Observed {
         match self {
             Subject::Object(_) | Subject::Directory(_) => Observed::from(found),
@@ -66,7 +66,7 @@ impl Subject {
     }
 }
 
-/// What was looked at, and what was found there; `None` where there was nothing.
+/// Subjects that were examined, with the results; `None` for a subject that does not exist.
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     found: HashMap<Subject, Option<Observed>>,
@@ -138,8 +138,7 @@ impl Observations {
             .extend(shared.map(|(&at, shared)| (at, Arc::clone(shared))));
     }
 
-    /// What was made also depends on something that is not among the observations, so that they
-    /// prove nothing.
+    /// Notes that the result also depends on something that is not among the observations, so that they prove nothing.
     pub fn add_unobserved(&mut self) {
         self.is_unsettled = true;
     }
@@ -225,7 +224,7 @@ fn hash_of(entry: (&Subject, &Option<Observed>)) -> u64 {
     hasher.finish()
 }
 
-/// What `store` shows of `subjects` now, in order. All are asked for at once.
+/// The current observations of `subjects` in `store`, in order. All of them are requested at once.
 pub fn look(store: &dyn Store, subjects: &[&Subject]) -> Vec<Result<Option<Observed>, StoreError>> {
     let has_directories = store.profile().has_directories;
     let (mut objects, mut directories) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! What is trusted, what is asked for again, and in how many requests.
+//! Which observations are trusted, which are repeated, and in how many requests.
 
 use super::*;
 use crate::store::testing::{CallKind, Recording, wrap};

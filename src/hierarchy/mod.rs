@@ -97,7 +97,7 @@ impl Hierarchy {
         Some(CatalogStore::shared(catalog, Face::Keys))
     }
 
-    /// What can give memory back to the budget, if anything.
+    /// The memory that the budget can evict, if any.
     pub fn evictable(&self) -> Option<Weak<dyn Evict>> {
         let catalog = self.catalog.as_ref()?;
         Some(Arc::downgrade(catalog) as Weak<dyn Evict>)
@@ -251,8 +251,8 @@ impl Hierarchy {
         Ok(node)
     }
 
-    /// What the store shows of the documents that make a node. An error for a name that is mostly
-    /// used by others than Zarr counts as absent, so that it does not end the search.
+    /// The store's observations of the documents that make a node. An error for a name that other programs than Zarr
+    /// mostly use counts as absence, so that it does not end the search.
     fn observe(&self, subjects: &[&Subject]) -> Result<Vec<Option<Observed>>, StoreError> {
         let found = look(&*self.store, subjects).into_iter().zip(subjects);
         let found = found.map(|(found, subject)| match (found, subject) {

@@ -66,7 +66,7 @@ pub struct ArrayNode {
 pub struct BrokenNode {
     /// The document.
     pub document: Document,
-    /// What is wrong with it.
+    /// The error in the document.
     pub error: FormatError,
     /// The kind of node that the document describes.
     pub kind: BrokenKind,

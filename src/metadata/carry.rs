@@ -74,7 +74,7 @@ fn carry(
                     Some(shown) => carry(old.text_of(member.value), shown, text, false),
                     None => Ok(text.to_vec()),
                 };
-                // What is no object has no members.
+                // Values that are not objects have no members.
                 let changed = changed.unwrap_or_else(|_| text.to_vec());
                 edits.replace(old.span(member.value), changed);
             }

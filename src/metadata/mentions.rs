@@ -35,7 +35,7 @@ impl Mentions {
     /// none.
     pub fn of(text: &[u8]) -> Mentions {
         let mut mentions = Mentions::default();
-        // What could not be read is left out.
+        // A document that cannot be read is left out.
         let _ = mentions.add_document(text);
         mentions
     }

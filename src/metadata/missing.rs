@@ -321,7 +321,7 @@ pub(super) fn attributes_v3(
     Masks::in_v3(&data_type, &decoding.fill_value, &attributes)?.put(attributes)
 }
 
-/// What `read` makes of the member `name` of the object `text`; `None` without it.
+/// The result of `read` for the member `name` of the object `text`; `None` if there is no such member.
 pub(super) fn member<T>(
     text: &[u8],
     name: &str,

@@ -36,7 +36,7 @@ use crate::error::FormatError;
 pub(super) struct Spec<'a> {
     /// Its place in the document.
     pub(super) place: String,
-    /// What the document calls it: "filter", "compressor", "codec".
+    /// The name for it in the document: "filter", "compressor", "codec".
     pub(super) what: &'static str,
     /// Its id in numcodecs.
     pub(super) id: String,
@@ -115,7 +115,7 @@ struct PipelineCodec {
     text: String,
     /// The place in the document that it comes from.
     place: String,
-    /// What the document calls it.
+    /// The name for it in the document.
     what: &'static str,
 }
 

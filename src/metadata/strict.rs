@@ -1,8 +1,8 @@
 //! Documents that every reader of their version opens.
 //!
-//! The parsers of this crate accept what many writers have written: members that are missing, members
-//! that nobody knows, old spellings. A document that is written through a mount must have none of these,
-//! because a strict reader, such as tensorstore, refuses them, and another one may read other values.
+//! The parsers of this crate accept documents of many writers, with missing members, unknown members, and old
+//! spellings. A document that is written through a mount must have none of these, because a strict reader, such as
+//! tensorstore, refuses them, and another one may read other values.
 //!
 //! A fault that the writer was shown in the document, and that is still there unchanged, is not judged.
 //!

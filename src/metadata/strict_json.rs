@@ -18,7 +18,7 @@ use std::str::Chars;
 use super::document::{JsonDocument, MARK};
 use super::json;
 
-/// `text` as JSON that every parser takes. What is no JSON, whoever reads it, stays as it is.
+/// `text` as JSON that every parser accepts. Text that no parser accepts as JSON stays unchanged.
 pub fn strict_json(text: Vec<u8>) -> Vec<u8> {
     if JsonDocument::parse(&text).is_err() {
         return text;

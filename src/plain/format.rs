@@ -42,7 +42,7 @@ pub enum FileFormat {
     Jsonl,
 }
 
-/// What one file of a format holds.
+/// The content of one file of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// One array.

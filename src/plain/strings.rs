@@ -27,10 +27,10 @@ pub struct Strings {
     most: u64,
 }
 
-/// What strings may take.
+/// The limit of the memory of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StringsLimit {
-    /// What is limited, and by which option, for the error message.
+    /// The quantity that is limited, and the option that limits it, for the error message.
     pub what: &'static str,
     /// The most bytes of all elements, with [`ELEMENT_BYTES`] for each; at most 4 GiB count.
     pub bytes: u64,

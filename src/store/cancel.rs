@@ -1,4 +1,4 @@
-//! Cancels requests that nobody waits for any more.
+//! Cancels requests for whose answers no caller waits any more.
 //!
 //! A caller makes its requests in the scope of a [`CancelToken`]. A store that is slow to answer
 //! gives up those that read bytes, and those for the attributes of objects, once the token is
@@ -31,7 +31,7 @@ pub struct CancelToken {
 #[derive(Default)]
 struct TokenState {
     is_cancelled: bool,
-    /// What is called when the token is cancelled, by numbers.
+    /// The functions that are called when the token is cancelled, by numbers.
     callbacks: HashMap<u64, Callback>,
     next: u64,
 }

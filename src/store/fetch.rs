@@ -13,7 +13,7 @@ pub enum FirstRead {
     End(u64),
 }
 
-/// What [`Store::fetch`](super::Store::fetch) found.
+/// The result of [`Store::fetch`](super::Store::fetch).
 #[derive(Debug)]
 pub struct Fetched {
     /// The current version.

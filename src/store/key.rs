@@ -137,7 +137,7 @@ impl Prefix {
         std::iter::successors(Some(self.clone()), above)
     }
 
-    /// What is called so after `from` was renamed to `to`; `None` where this is neither `from` nor below it.
+    /// The new name of this prefix after `from` was renamed to `to`; `None` if this is neither `from` nor below it.
     pub fn moved(&self, from: &Key, to: &Key) -> Option<Prefix> {
         let rest = self.as_bytes().strip_prefix(from.as_bytes())?;
         let is_at_or_below = rest.is_empty() || rest.starts_with(b"/");

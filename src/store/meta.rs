@@ -24,7 +24,7 @@ const COARSE_GRAIN: Duration = Duration::from_millis(2020);
 /// How long a version is waited for, at least, that keeps changing.
 const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
 
-/// What a store reports of an object or prefix without reading it.
+/// The attributes of an object or prefix that a store reports without reading it.
 #[derive(Debug, Clone, Copy, Eq)]
 pub struct ObjectMeta {
     /// Identifies the bytes.
@@ -39,8 +39,8 @@ pub struct ObjectMeta {
     pub gid: u32,
     /// How finely the version and the times tell changes apart.
     pub dating: Dating,
-    /// What tells when this version came to its key. This is not compared, because two answers of a
-    /// server tell it a little differently.
+    /// The evidence of when this version came to its key. It is not compared, because two answers of a server differ a
+    /// little in it.
     pub arrival: Arrival,
     /// Whether this process has made the version, so that it is trusted however young it is. This is not
     /// compared, because it is only told of young ones.
@@ -69,11 +69,11 @@ pub enum Dating {
     Nothing,
 }
 
-/// What tells when a version came to its key, so that it was not there before.
+/// The evidence of when a version came to its key, so that it was not there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// The time of the last change ([`ObjectMeta::changed`]) tells, which nobody can set back, with the
-    /// grain of the [`Dating`].
+    /// The time of the last change ([`ObjectMeta::changed`]), which no program can set back, with the grain of the
+    /// [`Dating`].
     Changed,
     /// The store dates uploads itself. By the clock of this machine this one came at this time, or up
     /// to [`SERVER_YOUTH`] later: the server told its clock with the time.
@@ -171,9 +171,9 @@ impl ObjectMeta {
         }
     }
 
-    /// The time of the last change of any kind, which nobody can set back. This is what a store
-    /// promises about several objects: one that was not changed after some moment, in directories
-    /// that were not replaced after it, was the same at that moment.
+    /// The time of the last change of any kind, which no program can set back. This is the promise of a store about
+    /// several objects: an object that was not changed after some moment, in directories that were not replaced after
+    /// it, was the same at that moment.
     pub fn changed(&self) -> SystemTime {
         self.times.ctime
     }
@@ -188,7 +188,7 @@ impl ObjectMeta {
         self.ages_in(now)
     }
 
-    /// As [`ObjectMeta::settles_in`], whoever has made the version.
+    /// As [`ObjectMeta::settles_in`], for versions of any program.
     pub fn ages_in(&self, now: SystemTime) -> Option<Duration> {
         let grain = match self.dating {
             Dating::Times(grain) => grain,
@@ -214,7 +214,7 @@ pub struct Times {
     pub ctime: SystemTime,
 }
 
-/// What a name stands for. It changes when the object or prefix is replaced, not when it is written
+/// The identity of the file that has a name. It changes when the object or prefix is replaced, not when it is written
 /// to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
@@ -236,7 +236,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// What the name of the object or prefix stands for, whatever its contents are.
+    /// The identity of the file that has the name of the object or prefix, whatever its contents are.
     pub fn file_identity(&self) -> FileIdentity {
         FileIdentity {
             tag: self.tag,

@@ -86,7 +86,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
-    /// What is at `key`, without opening it. `None` when nothing is.
+    /// The object or prefix at `key`, without opening it. `None` when there is neither.
     ///
     /// # Errors
     /// [`StoreError::Denied`] when the store refuses to say or a link leaves the store,
@@ -139,8 +139,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.open(key)
     }
 
-    /// What is at `key`, where that is known without a request. The inner `None` means that nothing
-    /// is there.
+    /// The object at `key`, if that is known without a request. The inner `None` means that there is no object.
     fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
         self.inner()?.known_object(key)
     }
@@ -212,7 +211,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         detail: Detail,
     ) -> Result<Option<Box<dyn Listing>>, StoreError>;
 
-    /// What a request to this store costs. Sends no request.
+    /// The cost of a request to this store. Sends no request.
     fn profile(&self) -> Profile;
 
     /// A number that changes when the store as a whole was replaced, for example by another
@@ -228,8 +227,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.inner().map_or_else(Vec::new, Store::statistics)
     }
 
-    /// What a server tells of the object that the whole store is in, as a line for people; `None`
-    /// where it is in no single object of a server.
+    /// A description of the server's object that contains the whole store, as a line for people; `None` if the store is
+    /// not in a single object of a server.
     fn whole_object(&self) -> Option<&str> {
         self.inner()?.whole_object()
     }
@@ -355,7 +354,7 @@ pub trait Listing: Send {
     }
 }
 
-/// What [`Store::stat`] found.
+/// The result of [`Store::stat`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// An object or a prefix.
@@ -421,7 +420,7 @@ pub enum Detail {
 pub struct ListEntry {
     /// The last segment of the key: not empty, no `/`, any other bytes.
     pub name: Vec<u8>,
-    /// What it names.
+    /// The kind of the entry.
     pub kind: EntryKind,
     /// Attributes, when [`Detail::Attributes`] was asked for and they could be read.
     pub meta: Option<ObjectMeta>,
@@ -429,7 +428,7 @@ pub struct ListEntry {
     pub cursor: Cursor,
 }
 
-/// What a listed name is.
+/// The kind of a listed name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// Bytes.
@@ -487,7 +486,7 @@ pub enum StoreError {
     NotAnObject {
         /// The key asked for.
         key: String,
-        /// What is there instead.
+        /// The kind that was found instead.
         found: &'static str,
     },
     /// The version that was opened is no longer there.
@@ -540,7 +539,7 @@ pub enum StoreError {
     Damaged {
         /// The key asked for.
         key: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// The store cannot list the names below a prefix.
@@ -664,7 +663,7 @@ impl StoreError {
         }
     }
 
-    /// What holds `key` is damaged.
+    /// The error that the object or file with `key` is damaged.
     pub(crate) fn damaged(key: impl fmt::Display, problem: impl Into<String>) -> Self {
         StoreError::Damaged {
             key: key.to_string(),

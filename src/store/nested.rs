@@ -48,7 +48,7 @@ pub struct NestedZips {
     examining: Mutex<()>,
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Debug, Clone)]
 enum Contents {
     /// Not a zip file, or one without a hierarchy.
@@ -136,7 +136,7 @@ impl NestedZips {
         }
     }
 
-    /// What the file at `key`, which has the attributes `meta`, is.
+    /// The kind of the file at `key`, which has the attributes `meta`.
     fn contents(&self, key: &Key, meta: &ObjectMeta) -> Result<Contents, StoreError> {
         let known = || {
             let mut known = lock(&self.known);

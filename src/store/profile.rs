@@ -1,4 +1,4 @@
-//! What a request to a store costs, and how many may be in flight.
+//! The cost of a request to a store, and the number of requests that may be in flight.
 
 use std::os::fd::AsFd;
 use std::sync::LazyLock;
@@ -37,7 +37,7 @@ const NETWORK_FILE_SYSTEMS: [(FsWord, &str); 13] = [
     (0x1983_0326, "beegfs"),
 ];
 
-/// What a request to a store costs. Constant while the store is open.
+/// The cost of a request to a store. It is constant while the store is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
     /// Whether a request takes no longer than a system call, as on a disk or in memory. Asking

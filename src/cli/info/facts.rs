@@ -1,4 +1,4 @@
-//! What `--info` reports of a node, as JSON.
+//! The report of `--info` on a node, as JSON.
 
 use serde_json::{Value, json};
 

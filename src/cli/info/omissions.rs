@@ -1,4 +1,4 @@
-//! What the files of a node leave out, for people: each omission once.
+//! The parts of a node that its files leave out, for people: each omission once.
 //!
 //! One array may be left out of several formats for the same reason, and of the files of all groups
 //! above it. Its own line says so, with all formats in one sentence; the line of a group says only
@@ -12,14 +12,15 @@ use crate::error::Error;
 use crate::store::Prefix;
 use crate::view::{FileFormat, FormatOutcome, View};
 
-/// What was said already: a format, and the path of a node that its file leaves out.
+/// The omissions that were reported already: a format, and the path of a node that its file leaves
+/// out.
 #[derive(Debug, Default)]
 pub(super) struct SaidOmissions(HashSet<(FileFormat, Vec<u8>)>);
 
-/// What formats leave out, and why.
+/// The parts that formats leave out, and the reason.
 struct Reason {
     formats: Vec<&'static str>,
-    /// What is left out: the format has no file, or the file has no part of this name.
+    /// The part that is left out; `None` if the format has no file.
     what: Option<String>,
     text: String,
 }

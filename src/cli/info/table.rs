@@ -9,7 +9,7 @@ const MOST_ROWS: usize = 200;
 /// A cell that is longer moves the rest of its row, and no other row.
 const MOST_WIDTH: usize = 40;
 
-/// What separates columns.
+/// The space between columns.
 const GAP: &str = "  ";
 
 /// A line: cells that are aligned with those of other lines, and text after them.

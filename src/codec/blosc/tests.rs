@@ -298,7 +298,7 @@ fn damaged_buffers_never_crash() {
     );
 }
 
-/// What each block decodes to on its own, `None` where it is left to who decodes the whole;
+/// The decoded bytes of each block, `None` for a block that can only be decoded with the whole;
 /// `None` for all when there are no blocks.
 fn blocks_of(encoded: &[u8], length: usize) -> Option<Vec<Option<Vec<u8>>>> {
     let length = u64::try_from(length).unwrap();

@@ -320,7 +320,7 @@ fn damage_is_never_more_than_an_error() {
     }
 }
 
-/// What is read to its place and finished is what is decoded.
+/// The bytes that are read to their place and finished are the decoded bytes.
 #[test]
 fn numbers_are_decoded_in_place() {
     let stored: Vec<u8> = (0..48).collect();

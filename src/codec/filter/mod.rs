@@ -35,12 +35,12 @@ pub struct Filter {
     is_identity: bool,
 }
 
-/// What a filter does.
+/// The operation of a filter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FilterKind {
     /// An operation on every element, which does not depend on other elements.
     Elementwise {
-        /// What.
+        /// The operation.
         operation: Elementwise,
         /// The type of a decoded number.
         decoded: Number,

@@ -25,7 +25,7 @@ pub(super) struct CopyEntry {
     is_array: bool,
 }
 
-/// What a path below the group is.
+/// The kind of node at a path below the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CopiedNode {
     /// An array.
@@ -76,7 +76,7 @@ impl Copies {
         self.entries.get(at.ok()?)
     }
 
-    /// What is at `path`, which is not empty; `None` where nothing below it has a copy.
+    /// The node at `path`, which is not empty; `None` if there is no copy at or below it.
     pub(super) fn node_at(&self, path: &[u8]) -> Option<CopiedNode> {
         let below = [path, b"/"].concat();
         self.entries

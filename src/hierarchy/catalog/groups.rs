@@ -30,7 +30,7 @@ const OF_GROUP: [DocumentName; 4] = [
     DocumentName::ZMetadata,
 ];
 
-/// What is known of the nodes of a store without asking it.
+/// The nodes of a store that are known without a request.
 #[derive(Debug)]
 pub(in crate::hierarchy) struct Catalog {
     pub(super) store: Arc<dyn Store>,
@@ -266,7 +266,7 @@ impl Catalog {
             let Some(holder) = self.holder_of(prefix) else {
                 return Ok(None);
             };
-            // What was read just now holds, also where nothing is trusted for longer.
+            // Documents that were read just now count, even if no answer is trusted for longer.
             if read_now.as_ref() == Some(&holder.group) || self.holds(&holder)? {
                 let copies = holder.lock().clone();
                 if let Some(copies) = copies {
@@ -409,8 +409,7 @@ impl Holder {
 }
 
 impl Covered {
-    /// What the copies say of the prefix at `path` below the group; `None` where they do not
-    /// mention it.
+    /// The node at `path` below the group, according to the copies; `None` if they do not mention it.
     pub(super) fn node_at(&self, path: &[u8]) -> Option<CopiedNode> {
         if path.is_empty() {
             return Some(CopiedNode::Group);

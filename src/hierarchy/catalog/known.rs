@@ -1,4 +1,4 @@
-//! What the catalog knows of a key.
+//! The knowledge of the catalog about a key.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::groups::{Catalog, Covered};
 use crate::metadata::DocumentName;
 use crate::store::{EntryKind, Key, ListEntry, Object, ObjectMeta, Prefix, StoreError};
 
-/// What the catalog knows of a key.
+/// The knowledge of the catalog about a key.
 pub(super) enum Known {
     /// It is a copy of a document, or the document that has the copies.
     Copy(CopyObject),
@@ -33,7 +33,7 @@ pub(super) struct CopyObject {
 }
 
 impl Catalog {
-    /// What is known of `key`.
+    /// The knowledge about `key`.
     pub(super) fn known(&self, key: &Key) -> Result<Known, StoreError> {
         let (parent, name) = (key.parent(), key.name());
         let Some(covered) = self.covering(&parent)? else {

@@ -14,7 +14,7 @@ const BELOW: u8 = 2;
 /// The names in a group, from the copies of what is below it.
 pub(super) struct CopiesListing {
     covered: Covered,
-    /// What the keys below the group begin with, relative to the group that has the copies.
+    /// The prefix of the keys below the group, relative to the group that has the copies.
     start: Vec<u8>,
     prefix_meta: ObjectMeta,
     /// The documents of the group that has the copies, where that is the one listed.

@@ -1,4 +1,4 @@
-//! What consolidated metadata tells of the nodes of a store without directories, and which nodes
+//! The nodes that consolidated metadata mentions in a store without directories, and the nodes that
 //! were found where names cannot be listed.
 //!
 //! A request to such a store takes long, and listing may be denied or impossible. So where a group

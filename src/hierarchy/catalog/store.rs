@@ -29,7 +29,7 @@ pub(in crate::hierarchy) enum Face {
     Keys,
 }
 
-/// What is told of a key without a request.
+/// An answer about a key without a request.
 enum Told<T> {
     /// This is there, or nothing.
     Here(Option<T>),
@@ -48,7 +48,7 @@ impl CatalogStore {
         &*self.catalog.store
     }
 
-    /// What is at `key`.
+    /// The object or prefix at `key`.
     fn stat_known(&self, key: &Key) -> Result<Told<Stat>, StoreError> {
         let known = self.catalog.known(key)?;
         Ok(match (known, self.face) {

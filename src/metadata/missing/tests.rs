@@ -65,7 +65,7 @@ fn a_document_of_v2_says_the_missing_value_where_all_chunks_are_files() {
         // Without names xarray does not open it, and GDAL takes the fill value.
         ["int32", -1, null, {}, -1, {}],
         ["int32", -1, [null], {}, -1, {}],
-        // What is declared is said.
+        // A declared missing value becomes the fill value.
         ["int16", 0, ["x"], {"_FillValue": -9, "a": 1}, -9, {"a": 1}],
         ["int16", 0, null, {"_FillValue": -9}, -9, {}],
         ["bool", false, ["x"], {"_FillValue": true}, true, {}],

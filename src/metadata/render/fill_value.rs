@@ -46,7 +46,7 @@ pub(super) fn canonical_v3(
     })
 }
 
-/// What `spelled` returns, unless `value` is canonical, or, where this is not known, the same.
+/// The spelling that `spelled` returns; `None` if `value` is canonical, or, if that is not known, means the same.
 fn respelled(
     value: &RawValue,
     is_canonical: Option<bool>,

@@ -1,4 +1,4 @@
-//! What a view shows of an array.
+//! The content of the files that a view shows of an array.
 
 /// How a view shows an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -94,7 +94,7 @@ pub(super) fn put_attributes(
     Ok(())
 }
 
-/// What `written`, the array's document in the version that is shown, changes.
+/// The changes that `written`, the array's document in the shown version, makes.
 fn of_document(
     array: &ArrayMetadata,
     stored: &StoredDocuments<'_>,
@@ -195,7 +195,7 @@ fn with_names(
     carry::with_member(attributes, ARRAY_DIMENSIONS, names.transpose()?.as_deref())
 }
 
-/// What `written`, the document of the attributes in v2, changes. A list of names in it becomes the member
+/// The changes that `written`, the document of the attributes in v2, makes. A list of names in it becomes the member
 /// `dimension_names` of v3, as xarray means it.
 fn of_attributes(
     array: &ArrayMetadata,

@@ -40,7 +40,7 @@ pub struct NodeDocuments {
 pub struct ShownAs {
     /// The version of the documents.
     pub target: Target,
-    /// What the chunk files hold.
+    /// The content of the chunk files.
     pub content: ChunkContent,
 }
 

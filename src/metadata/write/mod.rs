@@ -14,7 +14,8 @@
 //! | missing values | `fill_value` | the attribute `_FillValue` ([`missing`](super::missing)) |
 //! | attributes | `.zattrs` | `attributes` |
 //!
-//! Other attributes are copied as text, bare `NaN` included, which whoever shows them replaces.
+//! Other attributes are copied as text, including bare `NaN`, which the caller that shows them
+//! replaces.
 //!
 //! The v3 codec `gzip` means gzip. A v2 chunk with the codec id `gzip` may be a zlib stream,
 //! because numcodecs before 0.6 did not tell them apart. A caller that keeps such chunks encoded

@@ -1,4 +1,4 @@
-//! What a document is written of: the target, the content of the chunks, the stored documents.
+//! The sources of a document: the target, the content of the chunks, the stored documents.
 
 use super::super::render::Shards;
 use super::super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};

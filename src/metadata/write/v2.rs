@@ -58,8 +58,9 @@ pub(super) fn array(
     ]))
 }
 
-/// What zarr-python 2 and zarrs read in absent chunks of a document of `content`, where this is not the fill value of
-/// `array`: v2 has no way to say bytes of variable length to them. `None` where they read the fill value, as no bytes.
+/// The values that zarr-python 2 and zarrs read in absent chunks of a document of `content`, if they are not the fill
+/// value of `array`: v2 cannot express bytes of variable length for them. `None` if they read the fill value, as for no
+/// bytes.
 pub fn misread_fill_value(array: &ArrayMetadata, content: ChunkContent) -> Option<String> {
     let decoding = array.decoding.as_ref().ok()?;
     let is_bytes = decoding.data_type.element == Element::Variable(Variable::Bytes);

@@ -1,4 +1,4 @@
-//! What is known of a dimension.
+//! The facts about a dimension.
 
 /// A dimension of an array.
 #[derive(Debug, Clone, PartialEq, Default)]

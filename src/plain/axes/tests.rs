@@ -134,7 +134,8 @@ fn ill_formed_transformations_give_no_sizes() {
         assert_eq!(spacings(&axes), [None; 5], "{case}");
         assert!(axes.iter().all(|axis| axis.unit.is_none()), "{case}");
     }
-    // What all share may be left out, but not be wrong; and a product may be too small.
+    // A scale that all datasets share may be left out, but not be wrong; and a product may be too
+    // small.
     let tiny = r#"[{"type": "scale", "scale": [1e-300, 1, 1, 1, 1]}]"#;
     for (own, shared) in [(SCALE, r#"[{"type": "scale"}]"#), (tiny, tiny)] {
         let axes = of_group("1", &version_04(own, shared), 5);

@@ -26,8 +26,8 @@ const ORIGINAL_NAME: &str = "zarr_name";
 /// Links of a group: names and blocks of object headers, in creation order.
 type Links = Vec<(String, usize)>;
 
-/// What the `NetCDF` library puts in front of the name of a dataset that is called like a dimension
-/// and is not its coordinate variable.
+/// The prefix that the `NetCDF` library puts in front of the name of a dataset that is called like
+/// a dimension and is not its coordinate variable.
 const NO_COORDINATE: &str = "_nc4_non_coord_";
 
 /// The blocks of the file of `group`, the block of its root group, and what the file omits.

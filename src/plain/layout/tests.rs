@@ -118,7 +118,7 @@ fn slabs_of_any_length_are_those_of_their_elements() {
     }
 }
 
-/// What is planned for very many records of one number is in proportion to the variables.
+/// The plan for very many records of one number is proportional to the number of variables.
 #[test]
 fn short_slabs_are_one_run() {
     let mut builder = Layout::builder();

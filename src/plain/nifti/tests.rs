@@ -185,7 +185,7 @@ fn what_cannot_be_said_is_left_out() {
         (floats(&file, 76, 4), file[123]),
         (vec![1.0, 1.0, 0.5, 1.0], 0)
     );
-    // What is no space has no part in it.
+    // An axis that is not in space has no part in it.
     place(&mut array, 0, 5.0, 0.0, "degree");
     array.axes[0].kind = AxisKind::Other;
     let file = header(&array);

@@ -55,8 +55,8 @@ fn entries(list: &[u8]) -> Option<impl Iterator<Item = AccessEntry>> {
     rest.is_empty().then(|| entries.iter().map(parse))
 }
 
-/// The bits that a list grants to everybody: to others, and to each user and group that it names.
-/// `None` when the bytes are no list.
+/// The bits that a list grants to all users: to others, and to each user and group that it names. `None` when the bytes
+/// are not a list.
 pub(super) fn granted_to_all(list: &[u8]) -> Option<u32> {
     let (mut masked, mut mask, mut others) = (7, 7, 0);
     for AccessEntry { tag, bits, .. } in entries(list)? {
@@ -132,7 +132,8 @@ impl AccessList {
         self
     }
 
-    /// Whether nobody has more by the list `other` than by this one. Whom only one of them names may have.
+    /// Whether the list `other` grants no user more than this one. Users whom only one of the lists names may have
+    /// more.
     pub(super) fn grants_all_of(&self, other: &AccessList) -> bool {
         let is_masked = |tag| [NAMED_USER, OWNING_GROUP, NAMED_GROUP].contains(&tag);
         let granted = |list: &AccessList| {
@@ -160,8 +161,8 @@ impl AccessList {
         self.mode_of(group.unwrap_or(0), self.bits(OTHERS).unwrap_or(0))
     }
 
-    /// The mode that grants nobody more than this list does. Whom the list names is one of the group or of others
-    /// without it.
+    /// The mode that grants no user more than this list does. Without the list, the users whom it names belong to the
+    /// group or to others.
     pub(super) fn mode_without(&self) -> u32 {
         let is_named = |entry: &&AccessEntry| [NAMED_USER, NAMED_GROUP].contains(&entry.tag);
         let named = self.0.iter().filter(is_named).map(|entry| entry.bits);
@@ -190,8 +191,8 @@ pub(super) fn mode_of_other_group(mode: u32) -> u32 {
     mode & !0o2070 | mode & others
 }
 
-/// Gives `file` this mode, or the list that its other bits come from. Where the file system keeps no list, the mode
-/// grants nobody more. A list that the file has from its directory goes.
+/// Gives `file` this mode, or the list from which its other bits come. If the file system keeps no list, the mode
+/// grants no user more. A list that the file has from its directory is removed.
 pub(super) fn set_access(
     file: impl AsFd,
     mode: u32,

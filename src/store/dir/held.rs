@@ -55,8 +55,8 @@ impl HeldDirectory {
         work()
     }
 
-    /// What `work` gives for the held directory, and for the name of `path` in it; `open` opens it in the directory `root` of
-    /// the store. `None` where no directory is held that `path` is in.
+    /// The result of `work` for the held directory, and for the name of `path` in it; `open` opens it in the directory
+    /// `root` of the store. `None` if no directory is held that `path` is in.
     ///
     /// # Errors
     /// Those of opening the directory when it was looked for, and those of `work`.

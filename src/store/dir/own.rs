@@ -1,12 +1,12 @@
 //! The versions of objects that this process has made.
 //!
-//! A young version of somebody else is waited for, because it may still change without showing it: its
-//! writer may not have ended, and a file that takes its place within the same tick of the clock may have its
-//! inode number and its time. A commit has all bytes of the object before it has its name, and a time that no
-//! other file has, because some nanoseconds are added to that of the tick. So its version is that of these bytes
-//! at once. Another program could change these bytes unseen only if it opened the new object within the same tick
-//! and wrote to it in place, without another length. Since Linux 6.13 it cannot, because a file whose times were
-//! asked for gets finer times with the next write.
+//! A young version of another program is waited for, because it may still change without showing it: its writer may not
+//! have ended, and a file that replaces it within the same tick of the clock may have its inode number and its time. A
+//! commit has all bytes of the object before it has its name, and a time that no other file has, because some
+//! nanoseconds are added to that of the tick. So its version is that of these bytes at once. Another program could
+//! change these bytes unseen only if it opened the new object within the same tick and wrote to it in place, without
+//! another length. Since Linux 6.13 it cannot, because a file whose times were read gets finer times with the next
+//! write.
 //!
 //! Where file times have whole seconds only, no such time can be given, and two commits of one second may have the
 //! same size, time and inode number, which the file system gives to the next file once it is free. Where the file
@@ -29,7 +29,7 @@ use crate::store::{Dating, ObjectMeta, Version};
 /// made.
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
-/// How many numbers are remembered. A version without its number is another one, as if somebody else had written the
+/// How many numbers are remembered. A version without its number is another one, as if another program had written the
 /// object again.
 const MOST_NUMBERED: usize = 1 << 16;
 
@@ -125,7 +125,7 @@ fn numbered(found: Version, number: u64) -> Version {
     }
 }
 
-/// What the versions of the files in a directory are made of.
+/// The parts of the versions of the files in a directory.
 #[derive(Debug, Clone)]
 pub(super) struct FileVersions {
     pub(super) by: VersionedBy,
@@ -152,7 +152,7 @@ impl FileVersions {
         !are_told_apart || Dating::of_file(stat.ctime) == Dating::COARSE
     }
 
-    /// As these, of a file of which nothing is known yet. Whoever reads it finds nothing in a cache.
+    /// As these, of a file of which nothing is known yet. A reader of it finds nothing in a cache.
     pub(super) fn anew(&self) -> FileVersions {
         static NEXT: AtomicU32 = AtomicU32::new(u32::MAX);
         FileVersions {
@@ -213,7 +213,7 @@ mod tests {
         let anew = [&one, &other].map(|versions| versions.meta(&stat).version);
         assert!(anew[0] != anew[1] && !anew.contains(&second));
         assert_eq!(one.meta(&stat).version, anew[0]);
-        // Somebody else has written to it.
+        // Another program has written to it.
         file.set_len(1).unwrap();
         let stat = crate::store::dir::stat::fstat(&file).unwrap();
         let unknown = object_meta_in(versions.by, &stat).version;

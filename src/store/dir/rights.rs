@@ -67,7 +67,7 @@ fn mode_under_list<P: rustix::path::Arg>(mode: u32, path: impl FnOnce() -> P) ->
     let others = match getxattr(path(), ACCESS, &mut list) {
         Err(Errno::NODATA | Errno::NOTSUP) => return mode,
         Ok(len) => list.get(..len).and_then(granted_to_all).unwrap_or(0),
-        // What is unknown is not granted.
+        // An unknown right is not granted.
         Err(_) => 0,
     };
     mode & (0o7700 | others)
@@ -80,7 +80,7 @@ pub(super) fn through_links(root: BorrowedFd<'_>, path: &Prefix, meta: ObjectMet
         .ok()
         .and_then(|root| readers_through(&root, path));
     let shown = meta.access().with_mode(0o444);
-    // What is unknown is granted to the owner alone.
+    // An unknown right is granted only to the owner.
     let all = readers.map_or(0o400, |readers| readers.bits_for(shown));
     ObjectMeta {
         // Reading, listing and searching the target all require to search the way to it.

@@ -32,7 +32,7 @@ pub(super) struct Root {
     pub(super) identity: DirectoryIdentity,
     symlinks: Symlinks,
     sharing: Sharing,
-    /// What the versions of its files are made of, some of which this process has made.
+    /// The parts of the versions of its files, some of which this process has made.
     pub(super) versions: FileVersions,
     /// Whether the link count shows that the directory was deleted: on some file systems it is
     /// always 0.

@@ -1,8 +1,8 @@
 //! Attributes of files from statx(2), which tells the time at which a file was made.
 //!
-//! A file system gives the inode number of a removed file to the next one, and whoever writes that can set its
-//! time of modification to that of the removed one, as `cp -p` and tar(1) do. Only the time at which it was made
-//! tells the two apart, or its [generation](super::generation).
+//! A file system gives the inode number of a removed file to the next one, and a program can set the time of
+//! modification of the new file to that of the removed one, as `cp -p` and tar(1) do. Only the time at which the file
+//! was made distinguishes the two, or its [generation](super::generation).
 
 use std::os::fd::AsFd;
 use std::time::{Duration, SystemTime};

@@ -1,6 +1,6 @@
-//! What symbolic links may do in a store.
+//! The use of symbolic links in a store.
 
-/// What symbolic links may do.
+/// The symbolic links that are followed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Symlinks {
     /// Links that leave the store are refused. An absolute link counts as leaving.

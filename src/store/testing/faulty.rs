@@ -14,7 +14,7 @@ pub struct Faulty {
     rules: Mutex<Vec<Rule>>,
 }
 
-/// What happens to a call.
+/// The effect on a call.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// It fails, with an error about its own key.

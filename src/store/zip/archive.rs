@@ -114,7 +114,7 @@ impl Archive {
         checked(key, self.file.is_as_read())
     }
 
-    /// What the directory says of the bytes of `entry`. Checks all that can be checked without
+    /// The facts in the central directory about the bytes of `entry`. Checks everything that can be checked without
     /// reading.
     ///
     /// # Errors

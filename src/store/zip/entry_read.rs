@@ -74,7 +74,7 @@ impl<'b> EntryRead<'b> {
         });
     }
 
-    /// What is to be read of the file.
+    /// The ranges of the file that have to be read.
     pub(super) fn ranges(&mut self, end_of_entries: u64) -> impl Iterator<Item = ReadRange<'_>> {
         let start = self.start;
         let header = self.header.as_mut().map(|header| ReadRange {

@@ -1,4 +1,4 @@
-//! What the central directory says of the bytes of an entry.
+//! The facts in the central directory about the bytes of an entry.
 
 /// How the bytes of an entry are stored. Where they begin, the local header tells.
 #[derive(Debug, Clone, Copy)]

@@ -5,8 +5,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// The memory of all compressed bytes of a zip file.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Counts the memory of compressed bytes. Who takes memory waits for nobody before giving it back,
-/// except for the server.
+/// Counts the memory of compressed bytes. A caller that holds memory waits for no other caller
+/// before it releases it, except for the server.
 #[derive(Debug, Default)]
 pub(super) struct InflateMemory {
     taken: Mutex<usize>,

@@ -75,10 +75,10 @@ pub struct ZipStore {
     place: ZipPath,
     /// The prefix in the zip file that is the root of the store.
     root: Prefix,
-    /// What messages put before keys: the key of the zip file in another store.
+    /// The prefix of keys in messages: the key of the zip file in another store.
     outer: Prefix,
     profile: Profile,
-    /// What a server tells of the zip file.
+    /// The description of the zip file by a server.
     described: Option<String>,
     current: RwLock<Option<CurrentArchive>>,
 }
@@ -93,7 +93,7 @@ struct CurrentArchive {
     archive: Result<Arc<Archive>, StoreError>,
 }
 
-/// What a key names in the zip file.
+/// The entry that a key names in the zip file.
 enum KeyMatch {
     Entry(usize),
     Prefix,
@@ -150,7 +150,7 @@ impl ZipStore {
         }
         let place = ZipPath::within(store, key).shown_as(shown);
         let mut current = None;
-        // What may still change without a trace is opened again when it cannot any more.
+        // A file that may still change without a trace is opened again when it cannot any more.
         if file.meta.settles_in(SystemTime::now()).is_none() {
             current = Some(CurrentArchive {
                 version: file.meta.version,
@@ -301,7 +301,7 @@ impl ZipStore {
         }
     }
 
-    /// What the names of all keys below `prefix` begin with in the zip file.
+    /// The prefix of the names of all keys below `prefix` in the zip file.
     fn start_of(&self, prefix: &Prefix) -> Vec<u8> {
         self.root.join(&prefix.join(b""))
     }

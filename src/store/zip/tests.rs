@@ -78,7 +78,7 @@ fn read(object: &dyn Object) -> Result<Vec<u8>, StoreError> {
     object.read_at(0, &mut bytes).map(|()| bytes)
 }
 
-/// What opening or reading `name` fails with.
+/// The error of opening or reading `name`.
 fn failure(store: &ZipStore, name: &str) -> String {
     let read = store
         .open(&key(name))
@@ -327,7 +327,7 @@ fn a_file_that_is_no_zip_file_says_why() {
         message.contains("1 entries in the central directory, 2 expected"),
         "{message}"
     );
-    // What is in front of a zip file does no harm.
+    // Bytes in front of a zip file do no harm.
     short = [b"#!/bin/sh\n", whole.as_slice()].concat();
     assert_eq!(contents(Opened::new(&short).store()).len(), 2);
 }

@@ -57,7 +57,7 @@ fn scaled_integers_are_exact_or_refused() {
     assert!(chain(300, 1).is_err());
 }
 
-/// What becomes of decoded `i16` numbers.
+/// The encoded form of decoded `i16` numbers.
 fn encoded(configuration: &str, to: &str, value: &str, data_type: &str) -> Option<Vec<u8>> {
     let codecs = format!(
         r#"[{{"name": "cast_value", "configuration": {{"data_type": "{to}"{configuration}}}}}, {LITTLE}]"#

@@ -1,4 +1,4 @@
-//! What is too large for CDF-2, for a header or for any file: by arithmetic alone.
+//! Arrays that are too large for CDF-2, for a header or for any file: by arithmetic alone.
 
 use super::*;
 use crate::plain::PartContent;

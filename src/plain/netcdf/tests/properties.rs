@@ -33,7 +33,7 @@ fn arrays() -> impl Strategy<Value = Vec<Array>> {
     })
 }
 
-/// What the reader must find of the decoded elements.
+/// The values that the reader must find for the decoded elements.
 fn big_endian(array: &Array, elements: &[u8]) -> Vec<u8> {
     if array.data_type.name.contains("b1") {
         return elements.iter().map(|&byte| u8::from(byte != 0)).collect();

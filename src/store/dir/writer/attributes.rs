@@ -89,8 +89,8 @@ impl DirWriter {
     }
 }
 
-/// The mode that a file with this one has after it was written: a program that somebody else may have written
-/// must not have the rights of the owner or of the group.
+/// The mode of a file with this mode after it was written: a program that another user may have written must not have
+/// the rights of the owner or of the group.
 pub(super) fn mode_after_write(mode: u32) -> u32 {
     let ends_group = mode & SET_GROUP_ID == SET_GROUP_ID;
     mode & 0o7777 & !if ends_group { SET_ID } else { SET_USER_ID }
@@ -104,7 +104,7 @@ pub(super) fn end_set_id(file: impl AsFd, mode: u32) -> Result<(), Errno> {
         return Ok(());
     }
     match fchmod(file, Mode::from_raw_mode(after)) {
-        // The file is somebody else's, and the daemon not root's: the system does it with the write.
+        // The file belongs to another user, and the daemon is not root's: the system does it with the write.
         Err(Errno::PERM) => Ok(()),
         done => done,
     }

@@ -39,7 +39,7 @@ pub struct Draft {
     dated: Option<Version>,
 }
 
-/// What a draft takes the place of.
+/// The object that a draft replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replaces {
     /// The key must be absent.
@@ -220,7 +220,7 @@ impl DirWriter {
         replaces: Replaces,
     ) -> Result<Commit, StoreError> {
         let parent = self.parent(key)?;
-        // A file that had a name and lost it to somebody else gets no other.
+        // A file that had a name and lost it to another program gets no other name.
         if draft.was_named && draft.name.is_none() {
             return Ok(Commit::Conflict);
         }
@@ -263,10 +263,10 @@ impl DirWriter {
         Ok(Commit::Conflict)
     }
 
-    /// Takes the bits away from `draft` with which a program has the rights of its owner, because nobody knows who
-    /// has written its bytes since they were set, and gives it, which has all its bytes, a time that no other file has, unless its writer has set the
-    /// times. Returns the version of the object that it is about to be. Whoever finds that does not wait for it,
-    /// because it is noted before the draft has its name.
+    /// Removes the set-user-ID and set-group-ID bits from `draft`, because it is not known who has written its bytes
+    /// since they were set. Gives the draft, which has all its bytes, a time that no other file has, unless its writer
+    /// has set the times. Returns the version of the object that it is about to become. A reader that finds this
+    /// version does not wait for it, because it is noted before the draft has its name.
     ///
     /// # Errors
     /// [`StoreError::Io`].

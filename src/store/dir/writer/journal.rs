@@ -54,7 +54,7 @@ const NOTHING: u64 = u64::MAX;
 /// In the place of a length: what is there could not be read.
 const UNKNOWN: u64 = u64::MAX - 1;
 
-/// What a part of an object has.
+/// The content of a part of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartContent {
     /// No bytes: there is no such part.
@@ -124,9 +124,9 @@ impl PartHasher {
 pub struct JournalRecord {
     /// The number of the part in its object.
     pub slot: u64,
-    /// What it has now: bytes, or nothing when it was erased.
+    /// The new content: bytes, or nothing when it was erased.
     pub new: PartContent,
-    /// What it had in the object before.
+    /// The earlier content in the object.
     pub before: PartContent,
     /// The first byte in the journal.
     pub offset: u64,
@@ -342,7 +342,7 @@ impl Object for JournaledPart {
         read.map_err(|error| StoreError::io(&self.key, &error))
     }
 
-    /// What was written to a journal stays as it is.
+    /// Bytes that were written to a journal do not change.
     fn verify(&self) -> Result<(), StoreError> {
         Ok(())
     }

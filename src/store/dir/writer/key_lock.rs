@@ -1,8 +1,8 @@
 //! The lock that tensorstore holds on a key while it replaces the object.
 //!
-//! tensorstore reads a key again, writes the new bytes and renames them to the key. What somebody else
-//! puts there in between would be lost, so that it locks the file `KEY.__lock` meanwhile, which is the
-//! one that it renames. Source: its file driver, as the system calls of version 0.1.86 show.
+//! tensorstore reads a key again, writes the new bytes and renames them to the key. An object that another program puts
+//! there in between would be lost, so tensorstore locks the file `KEY.__lock` meanwhile, which is the one that it
+//! renames. Source: its file driver, as the system calls of version 0.1.86 show.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -16,7 +16,7 @@ use super::{Errno, Key, StoreError, failed};
 /// The end of the name of the file that is locked.
 pub(super) const SUFFIX: &[u8] = b".__lock";
 
-/// A lock that nobody gives back for so long is an error.
+/// A lock that is held for this long is an error.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often it is looked whether a lock is free.
@@ -38,7 +38,7 @@ impl<'p> KeyLock<'p> {
     /// Locks `key`, whose directory is `parent`.
     ///
     /// # Errors
-    /// [`StoreError::Io`], with `ETIMEDOUT` when somebody else holds it for too long.
+    /// [`StoreError::Io`], with `ETIMEDOUT` when another program holds it for too long.
     pub(super) fn take(parent: &'p OwnedFd, key: &Key) -> Result<KeyLock<'p>, StoreError> {
         let name = [key.name(), SUFFIX].concat();
         let end = Instant::now() + PATIENCE;
@@ -64,12 +64,12 @@ impl<'p> KeyLock<'p> {
 
 impl Drop for KeyLock<'_> {
     fn drop(&mut self) {
-        // Whoever waits for this file finds then that it has no name any more, and takes another one.
+        // A program that waits for this file then finds that it has no name any more, and takes another one.
         let _ = unlinkat(self.parent, &self.name, AtFlags::empty());
     }
 }
 
-/// Locks the file with this name; `None` when somebody else holds it.
+/// Locks the file with this name; `None` when another program holds it.
 fn try_lock(parent: &OwnedFd, name: &[u8]) -> Result<Option<OwnedFd>, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(parent, name, flags, Mode::from_raw_mode(0o666))?;

@@ -136,7 +136,7 @@ fn mark(directory: &OwnedFd, byte: LockedBytes, path: &Path) {
     }
 }
 
-/// Fails if somebody else has locked `byte` of a directory.
+/// Fails if another program has locked `byte` of a directory.
 fn check_alone(
     directory: &OwnedFd,
     byte: LockedBytes,
@@ -144,7 +144,7 @@ fn check_alone(
     what: &str,
 ) -> Result<(), StoreError> {
     let begun = Instant::now();
-    // Where there are no such locks, nobody has one.
+    // If there are no such locks, no program has one.
     while is_locked_by_others(directory, byte).unwrap_or(false) {
         if begun.elapsed() >= PATIENCE {
             return Err(StoreError::Denied {

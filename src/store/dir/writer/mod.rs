@@ -14,9 +14,8 @@
 //!
 //! File systems that lack one of these calls get others in its place (`names`).
 //!
-//! So whoever opens the key finds the old bytes or the new ones, also after the daemon was killed.
-//! What a killed daemon leaves in `.zarr-mount` is removed when the store is opened for changes the
-//! next time.
+//! So a program that opens the key finds the old bytes or the new ones, even after the daemon was killed. Files that a
+//! killed daemon leaves in `.zarr-mount` are removed when the store is next opened for changes.
 //!
 //! Names are resolved as those that are read ([`Root`]), but no symbolic link is followed: nothing
 //! that is a link or lies behind one is changed.
@@ -83,7 +82,7 @@ use unsynced::Unsynced;
 /// The directory of this program in a store. No view shows it.
 const OWN_DIRECTORY: &[u8] = b".zarr-mount";
 
-/// What has to survive a loss of power.
+/// The changes that have to survive a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Nothing: files may be empty or torn.
@@ -91,14 +90,14 @@ pub enum Durability {
     /// Each object is wholly old or wholly new.
     #[default]
     Atomic,
-    /// What was closed is new.
+    /// Files that were closed are new.
     Close,
 }
 
 /// How a store is changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriterOptions {
-    /// What has to survive a loss of power.
+    /// The changes that have to survive a loss of power.
     pub durability: Durability,
     /// The directory for what waits to be put into shards, in the place of one in the store.
     pub staging: Option<PathBuf>,
@@ -106,7 +105,7 @@ pub struct WriterOptions {
     pub locks_keys: bool,
 }
 
-/// What a rename does with what has the new name.
+/// The effect of a rename on a file that has the new name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenameMode {
     /// It is replaced.
@@ -473,7 +472,7 @@ impl DirWriter {
             self.end_waiting(key);
             return Ok(true);
         }
-        // What somebody else has put there goes back, unless yet another object is there now.
+        // An object that another program has put there goes back, unless yet another object is there now.
         let placed = self.calls.move_to_free(name.path(), place, || Ok(()));
         self.unsynced.note_name(key);
         match placed {
@@ -502,7 +501,7 @@ impl DirWriter {
                 RenameMode::Keep => self.calls.move_to_free(old, new, linked),
             }?;
             let stat = statat(&parents.1, to.name(), AtFlags::SYMLINK_NOFOLLOW);
-            // Somebody else may have removed it, whatever it was.
+            // Another program may have removed it, whatever it was.
             Ok(stat.map_or(true, |stat| is_directory(&stat)))
         };
         let renamed = self.unsynced.renamed((from, to), rename);
@@ -613,7 +612,7 @@ impl DirWriter {
         self.recovered
     }
 
-    /// What has to survive a loss of power.
+    /// The changes that have to survive a loss of power.
     pub fn durability(&self) -> Durability {
         self.durability
     }

@@ -51,8 +51,8 @@ impl NameCalls {
         nameless: true,
     };
 
-    /// What another program may lose because calls are missing, for the log; `None` where those are there that
-    /// matter.
+    /// The objects that another program may lose because calls are missing, for the log; `None` if the calls that
+    /// matter exist.
     pub(super) fn warning(self) -> Option<&'static str> {
         match (self.exchange, self.keep || self.link) {
             (true, true) => None,

@@ -135,7 +135,7 @@ impl DirWriter {
     }
 }
 
-/// What was left under the name of a note.
+/// The file that was left under the name of a note.
 enum LeftNote {
     Change(DocumentChange),
     Unfinished,
@@ -177,7 +177,7 @@ impl DocumentChange {
         [&MAGIC[..], &crc32c::crc32c(&body).to_le_bytes(), &body].concat()
     }
 
-    /// What a note says; `None` where it was not finished.
+    /// The content of a note; `None` if it was not finished.
     fn decode(bytes: &[u8]) -> Option<DocumentChange> {
         let (head, body) = bytes.split_at_checked(HEAD_BYTES)?;
         let checksum = u32::from_le_bytes(*head.last_chunk()?);

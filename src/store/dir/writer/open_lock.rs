@@ -16,7 +16,7 @@ pub(super) struct LockedBytes {
     pub(super) len: i64,
 }
 
-/// What a lock keeps others from.
+/// The kinds of locks, by the other locks that they exclude.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LockKind {
     /// Exclusive locks.
@@ -25,7 +25,7 @@ pub(super) enum LockKind {
     Exclusive,
 }
 
-/// Locks bytes of `file`; `false` when somebody else holds a lock that keeps this one out.
+/// Locks bytes of `file`; `false` when another program holds a lock that excludes this one.
 pub(super) fn try_lock(file: &OwnedFd, bytes: LockedBytes, kind: LockKind) -> Result<bool, Errno> {
     let lock = request(bytes, kind);
     // SAFETY: the descriptor is open, and the call reads the structure alone.
@@ -39,7 +39,7 @@ pub(super) fn try_lock(file: &OwnedFd, bytes: LockedBytes, kind: LockKind) -> Re
     }
 }
 
-/// Whether somebody else has locked bytes of `file`, which need not be open for writing.
+/// Whether another program has locked bytes of `file`, which need not be open for writing.
 pub(super) fn is_locked_by_others(file: &OwnedFd, bytes: LockedBytes) -> Result<bool, Errno> {
     let mut lock = request(bytes, LockKind::Exclusive);
     // SAFETY: the descriptor is open, and the call reads and writes the structure alone.

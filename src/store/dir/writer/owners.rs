@@ -16,8 +16,8 @@ use crate::store::{Key, ObjectMeta, StoreError};
 const STICKY: u32 = 0o1000;
 
 impl DirWriter {
-    /// Gives `draft` the owner, the mode and the access list of `old`, which it is to take the place of. The mode is
-    /// the one after a write. What the daemon may not give grants nobody more.
+    /// Gives `draft` the owner, the mode and the access list of `old`, which it is to replace. The mode is the one
+    /// after a write. If the daemon may not give one of them, the result grants no user more.
     pub(super) fn give_like(&self, key: &Key, old: &File, draft: &File) -> Result<(), Errno> {
         let (stat, own) = (fstat(old)?, fstat(draft)?);
         let mut list = AccessList::of(old, ACCESS)?;
@@ -79,10 +79,10 @@ impl DirWriter {
         }
     }
 
-    /// The mode and the owner of a new object at `new` that nobody has made: those of the object at `like`, which has the
-    /// attributes `meta`, without the right to execute. Where that has an access list, nobody gets what the list denies:
-    /// the group bits of its mode, which are the mask, are those of the new object where this gets such a list from its
-    /// directory.
+    /// The mode and the owner of a new object at `new` that no program has made: those of the object at `like`, which
+    /// has the attributes `meta`, without the right to execute. If that object has an access list, no user gets rights
+    /// that the list denies: the group bits of its mode, which are the mask, become those of the new object if the
+    /// directory gives the new object such a list.
     ///
     /// # Errors
     /// [`StoreError::Io`].

@@ -37,7 +37,7 @@ pub(crate) fn folder() -> TempDir {
         .unwrap()
 }
 
-/// What losses of power did.
+/// The results of losses of power.
 #[derive(Debug, Default)]
 struct Losses {
     n_losses: usize,

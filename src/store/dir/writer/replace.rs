@@ -13,7 +13,7 @@ use super::{DirWriter, FileStat, Key, Replaces, StoreError, failed, fstat, stata
 /// How often names are exchanged again that other programs change meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// What became of a draft that was to take the place of an object.
+/// The outcome for a draft that was to replace an object.
 pub(super) enum Replaced {
     /// It is the object. What it has replaced has its temporary name, or none.
     Done,
@@ -94,9 +94,8 @@ impl DirWriter {
     }
 }
 
-/// Puts the object of somebody else, which has the name of a draft, back to its place at `key`, where
-/// the draft is. Whatever takes this place meanwhile is newer, and stays there. Returns whether the
-/// draft has its name again.
+/// Puts an object of another program, which has the name of a draft, back to its place at `key`, where the draft is. An
+/// object that takes this place meanwhile is newer, and stays there. Returns whether the draft has its name again.
 fn put_back(
     name: &TemporaryName,
     (parent, key): (&OwnedFd, &Key),
@@ -105,13 +104,13 @@ fn put_back(
     let identity = |stat: FileStat| (stat.st_dev, stat.st_ino);
     let failed = |errno| failed(key, errno);
     let own = identity(fstat(draft).map_err(failed)?);
-    // What was put to the key last, so that it is what has to come out.
+    // The object that was last put to the key, and so has to come out.
     let mut at_key = own;
     for _ in 0..ATTEMPTS {
         let put = identity(name.stat().map_err(failed)?);
         match rename(name.path(), (parent, key.name()), RenameFlags::EXCHANGE) {
             Ok(()) => {}
-            // It was removed there. The object of somebody else stays removed.
+            // The object was removed there, so the other program's object stays removed.
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(failed(errno)),
         }

@@ -147,7 +147,8 @@ fn commits_are_not_waited_for_and_no_two_are_the_same_version() {
             assert_eq!(meta.settles_in(SystemTime::now()), None);
         }
     }
-    // The times that a writer has set stay, so that this one is waited for as somebody else's.
+    // The times that a writer has set stay, so this version is waited for like that of another
+    // program.
     let mut draft = writer.begin(&key, NEW).unwrap();
     let set = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     let times = fs::FileTimes::new().set_modified(set);
@@ -157,7 +158,7 @@ fn commits_are_not_waited_for_and_no_two_are_the_same_version() {
     let found = store.open(&key).unwrap().unwrap();
     assert_eq!(found.meta().version.mtime, set);
     assert!(!found.meta().is_own);
-    // So is what somebody else writes to an object that was made here.
+    // A write of another program to an object that was made here is waited for, too.
     let mut draft = writer.begin(&key, NEW).unwrap();
     writer.commit(&key, &mut draft, Replaces::Anything).unwrap();
     fs::write(folder.path().join("a/0"), "theirs").unwrap();
@@ -240,7 +241,7 @@ fn commits_of_one_second_are_no_two_the_same_version() {
         assert!(!versions.contains(&copied.meta().version));
         copied.verify().unwrap();
     }
-    // What somebody else writes is waited for.
+    // A version of another program is waited for.
     fs::write(folder.path().join("a/0"), "theirs").unwrap();
     let found = store.open(&key).unwrap().unwrap();
     assert!(found.meta().settles_in(SystemTime::now()).is_some());
@@ -358,7 +359,7 @@ fn links_are_not_changed_nor_what_lies_behind_them() {
             assert!(matches!(made, Err(StoreError::Denied { .. })), "{name}");
         }
     }
-    // A link in the place of an object is one of somebody else, and stays.
+    // A link in the place of an object belongs to another program, and stays.
     let old = f.stored();
     fs::remove_file(f.path.join("a/c/0")).unwrap();
     symlink(outside.path().join("0"), f.path.join("a/c/0")).unwrap();

@@ -1,4 +1,4 @@
-//! What the file system of a store can do with names, which is tried out with files of this program.
+//! The features of a store's file system for names, which are tried out with files of this program.
 
 use rustix::fs::{Mode, OFlags, RenameFlags};
 

@@ -1,5 +1,5 @@
-//! Notes of what a loss of power may undo: names in directories and bytes of files that were changed, and that nobody
-//! has synced since.
+//! Notes of changes that a loss of power may undo: names in directories and bytes of files that were changed, and that
+//! no program has synced since.
 //!
 //! A program that syncs a directory, or the whole store, wants the files to survive too that were closed before. Most
 //! changes are not synced when they are made, and each of them is noted here.
@@ -22,7 +22,7 @@ const MOST_NOTES: usize = 4096;
 /// The number of a note. One that was made later has a higher number.
 type Stamp = u64;
 
-/// What was changed and not synced.
+/// The changes that were not synced.
 #[derive(Debug, Default)]
 pub(super) struct Unsynced(Mutex<Notes>);
 
@@ -80,7 +80,7 @@ impl Unsynced {
     }
 
     /// Runs `rename`, which renames `from` to `to` and returns whether that is a directory. The notes have the new
-    /// names before anybody finds that the old ones are gone.
+    /// names before another thread finds that the old ones are gone.
     pub(super) fn renamed<E>(
         &self,
         (from, to): (&Key, &Key),

@@ -330,7 +330,7 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, mode).unwrap();
         let path = fifo.display().to_string();
         let (send, receive) = mpsc::channel();
-        // The end of the FIFO is reached when nobody holds it open for writing any more.
+        // The end of the FIFO is reached when no process holds it open for writing any more.
         thread::spawn(move || send.send(std::fs::read(fifo).unwrap()));
         let text = format!("exec 3>'{path}'; echo open >&3; sleep 1000 & exit 0");
         let hanging = script(&text).within(Duration::from_millis(500));

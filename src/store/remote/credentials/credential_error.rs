@@ -1,5 +1,5 @@
-//! What is wrong with credentials, or with the configuration of a cloud. No message has a value
-//! that may be secret.
+//! Errors of credentials, or of the configuration of a cloud. No message has a value that may be
+//! secret.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub(crate) enum CredentialError {
     File {
         /// Its path.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// The problem, and advice.
         problem: String,
     },
     /// A line of a file.
@@ -21,7 +21,7 @@ pub(crate) enum CredentialError {
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,
-        /// What is wrong, and what to do.
+        /// The problem, and advice.
         problem: &'static str,
     },
     /// A variable, an option, a profile, or a server.
@@ -29,7 +29,7 @@ pub(crate) enum CredentialError {
     Setting {
         /// How it is called.
         name: String,
-        /// What is wrong, and what to do.
+        /// The problem, and advice.
         problem: String,
     },
     /// A program that gives credentials.
@@ -37,13 +37,13 @@ pub(crate) enum CredentialError {
     Program {
         /// Its name, without arguments.
         program: String,
-        /// What is wrong, and what to do.
+        /// The problem, and advice.
         problem: String,
     },
 }
 
 impl CredentialError {
-    /// What is wrong with the file at `path`.
+    /// The error for a problem of the file at `path`.
     pub(crate) fn file(path: &Path, problem: impl Into<String>) -> CredentialError {
         CredentialError::File {
             path: path.to_owned(),
@@ -51,7 +51,7 @@ impl CredentialError {
         }
     }
 
-    /// What is wrong with a setting.
+    /// The error for a problem of a setting.
     pub(crate) fn setting(name: impl Into<String>, problem: impl Into<String>) -> CredentialError {
         CredentialError::Setting {
             name: name.into(),

@@ -1,5 +1,5 @@
-//! Whether this machine is one of a cloud's own, whose metadata server gives credentials. It is
-//! asked once, because elsewhere nobody answers at its address.
+//! Whether this machine is one of a cloud's own, whose metadata server gives credentials. The
+//! server is asked only once, because on other machines no server answers at its address.
 
 use std::path::Path;
 use std::time::Duration;

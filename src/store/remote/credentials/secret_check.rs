@@ -52,7 +52,7 @@ pub(crate) fn check_not_secret(option: &str, url: &str) -> Result<(), Credential
     } else {
         return Ok(());
     };
-    // What looks like a scheme or host may be something else in a URL that is mistyped.
+    // Text that looks like a scheme or host may be something else in a mistyped URL.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '+');
     let shown = if scheme.chars().chain(host.chars()).all(is_plain) {
         format!("{scheme}://{host}")

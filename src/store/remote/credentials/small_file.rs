@@ -18,15 +18,15 @@ const MOST_BYTES: u64 = 1 << 20;
 /// The rights that a private file may give.
 const PRIVATE_RIGHTS: u32 = 0o600;
 
-/// The right of everybody to write.
+/// The right of all users to write.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Who can have written a file.
+/// The users who can have written a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
     /// The user of this process, their group, or root.
     User,
-    /// Somebody else.
+    /// Any user.
     Anybody,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Author {
 pub(crate) struct SmallFile {
     /// Its text.
     pub(crate) text: String,
-    /// Who can have written it.
+    /// The users who can have written it.
     pub(crate) author: Author,
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
 
-/// What [`CredentialProvider::get_credential`] returns.
+/// The result of [`CredentialProvider::get_credential`].
 pub(crate) type CredentialFuture<'f, T> =
     Pin<Box<dyn Future<Output = object_store::Result<Arc<T>>> + Send + 'f>>;
 

@@ -16,7 +16,7 @@ use crate::store::dir::writer::attributes::path_of;
 /// A name in the directory that has an inode number.
 pub(crate) type Name = (u64, Vec<u8>);
 
-/// What a system call did.
+/// The effect of a system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Call {
     /// All of these names stand for these inodes now, or for nothing.
@@ -31,7 +31,7 @@ pub(crate) enum Call {
     },
 }
 
-/// What a file system may lack.
+/// The features that a file system may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Lacking {
     /// Files without a name.
@@ -60,7 +60,7 @@ struct Recorder {
     seen: BTreeSet<u64>,
     /// The files that were seen. While they are open, no other file gets their inode numbers.
     held: Vec<OwnedFd>,
-    /// What another program does before the next name is changed by rename(2).
+    /// The change by another program before the next name is changed by rename(2).
     meanwhile: Option<Meanwhile>,
 }
 

@@ -40,7 +40,7 @@ pub struct LeftJournal {
     pub key: Key,
     /// The document of the array that the object was a chunk of.
     pub document: Vec<u8>,
-    /// What was written, in this order.
+    /// The records, in the order in which they were written.
     pub records: Vec<JournalRecord>,
 }
 

@@ -264,7 +264,7 @@ fn links_and_what_is_no_plain_file_are_not_read() {
     drop(fixture.journal());
     let path = fixture.only();
     let outside = fixture.path.join("outside");
-    // A second name, by which somebody else can write to it.
+    // A second name, by which another program can write to it.
     fs::hard_link(&path, &outside).unwrap();
     assert!(fixture.left().is_empty());
     fs::remove_file(&path).unwrap();
@@ -287,7 +287,7 @@ fn links_and_what_is_no_plain_file_are_not_read() {
     fs::remove_file(&path).unwrap();
     fs::rename(&outside, &path).unwrap();
     assert_eq!(fixture.left().len(), 1);
-    // Names of another form are somebody else's.
+    // Files with names of another form belong to other programs.
     fs::rename(&path, path.with_file_name("0123.journal")).unwrap();
     assert!(fixture.left().is_empty());
 }

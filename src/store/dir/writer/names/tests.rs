@@ -41,7 +41,7 @@ fn lacking(lacking: Lacking) -> Fixture {
     fixture(Durability::Atomic)
 }
 
-/// What the key has; `None` where nothing is.
+/// The content of the key; `None` if it does not exist.
 fn at(f: &Fixture, name: &str) -> Option<String> {
     fs::read_to_string(f.path.join(name)).ok()
 }

@@ -1,4 +1,4 @@
-//! What a disk has, and what is left of it.
+//! The contents of a disk, before and after a loss of power.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ impl Chance {
     }
 }
 
-/// What a disk has.
+/// The contents of a disk.
 #[derive(Clone, Default)]
 pub(crate) struct Disk {
     root: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// What the directory at `path` has.
+    /// The contents of the directory at `path`.
     pub(crate) fn of(path: &Path) -> Disk {
         let root = fs::metadata(path).unwrap().ino();
         let mut disk = Disk {
@@ -80,7 +80,7 @@ impl Disk {
         }
     }
 
-    /// What is left after `calls` and a loss of power.
+    /// The contents after `calls` and a loss of power.
     pub(crate) fn after_loss(&self, calls: &[Call], chance: &mut Chance) -> Disk {
         let (mut disk, mut synced) = (self.clone(), BTreeMap::new());
         for (at, call) in calls.iter().enumerate() {
@@ -102,7 +102,7 @@ impl Disk {
                     if *is_synced {
                         synced.insert(*inode, bytes);
                     }
-                    // What was added to synced bytes may be lost.
+                    // Bytes that were added to synced bytes may be lost.
                     let safe = synced.get(inode).filter(|synced| bytes.starts_with(synced));
                     let left = torn(bytes, safe.map_or(0, |safe| safe.len()), chance);
                     disk.bytes.insert(*inode, left);
@@ -113,7 +113,7 @@ impl Disk {
         disk
     }
 
-    /// What is there after `calls`, of which nothing is lost.
+    /// The contents after `calls`, none of which is lost.
     pub(crate) fn after(&self, calls: &[Call]) -> Disk {
         let mut disk = self.clone();
         for call in calls {
@@ -148,7 +148,7 @@ impl Disk {
     }
 }
 
-/// What may be left of bytes of which the first `n_safe` were synced.
+/// The bytes that may remain after a loss of power, if the first `n_safe` were synced.
 fn torn(bytes: &[u8], n_safe: usize, chance: &mut Chance) -> Vec<u8> {
     let mut left = bytes.to_vec();
     let at = n_safe + chance.below(bytes.len() + 1 - n_safe);

@@ -1,11 +1,11 @@
-//! What was there at each moment of a script, and what a loss of power may leave of it.
+//! The contents at each moment of a script, and the contents that a loss of power may leave.
 
 use crate::store::dir::writer::calls::recorded;
 
-/// What a key, or a part of an object, had, one after the other.
+/// The contents of a key, or of a part of an object, one after the other.
 #[derive(Default)]
 pub(crate) struct History {
-    /// What it had, and the number of calls before it began to have it.
+    /// The contents, and the number of calls before each of them began.
     had: Vec<(usize, Option<Vec<u8>>)>,
     /// From this number of calls on, what it had before this place is not there any more.
     synced: Vec<(usize, usize)>,
@@ -28,27 +28,27 @@ impl History {
         self.had.push((begun, bytes));
     }
 
-    /// What it has.
+    /// The current contents.
     pub(crate) fn now(&self) -> Option<&[u8]> {
         self.had.last()?.1.as_deref()
     }
 
-    /// What it has now survives.
+    /// Notes that the current contents survive.
     pub(crate) fn sync(&mut self) {
         if self.has_synced_bytes {
             self.synced.push((recorded::count(), self.had.len() - 1));
         }
     }
 
-    /// What it may have after so many calls, of which nothing is lost: what it was changed to last, or
-    /// what it had before this change.
+    /// The contents that may be there after this many calls, none of which is lost: those of the last change, or those
+    /// before it.
     pub(crate) fn latest(&self, n_calls: usize) -> Vec<Option<&Vec<u8>>> {
         let had = self.had.iter().rev();
         let begun = had.filter(|(begun, _)| *begun < n_calls || *begun == 0);
         begun.take(2).map(|(_, bytes)| bytes.as_ref()).collect()
     }
 
-    /// What it may have after so many calls, and whether that is only one thing.
+    /// The contents that may be there after this many calls, and whether there is only one possibility.
     pub(crate) fn allowed(&self, n_calls: usize) -> (Vec<Option<&Vec<u8>>>, bool) {
         let synced = self.synced.iter().rev().find(|(when, _)| *when <= n_calls);
         let first = synced.map_or(0, |(_, place)| *place);

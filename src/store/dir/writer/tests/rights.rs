@@ -181,7 +181,7 @@ fn a_new_file_has_the_default_list_of_its_directory() {
     }
     let memory = f.writer.begin_in_memory(&key("a/c/1"), new).unwrap();
     let shown = memory.file().metadata().unwrap().mode() & 0o7777;
-    // Where files in memory keep no list, the mode grants nobody more.
+    // If files in memory keep no list, the mode grants no user more.
     let without = default.clone().of_new(0o664).mode_without();
     assert!(
         shown == expected.0 || keeps && shown == without,

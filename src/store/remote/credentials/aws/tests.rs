@@ -86,7 +86,7 @@ fn the_instance_is_asked_last_and_once() {
             format!("GET {asked}/meta-data/iam/security-credentials/role"),
         ]
     );
-    // What was fetched is used for the first requests.
+    // The fetched credentials are used for the first requests.
     let builder = found.in_region("us-east-1").builder;
     let keys = run(builder.build().unwrap().credentials().get_credential()).unwrap();
     assert_eq!(keys.key_id, "AKIA");
@@ -102,7 +102,7 @@ fn the_instance_is_asked_last_and_once() {
         let found = configured(&options(), &[], &fake).unwrap();
         assert_eq!(found.client.credentials, NOTHING_FOUND);
     }
-    // Nobody answers.
+    // No server answers.
     let found = configured(&options(), &[], &Fake::new(|_| None)).unwrap();
     assert_eq!(found.client.credentials, NOTHING_FOUND);
 

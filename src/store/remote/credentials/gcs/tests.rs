@@ -147,7 +147,7 @@ fn the_instance_is_asked_on_machines_of_google_alone() {
         "http://metadata.google.internal/{path}?audience=https%3A%2F%2Fwww.googleapis.com%2Foauth2%2Fv4%2Ftoken"
     );
     assert_eq!(fake.requests(), [format!("GET {url}")]);
-    // What was fetched is used for the first requests.
+    // The fetched credentials are used for the first requests.
     let store = found.builder.build().unwrap();
     let token = run(store.credentials().get_credential()).unwrap();
     assert_eq!(token.bearer, "hunter2");
