@@ -54,18 +54,24 @@ pub fn walk(view: &View, path: &str) -> Result<Option<(VnodeId, VnodeAttributes)
     Ok(attributes.map(|attributes| (id, attributes)))
 }
 
+/// Opens the file at `path`. One that has changed since its name was looked up is looked up again, once, as the kernel does
+/// it.
 pub fn open(view: &Arc<View>, path: &str) -> Result<Option<Arc<OpenFile>>, Error> {
-    let Some((id, attributes)) = walk(view, path)? else {
-        return Ok(None);
-    };
-    let opened = view.open(id)?;
-    if let Some(opened) = &opened {
-        assert_eq!(
-            opened.attributes.size, attributes.size,
-            "{path}: sizes differ"
-        );
+    for _ in 0..2 {
+        let Some((id, attributes)) = walk(view, path)? else {
+            return Ok(None);
+        };
+        let Some(opened) = view.open(id)? else {
+            return Ok(None);
+        };
+        if opened.attributes.fingerprint == attributes.fingerprint {
+            let sizes = (opened.attributes.size, attributes.size);
+            assert_eq!(sizes.0, sizes.1, "{path}: sizes differ");
+            return Ok(Some(opened.file));
+        }
+        opened.file.close();
     }
-    Ok(opened.map(|opened| opened.file))
+    Err(Error::Stale)
 }
 
 /// As a read(2) of the mount.
