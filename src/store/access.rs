@@ -1,4 +1,4 @@
-//! The users who may read a file that is made of several objects.
+//! The users who may read a file that is made from several objects.
 //!
 //! A file that is shown has one owner, one group and one set of permission bits; its parts may
 //! have others. A class of users (owner, group, others) of the shown file may read it only if each

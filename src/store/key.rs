@@ -122,8 +122,8 @@ impl Prefix {
         Key::parse(&self.join(name))
     }
 
-    /// `name` below this prefix, as bytes that need not be a key. With an empty name, what all keys
-    /// below this prefix begin with.
+    /// `name` below this prefix, as bytes that need not be a key. With an empty name, the common beginning of all keys
+    /// below this prefix.
     pub(super) fn join(&self, name: &[u8]) -> Vec<u8> {
         if self.is_root() {
             return name.to_vec();

@@ -1,4 +1,4 @@
-//! The STORE argument: what it may name, and how that is opened.
+//! The STORE argument: its forms, and how each is opened.
 //!
 //! It names a directory, which may be a node inside a hierarchy, a zip file, a remote store or a zip
 //! file on a server by its URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.

@@ -1,11 +1,10 @@
 //! Attributes and versions of objects.
 //!
-//! A [`Version`] identifies the bytes of an object: two equal versions of a settled object
-//! have the same bytes. It consists of what a store reports without reading: size, time of last
-//! modification, inode number. A clock ticks every few milliseconds, so a version whose time
-//! is younger than `GRAIN` could still change without a trace: it is not *settled*, and
-//! readers wait for it before they trust it. How finely a store tells versions apart is its
-//! [`Dating`].
+//! A [`Version`] identifies the bytes of an object: two equal versions of a settled object have the same bytes. It
+//! consists of attributes that a store reports without reading: size, time of last modification, inode number. A clock
+//! ticks every few milliseconds, so a version whose time is younger than `GRAIN` could still change without a trace: it
+//! is not *settled*, and readers wait for it before they trust it. The [`Dating`] of a store says how finely it
+//! distinguishes versions.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -37,35 +36,31 @@ pub struct ObjectMeta {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// How finely the version and the times tell changes apart.
+    /// How finely the version and the times distinguish changes.
     pub dating: Dating,
     /// The evidence of when this version came to its key. It is not compared, because two answers of a server differ a
     /// little in it.
     pub arrival: Arrival,
-    /// Whether this process has made the version, so that it is trusted however young it is. This is not
-    /// compared, because it is only told of young ones.
+    /// Whether this process has made the version, so that it is trusted however young it is. This is not compared,
+    /// because it is known only for young ones.
     pub is_own: bool,
 }
 
-/// How finely the version and the times of an object tell its changes apart.
+/// How finely the version and the times of an object distinguish its changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dating {
-    /// Only the times tell, which have this grain: a younger version may still change without a
-    /// trace.
+    /// Only the times show changes, and they have this grain: a younger version may still change without a trace.
     Times(Duration),
-    /// A strong `ETag` tells any two contents apart, whatever the times are.
+    /// A strong `ETag` distinguishes any two contents, whatever the times are.
     Tag,
-    /// Only the times tell, and the server's clock showed that this version is older than
-    /// [`SERVER_YOUTH`].
+    /// Only the times show changes, and the server's clock showed that this version is older than [`SERVER_YOUTH`].
     Old,
-    /// Only the times tell, and the server's clock showed that this version is younger than
-    /// [`SERVER_YOUTH`].
+    /// Only the times show changes, and the server's clock showed that this version is younger than [`SERVER_YOUTH`].
     Young,
-    /// Only the length tells: another version of the same length looks like this one. Readers of one
-    /// object trust it, because they cannot do better.
+    /// Only the length shows changes: another version of the same length looks like this one. Readers of one object
+    /// trust it, because they cannot do better.
     Length,
-    /// Nothing tells a change, as in a prefix of an object store. So equal attributes prove
-    /// nothing.
+    /// Nothing shows a change, as in a prefix of an object store. So equal attributes prove nothing.
     Nothing,
 }
 
@@ -75,11 +70,11 @@ pub enum Arrival {
     /// The time of the last change ([`ObjectMeta::changed`]), which no program can set back, with the grain of the
     /// [`Dating`].
     Changed,
-    /// The store dates uploads itself. By the clock of this machine this one came at this time, or up
-    /// to [`SERVER_YOUTH`] later: the server told its clock with the time.
+    /// The store dates uploads itself. By the clock of this machine, this one came at this time, or up to
+    /// [`SERVER_YOUTH`] later: the server sent its clock with the time.
     Uploaded(SystemTime),
-    /// Nothing tells. A web server reports the time of modification of its file, which may have been
-    /// set to any time before the file was put in its place.
+    /// Unknown. A web server reports the time of modification of its file, which may have been set to any time before
+    /// the file was put in its place.
     Untold,
 }
 
@@ -193,7 +188,7 @@ impl ObjectMeta {
         let grain = match self.dating {
             Dating::Times(grain) => grain,
             Dating::Tag | Dating::Old | Dating::Length => return None,
-            // Our clock cannot tell when it was old enough. It is by then.
+            // Our clock cannot show when it was old enough. It is by then.
             Dating::Young => return Some(SERVER_YOUTH),
             Dating::Nothing => return Some(Duration::MAX),
         };

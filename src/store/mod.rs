@@ -144,14 +144,14 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.inner()?.known_object(key)
     }
 
-    /// When the store was told what is at `key`, or that nothing is; now, if it does not remember that. `None` where it
-    /// looks each time, or where all that it tells is of one version.
+    /// When the answer about `key`, or its absence, was requested and arrived; those of now, if it is not remembered.
+    /// `None` if the store examines the key each time, or if all its answers are about one version.
     fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
         self.inner()?.told_at(key)
     }
 
-    /// The time before which nothing was told of what the store remembers of objects, so that it need
-    /// not ask for it. `None` where it remembers nothing, or nothing in it changes.
+    /// The time before which no remembered answer about objects was given, so that the store need not be asked. `None`
+    /// if the store remembers no answers, or never changes.
     fn told_since(&self) -> Option<SystemTime> {
         self.inner()?.told_since()
     }
@@ -214,9 +214,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The cost of a request to this store. Sends no request.
     fn profile(&self) -> Profile;
 
-    /// A number that changes when the store as a whole was replaced, for example by another
-    /// directory at the same path: what was cached of the old one is invalid then. Sends no
-    /// request.
+    /// A number that changes when the store as a whole was replaced, for example by another directory at the same path.
+    /// Data that was cached from the old one is invalid then. Sends no request.
     fn generation(&self) -> u64 {
         self.inner().map_or(0, Store::generation)
     }
@@ -348,7 +347,7 @@ pub trait Listing: Send {
     /// cannot skip entries when others were removed meanwhile.
     fn ask_for(&mut self, detail: Detail);
 
-    /// Why the listing has some names only, where the store does not tell the others.
+    /// The reason why the listing has only some names, if the store does not give the others.
     fn left_out(&self) -> Option<StoreError> {
         None
     }
@@ -422,7 +421,7 @@ pub struct ListEntry {
     pub name: Vec<u8>,
     /// The kind of the entry.
     pub kind: EntryKind,
-    /// Attributes, when [`Detail::Attributes`] was asked for and they could be read.
+    /// Attributes, when [`Detail::Attributes`] was requested and they could be read.
     pub meta: Option<ObjectMeta>,
     /// Resumes the listing after this entry.
     pub cursor: Cursor,
@@ -439,7 +438,7 @@ pub enum EntryKind {
     Unreadable,
 }
 
-/// The result of a change of names, which does no harm where what it concerns is absent.
+/// The result of a change of names, which does no harm if the file is absent.
 pub(crate) fn unless_absent(changed: Result<(), StoreError>) -> Result<(), StoreError> {
     match changed {
         Err(error) if error.is_absent() => Ok(()),
@@ -476,7 +475,7 @@ pub enum StoreError {
     /// The store denies access, or a symbolic link leaves the store.
     #[error("{}: access denied: {}", Escaped(.key), Escaped(.reason))]
     Denied {
-        /// The key asked for.
+        /// The requested key.
         key: String,
         /// Why access is denied.
         reason: String,
@@ -484,7 +483,7 @@ pub enum StoreError {
     /// Not a sequence of bytes: a FIFO, a socket, a device, or a prefix.
     #[error("{}: {found}, expected an object", Escaped(.key))]
     NotAnObject {
-        /// The key asked for.
+        /// The requested key.
         key: String,
         /// The kind that was found instead.
         found: &'static str,
@@ -492,7 +491,7 @@ pub enum StoreError {
     /// The version that was opened is no longer there.
     #[error("{}: changed while it was read", Escaped(.key))]
     Changed {
-        /// The key asked for.
+        /// The requested key.
         key: String,
     },
     /// The object ends before the range does.
@@ -501,11 +500,11 @@ pub enum StoreError {
         Escaped(.key)
     )]
     Short {
-        /// The key asked for.
+        /// The requested key.
         key: String,
-        /// First byte asked for.
+        /// The first requested byte.
         offset: u64,
-        /// Bytes asked for.
+        /// The number of requested bytes.
         len: u64,
         /// Bytes that the object has.
         size: u64,
@@ -513,13 +512,13 @@ pub enum StoreError {
     /// A symbolic link leads back to a prefix that contains it.
     #[error("{}: symbolic links form a loop", Escaped(.key))]
     Loop {
-        /// The key asked for.
+        /// The requested key.
         key: String,
     },
     /// The system failed.
     #[error("{}: {}", Escaped(.key), Escaped(.message))]
     Io {
-        /// The key asked for.
+        /// The requested key.
         key: String,
         /// The message of the system.
         message: String,
@@ -537,7 +536,7 @@ pub enum StoreError {
     /// The bytes that hold the object, such as a zip file, are damaged.
     #[error("{}: {}", Escaped(.key), Escaped(.problem))]
     Damaged {
-        /// The key asked for.
+        /// The requested key.
         key: String,
         /// The problem.
         problem: String,
@@ -545,7 +544,7 @@ pub enum StoreError {
     /// The store cannot list the names below a prefix.
     #[error("{}: its names cannot be listed: {}", Escaped(.key), Escaped(.reason))]
     Unlisted {
-        /// The prefix asked for.
+        /// The requested prefix.
         key: String,
         /// Why it cannot be listed.
         reason: String,
@@ -576,7 +575,7 @@ pub enum Refusal {
     /// A directory has names in it.
     #[error("the directory is not empty")]
     NotEmpty,
-    /// The file is not what it was.
+    /// The file has changed.
     #[error("it is not what it was")]
     Gone,
     /// The file would be longer than it may be.
@@ -589,8 +588,8 @@ pub enum Refusal {
     /// to other places, not moved there.
     #[error("it can only be copied to this place")]
     OtherPlace,
-    /// As [`Refusal::OtherPlace`], where `mv` would first remove what is there, and then find it there
-    /// still, because absent chunks are shown as files.
+    /// As [`Refusal::OtherPlace`], if `mv` would first remove the chunk with the new name, and then still find it
+    /// there, because absent chunks are shown as files.
     #[error("a chunk is not moved to the place of another one; copy it there")]
     OtherChunk,
     /// No chunk of the array has this name.

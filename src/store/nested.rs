@@ -1,5 +1,5 @@
 //! A store with the zip stores in it: a zip file that holds a Zarr hierarchy is an object, and also
-//! the prefix of what is in it.
+//! the prefix of its entries.
 //!
 //! ```text
 //! key            stat                        list
@@ -10,9 +10,9 @@
 //!
 //! Listings of `a` name `x.zip` once, as an object. Zip files within zip files are objects only.
 //!
-//! Each request looks at the version of the zip file first, so that a file that is replaced is
-//! examined again. What a file of one version is, is remembered for many files; the directories of
-//! few zip files are in memory, because they may be large.
+//! Each request examines the version of the zip file first, so that a file that is replaced is
+//! examined again. The kind of a file of one version is remembered for many files; the directories
+//! of few zip files are in memory, because they may be large.
 //!
 //! A zip file that is damaged is a prefix too, in which every request gets the error: it might hold
 //! a hierarchy, and absence would mean the fill value.
@@ -31,7 +31,7 @@ use super::{
 
 /// The end of the names of zip files that are looked into.
 const EXTENSION: &[u8] = b".zip";
-/// The most files of which it is remembered what they are.
+/// The most files whose kinds are remembered.
 const MOST_KNOWN: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
 /// The most zip files that are held open, and the most memory of their directories, unless a single
 /// one takes more.
@@ -161,7 +161,7 @@ impl NestedZips {
             }
             Err(error) => return Err(error),
         };
-        // A version that may still change without a trace is looked at again.
+        // A version that may still change without a trace is examined again.
         if meta.settles_in(SystemTime::now()).is_none() {
             lock(&self.known).put(key.clone(), (meta.version, contents.clone()));
         }

@@ -49,8 +49,8 @@ pub struct Profile {
     /// apart are better read as one.
     pub request_bytes: u64,
     /// Whether prefixes have attributes of their own, as directories do. Those of an object store
-    /// have none: nothing tells when names in them changed, all have the same owner and mode, and
-    /// whether there is one is known only by listing.
+    /// have none: no attribute shows when names in them changed, all have the same owner and mode,
+    /// and only a listing shows whether there is one.
     pub has_directories: bool,
 }
 

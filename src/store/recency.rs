@@ -1,4 +1,4 @@
-//! Calls for which answers that were asked for earlier do not count.
+//! Calls for which answers to earlier requests do not count.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -7,17 +7,17 @@ thread_local! {
     static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// When a store was told something.
+/// When an answer of a store was requested and arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerTimes {
     /// When the request was sent.
     pub asked: Instant,
-    /// When the answer had come, or the first one that told the same.
+    /// When the answer had arrived, or the first one with the same content.
     pub answered: Instant,
 }
 
 impl AnswerTimes {
-    /// One that was asked for and has come just now.
+    /// The times of an answer that was requested and has arrived just now.
     pub fn of_now() -> AnswerTimes {
         let now = Instant::now();
         AnswerTimes {
@@ -33,8 +33,7 @@ impl AnswerTimes {
 pub enum Recency {}
 
 impl Recency {
-    /// Calls `work`, in which no answer counts that was asked for before `since`. `None` lets all of them
-    /// count.
+    /// Calls `work`, for which answers to requests before `since` do not count. With `None`, all answers count.
     pub fn scope<T>(since: Option<Instant>, work: impl FnOnce() -> T) -> T {
         /// Restores the scope before, even after a panic.
         struct Restore(Option<Instant>);
@@ -49,7 +48,7 @@ impl Recency {
         work()
     }
 
-    /// The time before which no answer counts that was asked for.
+    /// The time before which answers to requests do not count.
     pub fn since() -> Option<Instant> {
         SINCE.get()
     }

@@ -74,7 +74,7 @@ impl AccessList {
     /// The list `name` of an open file; `None` when it has none.
     ///
     /// # Errors
-    /// Those of getxattr(2); [`Errno::INVAL`] for what is no list.
+    /// Those of getxattr(2); [`Errno::INVAL`] for bytes that are not a list.
     pub(super) fn of(file: impl AsFd, name: &str) -> Result<Option<AccessList>, Errno> {
         // This path also works for descriptors that were opened with O_PATH.
         let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());

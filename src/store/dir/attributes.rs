@@ -26,7 +26,7 @@ fn special_file(file_type: FileType) -> &'static str {
     }
 }
 
-/// The directory that is asked for versions of files.
+/// The directory that gives files their versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VersionedBy {
     /// How many directories were at the path of the store before this one.

@@ -245,12 +245,12 @@ impl FollowedRoot {
         Ok(opened)
     }
 
-    /// Why what is at the path cannot be opened in place of the directory.
+    /// The error of a file or directory at the path that cannot be opened in place of the directory.
     fn refused(&self, errno: Errno) -> StoreError {
         match errno {
             Errno::NOENT | Errno::STALE => self.gone(),
             Errno::NOTDIR => self.unlike("no directory"),
-            // Not `StoreError::Loop`, which would be about the key that was asked for.
+            // Not `StoreError::Loop`, which would be about the requested key.
             Errno::LOOP => self.unlike("a symbolic link, or behind one"),
             other => refusal(&self.path.display(), other),
         }

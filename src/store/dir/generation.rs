@@ -1,7 +1,7 @@
-//! Numbers that tell the files apart which have one inode number after the other (`name_to_handle_at`).
+//! Numbers that distinguish files that have had the same inode number one after the other (`name_to_handle_at`).
 //!
-//! ext2, ext3 and ext4 give each new inode a number, its *generation*, for servers of NFS. It is a part of the handle of a
-//! file, and tells what the time tells at which a file was made, where inodes have no room for that time.
+//! ext2, ext3 and ext4 give each new inode a number, its *generation*, for servers of NFS. It is a part of the handle
+//! of a file, and shows the same as the time at which a file was made, if inodes have no room for that time.
 
 #![expect(unsafe_code, reason = "no safe interface has handles of files")]
 
@@ -26,7 +26,8 @@ struct Handle {
     generation: u32,
 }
 
-/// The generation of the file `name` of an open directory, if that has this inode number and its file system tells.
+/// The generation of the file `name` of an open directory, if it has this inode number and its file system has
+/// generations.
 pub(super) fn generation(
     directory: BorrowedFd<'_>,
     name: &CStr,

@@ -1,8 +1,9 @@
 //! Calls in which all names below one prefix are looked for in one directory.
 //!
-//! A program may exchange two directories, and exchange them again. What is at their paths is the same before and after
-//! that, so that a look at the document of an array does not tell that a chunk was opened in between, which is part of
-//! another array. So both are looked for in the directory that was at the path at first, whatever takes its place.
+//! A program may exchange two directories, and exchange them again. The files at their paths are the same before and
+//! after that, so a check of the document of an array does not show that a chunk was opened in between, which is part
+//! of another array. So both are looked up in the directory that was at the path at first, even if another directory
+//! takes its place.
 
 use std::cell::RefCell;
 
@@ -31,8 +32,8 @@ struct Held {
 pub enum HeldDirectory {}
 
 impl HeldDirectory {
-    /// Calls `work`, in which what is below `prefix` in a store that is a directory is looked for in the directory that is
-    /// there when something is first looked for, also where symbolic links lead to it.
+    /// Calls `work`. During it, names below `prefix` in a store that is a directory are looked up in the directory that
+    /// was there at the first lookup, even if symbolic links lead to it.
     pub fn scope<T>(prefix: &Prefix, work: impl FnOnce() -> T) -> T {
         /// Restores the scope before, even after a panic.
         struct Restore(Option<Held>);

@@ -1,6 +1,6 @@
 //! Paths that contain symbolic links, walked name by name.
 //!
-//! This tells four cases apart that one call of the kernel cannot:
+//! This distinguishes four cases that one call of the kernel does not:
 //!
 //! * nothing is there: absence;
 //! * a link is there and leads nowhere: an error, because absence would mean the fill value;

@@ -165,7 +165,7 @@ impl Store for DirStore {
     }
 }
 
-/// Opens what is at `key` of the directory `root`, with `flags`.
+/// Opens the file or directory at `key` of the directory `root`, with `flags`.
 fn find(root: &Root, key: &Key, flags: OFlags) -> Result<Option<(OwnedFd, Stat)>, StoreError> {
     let path = key.to_prefix();
     let Some(resolved) = root.resolve(&path, flags)? else {
@@ -187,7 +187,7 @@ fn stat_in(root: &Root, key: &Key) -> Result<Option<Stat>, StoreError> {
     Ok(found.map(|(_, stat)| stat))
 }
 
-/// As [`stat_in`], of a name in the directory that is held, which takes one call. `None` where that does not tell.
+/// As [`stat_in`], for a name in the held directory, which takes one call. `None` if that gives no answer.
 fn stat_held(root: &Root, key: &Key) -> Option<Stat> {
     let path = key.to_prefix();
     let found = root.in_held(&path, |held, name| {

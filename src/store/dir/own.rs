@@ -8,11 +8,11 @@
 //! another length. Since Linux 6.13 it cannot, because a file whose times were read gets finer times with the next
 //! write.
 //!
-//! Where file times have whole seconds only, no such time can be given, and two commits of one second may have the
-//! same size, time and inode number, which the file system gives to the next file once it is free. Where the file
-//! system tells neither when a file was made nor its generation, so may two whose writers have set their times. There each commit
-//! has a number ([`OwnVersions::number`]), which is a part of the version of this file wherever it is found: no two files
-//! that are there at once have one inode number.
+//! If file times have only whole seconds, no such time can be given, and two commits of one second may have the same
+//! size, time and inode number, which the file system gives to the next file once it is free. If the file system gives
+//! neither the time at which a file was made nor its generation, so may two commits whose writers have set their times.
+//! In these cases, each commit has a number ([`OwnVersions::number`]), which is a part of the version of this file
+//! wherever it is found: no two files that exist at the same time have one inode number.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

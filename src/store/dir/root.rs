@@ -1,7 +1,7 @@
 //! An open directory, and names resolved below it.
 //!
-//! Most paths hold no symbolic link: they cost one `openat2(2)`, told to refuse links. Only
-//! when it finds one is the path walked name by name ([`Walk`]).
+//! Most paths hold no symbolic link. They cost one `openat2(2)`, which refuses links. Only if it finds one is the path
+//! walked name by name ([`Walk`]).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -218,8 +218,8 @@ impl Root {
         self.resolve_from((self.as_fd(), None), (path, name_of(path)), flags)
     }
 
-    /// Opens what is called `below` in `directory`, to which the names before have led through `passed`, as in
-    /// [`Walk::new`]. The whole path is `path`.
+    /// Opens the path `below` in `directory`, to which the names before have led through `passed`, as in [`Walk::new`].
+    /// The whole path is `path`.
     pub(super) fn resolve_from(
         &self,
         (directory, passed): (BorrowedFd<'_>, Option<&[DirectoryIdentity]>),

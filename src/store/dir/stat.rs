@@ -1,4 +1,4 @@
-//! Attributes of files from statx(2), which tells the time at which a file was made.
+//! Attributes of files from statx(2), which has the time at which a file was made.
 //!
 //! A file system gives the inode number of a removed file to the next one, and a program can set the time of
 //! modification of the new file to that of the removed one, as `cp -p` and tar(1) do. Only the time at which the file
@@ -28,9 +28,9 @@ pub(in crate::store) struct FileStat {
     pub(in crate::store) atime: SystemTime,
     pub(in crate::store) mtime: SystemTime,
     pub(in crate::store) ctime: SystemTime,
-    /// When the file was made; `None` where the file system does not tell.
+    /// When the file was made; `None` if the file system does not know.
     pub(in crate::store) btime: Option<SystemTime>,
-    /// A number that differs between files of one inode number. The system is asked for it only where `btime` is not told.
+    /// A number that differs between files of one inode number. The system is asked for it only if `btime` is missing.
     pub(in crate::store) generation: Option<u32>,
 }
 
@@ -94,7 +94,7 @@ fn moment(seconds: i64, nanoseconds: u32) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Attributes of files that tell less. Nothing tells apart the files of one inode number.
+/// Attributes of files with less information. Nothing distinguishes the files of one inode number.
 #[cfg(test)]
 pub(crate) mod coarse {
     use std::cell::Cell;

@@ -133,8 +133,8 @@ impl MemoryContents {
         Ok(())
     }
 
-    /// Fails where what is at `from`, an object, or a prefix, or nothing, cannot be renamed to `to`. The order is that
-    /// of Linux.
+    /// Fails if the object or prefix at `from`, which may be absent, cannot be renamed to `to`. The order of the checks
+    /// is that of Linux.
     fn check_rename(
         &self,
         (from, to): (&Key, &Key),
@@ -176,7 +176,7 @@ impl MemoryContents {
     }
 }
 
-/// Whether what was found is what may be replaced.
+/// Whether the object that was found may be replaced.
 fn is_expected(found: Option<ObjectMeta>, replaces: Replaces) -> bool {
     match replaces {
         Replaces::Anything => true,

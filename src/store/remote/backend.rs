@@ -37,8 +37,7 @@ impl Backend {
     /// The client for `url`.
     ///
     /// # Errors
-    /// [`StoreError`] with what is wrong about the options, or with the file of certificates or
-    /// headers.
+    /// [`StoreError`] with the problem of the options, or of the file of certificates or headers.
     pub(super) async fn new(
         url: &RemoteUrl,
         options: &RemoteOptions,

@@ -8,7 +8,7 @@ use crate::store::{
     Profile, Stat, Store, StoreError,
 };
 
-/// Another store, without directories: nothing tells their attributes. Names can be listed or not.
+/// Another store, without directories: prefixes have no attributes. Names can be listed or not.
 #[derive(Debug)]
 pub struct Flat {
     within: Arc<dyn Store>,
@@ -35,8 +35,8 @@ impl Flat {
         }
     }
 
-    /// A store like a web server, where names cannot be listed. So nothing tells whether there is a
-    /// prefix.
+    /// A store like a web server, where names cannot be listed. So it is unknown whether a prefix
+    /// exists.
     pub fn unlisted(within: Arc<dyn Store>, refusal: Refusal) -> Flat {
         Flat {
             refusal: Some(refusal),

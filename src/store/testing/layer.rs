@@ -27,7 +27,7 @@ pub trait Layer: Send + Sync + fmt::Debug + 'static {
         ask: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError>;
 
-    /// Is told that the next `calls` calls are sent concurrently, if the store is not local.
+    /// Notes that the next `calls` calls are sent concurrently, if the store is not local.
     fn concurrent(&self, _calls: usize) {}
 
     /// The profile of the store, where `within` is that of the inner store.

@@ -41,15 +41,15 @@ pub(super) fn prefix_meta(file: &ObjectMeta) -> ObjectMeta {
     }
 }
 
-/// The zip file of one version, and what is in it.
+/// The zip file of one version, and its index.
 #[derive(Debug)]
 pub(super) struct Archive {
     pub(super) file: ZipFile,
     pub(super) index: Index,
     /// Where the central directory begins.
     directory_offset: u64,
-    /// Where the bytes of entries begin, by their numbers, as their local headers told. Reading a
-    /// header is a request where the zip file is an object.
+    /// The offsets of the bytes of entries, by the numbers of the entries, from their local headers. Reading a header
+    /// is a request if the zip file is an object.
     starts: Mutex<LruCache<usize, u64>>,
     pub(super) inflating: InflateMemory,
 }
@@ -106,7 +106,7 @@ impl Archive {
         checked(key, self.file.is_unchanged())
     }
 
-    /// Checks that what was read just now is of this version.
+    /// Checks that the bytes that were read just now are of this version.
     ///
     /// # Errors
     /// [`StoreError::Changed`] when it is not.

@@ -115,7 +115,7 @@ fn begins_like_zip(file: &ZipFile) -> io::Result<bool> {
     Ok(STARTS.contains(&&start))
 }
 
-/// Whether the end of a central directory is in `tail`. Where it leads to is not looked at.
+/// Whether the end of a central directory is in `tail`. The directory itself is not examined.
 fn has_end(tail: &[u8]) -> bool {
     match ZipLocator::new().locate_in_slice(tail) {
         Ok(_) => true,
@@ -189,7 +189,7 @@ impl ReaderAt for WindowedReader<'_> {
         let is_inside = (window.0..window.0 + window.1.len() as u64).contains(&offset);
         if !is_inside {
             let end = tail_start.min(offset.saturating_add(WINDOW_BYTES));
-            // The memory of the window before is given back first.
+            // The memory of the window before is released first.
             *window = (0, Vec::new());
             *window = (offset, self.fetch(offset..end)?);
         }

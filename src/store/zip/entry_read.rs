@@ -102,8 +102,8 @@ impl<'b> EntryRead<'b> {
         self.header.as_deref()
     }
 
-    /// Moves the bytes to where they belong, now that the header tells that the bytes of the entry
-    /// begin at `start`. If that is too far away, these are the parts that must be read again.
+    /// Moves the bytes to where they belong, now that the header shows that the bytes of the entry begin at `start`. If
+    /// that is too far away, these are the parts that must be read again.
     pub(super) fn moved_to(mut self, start: u64) -> Option<EntryRead<'b>> {
         let shift = start.checked_sub(self.start);
         let shift = shift.and_then(|shift| usize::try_from(shift).ok());

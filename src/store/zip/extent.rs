@@ -1,6 +1,6 @@
 //! The facts in the central directory about the bytes of an entry.
 
-/// How the bytes of an entry are stored. Where they begin, the local header tells.
+/// How the bytes of an entry are stored. The local header says where they begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
     /// Where the local header begins.

@@ -6,7 +6,7 @@
 //!                             the name     extra fields  of the entry
 //! ```
 //!
-//! Sizes and the checksum are those of the central directory. The header only tells where the bytes
+//! Sizes and the checksum are those of the central directory. The header only shows where the bytes
 //! begin, and that they are those of the entry. It is parsed here because `rawzip` reads it in
 //! several steps, each of which would be a request to a server.
 

@@ -25,9 +25,9 @@
 //! # Zip files on servers
 //!
 //! The zip file may be an object of a store that has no files. Its last bytes are in memory, and
-//! each read of others is a request ([`ZipFile`]), so no local header is read for its own sake: it
-//! comes with the first bytes of its entry (`entry_read`). The store that the object is in tells
-//! when it asks the server for the version again.
+//! each read of other bytes is a request ([`ZipFile`]), so no local header is read for its own
+//! sake: it comes with the first bytes of its entry (`entry_read`). The store that has the object
+//! decides when it asks the server for the version again.
 //!
 //! # Memory
 //!
@@ -194,7 +194,7 @@ impl ZipStore {
         ZipStore { root, ..self }
     }
 
-    /// The same store, of whose zip file a server tells what is `described`.
+    /// The same store, with the server's description `described` of its zip file.
     #[cfg(feature = "remote")]
     pub(super) fn described_as(self, described: String) -> ZipStore {
         let described = Some(described);

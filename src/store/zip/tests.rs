@@ -86,7 +86,7 @@ fn failure(store: &ZipStore, name: &str) -> String {
     read.expect_err(name).to_string()
 }
 
-/// Every key and what it holds, found by listing.
+/// Every key and its contents, found by listing.
 fn contents(store: &ZipStore) -> BTreeMap<String, Result<Vec<u8>, StoreError>> {
     let mut found = BTreeMap::new();
     let mut prefixes = vec![Prefix::root()];

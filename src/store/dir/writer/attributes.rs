@@ -96,8 +96,8 @@ pub(super) fn mode_after_write(mode: u32) -> u32 {
     mode & 0o7777 & !if ends_group { SET_ID } else { SET_USER_ID }
 }
 
-/// Takes the bits of [`SET_ID`] away from a file with this mode that is about to be written, as the system does for
-/// who is not root. The daemon may be root's, and cannot know whether the program that writes is.
+/// Removes the bits of [`SET_ID`] from a file with this mode that is about to be written, as the system does for users
+/// other than root. The daemon may be root's, and cannot know whether the program that writes is.
 pub(super) fn end_set_id(file: impl AsFd, mode: u32) -> Result<(), Errno> {
     let after = mode_after_write(mode);
     if after == mode & 0o7777 {

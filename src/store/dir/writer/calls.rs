@@ -1,5 +1,5 @@
-//! The system calls that change names, write journals, or make what was written survive a loss of
-//! power. They are those of `rustix`; tests record them, to find out what each loss of power would leave.
+//! The system calls that change names, write journals, or make changes survive a loss of power. They are those of
+//! `rustix`; tests record them, to find out what each loss of power would leave.
 
 #[cfg(test)]
 #[cfg(not(feature = "model"))]

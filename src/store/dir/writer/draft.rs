@@ -171,7 +171,7 @@ impl DirWriter {
     pub fn begin_copy(&self, key: &Key, old: &StoredFile) -> Result<Draft, StoreError> {
         let draft = self.begin_like(key, old)?;
         match copy_range((&*old.file, 0), (&draft.file, 0), old.meta.size()) {
-            // It ends before, which the version tells.
+            // It ends before that, which shows in its version.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {}
             copied => copied.map_err(|error| StoreError::io(key, &error))?,
         }
@@ -307,7 +307,7 @@ impl DirWriter {
         }
     }
 
-    /// Whether what was found is what a draft may take the place of.
+    /// Whether a draft may replace the file that was found.
     pub(super) fn is_expected(&self, found: Result<FileStat, Errno>, replaces: Replaces) -> bool {
         match (found, replaces) {
             (Ok(stat), Replaces::Version(version)) => self.meta(&stat).version == version,

@@ -1,8 +1,7 @@
 //! Journals: parts of objects that were written and are not in their objects yet.
 //!
-//! A journal is a file in `.zarr-mount/journal/` of the store, or in a directory that the user has named.
-//! It has what was written of one object, in the order in which it was written, so that a killed daemon
-//! loses nothing.
+//! A journal is a file in `.zarr-mount/journal/` of the store, or in a directory that the user has named. It has the
+//! changes of one object, in the order in which they were written, so that a killed daemon loses nothing.
 //!
 //! ```text
 //! MAGIC | lengths and checksum of the head | key | document | record | record | …
@@ -51,7 +50,7 @@ const RECORD_BYTES: usize = 64;
 /// In the place of a length: nothing is there.
 const NOTHING: u64 = u64::MAX;
 
-/// In the place of a length: what is there could not be read.
+/// In the place of a length: the earlier content could not be read.
 const UNKNOWN: u64 = u64::MAX - 1;
 
 /// The content of a part of an object.
@@ -167,8 +166,8 @@ impl DirWriter {
         begun.map(|()| journal)
     }
 
-    /// Notes journals of the whole object at `key`, which could not be saved now. They are removed when the object
-    /// is changed: what is written later is newer than what they have.
+    /// Notes journals of the whole object at `key`, which could not be saved now. They are removed when the object is
+    /// changed, because a later change is newer than theirs.
     pub fn keep_waiting(&self, key: &Key, journals: impl IntoIterator<Item = Journal>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.entry(key.clone()).or_default().extend(journals);
@@ -256,7 +255,7 @@ impl Journal {
         let written = self.write(&file, &record, self.len);
         let written = written.and_then(|()| self.write(&file, part, offset));
         if let Err(error) = written {
-            // Where this fails, the record is not finished, which its checksum or its hash tells.
+            // If this fails, the record is not finished, which its checksum or its hash shows.
             let _ = file.set_len(self.len);
             return Err(error);
         }
@@ -301,7 +300,7 @@ impl Journal {
         has_removed.store(true, Ordering::Release);
     }
 
-    /// The bytes that `record` tells of, as an object with these attributes.
+    /// The bytes of `record`, as an object with these attributes.
     pub fn object(file: Arc<File>, key: Key, offset: u64, meta: ObjectMeta) -> Arc<dyn Object> {
         Arc::new(JournaledPart {
             key,

@@ -172,7 +172,7 @@ fn holder(directory: &OwnedFd) -> String {
         };
         let pids: Vec<u32> = locks.lines().filter_map(pid_of).collect();
         // Btrfs has other numbers of devices there than elsewhere, and directories of several file systems may have one
-        // inode number. The files of other users' processes cannot be looked at.
+        // inode number. The files of other users' processes cannot be examined.
         let by_file = pids.iter().find(|pid| has_locked(**pid, &stat, ""));
         let only = || (pids.len() == 1).then(|| &pids[0]);
         process(*by_file.or_else(only)?)

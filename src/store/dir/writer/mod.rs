@@ -555,9 +555,9 @@ impl DirWriter {
         object_as(key, file, self.root.versions.clone())
     }
 
-    /// As [`DirWriter::object_of`], of a file that was opened as `stored`, to make another object of it. Where the
-    /// times of files do not tell that another program has just written to it, no earlier look at it is trusted, and
-    /// the object has a version of its own.
+    /// As [`DirWriter::object_of`], of a file that was opened as `stored`, to make another object from it. If the times
+    /// of files do not reveal that another program has just written to it, no earlier version of it is trusted, and the
+    /// object has a version of its own.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -688,7 +688,7 @@ fn give(key: &Key, parent: impl AsFd, file: impl AsFd, new: NewFile) -> Result<(
     set_access(&file, mode, list.as_ref()).map_err(failed)
 }
 
-/// The error for `errno` of a change, which the caller of a system call is told.
+/// The error for `errno` of a change, which the caller of a system call gets.
 fn failed(key: &dyn std::fmt::Display, errno: Errno) -> StoreError {
     match errno {
         Errno::LOOP => StoreError::Denied {

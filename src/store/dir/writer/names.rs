@@ -10,8 +10,8 @@
 //!             in place meanwhile, and is put back then
 //! ```
 //!
-//! Without links too, the target is looked at before rename(2). An object that another program puts there between
-//! the look, or the second name, and the rename is replaced unseen.
+//! Without links too, the target is examined before rename(2). An object that another program puts there between the
+//! examination, or the second name, and the rename is replaced unseen.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -31,7 +31,7 @@ use super::{is_directory, statat};
 pub(super) struct NameCalls {
     /// renameat2(2) exchanges two names.
     pub(super) exchange: bool,
-    /// renameat2(2) keeps what has the new name.
+    /// renameat2(2) keeps a file that has the new name.
     pub(super) keep: bool,
     /// link(2) makes a second name of a file, which has the same inode number.
     pub(super) link: bool,

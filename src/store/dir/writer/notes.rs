@@ -107,7 +107,7 @@ impl DirWriter {
         Ok(note)
     }
 
-    /// The notes that earlier daemons have left, and what they say. Those that were not finished are removed, and
+    /// The notes that earlier daemons have left, and their contents. Notes that were not finished are removed, and
     /// those of other users are left alone.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Locks of bytes that belong to an open file (`F_OFD_SETLK`): they are given back when it is closed for the last
-//! time, or its process ends.
+//! Locks of bytes that belong to an open file (`F_OFD_SETLK`): they are released when it is closed for the last time,
+//! or its process ends.
 
 #![expect(unsafe_code, reason = "no safe interface has locks of open files")]
 

@@ -37,7 +37,7 @@ impl DirWriter {
         set_access(draft, mode, list.as_ref())
     }
 
-    /// Says once that what is saved of others becomes the daemon's.
+    /// Logs once that files of other users become the daemon's when they are saved.
     fn tell_of_owner(&self, key: &Key, owner: u32) {
         if !self.has_told_of_owners.swap(true, Ordering::Relaxed) {
             let own = geteuid().as_raw();
@@ -49,8 +49,8 @@ impl DirWriter {
         }
     }
 
-    /// Checks that this daemon may put another object to the place of what is at `key`, or make one there. With the
-    /// sticky bit, a directory lets only owners replace files.
+    /// Checks that this daemon may replace the object at `key`, or make one there. With the sticky bit, a directory
+    /// lets only owners replace files.
     ///
     /// # Errors
     /// [`StoreError::Io`] with `EACCES` or `EPERM`.

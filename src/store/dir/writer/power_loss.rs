@@ -1,6 +1,5 @@
-//! Losses of power that are simulated: scripts of changes are done and their system calls are
-//! recorded; then each beginning of the record is what was done, and a part of what was not synced
-//! by then is forgotten.
+//! Simulated losses of power. Scripts of changes run while their system calls are recorded. Then each beginning of the
+//! record counts as done, and a part of the changes that were not synced by then is lost.
 //!
 //! ```text
 //! bytes of a file    survive an fdatasync of the file; else any part of them is there
@@ -29,8 +28,8 @@ const STEPS: usize = 8;
 /// The losses after each call of a script.
 const LOSSES: usize = 4;
 
-/// A folder in memory if there is one. A record tells what is synced, and a disk would take most of
-/// the time of these tests for it.
+/// A folder in memory if there is one. The record shows which changes are synced, and a disk would take most of the
+/// time of these tests for it.
 pub(crate) fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
@@ -45,7 +44,7 @@ struct Losses {
     torn: Vec<String>,
 }
 
-/// The script of this seed after all its steps, what the disk had before, and the calls on record.
+/// The script of this seed after all its steps, the contents of the disk before it, and the recorded calls.
 fn done(seed: u64, durability: Durability, lacking: Lacking) -> (Script, Disk, Vec<Call>) {
     // The writer tries what the file system lacks when it begins.
     recorded::start(lacking);
@@ -118,7 +117,7 @@ fn each_call_of_a_script_may_be_the_last() {
     }
 }
 
-/// Loses power as often as is asked for.
+/// Loses power as often as the environment variable says.
 fn lose_power_often(durability: Durability) -> Losses {
     const USUAL: usize = 3000;
     let wanted = std::env::var("ZARR_MOUNT_POWER_LOSSES");

@@ -7,7 +7,7 @@ use super::calls::{mkdirat, openat, unlinkat};
 use super::{DirWriter, NewFile, failed, fstat, give, is_directory, statat};
 use crate::store::{Key, Prefix, StoreError, unless_absent};
 
-/// Whether what is at a key is removed with the directory that it is in: a directory, or something else.
+/// Whether the file at a key is removed with the directory that it is in: a directory, or another file.
 type Goes<'g> = dyn Fn(&Key, bool) -> bool + 'g;
 
 impl DirWriter {
@@ -112,8 +112,8 @@ impl DirWriter {
         Ok(())
     }
 
-    /// Whether `is_one` is true of each key in the directory of the prefix `key`, given with the kind of its file. Those
-    /// after one of which it is not true are not looked at.
+    /// Whether `is_one` is true for each key in the directory of the prefix `key`, given with the kind of its file.
+    /// Keys after the first for which it is false are not examined.
     fn all_entries(
         &self,
         key: &Key,

@@ -216,7 +216,7 @@ fn commits_of_one_second_are_no_two_the_same_version() {
     for n in 0..100_u32 {
         let mut draft = writer.begin(&key, NEW).unwrap();
         draft.fill(&key, &n.to_le_bytes()).unwrap();
-        // Other times that the writer has set tell no more.
+        // Other times that the writer has set do not change this.
         if n % 3 == 0 {
             draft.keep_times();
         }

@@ -166,8 +166,8 @@ impl DirWriter {
         Ok(())
     }
 
-    /// Makes the names in `prefix`, and of the directories above it, survive a loss of power. Where `prefix` is not
-    /// there, or not any more, the directories above it tell so.
+    /// Makes the names in `prefix`, and of the directories above it, survive a loss of power. If `prefix` does not
+    /// exist, or no longer, the directories above it show that.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -213,7 +213,7 @@ impl DirWriter {
         self.sync_file_system()
     }
 
-    /// Syncs what is left; `false` where something cannot be opened.
+    /// Syncs the remaining changes; `false` if a file cannot be opened.
     fn sync_left(&self, left: &Left) -> Result<bool, StoreError> {
         let mut result = Ok(true);
         let files = left.files.iter().map(|key| self.sync_closed_file(key));
@@ -241,7 +241,7 @@ impl DirWriter {
             |stat: FileStat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         match found {
             Ok(found) if fstat(&found).is_ok_and(is_file) => self.sync(key, &found.into()),
-            // Its directory tells that it is not there any more.
+            // Its directory shows that it no longer exists.
             Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => {
                 remove(&mut self.unsynced.lock().files, key, stamp);
                 Ok(())

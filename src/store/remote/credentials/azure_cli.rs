@@ -37,7 +37,7 @@ fn parse(output: &[u8]) -> Option<Fetched<AzureCredential>> {
     if !kind.eq_ignore_ascii_case("bearer") || !is_header_text(token) {
         return None;
     }
-    // Seconds since 1970; `expiresOn` is in local time, and cannot be told apart in autumn.
+    // Seconds since 1970; `expiresOn` is in local time, which is ambiguous for an hour in autumn.
     let seconds = value.get("expires_on")?.as_u64()?;
     let expires = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
     Some(Fetched {

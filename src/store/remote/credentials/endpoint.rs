@@ -69,8 +69,7 @@ impl Endpoint {
         self.scheme == "http"
     }
 
-    /// Whether others can read what is sent: the connection is not encrypted, and leaves this
-    /// machine.
+    /// Whether others can read requests: the connection is not encrypted, and leaves this machine.
     pub(crate) fn is_overheard(&self) -> bool {
         self.is_http() && !self.is_loopback()
     }

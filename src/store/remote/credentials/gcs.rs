@@ -184,8 +184,8 @@ fn default_file(env: &Environment) -> Option<PathBuf> {
     Some(env.in_home(folder)?.join(DEFAULT_FILE))
 }
 
-/// The client with the file at `path`, of which only the kind is looked at; `None` when there is
-/// none. `from` says where the file is from.
+/// The client with the file at `path`, of which only the kind is examined; `None` when there is none. `from` says where
+/// the file is from.
 fn with_file(
     builder: GoogleCloudStorageBuilder,
     path: &Path,

@@ -11,7 +11,7 @@ use crate::store::remote::credentials::environment::Environment;
 /// A metadata server has answered after this time, or there is none.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where the firmware of Google's machines tells what they are.
+/// The file in which the firmware of Google's machines names their product.
 const PRODUCT_NAME: &str = "/sys/class/dmi/id/product_name";
 
 /// Whether the metadata server that `provider` asks gives credentials in time.

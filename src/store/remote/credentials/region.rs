@@ -1,5 +1,5 @@
-//! The region of a bucket in S3, where nothing says it. S3 tells it in the answer to `HEAD` of the
-//! bucket at any of its servers, also where it denies the request or redirects it.
+//! The region of a bucket in S3, if it is not configured. S3 sends it in the answer to `HEAD` of the bucket at any of
+//! its servers, even if it denies the request or redirects it.
 
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
@@ -15,10 +15,10 @@ pub(crate) fn question(bucket: &str) -> String {
     format!("https://s3.us-east-1.amazonaws.com/{bucket}")
 }
 
-/// The region that an answer tells.
+/// The region in an answer.
 ///
 /// # Errors
-/// [`CredentialError::Setting`] when there is no such bucket, or the answer tells no region.
+/// [`CredentialError::Setting`] when there is no such bucket, or the answer has no region.
 pub(crate) fn answer(
     bucket: &str,
     status: StatusCode,

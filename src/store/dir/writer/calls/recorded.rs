@@ -1,4 +1,4 @@
-//! System calls that are recorded, where the thread that makes them has asked for it.
+//! System calls that are recorded, if the thread that makes them has requested it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -60,7 +60,7 @@ fn is_conflict(committed: Result<Commit, StoreError>) -> bool {
     }
 }
 
-/// Nothing of what was done in between is left.
+/// No temporary file is left.
 fn is_clean(f: &Fixture) -> bool {
     f.writer.finish();
     recorded::stop();

@@ -7,9 +7,9 @@ use crate::store::dir::writer::calls::recorded;
 pub(crate) struct History {
     /// The contents, and the number of calls before each of them began.
     had: Vec<(usize, Option<Vec<u8>>)>,
-    /// From this number of calls on, what it had before this place is not there any more.
+    /// From this number of calls on, the contents before this place are gone.
     synced: Vec<(usize, usize)>,
-    /// Whether the bytes of what it has were synced.
+    /// Whether the bytes of the contents were synced.
     pub(crate) has_synced_bytes: bool,
 }
 

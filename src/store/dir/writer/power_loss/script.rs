@@ -135,8 +135,8 @@ impl Script {
                 self.has(number, begun, Some(text));
                 self.sync_closed(number, key);
             }
-            // It may have been there for a moment, before it was found to replace what it should
-            // not.
+            // It may have been there for a moment, before it was found to replace another object
+            // than it should.
             Commit::Conflict => self.had_for_a_moment(number, begun, Some(text)),
         }
     }

@@ -1,4 +1,4 @@
-//! Modes, owners and access lists of what is written.
+//! Modes, owners and access lists of written files.
 
 use rustix::fs::{XattrFlags, setxattr};
 
@@ -123,7 +123,7 @@ fn a_list_that_cannot_be_kept_grants_nobody_more() {
         (0o2600, None)
     };
     assert_eq!((mode(&path), list_of(&path)), expected);
-    // Without a list, the mode is what it says.
+    // Without a list, the mode is the given one.
     set_access(fs::File::open(&path).unwrap(), 0o604, None).unwrap();
     assert_eq!((mode(&path), list_of(&path)), (0o604, None));
 }
