@@ -14,7 +14,7 @@ use crate::store::{FetchBuffer, FetchRequest, Key, Store, StoreError};
 /// for them at once.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Documents that were asked for, by their keys.
+/// Documents that were requested, by their keys.
 #[derive(Debug)]
 pub(super) struct DocumentsAhead {
     begun: LastCheck,
@@ -40,13 +40,12 @@ impl DocumentsAhead {
         }
     }
 
-    /// A time before the first of them was asked for.
+    /// A time before the first of them was requested.
     pub(super) fn begun(&self) -> &LastCheck {
         &self.begun
     }
 
-    /// Takes the document at `key`, which was asked for ([`DocumentsAhead::has_asked`]); `None` when
-    /// it is absent.
+    /// Takes the document at `key`, which was requested ([`DocumentsAhead::has_asked`]); `None` when it is absent.
     pub(super) fn take(&mut self, key: &Key) -> Option<OpenDocument> {
         self.found.remove(key).flatten()
     }
@@ -56,7 +55,7 @@ impl DocumentsAhead {
         self.found.get(key)?.as_ref()
     }
 
-    /// Whether what is at `key` was asked for, and not taken.
+    /// Whether the document at `key` was requested, and not taken.
     pub(super) fn has_asked(&self, key: &Key) -> bool {
         self.found.contains_key(key)
     }
@@ -73,9 +72,8 @@ impl DocumentsAhead {
         found.any(|(key, document)| document.is_some() && makes_node(key))
     }
 
-    /// Decides what documents are to which the store denies access. If it `hides_absence`, as
-    /// buckets do for those who may not list them, they count as absent, unless there is no other
-    /// document that makes a node.
+    /// Decides about documents to which the store denies access. If it `hides_absence`, as buckets do from users who
+    /// may not list them, these documents count as absent, unless there is no other document that makes a node.
     pub(super) fn settle(&mut self, hides_absence: bool) {
         if hides_absence && self.has_node() {
             let denied = self.denied.drain(..).map(|key| (key, None));
@@ -84,8 +82,8 @@ impl DocumentsAhead {
     }
 }
 
-/// Opens the documents at `keys` in one round trip, and reads short ones. What cannot be opened is
-/// not among `ahead` afterwards, so that it is asked for alone.
+/// Opens the documents at `keys` in one round trip, and reads short ones. Documents that cannot be opened are not in
+/// `ahead` afterwards, so that each is requested alone.
 pub(super) fn open_many(
     store: &dyn Store,
     budget: &Arc<Budget>,

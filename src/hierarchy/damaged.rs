@@ -1,4 +1,4 @@
-//! Documents that are damaged so much that they do not tell which node they describe.
+//! Documents that are damaged so much that the kind of their node is unknown.
 //!
 //! | what is damaged | what is taken for a node that cannot be shown |
 //! |---|---|

@@ -36,7 +36,7 @@ pub(super) const NAMES: [&[u8]; 7] = [
     b"attributes.json",
 ];
 
-/// A search for the documents of one prefix, which records every key that it looked at.
+/// A search for the documents of one prefix, which records every key that it has examined.
 #[derive(Debug)]
 pub(super) struct DocumentSearch<'h> {
     pub(super) hierarchy: &'h Hierarchy,
@@ -102,7 +102,7 @@ impl Hierarchy {
 }
 
 impl<'h> DocumentSearch<'h> {
-    /// A search that has looked at nothing yet.
+    /// A search that has not examined any key yet.
     pub(super) fn new(hierarchy: &'h Hierarchy) -> DocumentSearch<'h> {
         DocumentSearch {
             hierarchy,
@@ -153,7 +153,7 @@ impl<'h> DocumentSearch<'h> {
         }
     }
 
-    /// The cache entry of `node`, with all keys that were looked at.
+    /// The cache entry of `node`, with all keys that were examined.
     pub(super) fn into_cached(self, node: Node) -> CachedNode {
         CachedNode {
             observations: Arc::new(self.observations),
@@ -169,7 +169,7 @@ impl<'h> DocumentSearch<'h> {
         }
     }
 
-    /// Records what was found at `key`.
+    /// Records the document that was found at `key`, or its absence.
     fn note(&mut self, key: &Key, text: Option<&DocumentText>) {
         let meta = text.map(|text| text.document.meta);
         self.observations.add_object(key, meta.as_ref());
@@ -266,8 +266,8 @@ impl<'h> DocumentSearch<'h> {
         self.rarer_node_at(prefix)
     }
 
-    /// Looks for the kinds of documents that are rarer than those of v2 and v3. Most prefixes have
-    /// none of them, so the store is asked for all at once.
+    /// Looks for the kinds of documents that are rarer than those of v2 and v3. Most prefixes have none of them, so all
+    /// of them are requested at once.
     fn rarer_node_at(&mut self, prefix: &Prefix) -> Result<Option<Node>, Error> {
         let rarer = NAMES.get(3..).unwrap_or_default();
         let keys: Vec<Key> = rarer

@@ -13,7 +13,7 @@ const ARRAY: &str = r#"{"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": 
 const GROUP: &str = r#"{"zarr_format": 2}"#;
 const GROUP_V3: &str = r#"{"zarr_format": 3, "node_type": "group"}"#;
 
-/// Denies access to some keys, as a bucket does to what is absent.
+/// Denies access to some keys, as a bucket does for absent objects.
 #[derive(Debug, Default)]
 struct Denies(HashSet<String>);
 
@@ -104,7 +104,7 @@ fn documents_are_asked_for_together_and_the_first_one_decides() {
         assert_eq!(far.at(""), expected);
         assert_eq!(far.asked(), (1, 8), "{objects:?}");
     }
-    // It may be a damaged document of v1, of which the attributes are asked for.
+    // It may be a damaged document of v1, whose attributes are requested.
     let far = far(&[("meta", "a note")], &[], 1 << 20);
     assert_eq!((far.at(""), far.asked()), ("implicit".to_owned(), (2, 9)));
 }

@@ -1,4 +1,4 @@
-//! Identities of arrays, by which caches and vnode numbers tell arrays apart.
+//! Identities of arrays, by which caches and vnode numbers distinguish arrays.
 //!
 //! An identity is a hash of the fields that this file lists, one after the other. The models of
 //! data types and codecs add all of their fields (`derive(Hash)`): the number of a variant, the
@@ -17,13 +17,13 @@ use crate::store::Prefix;
 /// The keys of all hashes.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// The hashes of an array, and the size of what they are of.
+/// The hashes of an array, and the size of the hashed data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrayIdentity {
     /// The hash of the prefix and of all of the metadata.
     pub(crate) array: u64,
-    /// The hash of everything that determines the keys and bytes of chunks below the prefix: all but
-    /// the shape, the names of dimensions, and how a document spells what is understood.
+    /// The hash of everything that determines the keys and bytes of chunks below the prefix: all but the shape, the
+    /// names of dimensions, and the spelling of the document.
     pub(crate) form: u64,
     /// The hash of the prefix and of `form`.
     pub(crate) chunks: u64,

@@ -1,8 +1,7 @@
 //! Looks at nodes again that are trusted still.
 //!
-//! A cached node is trusted for the time to live. That is too long for a caller who has found something that
-//! fits no node, because a program may have made the node since: an object at `a/c/0/0`, where the
-//! cache says that nothing is at `a`.
+//! A cached node is trusted for the time to live. That is too long for a caller that has found an object that fits no
+//! node, because a program may have made the node since: an object at `a/c/0/0`, while the cache has no node at `a`.
 
 use super::Hierarchy;
 use super::detect::NAMES;
@@ -15,7 +14,7 @@ use crate::store::{Key, Prefix};
 const ATTRIBUTES: [&[u8]; 2] = [b".zattrs", b"attrs"];
 
 impl Hierarchy {
-    /// Makes sure that the next look at the node of `prefix` finds the node of now, or of a later time.
+    /// Makes sure that the next lookup of the node of `prefix` finds the current node, or a later one.
     ///
     /// # Errors
     /// [`Error::Store`] when a document cannot be examined.
@@ -58,7 +57,7 @@ impl Hierarchy {
                 return Ok(());
             }
         }
-        // Another node may be described by documents that were absent when they were asked for last.
+        // Documents that were absent when they were last requested may describe another node now.
         let names = NAMES.iter().chain(&ATTRIBUTES);
         let names = names.map(|name| prefix.key(name));
         self.store

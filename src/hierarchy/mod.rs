@@ -103,8 +103,8 @@ impl Hierarchy {
         Some(Arc::downgrade(catalog) as Weak<dyn Evict>)
     }
 
-    /// Whether names in the store cannot be listed, so that nothing but the documents of a node
-    /// tells that there is a prefix. The store may be asked once.
+    /// Whether names in the store cannot be listed, so that only the documents of a node show that there is a prefix.
+    /// This may send one request to the store.
     pub fn is_unlisted(&self) -> bool {
         let catalog = self.catalog.as_ref();
         catalog.is_some_and(|catalog| catalog.is_unlisted())
@@ -121,8 +121,7 @@ impl Hierarchy {
                 .is_some_and(|catalog| catalog.has_found_below(prefix) && catalog.is_unlisted()))
     }
 
-    /// Whether the group at `prefix` has a child called `name`; `None` where no consolidated
-    /// metadata tells the names in it.
+    /// Whether the group at `prefix` has a child called `name`; `None` if no consolidated metadata has the names in it.
     ///
     /// # Errors
     /// [`Error::Store`] when it cannot be read.
@@ -205,7 +204,7 @@ impl Hierarchy {
             },
         };
         let mut parsed = parsed.map_err(|error| Error::in_document(key, error))?;
-        // The document does not say this. It was found out by a look at the store.
+        // The document does not have this. It was found out by examining the store.
         let known = array.metadata.chunk_keys;
         let is_scalar = known.kind == KeyKind::DraftScalar && parsed.shape.is_empty();
         if parsed.separator_is_assumed || is_scalar {
@@ -259,7 +258,7 @@ impl Hierarchy {
             (Err(error), Subject::Object(key)) if document::counts_as_absent(key, &error) => {
                 Ok(None)
             }
-            // As when the node was found: buckets deny access to what is absent.
+            // As when the node was found: buckets deny access to absent objects.
             (Err(StoreError::Denied { .. }), Subject::Object(_)) if self.catalog.is_some() => {
                 Ok(None)
             }
@@ -268,7 +267,7 @@ impl Hierarchy {
         found.collect()
     }
 
-    /// The attributes of the object at `key`, as [`meta_in`] tells them.
+    /// The attributes of the object at `key`, as by [`meta_in`].
     fn object_meta(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
         meta_in(key, self.store.stat(key))
     }

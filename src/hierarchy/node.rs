@@ -79,7 +79,7 @@ pub enum BrokenKind {
     Array,
     /// A group, which has no chunks.
     Group,
-    /// An array, a group, or the root of a draft's hierarchy: the document does not tell.
+    /// An array, a group, or the root of a draft's hierarchy: the document does not show which.
     Unknown,
 }
 
@@ -211,7 +211,7 @@ impl Node {
         }))
     }
 
-    /// The node itself, if its document does not tell whether it is the root of a draft's hierarchy.
+    /// The node itself, if its document does not show whether it is the root of a draft's hierarchy.
     pub(super) fn as_damaged_root(&self) -> Option<&Arc<BrokenNode>> {
         match self {
             Node::Broken(broken) if broken.may_be_draft_root() => Some(broken),

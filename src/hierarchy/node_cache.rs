@@ -26,11 +26,11 @@ pub(super) struct NodeCache {
     generation: u64,
     /// How often nodes were removed, because something of them has changed.
     removals: u64,
-    /// How often something happened that may have changed what is above other nodes.
+    /// The count of events that may have changed documents above other nodes.
     changes: u64,
 }
 
-/// The state of a cache when a node was looked for: what is found then belongs to this state.
+/// The state of a cache when the lookup of a node began. The node that is found belongs to this state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment {
     generation: u64,
@@ -87,8 +87,8 @@ impl NodeCache {
         }
     }
 
-    /// Adds `node`, which was looked for at `moment`, and evicts others. It is not added where it may
-    /// be older than what has changed since.
+    /// Adds `node`, whose lookup began at `moment`, and evicts others. The node is not added if it may be older than a
+    /// change since then.
     pub(super) fn put(&mut self, prefix: Prefix, node: CachedNode, moment: Moment) {
         if self.moment() != moment {
             return;
@@ -134,7 +134,7 @@ impl NodeCache {
 #[derive(Debug, Clone)]
 pub(super) struct CachedNode {
     pub(super) node: Node,
-    /// The keys that were looked at.
+    /// The keys that were examined.
     pub(super) observations: Arc<Observations>,
     /// The draft's hierarchy that the node was looked up in; `None` outside of one.
     pub(super) draft: Option<Arc<DraftRoot>>,

@@ -1,7 +1,6 @@
 //! Arrays of which the store has only the copies of their documents, in consolidated metadata.
 //!
-//! The documents are the truth where the store has directories, so that these arrays are not shown. The user
-//! is told.
+//! In a store with directories, the documents decide, so these arrays are not shown. The user gets a message.
 
 use super::node::{GroupNode, Node};
 use super::{Hierarchy, StatKind};
@@ -10,7 +9,7 @@ use crate::error::Error;
 use crate::metadata::{DocumentName, ZarrFormat, consolidated};
 use crate::store::Prefix;
 
-/// The most copies that are looked at.
+/// The most copies that are examined.
 const MOST_COPIES: usize = 1000;
 /// Consolidated metadata that is longer than this, in bytes, is not read for this.
 const MOST_BYTES: u64 = 4 << 20;

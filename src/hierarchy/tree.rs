@@ -55,7 +55,7 @@ impl Hierarchy {
                 }
                 Node::Group(_) | Node::Implicit | Node::Broken(_) => {}
             }
-            // Each path below what is damaged is looked for.
+            // Each path below a damaged node is looked up.
             if damaged.is_none() {
                 checked = self.lock().note_lineage(&prefix, &checked);
             }
@@ -81,9 +81,8 @@ impl Hierarchy {
         Ok(TreeNode { node, place })
     }
 
-    /// The prefixes above `path`, from the nearest, that may be arrays or roots of drafts; and since when
-    /// those above all of these are known to be neither. So a path of many names is not looked at name by
-    /// name each time.
+    /// The prefixes above `path`, from the nearest, that may be arrays or roots of drafts; and since when those above
+    /// all of these are known to be neither. So a path of many names is not examined name by name each time.
     fn unknown_above(&self, path: &Prefix) -> (Vec<Prefix>, LastCheck) {
         let generation = self.store.generation();
         let mut nodes = self.lock();

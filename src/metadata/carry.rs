@@ -180,7 +180,7 @@ const EXTENSIONS: [&str; 5] = [
 
 /// Whether two values of the member `name` are the same, however they are spelled: spaces, escapes and the order of
 /// members do not matter, nor whether NaN is bare or a string, but `1` and `1.0` are two values. An extension without a
-/// configuration may have an empty one, and a codec of v2 may say what it does anyway.
+/// configuration may have an empty one, and a codec of v2 may state its defaults.
 pub(super) fn is_same(name: &str, values: (&RawValue, &RawValue)) -> Result<bool, FormatError> {
     let is_extension = EXTENSIONS.contains(&name);
     let is_codec = matches!(name, "compressor" | "filters");

@@ -50,10 +50,10 @@ pub enum EntryEdit {
     Remove,
 }
 
-/// Edits a v2 `.zmetadata` document. `edit` is called for each copy with what it is of, the path of the
-/// node relative to the group ("" is the group's own prefix), and its text.
-/// [`EntryEdit::Remove`] of an array drops its `.zattrs` too, and that of a group all copies below it. A document of another
-/// `zarr_consolidated_format` stays as it is.
+/// Edits a v2 `.zmetadata` document. `edit` is called for each copy with the kind of the copied document, the path of
+/// the node relative to the group ("" is the group's own prefix), and its text. [`EntryEdit::Remove`] of an array drops
+/// its `.zattrs` too, and that of a group all copies below it. A document of another `zarr_consolidated_format` stays
+/// unchanged.
 ///
 /// # Errors
 ///
@@ -147,13 +147,12 @@ fn is_gone(path: &str, gone: &HashSet<String>) -> bool {
     !gone.is_empty() && above.chain(["", path]).any(|path| gone.contains(path))
 }
 
-/// Decides about one copy: what it is of, the path of its node, and its text.
+/// Decides about one copy: the kind of the copied document, the path of its node, and its text.
 pub type EditEntry<'f> = dyn FnMut(Copied, &str, &[u8]) -> EntryEdit + 'f;
 
-/// Edits the inline `consolidated_metadata` of a v3 group document. `edit` is called for each copy with
-/// what it is of, the path of the node relative to the group, and its text. The copy of a group that is
-/// replaced keeps the copies in it. A document that holds no copies, or copies of another kind than
-/// `inline`, stays as it is.
+/// Edits the inline `consolidated_metadata` of a v3 group document. `edit` is called for each copy with the kind of the
+/// copied document, the path of the node relative to the group, and its text. The copy of a group that is replaced
+/// keeps the copies in it. A document that holds no copies, or copies of another kind than `inline`, stays unchanged.
 ///
 /// # Errors
 ///

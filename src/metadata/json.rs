@@ -137,7 +137,7 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, FormatError> {
     serde_json::from_str(text).map_err(|error| FormatError::document("", error.to_string()))
 }
 
-/// The characters of the JSON string `raw`, with U+FFFD in place of what is none; `None` for another value.
+/// The characters of the JSON string `raw`, with U+FFFD in place of invalid ones; `None` for another value.
 pub(crate) fn lossy_text(raw: &RawValue) -> Option<String> {
     let text = raw.get();
     let is_text = text.starts_with('"') && NON_FINITE.iter().all(|(_, mask, _)| *mask != text);
@@ -154,7 +154,7 @@ fn lossy(text: String) -> String {
     }
 }
 
-/// The string `raw`, or an error that says what was found instead of `expected`.
+/// The string `raw`, or an error with the value that was found instead of `expected`.
 pub(crate) fn string(raw: &RawValue, expected: &str) -> Result<String, FormatError> {
     match Json::of(raw)? {
         Json::String(text) => Ok(text),
@@ -174,7 +174,7 @@ pub(crate) fn word<T: Copy>(raw: &RawValue, words: &[(&str, T)]) -> Result<T, Fo
     })
 }
 
-/// The items of the list `raw`, or an error that says what was found instead of `expected`.
+/// The items of the list `raw`, or an error with the value that was found instead of `expected`.
 pub(crate) fn array<'a>(
     raw: &'a RawValue,
     expected: &str,
@@ -206,7 +206,7 @@ pub(crate) fn each<'a, T, C: FromIterator<T>>(
         .collect()
 }
 
-/// The members of the object `raw`, or an error that says what was found instead of `expected`.
+/// The members of the object `raw`, or an error with the value that was found instead of `expected`.
 pub(crate) fn object<'a>(raw: &'a RawValue, expected: &str) -> Result<Members<'a>, FormatError> {
     match Json::of(raw)? {
         Json::Object(members) => Ok(members),

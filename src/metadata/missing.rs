@@ -73,7 +73,7 @@ impl MissingInV2 {
             _ if !is_complete => Some(stored),
             (_, Some(also)) if is_opened => Some(also),
             (Some(value), _) => Some(value),
-            // xarray masks nothing by a NaN, and GDAL knows by it what is missing.
+            // xarray masks nothing by a NaN, but GDAL finds missing elements by it.
             (None, _) if is_opened => {
                 (is_nan(&data_type, stored) && !declared.is_packed).then_some(stored)
             }

@@ -7,9 +7,9 @@
 //! `json` reads JSON one level at a time, and `spell` the data types and fill values in it, which it
 //! also writes.
 //!
-//! [`render`] and [`consolidated`] edit documents for the views. An edit replaces parts of the
-//! text, and all other bytes stay as they are. [`mod@write`] writes documents of another version
-//! from the model, and [`translate`] carries what was written to such a document back.
+//! [`render`] and [`consolidated`] edit documents for the views. An edit replaces parts of the text, and all other
+//! bytes stay as they are. [`mod@write`] writes documents of another version from the model, and [`translate`] carries
+//! changes of such a document back.
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 

@@ -32,7 +32,7 @@ pub fn is_array(text: &[u8]) -> bool {
         .is_ok()
 }
 
-/// Whether `text`, of a file `meta` that is no document, may be what is left of one.
+/// Whether `text`, of a file `meta` that is not a document, may be the remains of one.
 pub fn may_be_damaged(text: &[u8]) -> bool {
     let says_another = || {
         let document = JsonDocument::parse(text)?;

@@ -45,7 +45,7 @@ pub(in crate::hierarchy) struct Catalog {
     names_are: AtomicU8,
 }
 
-/// The groups that were looked at: those with copies, and `None` for the others.
+/// The groups that were examined: those with copies, and `None` for the others.
 #[derive(Debug)]
 struct KnownGroups {
     generation: u64,
@@ -112,12 +112,12 @@ impl Catalog {
         }))
     }
 
-    /// Whether the documents of the group at `prefix` were looked at.
+    /// Whether the documents of the group at `prefix` were examined.
     pub(in crate::hierarchy) fn has_looked_at(&self, prefix: &Prefix) -> bool {
         self.lock().by_prefix.contains(prefix)
     }
 
-    /// Whether a group above `prefix` has copies of what is below it.
+    /// Whether a group above `prefix` has copies of the nodes below it.
     pub(in crate::hierarchy) fn is_covered(&self, prefix: &Prefix) -> bool {
         self.holder_of(prefix)
             .is_some_and(|holder| holder.group != *prefix)
@@ -256,10 +256,10 @@ impl Catalog {
         found
     }
 
-    /// The copies of what is below the outermost group that `prefix` is in. They were checked within
-    /// the time to live.
+    /// The copies of the nodes below the outermost group that `prefix` is in. They were checked within the time to
+    /// live.
     pub(super) fn covering(&self, prefix: &Prefix) -> Result<Option<Covered>, StoreError> {
-        /// How often a group that changes is looked at again.
+        /// How often a group that changes is examined again.
         const MOST_TRIES: usize = 16;
         let mut read_now = None;
         for _ in 0..MOST_TRIES {
@@ -283,8 +283,8 @@ impl Catalog {
         ))
     }
 
-    /// The time before which nothing was told of what copies tell, if nothing was told before `since` of what the store
-    /// remembers: copies are checked by that, and trusted for the time to live.
+    /// The time before which no trusted answer was given, by copies or by the store: `since` is that of the store's
+    /// remembered answers. Copies are checked by those answers, and trusted for the time to live.
     pub(super) fn trusted_before(&self, since: SystemTime) -> SystemTime {
         match self.freshness {
             Freshness::Checked(ttl) => since.checked_sub(ttl).unwrap_or(SystemTime::UNIX_EPOCH),
@@ -309,7 +309,7 @@ impl Catalog {
         let now = self.store.stat_objects(&keys);
         for ((_, before), now) in looked_at.into_iter().zip(now) {
             let now = match now {
-                // As when the group was looked at.
+                // The errors count as when the group was examined.
                 Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. }) => None,
                 now => now?,
             };

@@ -82,8 +82,7 @@ impl Catalog {
         })
     }
 
-    /// Whether the group at `prefix` has a child called `name`; `None` where no copies tell the names
-    /// in it.
+    /// Whether the group at `prefix` has a child called `name`; `None` if no copies have the names in it.
     pub(in crate::hierarchy) fn has_copied_child(
         &self,
         prefix: &Prefix,
@@ -139,7 +138,7 @@ impl Object for CopyObject {
         }
     }
 
-    /// The copy is in memory, and is what it was.
+    /// The copy is in memory, and does not change.
     fn verify(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -6,12 +6,12 @@ use super::groups::{Catalog, Covered};
 use super::guesses::KnownName;
 use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, Prefix, StoreError};
 
-/// The first byte of the cursors of these listings: the group's own documents, and what is below
-/// it. No name of a store that is listed begins with such a byte.
+/// The first byte of the cursors of these listings: the group's own documents, and the nodes below it. No name of a
+/// store that is listed begins with such a byte.
 const OWN: u8 = 1;
 const BELOW: u8 = 2;
 
-/// The names in a group, from the copies of what is below it.
+/// The names in a group, from the copies of the nodes below it.
 pub(super) struct CopiesListing {
     covered: Covered,
     /// The prefix of the keys below the group, relative to the group that has the copies.
@@ -136,8 +136,8 @@ fn entry(part: u8, name: &[u8], kind: EntryKind, meta: Option<ObjectMeta>) -> Li
 }
 
 impl NamesListing {
-    /// Of `names`, which are in order, after the one of the cursor `after`. `error` is why the store does
-    /// not tell them.
+    /// A listing of `names`, which are in order, after the one of the cursor `after`. `error` is the reason why the
+    /// store does not list them.
     pub(super) fn new(names: &[KnownName], after: &Cursor, error: StoreError) -> NamesListing {
         let all = names.iter();
         let entries = all.map(|known| entry(BELOW, &known.name, known.kind, Some(known.meta)));

@@ -7,9 +7,9 @@
 //! have are absent. Only names that they do not mention are looked for in the store. Where several
 //! groups have copies of a document, the outermost one counts.
 //!
-//! Copies are an observation like any other: for the time to live they are trusted, then the store
-//! is asked for the document that holds them. Their text is in memory within the budget, and is
-//! read again when it was evicted.
+//! Copies are an observation like any other: they are trusted for the time to live, and then the
+//! document that holds them is requested again. Their text is in memory within the budget, and is
+//! read again after it was evicted.
 
 mod copies;
 mod groups;

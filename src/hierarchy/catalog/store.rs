@@ -114,8 +114,7 @@ impl CatalogStore {
 }
 
 impl Catalog {
-    /// The listing of the group at `prefix` from copies; `None` where they do not tell that it is a
-    /// group.
+    /// The listing of the group at `prefix` from copies; `None` if they do not show that it is a group.
     fn list_copies(
         &self,
         prefix: &Prefix,
@@ -204,7 +203,7 @@ impl Store for CatalogStore {
         all.collect()
     }
 
-    /// Remembered, because nothing changes the attributes of what is no directory.
+    /// The attributes are remembered, because nothing changes those of a store that is not a directory.
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
         self.catalog.prefix_meta()
     }

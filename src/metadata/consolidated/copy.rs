@@ -10,9 +10,9 @@ use crate::metadata::ZarrFormat;
 use crate::metadata::document::{Edits, JsonDocument, MemberSpan, quoted};
 use crate::metadata::splice;
 
-/// The consolidated document `text` with `copy` as its copy of the document of `name`, which is a key
-/// (v2) or a path (v3) relative to the group. Without a `copy` there is none any more. `None` when
-/// `text` has no copies, or this one is what it should be.
+/// The consolidated document `text` with `copy` as its copy of the document of `name`, which is a key (v2) or a path
+/// (v3) relative to the group. Without a `copy`, the copy is removed. `None` when `text` has no copies, or has this one
+/// already.
 ///
 /// # Errors
 ///

@@ -25,7 +25,7 @@ use crate::metadata::json::{self, Json};
 /// The attribute that has more missing values.
 pub(in crate::metadata) const MISSING_VALUE: &str = "missing_value";
 
-/// The attributes as JSON, and a list of what they cannot say.
+/// The attributes as JSON, and a list of masks that they cannot express.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Masks {
     /// The attribute `_FillValue`.
@@ -100,7 +100,7 @@ impl Items {
         self.items.iter().all(Item::is_finite)
     }
 
-    /// Takes out what is not finite: the infinities, and whether a NaN was there.
+    /// Removes values that are not finite: the infinities, and whether there was a NaN.
     fn take_non_finite(&mut self) -> (Vec<f64>, bool) {
         let numbers = self.items.iter().filter_map(|item| item.number);
         let has_nan = numbers.clone().any(f64::is_nan);
@@ -271,7 +271,7 @@ impl Masks {
         self.fill_value.is_some() || self.missing_value.is_some()
     }
 
-    /// The `attributes` with what the masks say in place of what they said.
+    /// The `attributes` with these masks in place of the earlier ones.
     ///
     /// # Errors
     /// When the attributes are not a JSON object.

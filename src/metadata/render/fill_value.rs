@@ -89,7 +89,7 @@ fn is_canonical(
             Ok(Json::Array(parts)) => parts.iter().all(|part| is_float(format, part.get())),
             _ => false,
         }),
-        // It depends on the object codec what it is.
+        // Its meaning depends on the object codec.
         Element::Variable(Variable::Object) => Some(true),
         _ => None,
     }

@@ -1,7 +1,7 @@
 //! Edits v2 documents.
 //!
-//! Readers of v2 differ in what they take: absent members, other spellings of types and numbers. So the
-//! document that is edited has each member, in the one spelling that all of them take.
+//! Readers of v2 differ in what they accept: absent members, other spellings of types and numbers. So the edited
+//! document has each member, in the one spelling that all of them accept.
 
 use serde_json::value::RawValue;
 

@@ -1,5 +1,5 @@
-//! Carries what was written to a document in one Zarr version back to the documents of a node that is
-//! stored in another version ([`write`](super::write) is the other direction).
+//! Carries the changes of a document in one Zarr version back to the documents of a node that is stored in another
+//! version ([`write`](super::write) is the other direction).
 //!
 //! ```text
 //! stored, v2     .zarray {"shape": [9], "compressor": {"id": "zstd", ..}, ..}    .zattrs {}

@@ -117,8 +117,8 @@ pub fn array_attributes(
     with_names(array.dimension_names.as_deref(), attributes)
 }
 
-/// The attributes with the `names` of the document as `_ARRAY_DIMENSIONS`. Where there are names, an attribute of that
-/// name is left over from another version, and readers of v3 do not look at it.
+/// The attributes with the `names` of the document as `_ARRAY_DIMENSIONS`. If there are names, an attribute of that
+/// name remains from another version, and readers of v3 ignore it.
 fn with_names(
     names: Option<&[Option<String>]>,
     attributes: Option<Vec<u8>>,

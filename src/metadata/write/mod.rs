@@ -18,7 +18,7 @@
 //! replaces.
 //!
 //! The v3 codec `gzip` means gzip. A v2 chunk with the codec id `gzip` may be a zlib stream,
-//! because numcodecs before 0.6 did not tell them apart. A caller that keeps such chunks encoded
+//! because numcodecs before 0.6 did not distinguish them. A caller that keeps such chunks encoded
 //! must check them.
 
 mod attributes;
