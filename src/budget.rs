@@ -105,7 +105,7 @@ impl Holding {
     "no memory within the budget for {needed} bytes for {purpose} after waiting {waited_seconds} s for {held_by}; --cache-size raises it"
 )]
 pub struct OutOfBudget {
-    /// The number of bytes asked for.
+    /// The requested number of bytes.
     pub needed: u64,
     /// The use that these bytes were meant for.
     pub purpose: &'static str,
@@ -320,9 +320,8 @@ impl Budget {
         }
     }
 
-    /// As [`Budget::reserve_kept`], for what can do without memory: only within the limit, and while all
-    /// kept bytes together take at most half of it, so that others that are kept find room. `None` where
-    /// that is not so.
+    /// As [`Budget::reserve_kept`], for data that the caller can do without: only within the limit, and while all kept
+    /// bytes together take at most half of it, so that other kept data finds room. `None` otherwise.
     pub fn reserve_kept_if_spare(
         self: &Arc<Self>,
         bytes: u64,
@@ -369,7 +368,7 @@ impl Budget {
                 // This wakes the next caller, too.
                 reservation.keep();
                 reservation.is_turn = true;
-                // The limit may be exceeded now: cached blocks make room for what is written.
+                // The limit may be exceeded now: cached blocks are evicted to make room for written data.
                 while self.is_exceeded() && self.evict(|from| from.evict_one()) {}
                 return Ok(reservation);
             }

@@ -82,7 +82,7 @@ pub struct Buffer {
     loan: Option<Loan>,
 }
 
-/// A piece of a slab, which is given back when the buffer is dropped.
+/// A piece of a slab, which is returned when the buffer is dropped.
 #[derive(Debug)]
 struct Loan {
     piece: SlabPiece,

@@ -46,7 +46,7 @@ pub struct RequestCounters {
     pub errors_other: Counter,
 }
 
-/// Counters of what was written through a mount.
+/// Counters of changes that were made through a mount.
 #[derive(Debug, Default)]
 #[expect(
     missing_docs,

@@ -1,7 +1,7 @@
 //! The errors of the crate, in three enums.
 //!
 //! * [`StoreError`]: bytes could not be had; knows the key.
-//! * [`FormatError`]: bytes are wrong or ask for what is not supported; pure, knows no key.
+//! * [`FormatError`]: bytes are wrong or need an unsupported feature; pure, knows no key.
 //! * [`Error`]: either one, with the array, document or chunk that it is about.
 //!
 //! A bug of this program is reported as [`Error::Internal`], which names the line of code that found
@@ -183,7 +183,7 @@ pub enum Error {
     /// The store could not give the bytes.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A metadata document is wrong or asks for what is not supported.
+    /// A metadata document is wrong, or needs an unsupported feature.
     #[error("{}: {error}", Escaped(.key))]
     Metadata {
         /// Key of the document.
@@ -253,7 +253,7 @@ pub enum Error {
 pub struct Internal {
     /// The line of code that found it.
     pub place: &'static Location<'static>,
-    /// The key, file or array that it is about, and what was found.
+    /// The key, file or array that it is about, and the state that was found.
     pub about: String,
 }
 
@@ -275,7 +275,7 @@ impl Error {
         }
     }
 
-    /// Whether the error is about what was written, or would be, and not about the store.
+    /// Whether the error is about written data, or data that would be written, and not about the store.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
             Error::Unacceptable { .. } | Error::Store(StoreError::Changed { .. }) => true,
@@ -292,7 +292,7 @@ impl Error {
         }
     }
 
-    /// Whether the store, or this program, could not save what was written, or would be.
+    /// Whether the store, or this program, could not save written data.
     pub(crate) fn is_failed_save(&self) -> bool {
         const FAILURES: [i32; 8] = [
             libc::EIO,
@@ -331,8 +331,8 @@ impl Error {
         }
     }
 
-    /// The error for what cannot be: `about` says what was found, and of which key, file or array.
-    /// It is a panic in debug builds, so that no test passes with it.
+    /// The error for a state that is impossible: `about` has the state, and the key, file or array. It is a panic in
+    /// debug builds, so that no test passes with it.
     #[track_caller]
     pub(crate) fn internal(about: impl Into<String>) -> Error {
         let (place, about) = (Location::caller(), about.into());
@@ -340,8 +340,8 @@ impl Error {
         Error::Internal(Box::new(Internal { place, about }))
     }
 
-    /// The same error with `name` in front of what it is about, where that is not in it yet: code
-    /// that knows no keys finds some internal errors.
+    /// The same error with `name` in front of its subject, unless it has the name already: some internal errors come
+    /// from code that knows no keys.
     #[must_use]
     pub(crate) fn within(mut self, name: &str) -> Error {
         if let Error::Internal(internal) = &mut self {

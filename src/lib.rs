@@ -190,10 +190,10 @@
 //! pages of the kernel, so a chunk that fewer users may reach than the file that it is part of is
 //! not read for any user (`view::arrays::audience`).
 //!
-//! The daemon makes changes with its own rights, which may be those of root. So what is written loses
-//! its set-user-ID bit (`store::dir::writer::attributes`), what takes the place of an object has its owner, mode
-//! and access list, or grants less (`store::dir::writer::owners`), and where the mount shows other
-//! owners or modes than the store has, nobody gets the rights of the true owner (`view::changes::mapped_owners`).
+//! The daemon makes changes with its own rights, which may be those of root. So a written file loses its set-user-ID
+//! bit (`store::dir::writer::attributes`), and a file that replaces an object has its owner, mode and access list, or
+//! grants less (`store::dir::writer::owners`). If the mount shows other owners or modes than the store has, no user
+//! gets the rights of the true owner (`view::changes::mapped_owners`).
 //!
 //! # Memory
 //!

@@ -47,7 +47,7 @@ pub struct MountEntry {
 /// The device number of a mounted file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// The class; 0 for what has no block device.
+    /// The class; 0 for a file system without a block device.
     pub major: u32,
     /// The number within the class.
     pub minor: u32,
@@ -78,8 +78,8 @@ impl MountTable {
             .find(|entry| entry.mountpoint == mountpoint)
     }
 
-    /// The other paths that lead to what is at `path`, which is absolute and free of links, by mounts of the same file
-    /// system. Something else may be mounted over a part of them.
+    /// The other paths that lead to the file at `path`, which is absolute and free of links, by mounts of the same file
+    /// system. Another file system may be mounted over a part of them.
     pub fn other_paths(&self, path: &Path) -> Vec<PathBuf> {
         let leads = |entry: &&MountEntry| path.starts_with(&entry.mountpoint);
         let depth = |entry: &&MountEntry| entry.mountpoint.components().count();

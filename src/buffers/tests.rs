@@ -81,7 +81,7 @@ fn free_memory_is_bounded_and_slabs_go_away() {
     });
     assert_eq!(kept(&buffers), KEPT_BYTES);
     assert_eq!(free_pieces(&buffers), 32);
-    // Also those that were given back can be used again.
+    // Pieces that were returned can be used again, too.
     held.extend((0..32).map(|_| buffers.take(1 << 20).unwrap()));
     assert_eq!((kept(&buffers), free_pieces(&buffers)), (0, 0));
     for buffer in &mut held {

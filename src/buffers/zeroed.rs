@@ -15,7 +15,7 @@ use std::ptr;
     "the system has no memory for {needed} bytes; raise its limit (ulimit -v) or lower --cache-size"
 )]
 pub struct NoMemory {
-    /// The number of bytes asked for.
+    /// The requested number of bytes.
     pub needed: usize,
 }
 

@@ -1,18 +1,18 @@
 //! The likely contents of a directory in which no Zarr node is found.
 //!
-//! A bounded number of names is looked at, in the directory itself and then in those of its
-//! directories that are among them; and the first bytes of a few files.
+//! A bounded number of names is examined, in the directory itself and then in those of its directories that are among
+//! them; and the first bytes of a few files.
 
 use crate::metadata::n5;
 use crate::store::{Cursor, Detail, EntryKind, Key, Prefix, Store};
 
-/// The most names of one directory that are looked at.
+/// The most names of one directory that are examined.
 const MOST_NAMES: usize = 256;
-/// The most directories in the directory that are looked at.
+/// The most directories in the directory that are examined.
 const MOST_DIRECTORIES: usize = 16;
 /// The most files of one directory of which the first bytes are read.
 const MOST_FILES: usize = 16;
-/// Enough for the members that tell what a document of JSON is.
+/// Enough for the members that show the kind of a JSON document.
 const HEAD_BYTES: u64 = 4096;
 /// The longest `attributes.json` that is read.
 const MOST_ATTRIBUTES_BYTES: u64 = 64 << 10;
@@ -24,8 +24,7 @@ struct Names {
     directories: Vec<Vec<u8>>,
 }
 
-/// The end of a sentence about a directory in which no Zarr node was found: what it looks like, if
-/// that is known.
+/// The end of a sentence about a directory in which no Zarr node was found: its likely contents, if they are known.
 pub(super) fn hint(store: &dyn Store) -> String {
     appearance(store).map_or_else(String::new, |found| format!("; it looks like {found}"))
 }

@@ -17,7 +17,7 @@ use crate::load::{ChunkedArray, Loader, LocatedChunk, Shards};
 use crate::store::{Key, Prefix, Store, WaitingParts};
 use crate::view::View;
 
-/// Where the element `indices` of the array at `path` is, and what it is.
+/// The place and the value of the element `indices` of the array at `path`.
 ///
 /// # Errors
 /// PATH is no array, the indices do not fit it, or the chunk cannot be read.
@@ -94,7 +94,7 @@ struct ElementLocation {
     located: Option<LocatedChunk>,
     element: Element,
     value: String,
-    /// Whether what was written last to the chunk waits in a journal.
+    /// Whether the latest version of the chunk waits in a journal.
     is_in_journal: bool,
 }
 

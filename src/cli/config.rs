@@ -67,7 +67,7 @@ pub struct MountConfig {
     pub xattr: bool,
     /// Whether the kernel reads plain files of the store by itself.
     pub passthrough: Passthrough,
-    /// Where to mount; absolute, not yet looked at.
+    /// The mountpoint; absolute, not examined yet.
     pub mountpoint: PathBuf,
     /// Whether a directory with entries may be mounted over.
     pub nonempty: bool,
@@ -448,7 +448,7 @@ fn option_of_arrays(args: &Args) -> Option<&'static str> {
     found.map(|(option, _)| option)
 }
 
-/// The views that are asked for.
+/// The views that were requested.
 fn views(args: &Args) -> Vec<ViewKind> {
     match option_of_arrays(args) {
         _ if !args.view.is_empty() => args.view.clone(),

@@ -103,7 +103,7 @@ fn close_inherited() -> io::Result<()> {
     Ok(())
 }
 
-/// With fewer descriptors, what the daemon itself holds leaves none for requests.
+/// With fewer descriptors, the daemon's own ones leave none for requests.
 const LEAST_DESCRIPTORS: u64 = 16;
 
 /// Checks that the limit of open files suffices for a mount.
@@ -194,9 +194,9 @@ impl StartupReport {
         self.send(b'w', line, false).ok();
     }
 
-    /// Leaves the session of the parent, and reports that the mount answers, with warnings of one
-    /// line each. From here on, this process may wait for an automounter that waits for the parent,
-    /// so it must not look at the mountpoint in between.
+    /// Leaves the session of the parent, and reports that the mount answers, with warnings of one line each. From here
+    /// on, this process may wait for an automounter that waits for the parent, so it must not examine the mountpoint in
+    /// between.
     ///
     /// # Errors
     /// When the parent is gone: interrupted, it is not to leave a mount behind.

@@ -1,6 +1,6 @@
 //! The daemon of a mount that ends: who unmounts waits for it.
 //!
-//! The kernel ends a mount at once. The daemon then saves what is left, releases the store, and removes the
+//! The kernel ends a mount at once. The daemon then saves the remaining drafts, releases the store, and removes the
 //! directory that it made as mountpoint.
 
 use std::fs;
@@ -17,8 +17,8 @@ use serde_json::Value;
 pub(super) struct RunningDaemon(OwnedFd);
 
 impl RunningDaemon {
-    /// The daemon of the mount at `mountpoint`; `None` where it cannot be told: the mount is dead or another
-    /// user's, or its daemon runs in another container.
+    /// The daemon of the mount at `mountpoint`; `None` if it cannot be found: the mount is dead or another user's, or
+    /// its daemon runs in another container.
     pub(super) fn of(mountpoint: &Path) -> Option<RunningDaemon> {
         let counters = fs::read(mountpoint.join(".zarr-mount/stats.json")).ok()?;
         let counters: Value = serde_json::from_slice(&counters).ok()?;

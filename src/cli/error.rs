@@ -11,7 +11,7 @@ pub(crate) enum CliError {
     /// The command line cannot be understood.
     #[error("{0}; see zarr-mount --help")]
     Usage(String),
-    /// It cannot be understood, and the message says what was probably meant.
+    /// The command line cannot be understood, and the message has its likely meaning.
     #[error("{0}")]
     Meant(String),
     /// It was understood, and could not be done.

@@ -8,7 +8,7 @@ pub(super) const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
        zarr-mount --info --at I,J,K [--json] STORE [PATH]
        zarr-mount --man | --completions SHELL | --version [-v]";
 
-/// Commands and what they are for, in two columns.
+/// Commands and their purposes, in two columns.
 pub(super) const EXAMPLES: &str = "  zarr-mount data.zarr /mnt/z                  every inner chunk of a sharded store as a file
   zarr-mount --view chunks data.zarr /mnt/z    decoded chunks: C order, little-endian
   zarr-mount --view chunks --as v2 data.zarr /mnt/z

@@ -98,7 +98,7 @@ pub(super) fn report(
 struct InfoReport<'c> {
     store: Arc<dyn Store>,
     waiting: WaitingParts,
-    /// Makes the files of arrays, if formats are asked for.
+    /// Makes the files of arrays, if formats were requested.
     arrays: Option<View>,
     hierarchy: Hierarchy,
     config: &'c InfoConfig,
@@ -212,7 +212,7 @@ impl InfoReport<'_> {
             }
         }
         if let Node::Group(_) = node {
-            // Metadata that is none is told by the mount.
+            // Warnings of the mount report metadata that is invalid.
             let copied = self.hierarchy.only_copied(prefix).unwrap_or_default();
             if !copied.is_empty() && !self.config.json {
                 let names: Vec<String> = copied.iter().map(ToString::to_string).collect();
@@ -299,7 +299,7 @@ impl InfoReport<'_> {
         write::dimension_names(metadata, text.ok()?.as_deref()).ok()?
     }
 
-    /// The files of a node in the formats that were asked for, if any were.
+    /// The files of a node in the requested formats, if there are any.
     fn files(&self, prefix: &Prefix, node: &Node) -> Option<Result<Vec<FileFacts>, Error>> {
         let view = self.arrays.as_ref()?;
         match node {
@@ -364,8 +364,8 @@ impl InfoReport<'_> {
         Ok(unlike)
     }
 
-    /// The number of objects below an array that are chunks or shards of its grid, and their total
-    /// size in bytes; or why the store does not tell their names.
+    /// The number of objects below an array that are chunks or shards of its grid, and their total size in bytes; or
+    /// the reason why the store does not list them.
     fn stored(&mut self, array: &ArrayNode) -> Result<Result<(u64, u64), StoreError>, Error> {
         let rank = array.metadata.shape.len();
         let (mut objects, mut bytes) = (0_u64, 0_u64);

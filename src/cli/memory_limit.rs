@@ -1,11 +1,11 @@
-//! How much memory this process may use: the least of what the machine has, what its control
-//! groups allow (both versions, every level up to the root), and its address space limit.
+//! The memory that this process may use: the least of the machine's memory, the limits of its
+//! control groups (both versions, every level up to the root), and its address space limit.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::store::address_limit;
 
-/// The default of `--cache-size`: a quarter of what may be used, and 1 GiB at most.
+/// The default of `--cache-size`: a quarter of the memory that may be used, and 1 GiB at most.
 pub(crate) fn default_cache_bytes() -> u64 {
     let read = |path: &Path| std::fs::read_to_string(path).ok();
     cache_bytes(usable_bytes(read, address_limit()))

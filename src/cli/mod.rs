@@ -69,9 +69,8 @@ use crate::store::{
 };
 use crate::view::{OwnLog, View, ViewKind, ViewOptions};
 
-/// Runs the command with its arguments, the program's name first, and gives its status: 0 when
-/// it did what was asked, 1 when it could not, 2 when it was not understood. A helper of mount(8)
-/// gives 32 and 1 for these.
+/// Runs the command with its arguments, the program's name first, and returns its status: 0 when it has done its task,
+/// 1 when it could not, 2 when it was not understood. A helper of mount(8) returns 32 and 1 for the last two.
 ///
 /// To be called once, first thing in a process: it may fork and close descriptors.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
@@ -118,8 +117,8 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
     }
 }
 
-/// `--recover`: opening a store for changes removes the temporary files that a killed daemon left, and
-/// what it had not put into shards is put there.
+/// `--recover`: opening a store for changes removes the temporary files that a killed daemon left, and the inner chunks
+/// in its journals are written to their shards.
 fn recover(
     store: &StoreArgument,
     writing: &WriterOptions,
@@ -205,7 +204,7 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
         (None, Ok(())) => info::report(Arc::clone(&store), &start, config, out),
     };
     if matches!(printed, Ok(true)) {
-        // The log has told of the nodes.
+        // The nodes were logged already.
         print_warnings(unlisted(&config.store, &*store, true, true));
     }
     match printed {
@@ -427,9 +426,8 @@ fn start(
     })
 }
 
-/// Builds the file system of a store, and says in lines what is odd about it. Only a bounded part
-/// of the store is looked at for that. A STORE that contains nothing is an error, unless it is a
-/// directory, which may fill later.
+/// Builds the file system of a store, and returns lines about its oddities. Only a bounded part of the store is
+/// examined for them. A STORE that contains nothing is an error, unless it is a directory, which may fill later.
 fn build(
     config: &MountConfig,
     recent: Arc<RecentLines>,
@@ -473,7 +471,7 @@ fn build(
             "STORE {shown}: {chunks} saved that an earlier mount had left in its journal"
         ));
     }
-    // Of other stores, which all tell names, the root is not examined for this.
+    // Other stores list their names, so their root is not examined for this.
     let knows_nodes =
         !config.store.is_web() || view.knows_names_of_root().map_err(CliError::failed)?;
     let lists_chunks = config.view.lists_stored_chunks();
@@ -523,10 +521,11 @@ fn build(
     Ok((ZarrFs::new(Arc::new(view), options), warnings))
 }
 
-/// The clause that tells how the chunks that wait in a journal get into the store.
+/// The clause that says how the chunks in the journal get into the store.
 const SAVED_BY: &str = "a mount with --rw, or zarr-mount --recover, saves what waits";
 
-/// The chunks of `store` that wait in journals. Journals of other users, which this one may not read, are not told of.
+/// The chunks of `store` that wait in journals. Journals of other users, which this user may not read, are not
+/// included.
 fn waiting_in(store: &dyn Store) -> WaitingParts {
     store.waiting().unwrap_or_default()
 }
@@ -537,7 +536,7 @@ fn waiting_in_words(n: usize) -> Option<String> {
     (n > 0).then(|| format!("{chunks} in a journal, not shown; {SAVED_BY}"))
 }
 
-/// A line where programs may write, and the daemon has no right to change what is in the directory of the store.
+/// A line for a mount that programs may write to, if the daemon has no right to change the directory of the store.
 fn no_right_to_write(config: &MountConfig) -> Option<String> {
     let store = config.writing.as_ref().and(config.store.path())?;
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
@@ -551,8 +550,8 @@ fn no_right_to_write(config: &MountConfig) -> Option<String> {
     })
 }
 
-/// A warning about a web server that does not tell names, where names are needed: for the nodes of a store, unless the
-/// mount `knows_nodes` without them, and for the chunks, if a view lists those that are stored (`lists_chunks`).
+/// A warning about a web server that does not list names, where names are needed: for the nodes of a store, unless the
+/// mount `knows_nodes` without them, and for the chunks, if a view lists the stored ones (`lists_chunks`).
 fn unlisted(
     argument: &StoreArgument,
     store: &dyn Store,
@@ -574,8 +573,8 @@ fn unlisted(
     Some(line)
 }
 
-/// The problem of a URL that is a directory of a web server, in which no node is, and of which the server tells no
-/// names; `None` for other stores.
+/// The problem of a URL that is a directory of a web server without a node, if the server lists no names; `None` for
+/// other stores.
 fn unlisted_page(argument: &StoreArgument, store: &dyn Store) -> Option<&'static str> {
     (argument.is_web() && store.is_page()).then_some(
         "no Zarr node is at this URL, and the web server does not tell the names below it; name the URL of \

@@ -116,7 +116,7 @@ impl Drop for Mountpoint {
 /// The longest wait for a daemon that ends. What was closed is saved before.
 const MOST_ENDING: Duration = Duration::from_secs(10);
 
-/// A daemon that is asked for so long without an answer is told of.
+/// The user gets a message about a daemon that does not answer for this long.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Unmounts what zarr-mount mounted at `mountpoint`, and waits until its daemon has ended.
@@ -195,7 +195,7 @@ fn told_when_slow<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
 /// not know when it has ended.
 ///
 /// # Errors
-/// A text that says how much of what was written is not in the store, and why.
+/// A text that says how many changes are not in the store, and why.
 fn save(mountpoint: &Path) -> Result<(), String> {
     let sync = match fs::File::open(mountpoint.join(".zarr-mount/sync")) {
         Ok(sync) => sync,

@@ -1,6 +1,7 @@
 //! The likely meaning of a command line whose first word is a subcommand of other programs.
 //!
-//! `zarr-mount` has none, and takes such a word for STORE: it is looked at only where that failed.
+//! `zarr-mount` has none, and takes such a word for STORE, so the word is only examined after that
+//! has failed.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

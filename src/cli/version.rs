@@ -1,4 +1,4 @@
-//! `--version`, and with `-v` what else tells builds apart.
+//! `--version`, and with `-v` further facts that distinguish builds.
 
 use crate::escape::Text;
 use crate::{codec, fuse};

@@ -9,7 +9,7 @@
 //!
 //! A gzip value may have several members, decoded one after the other. Both containers have a
 //! checksum, which is verified. In v1, in v2 and in drafts of v3, `gzip` was once another name for
-//! `zlib`; there the first bytes tell which of them it is.
+//! `zlib`; there the first bytes show which of them it is.
 //!
 //! The input and the room for the output are in memory as a whole, so libdeflate can decode a
 //! stream in one call. It does not verify the checksum that a gzip header may have, so members with

@@ -125,7 +125,7 @@ impl IndexLayout {
     }
 
     /// The layout for documents that do not give one, as early in 2023: little-endian, with or
-    /// without a CRC-32C behind it, which only the bytes of a shard tell.
+    /// without a CRC-32C behind it. Only the bytes of a shard show which.
     ///
     /// # Errors
     /// As [`new`](Self::new).

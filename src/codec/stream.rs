@@ -13,7 +13,7 @@ pub(super) trait StreamDecoder {
     /// Decodes what fits; returns whether the stream has ended.
     ///
     /// # Errors
-    /// A message that says what is wrong with the stream.
+    /// A message with the fault of the stream.
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String>;
 
     /// The number of bytes that all steps so far have read, and that they have written.
@@ -104,7 +104,7 @@ pub(super) trait StreamEncoder {
     /// Encodes what fits, up to the end of the stream; returns whether that is reached.
     ///
     /// # Errors
-    /// A message that says what is wrong with the parameters, or that there is no memory.
+    /// A message with the problem of the parameters, or that there is no memory.
     fn finish(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String>;
 
     /// The number of bytes that all steps so far have read, and that they have written.

@@ -12,7 +12,7 @@ pub enum ErrorKind {
     Denied,
     /// The file has changed or is gone. Opening it again shows the new version.
     Stale,
-    /// The bytes ask for what is not supported.
+    /// The bytes need an unsupported feature.
     Unsupported,
     /// No object can have such a key.
     NoSuchKey,
@@ -121,7 +121,7 @@ fn of_store(error: &StoreError) -> ErrorKind {
             errno: Some(libc::EACCES | libc::EPERM),
             ..
         } => ErrorKind::Denied,
-        // Any other errno is about the file system of the store, and not about what is shown of it.
+        // Any other errno is about the file system of the store, and not about the files of the mount.
         StoreError::NotAnObject { .. }
         | StoreError::Damaged { .. }
         | StoreError::Short { .. }

@@ -1,7 +1,7 @@
 //! Owners and modes of the directories above objects, which decide who may reach the objects.
 //!
 //! Many files lie in one directory, so its owner and mode are remembered for as long as the
-//! attributes of files are trusted. Then a thousand files of one group need one look at the
+//! attributes of files are trusted. Then a thousand files of one group need one examination of the
 //! directories above them.
 
 use std::num::NonZeroUsize;

@@ -1,14 +1,14 @@
 //! Observations of the store, and the rule that says when they must be repeated.
 //!
-//! One rule: what was made from the store remembers all that it was made from
-//! ([`Observations`]). It is trusted for the time to live ([`Freshness`], `--ttl`) after its last
-//! check ([`LastCheck`]), and where bytes depend on it, as when a file is opened, it is not trusted
-//! at all. Then the store is asked for all of the observations at once. If they are equal, it holds
-//! for another while, else it is made anew.
+//! One rule: a result that was made from the store remembers all its inputs ([`Observations`]). It
+//! is trusted for the time to live ([`Freshness`], `--ttl`) after its last check ([`LastCheck`]).
+//! If bytes depend on it, as when a file is opened, it is not trusted at all. When it is not
+//! trusted, all of the observations are requested from the store at once. If they are equal, the
+//! result is trusted for the same time again, else it is made anew.
 //!
 //! Equal observations prove nothing while one of them is younger than the grain of the clock
-//! ([`ObjectMeta::settles_in`]): what was made from such a one is trusted for the time to live at
-//! most.
+//! ([`ObjectMeta::settles_in`]): a result that was made from such a one is trusted for the time to
+//! live at most.
 //!
 //! Several objects that were read one after the other are of one state of the store if none of them
 //! changed after a [`Moment`].
@@ -27,7 +27,7 @@ pub use observations::{Observations, Observed, Subject, look};
 use crate::store::{ObjectMeta, Recency, StoreError};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// When the store is asked again for what was read from it.
+/// The rule that says when the store is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     /// Never, because nothing in the store changes (`--immutable`).
@@ -42,7 +42,7 @@ impl Freshness {
         self == Freshness::Immutable
     }
 
-    /// Whether what was checked at `last` is trusted without a request to the store.
+    /// Whether a result that was checked at `last` is trusted without a request to the store.
     pub fn trusts(self, last: &LastCheck) -> bool {
         match self {
             Freshness::Immutable => true,
@@ -50,8 +50,8 @@ impl Freshness {
         }
     }
 
-    /// Whether `observations` hold: either they are still trusted, or they are asked for again with
-    /// `ask` and are the same, which is noted in `last`.
+    /// Whether `observations` hold: either they are still trusted, or `ask` requests them again and
+    /// they are the same, which is noted in `last`.
     ///
     /// # Errors
     /// Those of `ask`.
@@ -81,7 +81,7 @@ impl Freshness {
     }
 
     /// The number of the current period, where each lasts `times` the time to live, but no less
-    /// than `least`. What was made in one period is asked for again in the next.
+    /// than `least`. A result that was made in one period is requested again in the next.
     pub fn period(self, least: Duration, times: u64) -> u64 {
         match self {
             Freshness::Immutable => 0,

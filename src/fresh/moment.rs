@@ -1,13 +1,13 @@
-//! A moment, which tells older objects from newer ones.
+//! A moment, which separates older objects from newer ones.
 
 use std::time::{Duration, SystemTime};
 
 use crate::store::{Arrival, Dating, ObjectMeta, Store};
 
-/// A time at which the store was looked at.
+/// A time at which the store was examined.
 ///
-/// Whether an object is older is told by the time at which it came to its key ([`Arrival`]), and by
-/// the directories above it: a directory that is replaced brings older files along.
+/// The time at which an object came to its key ([`Arrival`]), and the directories above it, show whether it is older: a
+/// directory that is replaced brings older files along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(SystemTime);
 
@@ -17,15 +17,14 @@ impl Moment {
         Moment(SystemTime::now())
     }
 
-    /// The moment of which everything is known that `store` remembers: this moment, where it
-    /// remembers nothing.
+    /// The moment that all remembered answers of `store` cover: the time of the earliest of them, or
+    /// this moment, if it remembers none.
     pub fn known_to(store: &dyn Store) -> Moment {
         store.told_since().map_or_else(Moment::now, Moment)
     }
 
-    /// Whether the object or directory may have changed after this moment. File times lag behind the
-    /// clock by up to their grain. The time of a file that is in the future was set by another clock,
-    /// and tells nothing.
+    /// Whether the object or directory may have changed after this moment. File times lag behind the clock by up to
+    /// their grain. The time of a file that is in the future was set by another clock, and proves nothing.
     pub fn may_precede(self, meta: &ObjectMeta) -> bool {
         const AHEAD: Duration = Duration::from_millis(100);
         if meta.dating == Dating::Nothing {

@@ -1,4 +1,4 @@
-//! Observations: what was looked at in the store, and what was found.
+//! Observations: the parts of the store that were examined, and the results.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
@@ -15,8 +15,7 @@ pub enum Subject {
     Object(Key),
     /// A directory, whose version changes when names in it are added or removed.
     Directory(Prefix),
-    /// A directory of which only owner and mode matter, because they decide who can reach the
-    /// objects below it.
+    /// A directory whose owner and mode alone matter, because they decide which users can reach the objects below it.
     Passage(Prefix),
 }
 
@@ -75,7 +74,7 @@ pub struct Observations {
     /// Whether equal observations prove nothing: one of them is younger than the grain of file
     /// times, so that it could change without a new version, or something was not observed.
     is_unsettled: bool,
-    /// Whether a subject was found in two versions, so that what was made may mix them.
+    /// Whether a subject was found in two versions, so that the result may mix them.
     is_torn: bool,
 }
 
@@ -154,13 +153,13 @@ impl Observations {
         self.is_torn |= first != found;
     }
 
-    /// Whether a later change of what was made shows in them.
+    /// Whether a later change of an input would show in them.
     pub fn are_settled(&self) -> bool {
         !self.is_unsettled && !self.is_torn
     }
 
-    /// Whether the store still shows the same; never where something was found in two versions.
-    /// `ask` is called once with all subjects, and returns what is found there now, in order.
+    /// Whether the store still has the same; never if a subject was found in two versions. `ask` is called once with
+    /// all subjects, and returns the current observations, in order.
     ///
     /// # Errors
     /// Those of `ask`.
@@ -185,13 +184,13 @@ impl Observations {
         Ok(ask(&subjects)?.iter().eq(found))
     }
 
-    /// All that was looked at, and what was found. A subject may be among several that are shared.
+    /// All subjects that were examined, with the results. A subject may be among several that are shared.
     fn entries(&self) -> impl Iterator<Item = (&Subject, &Option<Observed>)> {
         let shared = self.shared.values().flat_map(|shared| &shared.found);
         self.found.iter().chain(shared)
     }
 
-    /// All that was looked at. A subject may be among several that are shared.
+    /// All subjects that were examined. A subject may be among several that are shared.
     pub fn subjects(&self) -> impl Iterator<Item = &Subject> {
         self.entries().map(|(subject, _)| subject)
     }
@@ -207,7 +206,7 @@ impl Observations {
         self.entries().count() as u64 * ENTRY
     }
 
-    /// A hash of the subjects and what was found, valid within this process.
+    /// A hash of the subjects and the results, valid within this process.
     pub fn fingerprint(&self) -> u64 {
         let mut hashes: Vec<u64> = self.found.iter().map(hash_of).collect();
         hashes.extend(self.shared.values().flat_map(|shared| &shared.hashes));

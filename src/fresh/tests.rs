@@ -102,7 +102,7 @@ fn every_kind_of_change_is_noticed() {
 #[test]
 fn what_is_younger_than_the_grain_of_the_clock_proves_nothing() {
     let watched = watched(&["a"]);
-    // On a machine under load an object may have grown old before it is looked at.
+    // On a machine under load, an object may have grown old before it is examined.
     let young = || {
         let now = SystemTime::now();
         watched.memory.insert_at(key("b"), "young", now);

@@ -88,8 +88,8 @@ pub(super) enum Comparison {
     Same,
     /// They differ: the number is stale, and the name must be looked up again.
     Changed,
-    /// The inode was not opened before, as far as is known: its number may stand for this version
-    /// from now on, once the kernel has dropped what it may cache.
+    /// The inode was not opened before, as far as is known: its number may stand for this version from now on, once the
+    /// kernel has dropped its cache of another version.
     FirstOpen(StaleCache),
 }
 
@@ -237,7 +237,7 @@ impl<B: Clone> InodeVersions<B> {
         match table.reported(ino) {
             Some(reported) if reported != fingerprint => return false,
             Some(_) => {}
-            // The generation of the handle tells whether it is of another version.
+            // The generation of the handle shows whether it is of another version.
             None => {
                 table.looked_up.put(ino, fingerprint);
             }
@@ -336,7 +336,7 @@ impl<B> InodeTable<B> {
         }
     }
 
-    /// The version that the kernel was told of under `ino`.
+    /// The version that was reported to the kernel under `ino`.
     fn reported(&mut self, ino: u64) -> Option<u64> {
         let known = self.known(ino);
         known.or_else(|| self.looked_up.get(&ino).copied())

@@ -1,10 +1,9 @@
 //! Opening a file: close-to-open freshness, and whether the daemon or the kernel reads it.
 //!
-//! The current version is opened and compared with the one that the inode number stands for. If
-//! they are the same, the kernel's pages are valid. If they differ, the reply is `ESTALE`, and the
-//! kernel looks the name up again at once, which gives it a fresh number. If the number stands for
-//! no version yet, it stands for this one from now on, once the kernel has dropped what it may
-//! cache of another.
+//! The current version is opened and compared with the one that the inode number stands for. If they are the same, the
+//! kernel's pages are valid. If they differ, the reply is `ESTALE`, and the kernel looks the name up again at once,
+//! which gives it a fresh number. If the number stands for no version yet, it stands for this one from now on, once the
+//! kernel has dropped its cache of another version.
 //!
 //! All of this happens under a lock that the inode shares with few others, so that only the first
 //! open decides. Dropping pages cannot wait for a locked page: there is no handle yet, and the
@@ -150,8 +149,8 @@ impl Core {
         }
     }
 
-    /// Makes the kernel drop what it may cache of another version. If that fails, it drops the
-    /// pages itself for want of `FOPEN_KEEP_CACHE`, and the attributes when they expire.
+    /// Makes the kernel drop its cache of another version. If that fails, it drops the pages itself for want of
+    /// `FOPEN_KEEP_CACHE`, and the attributes when they expire.
     fn drop_leftovers(&self, ino: u64, leftovers: StaleCache) -> FopenFlags {
         let offset = match leftovers {
             StaleCache::Nothing => return FopenFlags::FOPEN_KEEP_CACHE,

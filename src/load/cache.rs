@@ -107,7 +107,7 @@ struct CacheState {
 
 /// A load that is queued or under way.
 struct Flight {
-    /// The load, and when it was asked for; `None` once it has begun.
+    /// The load, and the place of its request in the order of all requests; `None` once it has begun.
     queued: Option<(Ticket, Load)>,
     /// Whether it was queued as a prefetch, without a caller.
     is_prefetch: bool,

@@ -1,7 +1,7 @@
 //! Decodes the encoded bytes of one chunk to a block.
 //!
-//! All memory that decoding takes is reserved at once, before anything is read. The metadata tells
-//! the decoded length of a chunk whose elements have a fixed size; for other chunks only a limit is
+//! All memory that decoding takes is reserved at once, before anything is read. The metadata gives
+//! the decoded length of a chunk whose elements have a fixed size. For other chunks only a limit is
 //! known.
 
 mod parts;

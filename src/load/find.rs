@@ -72,9 +72,8 @@ impl OpenedChunk {
 }
 
 impl Loader {
-    /// Finds the chunk `indices` in the version that `versions` tell, and the load that decodes all
-    /// of it. It is read together with its neighbours, if it is a `neighbour` of other chunks.
-    /// `token` cancels the requests.
+    /// Finds the chunk `indices` in the version that `versions` give, and the load that decodes all of it. It is read
+    /// together with its neighbours, if it is a `neighbour` of other chunks. `token` cancels the requests.
     pub(super) fn find_latest(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
@@ -174,8 +173,8 @@ impl Loader {
         }
     }
 
-    /// Finds the chunk `indices` in the version that `versions` tell; `None` when it is absent.
-    /// `token` cancels a request that reads its bytes too.
+    /// Finds the chunk `indices` in the version that `versions` give; `None` when it is absent. `token` cancels a
+    /// request that reads its bytes too.
     pub(crate) fn find(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,

@@ -4,8 +4,8 @@
 //! chunks that are decoded at once to the number of cores. A thread holds a permit of at most one
 //! of these two.
 //!
-//! Threads that wait get permits in the order of their [`Ticket`]s, which is that in which the
-//! chunks were asked for. A reader that reads in order then goes on with the first chunk while the
+//! Threads that wait get permits in the order of their [`Ticket`]s, which is the order in which the
+//! chunks were requested. A reader that reads in order then goes on with the first chunk while the
 //! others are decoded, and the memory of the chunks that it has passed is used again. In the order
 //! in which the answers of a server arrive, it would wait until most of them are in memory.
 

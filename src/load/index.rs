@@ -38,7 +38,7 @@ pub(super) struct ShardIndex {
     candidate: u8,
     /// Where the index begins in the body.
     position: u64,
-    /// The page that was used last, because neighbouring entries are often asked for one after the
+    /// The page that was used last, because neighbouring entries are often needed one after the
     /// other.
     page: Option<Page>,
 }

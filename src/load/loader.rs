@@ -215,7 +215,7 @@ impl Loader {
         decode()
     }
 
-    /// The decoded chunk `indices` of `array` in the version that `versions` tell, if that is known
+    /// The decoded chunk `indices` of `array` in the version that `versions` give, if that is known
     /// and the chunk is in memory. This makes no request to the store. The inner `None` is an
     /// absent chunk.
     pub fn peek(

@@ -22,7 +22,7 @@ pub struct Request {
 pub enum ChunkSource {
     /// The version of an opened object, which must hold the chunk.
     Object(Arc<dyn Object>, ChunkForm),
-    /// The version that these tell. The chunk is decoded.
+    /// The version that these give. The chunk is decoded.
     Versions(Arc<dyn Versions>),
 }
 

@@ -116,8 +116,8 @@ impl Sources {
         self.store.stat_objects(keys)
     }
 
-    /// The current attributes of a prefix; `None` when there is no such prefix. Where prefixes have
-    /// no attributes of their own, this is not looked at.
+    /// The current attributes of a prefix; `None` when there is no such prefix. If prefixes have no attributes of their
+    /// own, this makes no request.
     ///
     /// # Errors
     /// As [`Store::stat`].
@@ -380,7 +380,7 @@ impl Sources {
         // The owner and mode are shown to users, so they must be the current ones.
         let is_same = |now: ObjectMeta| {
             let kept = object.meta();
-            // The change time tells whether the object was moved away and back meanwhile.
+            // The change time shows whether the object was moved away and back meanwhile.
             now.version == kept.version
                 && now.changed() == kept.changed()
                 && now.access() == kept.access()

@@ -36,9 +36,8 @@ pub(crate) const MOST_CHUNKS: usize = 4096;
 /// Bytes of a page of a shard index, which has 4096 entries. A shorter index is one block.
 pub(crate) const PAGE_BYTES: u64 = 64 << 10;
 
-/// A read of at least this many bytes is a part of a longer one, which the kernel splits and may
-/// send in another order. A shorter read may be random, so that the rest of its chunk is never
-/// asked for.
+/// A read of at least this many bytes is a part of a longer one, which the kernel splits and may send in another order.
+/// A shorter read may be random, so that the rest of its chunk is never read.
 pub(crate) const LONG_READ_BYTES: u64 = 64 << 10;
 
 /// The kernel reads pages. A shorter read is a part of another read, or the end of a file.
@@ -74,8 +73,8 @@ pub(crate) const OPEN_BYTES: u64 = 64 << 10;
 /// around it in two requests that follow each other.
 pub(crate) const OPEN_READS: u64 = 3;
 
-/// A first read of this many bytes at the beginning of a file comes from a program that reads all of
-/// the file, as `cat` does. A page fault, or a look at a header, is shorter.
+/// A first read of this many bytes at the beginning of a file comes from a program that reads all of the file, as `cat`
+/// does. A page fault, or a read of a header, is shorter.
 pub(crate) const FIRST_READ_BYTES: u64 = 128 << 10;
 
 /// In a store that is slow to answer, such a program has the readahead window of one that has read this much. With a

@@ -156,8 +156,8 @@ impl FileFormat {
         matches!(self, FileFormat::Nc4 | FileFormat::H5 | FileFormat::H5ad)
     }
 
-    /// Whether a file of this format tells the elements, their type and the shape, and nothing that
-    /// only attributes say.
+    /// Whether a file of this format has the elements, their type and the shape, and nothing that comes from
+    /// attributes.
     pub fn tells_only_elements(self) -> bool {
         matches!(self, FileFormat::Raw | FileFormat::Npy)
     }

@@ -21,7 +21,8 @@ pub struct Selection {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct SelectionEntry {
-    /// The name of the dimension; without one, the position of the entry tells the dimension.
+    /// The name of the dimension. Without a name, the position of the entry is that of the
+    /// dimension.
     dimension: Option<String>,
     range: IndexRange,
 }

@@ -1,9 +1,9 @@
 //! Reads byte ranges of arrays from their chunks, and prefetches for sequential readers.
 //!
-//! A [`Region`] and its [`ChunkOrder`] are the plan: they tell which chunks are read, in which
+//! A [`Region`] and its [`ChunkOrder`] are the plan: they determine which chunks are read, in which
 //! order. A [`ReadOperation`] walks the plan once, copies the chunks that are in memory, and
-//! replies when the last of the others is loaded. [`Readahead`] detects sequential readers and has
-//! the loader prefetch for them.
+//! replies when the last of the others is loaded. [`Readahead`] detects sequential readers and
+//! makes the loader prefetch for them.
 
 mod files;
 mod keys;

@@ -135,7 +135,7 @@ struct Share {
 }
 
 impl ReadOperation {
-    /// Makes a read that fills `out` with `runs`, in the versions that `versions` tell, and calls
+    /// Makes a read that fills `out` with `runs`, in the versions that `versions` give, and calls
     /// `finish` once.
     ///
     /// `finish` gets [`Error::Stale`] when a stored object is no longer of its version,

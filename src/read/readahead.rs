@@ -30,7 +30,7 @@ pub struct Readahead {
 #[derive(Debug, Default)]
 struct ReadaheadPlan {
     window: Window,
-    /// The indices of the shards of the chunks before this one have been asked for.
+    /// The indices of the shards of the chunks before this one were requested.
     indexed: u64,
     /// The reader has passed the chunks before this one, which are marked "evict first"; `None`
     /// before the second read of a sequence.
@@ -51,7 +51,7 @@ pub struct RegionRange<'a> {
 }
 
 impl Readahead {
-    /// Notes a read of `len` bytes at `from`, and tells whether it continues where the last one
+    /// Notes a read of `len` bytes at `from`. Returns whether it continues where the last one
     /// ended, or is expected to be continued. This is called once for each read.
     pub fn goes_on(&self, loader: &Loader, from: u64, len: u64) -> bool {
         let mut sequence = lock(&self.sequence);

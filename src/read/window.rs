@@ -1,7 +1,7 @@
 //! The readahead window, which is how far ahead of a sequential reader chunks are loaded. It is
 //! proportional to the bytes that the reader has read in order. So the window opens late, doubles
 //! as the reader goes on (in a store that is slow to answer it quadruples), and wastes no more than
-//! a small multiple of what was read when the reader stops.
+//! a small multiple of the bytes that were read when the reader stops.
 
 use crate::load::tuning::{FIRST_WINDOW_BYTES, FIRST_WINDOW_CHUNKS, GROWTH_FAR, GROWTH_LOCAL};
 use crate::load::{Loader, Prefetch};

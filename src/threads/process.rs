@@ -52,14 +52,14 @@ fn status_of(thread: u32) -> Option<String> {
     std::fs::read_to_string(format!("/proc/{thread}/status")).ok()
 }
 
-/// Whether the lines of a status file tell of a sleep that no harmless signal ends. `None` where they do not say.
+/// Whether the lines of a status file show a sleep that no harmless signal ends. `None` if they do not say.
 fn is_uninterruptible(status: &str) -> Option<bool> {
     let mut lines = status.lines();
     let state = lines.find_map(|line| line.strip_prefix("State:"))?;
     Some(state.trim_start().starts_with('D'))
 }
 
-/// Whether the lines of a status file tell of a pending signal that ends the process. `None` where they do not say.
+/// Whether the lines of a status file show a pending signal that ends the process. `None` if they do not say.
 fn has_fatal_signal(status: &str) -> Option<bool> {
     let signals = |name| {
         let mut lines = status.lines();

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A time limit for short waits, which is long enough for a machine under load.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The handle of a job that reports when it begins, and that runs until it is told to end.
+/// The handle of a job that reports when it begins, and that runs until the handle ends it.
 struct HeldJob {
     begun: Receiver<()>,
     open: Sender<()>,

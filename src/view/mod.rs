@@ -446,8 +446,8 @@ impl View {
     /// Opens the current version of the bytes of `id`; `None` when it no longer exists.
     ///
     /// # Errors
-    /// [`Error`]. A version younger than the grain of file times is waited for, until it can be
-    /// told from the next one.
+    /// [`Error`]. A version younger than the grain of file times is waited for, until it can be distinguished from the
+    /// next one.
     pub fn open(self: &Arc<Self>, id: VnodeId) -> Result<Option<OpenedVnode>, Error> {
         self.tree.loader.sources().store().begin_open();
         self.between_renames(|| self.open_vnode(&self.vnode(id)?), close_again)

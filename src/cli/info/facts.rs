@@ -72,12 +72,13 @@ pub(super) fn facts_of_array(array: &ArrayNode, dimension_names: &DimensionNames
     facts
 }
 
-/// The file of a node in one of the formats that were asked for.
+/// The file of a node in one of the requested formats.
 pub(super) struct FileFacts {
     pub(super) format: FileFormat,
     /// The name of the file; `None` where there is none.
     file: Option<String>,
-    /// Why there is no file, or what it does not hold by name, and why.
+    /// The reason why there is no file, or the names of the parts that it leaves out, with the
+    /// reasons.
     pub(super) omissions: Vec<(Option<String>, String)>,
 }
 
@@ -120,7 +121,7 @@ impl FileFacts {
     }
 }
 
-/// Adds the files of a node in all formats that were asked for.
+/// Adds the files of a node in all requested formats.
 pub(super) fn insert_files(facts: &mut Value, files: &[FileFacts]) {
     (facts["files"], facts["left_out"]) = (json!({}), json!({}));
     for FileFacts {

@@ -8,8 +8,8 @@
 //! 20 the n bytes of the block
 //! ```
 //!
-//! The end of a block is stored nowhere. Encoders put the next block there; where that is not so,
-//! parts cannot be decoded, and decoding the whole buffer reports what is wrong.
+//! The end of a block is stored nowhere. Encoders put the next block there. If a buffer differs
+//! from that, parts cannot be decoded, and decoding the whole buffer reports the error.
 
 use super::header::{BloscLayout, FLAG_MEMCPY, FLAG_NOT_SPLIT, HEADER_LEN, VERSION, length_of};
 use super::{state_bytes, undo};

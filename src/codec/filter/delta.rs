@@ -23,7 +23,7 @@ pub(super) fn decode(
     let common = common(from, to);
     let mut sum: Option<Value> = None;
     map_numbers((from, encoded), (to, out), |difference| {
-        // The first element is not added to zero, so that minus zero stays what it is.
+        // The first element is not added to zero, so that minus zero stays minus zero.
         sum = match sum {
             None => common.cast(difference),
             Some(sum) => add(common, sum, difference),
@@ -53,7 +53,7 @@ pub(super) fn encode(
     })
 }
 
-/// Whether all numbers decode to what they were: integers that wrap in no fewer bits, and have a
+/// Whether all numbers decode to the original ones: integers that wrap in no fewer bits, and have a
 /// meaning for each pattern of bits.
 pub(super) fn is_exact(decoded: Number, encoded: Number) -> bool {
     match (decoded, encoded) {

@@ -82,7 +82,7 @@ impl CacheCase {
         self.cache.cancel([FlightKey::Block(chunk_key(rank))]);
     }
 
-    /// Checks that no load is left and that all memory is given back.
+    /// Checks that no load is left and that all memory is released.
     fn end(&self) {
         assert!(self.cache.lock().flights.is_empty());
         while self.cache.evict_one() {}

@@ -10,8 +10,8 @@ use crate::plain::cf::attributes::{OMITTED, bytes_of, narrow};
 use crate::plain::cf::{Attribute, CfValue, Names};
 use crate::plain::{FileFormat, Transform};
 
-/// The most attributes of one object. Readers look at all attributes to find one, so the time grows
-/// with the square. A few attributes of this program come on top.
+/// The most attributes of one object. Readers examine all attributes to find one, so the time grows
+/// with the square. A few attributes of this program are added.
 const MOST: usize = 16_000;
 
 /// Names that have a special meaning to the libraries or to this program, in addition to those that

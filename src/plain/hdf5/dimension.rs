@@ -66,9 +66,9 @@ fn number_type() -> Result<Datatype, FormatError> {
     datatype::integer(4, true, ByteOrder::Little).map(Datatype::Inline)
 }
 
-/// Lists the numbers of the dimensions of a dataset. Without it the `NetCDF` library looks at every
-/// scale, and it knows no other way to the dimensions of a scale that has several, which is what a
-/// coordinate variable of text is.
+/// Lists the numbers of the dimensions of a dataset. Without it the `NetCDF` library examines every
+/// scale, and it has no other way to the dimensions of a scale that has several, which a coordinate
+/// variable of text is.
 pub(super) fn number(
     header: &mut ObjectHeader,
     dimensions: &[usize],

@@ -25,7 +25,7 @@ fn of_arrays(arrays: Vec<Array>) -> Group {
     }
 }
 
-/// A file, its objects by their paths, and the names of what it omits.
+/// A file, its objects by their paths, and the names of the omitted ones.
 type Written = (Vec<u8>, BTreeMap<String, Object>, Vec<String>);
 
 /// Writes the group by the convention of h5py, and reads all of it.

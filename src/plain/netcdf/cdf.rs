@@ -1,4 +1,4 @@
-//! The versions of the format, and what they have in common.
+//! The versions of the format, and their common parts.
 
 /// The version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

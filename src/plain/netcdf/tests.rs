@@ -269,7 +269,7 @@ fn text_and_pairs_have_one_more_dimension() {
     assert_eq!(date.attributes[0].bytes, b"hours since 1970-01-01");
 }
 
-/// The first bytes of a file of the format `nc`, and what it omits.
+/// The first bytes of a file of the format `nc`, and the names of its omissions.
 fn magic(group: &Group, options: &Options) -> (Vec<u8>, Vec<String>) {
     let made = file(group, options).unwrap();
     let mut start = vec![0; 4];

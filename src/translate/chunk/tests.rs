@@ -14,7 +14,7 @@ fn decoded<'a>(array: &Arc<ChunkedArray>, key: &'a Key) -> DecodedChunk<'a> {
     }
 }
 
-/// The reason of an error that refuses what was written.
+/// The reason of an error that refuses the written bytes.
 fn reason<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
     match result {
         Err(Error::Unacceptable { reason, .. }) => reason,

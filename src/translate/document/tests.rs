@@ -3,7 +3,7 @@
 use super::*;
 use crate::translate::testing::{BYTES, GZIP, document, key, parse, presentation};
 
-/// The reason of an error that refuses what was written.
+/// The reason of an error that refuses the written bytes.
 fn reason<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
     match result {
         Err(Error::Unacceptable { reason, .. }) => reason,

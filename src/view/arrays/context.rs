@@ -300,8 +300,8 @@ fn documents_of_group(resolved: &NodePath) -> Result<Vec<Key>, Error> {
     Ok(documents)
 }
 
-/// Whether all users who may read the files of the array `node`, which are made of `inputs` so far,
-/// may read `others` too.
+/// Whether all users who may read the files of the array `node`, which are made from `inputs` so far, may read `others`
+/// too.
 fn may_mention(others: &Inputs, node: &ArrayNode, inputs: &Inputs) -> bool {
     let access: Access = node.document.meta.access();
     let shown = access.with_mode(inputs.readers.bits_for(access));

@@ -121,7 +121,7 @@ impl Tree {
         let document = unusable.document.key.name();
         // The blocks of N5 are not chunks of Zarr, and no library reads them as chunks.
         let is_other = document == N5_ATTRIBUTES;
-        // Arrays of v2 have no shards, so the document tells the names of the chunks without the codecs.
+        // Arrays of v2 have no shards, so the document gives the names of the chunks without the codecs.
         let is_unsharded = unusable.names.is_some() && document == b".zarray";
         // No reader can have opened an array by a damaged document and so know its chunks.
         let is_array = unusable.names.is_some();

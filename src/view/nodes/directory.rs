@@ -221,7 +221,7 @@ impl Tree {
         Ok(matches!(self.hierarchy.node(&child)?, Node::Implicit))
     }
 
-    /// The vnode of the generated `name`. Its attributes tell whether it exists.
+    /// The vnode of the generated `name`. Its attributes show whether it exists.
     pub(in crate::view) fn generated(
         &self,
         folder: &NodeDirectory,

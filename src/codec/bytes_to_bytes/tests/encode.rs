@@ -1,4 +1,4 @@
-//! Each codec encodes bytes as numcodecs 0.16.6 does, and decodes them to what they were.
+//! Each codec encodes bytes as numcodecs 0.16.6 does, and decodes them to the original bytes.
 
 use proptest::prelude::*;
 

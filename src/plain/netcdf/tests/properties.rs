@@ -58,7 +58,7 @@ proptest! {
             .collect();
         let version = if newest { Cdf::Five } else { Cdf::Two };
         let options = if records { unlimited("t") } else { Options::default() };
-        // Of these types and shapes only what has no elements can be refused.
+        // Of these types and shapes, only arrays without elements can be refused.
         let Ok(_) = classic_file(&group, version, &options) else {
             prop_assert!(group.arrays.iter().all(|array| array.shape.contains(&0)));
             return Ok(());

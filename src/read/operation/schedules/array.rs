@@ -162,7 +162,7 @@ impl ReadCase {
         self.store.door.opened.notify_all();
     }
 
-    /// Checks that the threads end and that all memory is given back.
+    /// Checks that the threads end and that all memory is released.
     pub(super) fn end(self, patience: Duration) {
         assert!(self.finish(patience));
         let cache = Arc::clone(self.reader.cache());

@@ -73,7 +73,7 @@ pub(super) struct Model {
     /// Whether chunks are stored with their axes reversed.
     pub(super) reversed: bool,
     pub(super) compressor: Compressor,
-    /// Bit i tells whether the i-th chunk is absent.
+    /// Bit i says whether the i-th chunk is absent.
     pub(super) absent: u64,
 }
 

@@ -14,8 +14,8 @@ pub(super) struct StoredObject {
     pub(super) rank: u64,
 }
 
-/// The version that an object had: a hash that cannot be predicted outside of this process. The lowest bit tells
-/// whether the object was read, or only examined ahead.
+/// The version that an object had: a hash that cannot be predicted outside of this process. The lowest bit says whether
+/// the object was read, or only examined ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SeenVersion(u64);
 
