@@ -1,4 +1,5 @@
-//! What a document had before it was written to, which tells the members that were changed.
+//! The text that a document had before it was written to, which shows the members that were
+//! changed.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,19 +8,19 @@ use super::Writing;
 use super::draft_file::DraftFile;
 use crate::store::{Draft, StoreError, copy_range};
 
-/// What a document had when its draft began.
+/// The text that a document had when its draft began.
 #[derive(Debug)]
 pub(super) enum Base {
-    /// There was none.
+    /// There was no document.
     Nothing,
-    /// This text.
+    /// The document had this text.
     Text(Draft),
-    /// It could not be read.
+    /// The document could not be read.
     Unknown,
 }
 
 impl Base {
-    /// The text; `None` where it is not known.
+    /// The text; `None` if it is not known.
     pub(super) fn text(&self) -> io::Result<Option<Vec<u8>>> {
         match self {
             Base::Nothing => Ok(Some(b"{}".to_vec())),

@@ -9,7 +9,8 @@ use crate::store::Key;
 pub(super) enum FileName {
     /// This key.
     Named(Key),
-    /// None: it was removed, or given to another file. This is the last one, for messages.
+    /// The file has no name: it was removed, or given to another file. This is the last name, for
+    /// messages.
     Unnamed(Key),
 }
 
@@ -28,7 +29,7 @@ impl FileName {
         key
     }
 
-    /// Takes the name away.
+    /// Removes the name.
     pub(super) fn lose(&mut self) {
         *self = FileName::Unnamed(self.last().clone());
     }

@@ -1,4 +1,4 @@
-//! What a file may be by its name alone: a document, a chunk, or neither.
+//! The kind of a file by its name alone: a document, a chunk, or neither.
 
 use crate::metadata::DocumentName;
 use crate::store::Key;
@@ -11,8 +11,8 @@ const DRAFT_DOCUMENTS: [&[u8]; 2] = [b".array.json", b".group.json"];
 const DRAFT_ROOT_DOCUMENTS: [&[u8]; 2] = [b"array.json", b"group.json"];
 const DRAFT_ROOT_DIRECTORY: &[u8] = b"meta";
 
-/// Whether a file of this name is a document. Those of Zarr before v2 have names that other files may
-/// have as well, and are not among these ([`may_be_old_document`]).
+/// Whether a file of this name is a document. Other files may have the names of documents of Zarr before v2, so those
+/// are not among these ([`may_be_old_document`]).
 pub(crate) fn is_document(key: &Key) -> bool {
     let name = key.name();
     let is_of_root = || {
@@ -24,13 +24,13 @@ pub(crate) fn is_document(key: &Key) -> bool {
         || DRAFT_ROOT_DOCUMENTS.contains(&name) && is_of_root()
 }
 
-/// Whether a file of this name is a document where there is an array of Zarr before v2.
+/// Whether a file of this name is a document if there is an array of Zarr before v2.
 pub(crate) fn may_be_old_document(key: &Key) -> bool {
     OLD_DOCUMENTS.contains(&key.name())
 }
 
-/// Whether the object at `key` is replaced whole when it is written, because it is a document or a
-/// chunk, by its name. A name of digits and dots may be one of something else, which does no harm.
+/// Whether the object at `key` is replaced as a whole when it is written, because its name is that of a document or a
+/// chunk. Another file may have a name of digits and dots, which does no harm.
 pub(crate) fn is_replaced_whole(key: &Key) -> bool {
     let name = key.name();
     is_document(key) || may_be_old_document(key) || looks_like_a_chunk(name)

@@ -1,12 +1,12 @@
 //! Locks of names, so that no commit meets a rename half-way.
 //!
-//! A change of names locks them for itself alone, with everything below them: a rename locks both names, and all that
-//! is in a directory that is renamed. Work on a file (it is opened, made, saved or closed) shares the lock of its name
-//! with other such work. Work elsewhere is never waited for, however long it takes: an encoder, the disk, or a lock of
-//! another program.
+//! A change of names locks them exclusively, with everything below them: a rename locks both names, and everything in a
+//! directory that is renamed. Work on a file (it is opened, made, saved or closed) shares the lock of its name with
+//! other such work. No change waits for work on other names, however long that takes: an encoder, the disk, or a lock
+//! of another program.
 //!
-//! Requests that concern the same names are served in the order in which they come, so that none of them waits for
-//! ever. A thread that has a lock asks for no other one of the same [`NameLocks`].
+//! Requests for the same names are served in the order in which they come, so that none of them waits for ever. A
+//! thread that has a lock requests no other one of the same [`NameLocks`].
 
 use crate::store::Prefix;
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,9 +20,9 @@ pub(crate) struct NameLocks {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Those that were served and those that wait, in the order in which they came.
+    /// The requests that were served and those that wait, in the order in which they came.
     requests: Vec<Request>,
-    /// How many there were so far.
+    /// How many requests there were so far.
     n_requests: u64,
     n_waiting: usize,
 }
@@ -30,10 +30,10 @@ struct Table {
 #[derive(Debug)]
 struct Request {
     number: u64,
-    /// Everything at these paths, and below them.
+    /// The request is for everything at these paths, and below them.
     paths: Vec<Prefix>,
     is_alone: bool,
-    /// Whether it has the lock.
+    /// Whether the request has the lock.
     is_served: bool,
 }
 
@@ -45,12 +45,12 @@ pub(crate) struct NameLock<'l> {
 }
 
 impl NameLocks {
-    /// For work on what is at these paths that must not meet a change of their names.
+    /// A lock for work on the files at these paths, during which their names must not change.
     pub(crate) fn share(&self, paths: Vec<Prefix>) -> NameLock<'_> {
         self.ask(paths, false)
     }
 
-    /// For changes of what is at these paths, and below them.
+    /// A lock for changes of the files at these paths, and below them.
     pub(crate) fn take(&self, paths: Vec<Prefix>) -> NameLock<'_> {
         self.ask(paths, true)
     }
@@ -72,7 +72,7 @@ impl NameLocks {
         }
     }
 
-    /// Waits until nothing is in the way of the request.
+    /// Waits until no other request excludes this one.
     fn serve(&self, mut table: MutexGuard<'_, Table>, number: u64) {
         while table.must_wait(number) {
             table.n_waiting += 1;
@@ -96,7 +96,7 @@ impl Table {
         requests.find(|request| request.number == number)
     }
 
-    /// Whether a request that came before this one, or has its lock, is in the way of this one.
+    /// Whether a request that came before this one, or has its lock, excludes this one.
     fn must_wait(&self, number: u64) -> bool {
         let others = || self.requests.iter().filter(|other| other.number != number);
         let own = self.requests.iter().find(|own| own.number == number);
@@ -107,8 +107,8 @@ impl Table {
 }
 
 impl NameLock<'_> {
-    /// Gives the lock back for one of `path`, which keeps its place in the order: what is locked had another name when
-    /// the lock was asked for.
+    /// Replaces the lock by one of `path`, which keeps its place in the order: the locked file had another name when
+    /// the lock was requested.
     pub(crate) fn move_to(&mut self, path: &Prefix) {
         let mut table = self.locks.lock();
         if let Some(own) = table.find(self.number) {
@@ -159,7 +159,7 @@ mod schedules {
 
     /// Two renames and three saves: a rename has its names alone, and each of the five gets its lock.
     #[test]
-    fn who_changes_a_name_has_it_alone() {
+    fn a_change_of_a_name_has_it_alone() {
         check(|| {
             let shared = Arc::new((NameLocks::default(), [const { AtomicUsize::new(0) }; 2]));
             let rename = |from: &'static str, to: &'static str, concerned: &'static [usize]| {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_elsewhere_is_not_waited_for() {
+    fn work_on_other_names_is_not_waited_for() {
         let locks = NameLocks::default();
         let _saves = locks.share(vec![path("a/0")]);
         let _saves_too = locks.share(vec![path("a/0")]);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_later_waits_for_who_waits() {
+    fn a_later_request_waits_for_an_earlier_one_that_waits() {
         let locks = NameLocks::default();
         let saves = locks.share(vec![path("a/0")]);
         let ask = |number, asked: &str, is_alone| {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_moves_comes_before_who_waits_for_it() {
+    fn a_lock_that_moves_comes_before_requests_that_wait_for_it() {
         let locks = NameLocks::default();
         let mut saves = locks.share(vec![path("g/0")]);
         let rename = Request {

@@ -1,4 +1,4 @@
-//! What is written through all views of a mount.
+//! The files that are written through all views of a mount.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::store::{DirWriter, Key, Prefix};
 
 use super::name_locks::NameLock;
 
-/// What is written through the views of a mount, which change one store.
+/// The files that are written through the views of a mount, which change one store.
 #[derive(Debug)]
 pub(crate) struct Writings {
     writer: Arc<DirWriter>,
@@ -25,7 +25,8 @@ pub(crate) struct Writings {
 }
 
 impl Writings {
-    /// Nothing is written yet. What is not saved, and of which no program gets an error, is noted in `refused`.
+    /// No files are written yet. Drafts that could not be saved, and whose error no program gets, are noted in
+    /// `refused`.
     pub(crate) fn new(
         writer: DirWriter,
         loader: &Arc<Loader>,
@@ -58,7 +59,7 @@ impl Writings {
         }
     }
 
-    /// These, with what tells which keys are plain files in the keys view, and in the chunks view.
+    /// These files, with the meanings of keys in the keys view and in the chunks view.
     #[must_use]
     pub(crate) fn with_meanings<M: Meanings + 'static>(self, keys: M, chunks: M) -> Writings {
         self.keys.meanings.get_or_init(|| Box::new(keys));
@@ -66,7 +67,7 @@ impl Writings {
         self
     }
 
-    /// Where inner chunks of shards go.
+    /// The journals of inner chunks of shards.
     pub(crate) fn staging(&self) -> &Arc<Staging> {
         &self.staging
     }
@@ -85,24 +86,24 @@ impl Writings {
         [&self.keys, &self.chunks]
     }
 
-    /// Makes the changes of the store.
+    /// The writer that changes the store.
     pub(crate) fn writer(&self) -> &DirWriter {
         &self.writer
     }
 
-    /// What was written so far.
+    /// The counters of changes so far.
     pub(crate) fn counters(&self) -> &WriteCounters {
         &self.counters
     }
 
-    /// Whether files that are named as chunks were made below `prefix`, and are not in the store yet.
+    /// Whether files with names of chunks were made below `prefix`, and are not in the store yet.
     pub(crate) fn has_made_chunks_below(&self, prefix: &Prefix) -> bool {
         self.all()
             .iter()
             .any(|writing| writing.has_made_chunks_below(prefix))
     }
 
-    /// How many files have what is not in the store yet, and how many are in the mount only.
+    /// How many files have drafts that are not in the store yet, and how many are only in the mount.
     pub(crate) fn n_drafts(&self) -> (usize, usize) {
         let found = self.all().map(|writing| writing.n_drafts());
         let (mut drafts, mut scratch) = (0, 0);
@@ -113,15 +114,15 @@ impl Writings {
         (drafts, scratch)
     }
 
-    /// How many files were closed, could not be saved, and are tried again.
+    /// How many files were closed, could not be saved, and are retried.
     pub(crate) fn n_unsaved(&self) -> usize {
         self.all().map(|writing| writing.n_unsaved()).iter().sum()
     }
 
-    /// Commits all files for `who`, and makes all that was changed survive a loss of power.
+    /// Commits all files for `who`, and makes all changes survive a loss of power.
     ///
     /// # Errors
-    /// The first error, after all were tried.
+    /// The first error, after all files were tried.
     pub(crate) fn sync_all(&self, who: Syncer) -> Result<(), Error> {
         let committed = self
             .all()
@@ -138,8 +139,8 @@ impl Writings {
         self.all().into_iter().filter(is_other)
     }
 
-    /// Waits for all commits below `directory`, through any view, and commits the files of `own`, those of the view of
-    /// the caller. The directory is about to be renamed: others wait for that, and this may take long.
+    /// Waits for all commits below `directory`, through any view, and commits the files of `own`, which are those of
+    /// the caller's view. The directory is about to be renamed: other callers wait for that, and this may take long.
     ///
     /// # Errors
     /// Those of saving.
@@ -150,8 +151,7 @@ impl Writings {
         own.prepare_rename(directory)
     }
 
-    /// Keeps the names in two directories from being changed through other views than that of `own`, and files from being
-    /// saved there.
+    /// Prevents changes of names in two directories through other views than that of `own`, and saves of files there.
     pub(crate) fn keep_others(
         &self,
         own: &Arc<Writing>,
@@ -163,7 +163,8 @@ impl Writings {
         locks.collect()
     }
 
-    /// Notes in the other views than that of `own` that a directory was renamed through it. The caller keeps their names.
+    /// Notes in the other views than that of `own` that a directory was renamed through it. The caller holds the locks
+    /// of their names.
     pub(crate) fn moved(&self, own: &Arc<Writing>, from: &Key, to: &Key) {
         for other in self.others(own) {
             other.follow(from, to);
@@ -191,7 +192,7 @@ impl Writings {
             );
         }
         if scratch > 0 {
-            log::warn!("{scratch} files that were in the mount only, not in the store, are gone");
+            log::warn!("{scratch} files that were only in the mount, not in the store, are gone");
         }
         self.staging.finish();
         self.writer.finish();

@@ -11,10 +11,10 @@ use super::{HandleAccess, KeyFile, Writing};
 use crate::shards::join_other;
 use crate::store::Key;
 
-/// What could not be saved is tried again after this time.
+/// A draft that could not be saved is retried after this time.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// The thread that tries again. It runs while there is something to save.
+/// The thread that retries. It runs while there are drafts to save.
 #[derive(Debug, Default)]
 pub(super) struct Retries {
     state: Mutex<State>,
@@ -28,7 +28,7 @@ struct State {
 }
 
 impl Retries {
-    /// Has the thread try again, after a file of `writing` was not saved.
+    /// Starts the thread, after a file of `writing` was not saved.
     pub(super) fn begin(&self, writing: &Arc<Writing>) {
         let mut state = self.lock();
         if state.has_ended || state.thread.is_some() {
@@ -38,8 +38,8 @@ impl Retries {
         let thread = thread::Builder::new().name("retries".to_owned());
         match thread.spawn(move || run(&writing)) {
             Ok(thread) => state.thread = Some(thread),
-            // It is tried when all is synced, and when the mount ends.
-            Err(error) => log::error!("no thread can be started that saves files later: {error}"),
+            // The file is retried when all files are synced, and when the mount ends.
+            Err(error) => log::error!("no thread for saving files later can be started: {error}"),
         }
     }
 
@@ -63,7 +63,7 @@ fn run(writing: &Weak<Writing>) {
         let retries = &writing.retries;
         let mut state = retries.lock();
         if state.has_ended || writing.left().is_empty() {
-            // What is not saved later begins another thread.
+            // A later draft that is not saved starts another thread.
             state.thread = None;
             return;
         }
@@ -78,20 +78,20 @@ fn run(writing: &Weak<Writing>) {
 }
 
 impl Writing {
-    /// The files that have no handle any more, and could not be saved when the last one was released.
+    /// The files without handles that could not be saved when the last handle was released.
     fn left(&self) -> Vec<(Key, Arc<KeyFile>)> {
         let mut left = self.open_where(|_| true);
         left.retain(|(_, file)| file.is_left());
         left
     }
 
-    /// How many files were written, were not saved, and have no handle any more.
+    /// How many files were written, were not saved, and have no handle.
     pub(super) fn n_unsaved(&self) -> usize {
         let left = self.left();
         left.iter().filter(|(_, file)| file.has_draft()).count()
     }
 
-    /// Tries again to save what was not saved, and leaves what another program has saved by a sync.
+    /// Retries the drafts that were not saved, and forgets those that another program has saved by a sync.
     fn retry(self: &Arc<Self>) {
         for (key, file) in self.left() {
             // It may have been saved, renamed or replaced meanwhile.
@@ -102,14 +102,14 @@ impl Writing {
             let handle = KeyHandle::new(self, found, id, HandleAccess::Writes, true);
             handle.close();
             if !file.has_draft() && !file.lock().is_lost() {
-                log::info!("{key}: what was written is saved now");
+                log::info!("{key}: its draft is saved now");
             }
         }
     }
 }
 
 impl KeyFile {
-    /// Whether no handle is left, and the file is not in the mount only.
+    /// Whether no handle is left, and the file is not only in the mount.
     fn is_left(&self) -> bool {
         self.handles.load(Ordering::Relaxed) == 0 && !self.is_scratch()
     }

@@ -1,8 +1,8 @@
-//! Which text of a document belongs to a fingerprint.
+//! The text of a document that belongs to a fingerprint.
 //!
-//! The text that is shown of a document is made of what the store has, and not of the document's own object alone:
-//! copies of other documents may be in it. So it may change while the version of its object stays the same. The kernel
-//! has pages of the text that it was shown first under a fingerprint, and another text must not be shown under that.
+//! The shown text of a document depends not only on the document's own object: copies of other documents may be in it.
+//! So it may change while the version of its object stays the same. The kernel has pages of the text that was first
+//! shown under a fingerprint, and another text must not be shown under that fingerprint.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -25,8 +25,8 @@ impl Default for Texts {
 }
 
 impl Writing {
-    /// Whether the text of this stamp is the one that a document shows in this version, under this fingerprint. The
-    /// first text that is asked for is.
+    /// Whether the text with this stamp is the one that a document shows in this version, under this fingerprint. The
+    /// first text for which this is called is that text.
     pub(crate) fn is_text_of(&self, document: DocumentVersion, stamp: u64) -> bool {
         let mut texts = self.texts.0.lock().unwrap_or_else(PoisonError::into_inner);
         *texts.get_or_insert(document, || stamp) == stamp
