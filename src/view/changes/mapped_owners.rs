@@ -1,7 +1,7 @@
 //! Changes through a mount that shows other owners or modes than the store has (`--uid`, `--gid`, `--umask`).
 //!
-//! The kernel checks callers against what is shown, and the daemon makes the changes with its own rights. So a caller
-//! who only seems to be the owner of an object gets none of the rights of the true one: owners stay, and no
+//! The kernel checks callers against the shown attributes, and the daemon makes the changes with its own rights. So a
+//! caller that only seems to be the owner of an object gets none of the rights of the true owner: owners stay, and no
 //! set-user-ID, set-group-ID or sticky bit is set.
 
 use crate::error::Error;
@@ -19,8 +19,8 @@ impl ViewOptions {
         self.maps_owners() || self.umask.is_some()
     }
 
-    /// What is set of the file or directory `name`, of which this is shown, where a caller asks for `new`. Programs
-    /// that set the owner that is shown, as those do which copy attributes, are not told that nothing changes.
+    /// The change of the file or directory `name`, which is shown with `shown`, for a caller that requests `new`.
+    /// Programs that set the shown owner, as programs do that copy attributes, get no error although nothing changes.
     ///
     /// # Errors
     /// [`Refusal::Fixed`] for another owner.
@@ -43,7 +43,7 @@ impl ViewOptions {
                 return Err(refused(name, Refusal::Fixed));
             }
         }
-        // Those of a directory give nobody a right.
+        // The bits of a directory give no user a right.
         let kept = match shown.kind {
             VnodeKind::Directory => shown.mode & 0o7000,
             VnodeKind::File => 0,
@@ -52,7 +52,7 @@ impl ViewOptions {
         Ok(new)
     }
 
-    /// A new file or directory, where a caller asks for `new`.
+    /// A new file or directory, for a caller that requests `new`.
     pub(in crate::view) fn makeable(&self, new: NewFile) -> NewFile {
         let bits = if self.maps_rights() { 0o777 } else { 0o7777 };
         let mode = new.mode & bits;

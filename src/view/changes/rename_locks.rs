@@ -1,9 +1,9 @@
-//! Renames of directories, which everybody who looks at names sees as one step.
+//! Renames of directories, which all lookups see as one step.
 //!
-//! A rename changes the store, then what the view knows of the paths below the directory. Who looks a name up in between
-//! could take the old path of a directory for one where nothing is, or for another directory that has it by
-//! now. So whoever looks at something while a rename is under way, or began before it, looks again; and whoever
-//! changes names keeps those directories from being renamed that they are in.
+//! A rename changes the store, then the view's knowledge of the paths below the directory. A lookup in between could
+//! take the old path of a directory for an absent one, or for another directory that has the path by now. So a lookup
+//! that overlaps with a rename is repeated, and a change of names prevents the directories above these names from being
+//! renamed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
@@ -14,17 +14,17 @@ use crate::store::Prefix;
 use crate::view::vnode::Vnode;
 use crate::view::{OpenedVnode, View, VnodeId};
 
-/// How often something is looked at again that renames overtake.
+/// How often a lookup that overlaps with renames is repeated.
 const MOST_LOOKS: usize = 100;
 
 /// The renames of directories of a mount.
 #[derive(Debug, Default)]
 pub(in crate::view) struct Renames {
-    /// The names that are changed, by the paths at which they are shown.
+    /// The names that are being changed, by the paths at which they are shown.
     names: NameLocks,
     /// Held while a directory is renamed.
     under_way: RwLock<()>,
-    /// How many renames have begun and ended: odd while one is under way.
+    /// How many renames have begun and ended: the number is odd while one is under way.
     steps: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ struct RenameUnderWay<'r> {
     _alone: RwLockWriteGuard<'r, ()>,
 }
 
-/// Names that nobody else changes, until this is dropped.
+/// Names that no other caller changes until this is dropped.
 #[derive(Debug)]
 pub(in crate::view) struct RenamedNames<'r> {
     directory: Option<RenameUnderWay<'r>>,
@@ -43,7 +43,7 @@ pub(in crate::view) struct RenamedNames<'r> {
 }
 
 impl Renames {
-    /// Begins the rename of a directory, of which the names are taken.
+    /// Begins the rename of a directory whose names are locked.
     fn begin(&self) -> RenameUnderWay<'_> {
         let alone = self.under_way.write();
         let alone = alone.unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ impl Renames {
             if steps.is_multiple_of(2) {
                 return steps;
             }
-            // It has ended when the lock is free.
+            // The rename has ended when the lock is free.
             drop(self.under_way.read());
         }
     }
@@ -86,7 +86,7 @@ impl View {
         self.tree.renames.steps.load(Ordering::SeqCst)
     }
 
-    /// Keeps these names in directories, and those of the directories, from being changed by renames of directories.
+    /// Prevents renames of directories from changing these names in directories, and those of the directories.
     ///
     /// # Errors
     /// [`Error::Stale`] when a directory is gone.
@@ -97,10 +97,10 @@ impl View {
         self.lock_names(names, |paths| self.tree.renames.names.share(paths))
     }
 
-    /// As [`View::keep_names`], for a rename of `from` to `to`, of which a directory is renamed alone.
+    /// As [`View::keep_names`], for a rename of `from` to `to`, which is exclusive if it renames a directory.
     ///
     /// # Errors
-    /// As [`View::keep_names`]; those of saving what is below the directory.
+    /// As [`View::keep_names`]; those of saving the files below the directory.
     pub(in crate::view) fn begin_rename(
         &self,
         from: (VnodeId, &[u8]),
@@ -152,7 +152,7 @@ impl View {
         }
     }
 
-    /// What `look` gives while no directory is renamed. What it gave before is given to `undo`.
+    /// The result of `look` at a time when no directory is renamed. Earlier results are passed to `undo`.
     ///
     /// # Errors
     /// Those of `look`; [`Error::Stale`] when directories are renamed all the time.
@@ -177,14 +177,14 @@ impl View {
     }
 }
 
-/// Closes what was opened while a directory was renamed.
+/// Closes a file that was opened while a directory was renamed.
 pub(in crate::view) fn close_again(opened: Option<OpenedVnode>) {
     if let Some(OpenedVnode { file, .. }) = opened {
         file.close();
     }
 }
 
-/// What was `opened`, which is closed again where the check that followed has failed.
+/// The `opened` file, which is closed again if the check that followed has failed.
 pub(in crate::view) fn checked(
     opened: Option<OpenedVnode>,
     check: Result<(), Error>,
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_steps_of_a_rename_are_waited_for() {
+    fn a_lookup_waits_for_the_end_of_a_rename() {
         let renames = Renames::default();
         assert_eq!(renames.settled(), 0);
         let under_way = renames.begin();

@@ -1,10 +1,11 @@
-//! Consolidated metadata in the groups above a document that was written or removed: its copy is made
-//! what the document is now. Where the document has copies itself, they are made what the store has.
+//! Consolidated metadata in the groups above a document that was written or removed: the copies of the document are
+//! updated to its current text. If the document itself has copies, these are updated from the store.
 //!
-//! Both happen at once where programs write several documents. The mount looks at the documents of the store, and saves
-//! the one with their copies, under a lock of this one, after each document that it has saved: of a document that has
-//! copies, it looks at all of the nodes below the group. So whatever a program saves in between, the one that looks last
-//! looks at every document that was saved before, and copies what others have saved meanwhile.
+//! Both can happen at the same time, if programs write several documents. After each document that the mount has saved,
+//! it reads the documents of the store and saves the one with their copies, while it holds a lock of that one. For a
+//! saved document that has copies itself, it reads those of all nodes below the group. So whatever a program saves in
+//! between, the last update reads every document that was saved before, and copies the ones that others have saved
+//! meanwhile.
 
 use std::io::Read;
 
@@ -21,13 +22,13 @@ use crate::view::View;
 use crate::view::tree::Tree;
 
 impl View {
-    /// Keeps the mount itself from changing the copies in these documents until the result is dropped.
+    /// Prevents the mount itself from changing the copies in these documents until the result is dropped.
     pub(super) fn keep_copies(&self, holders: impl IntoIterator<Item = Prefix>) -> NameLock<'_> {
         self.copies.take(holders.into_iter().collect())
     }
 
-    /// Brings the copies of the documents at `keys` up to date, and those that they have of others. The `note` of
-    /// their change stays where that is not possible.
+    /// Updates the copies of the documents at `keys`, and the copies that these documents have of others. If that is
+    /// not possible, the `note` of their change stays.
     pub(in crate::view) fn update_copies(&self, keys: &[Key], note: Option<ChangeNote>) {
         if !self.update_all_copies(keys)
             && let Some(note) = note
@@ -38,7 +39,7 @@ impl View {
 
     /// As [`View::update_copies`]. Returns whether all of them are up to date.
     pub(super) fn update_all_copies(&self, keys: &[Key]) -> bool {
-        // All are tried.
+        // All of them are tried.
         let failed = keys.iter().filter(|key| !self.update_copies_of(key));
         failed.count() == 0
     }
@@ -60,8 +61,8 @@ impl View {
         is_updated
     }
 
-    /// Brings the copies of the documents below `from`, a directory that was renamed to `to`, up to date in the
-    /// groups above both. The `note` of the rename stays where that is not possible.
+    /// Updates the copies of the documents below `from`, a directory that was renamed to `to`, in the groups above
+    /// both. If that is not possible, the `note` of the rename stays.
     pub(in crate::view) fn move_copies(&self, from: &Key, to: &Key, note: Option<ChangeNote>) {
         if !self.move_all_copies(from, to)
             && let Some(note) = note
@@ -95,8 +96,8 @@ impl View {
         is_updated
     }
 
-    /// Makes the copies in the document at `key` what the store has: of those nodes that it lists, and of those that were
-    /// made since its writer has looked. Returns whether that was possible.
+    /// Updates the copies in the document at `key` from the store: of those nodes that it lists, and of those that were
+    /// made since its writer has read it. Returns whether that was possible.
     pub(super) fn renew_copies(&self, key: &Key) -> bool {
         if !DocumentName::of(key.name()).is_some_and(|name| HOLDERS.contains(&name)) {
             return true;
@@ -113,7 +114,7 @@ impl View {
         renewed.is_ok()
     }
 
-    /// The keys of the documents below `to`, and those that they had as long as this directory was `from`.
+    /// The keys of the documents below `to`, and the keys that they had while this directory was `from`.
     fn keys_before_and_after(&self, from: &Key, to: &Key) -> Result<Vec<Key>, Error> {
         let (from, to) = (from.to_prefix(), to.to_prefix());
         let found = self.tree.documents_below(&to)?;
@@ -128,8 +129,8 @@ impl View {
         Ok(keys)
     }
 
-    /// Makes the copies that `group` has of the documents at `keys` what the store has there. Those are the documents
-    /// of the version of `name` alone.
+    /// Updates the copies in `group` of the documents at `keys` from the store. These are only the documents of the
+    /// version of `name`.
     fn update_copies_in(
         &self,
         group: &Prefix,
@@ -159,8 +160,8 @@ impl View {
         })
     }
 
-    /// Replaces the document at `holder`, if it has copies of others, by what `change` makes of it; `None` leaves it as
-    /// it is. Of a document that somebody else changes meanwhile, the new text is changed.
+    /// Replaces the document at `holder`, if it has copies of others, by the result of `change`; `None` leaves it
+    /// unchanged. If another program changes the document meanwhile, the new text is changed.
     ///
     /// # Errors
     /// [`Error`]; those of `change`.
@@ -199,7 +200,7 @@ impl View {
 }
 
 impl Tree {
-    /// The consolidated document `text` of the group of `key`, with copies of what the store has.
+    /// The consolidated document `text` of the group of `key`, with copies of the stored documents.
     pub(super) fn with_stored_copies(&self, key: &Key, text: &[u8]) -> Result<Vec<u8>, Error> {
         let Some(name) = DocumentName::of(key.name()) else {
             return Ok(text.to_vec());
@@ -224,7 +225,7 @@ impl Tree {
         }
     }
 
-    /// As [`Tree::with_stored_copies`], with those of all nodes below the group.
+    /// As [`Tree::with_stored_copies`], with copies for all nodes below the group.
     fn with_all_copies(&self, key: &Key, text: &[u8]) -> Result<Vec<u8>, Error> {
         let text = self.with_stored_copies(key, text)?;
         let format = match DocumentName::of(key.name()) {
@@ -235,7 +236,7 @@ impl Tree {
         with_added(&text, format, &added).map_err(|error| Error::in_document(key, error))
     }
 
-    /// The documents below `group` that the consolidated document `text` has no copies of, and their names in it.
+    /// The documents below `group` of which the consolidated document `text` has no copies, and their names in it.
     fn missing_copies(
         &self,
         group: &Prefix,
@@ -251,7 +252,7 @@ impl Tree {
         let found = self.documents_below(group)?;
         for (directory, error) in &found.refused {
             log::warn!(
-                "{directory}: no consolidated metadata gets copies of what is in it: {error}"
+                "{directory}: no consolidated metadata gets copies of the documents in it: {error}"
             );
         }
         for key in found.keys {
@@ -267,8 +268,8 @@ impl Tree {
         Ok(added)
     }
 
-    /// The document at `key`; `None` where none is, or one that is no JSON object, which would make a document with a copy
-    /// of it invalid.
+    /// The document at `key`; `None` if there is none, or it is not a JSON object, which would make a document with a
+    /// copy of it invalid.
     fn document_to_copy(&self, key: &Key) -> Result<Option<Vec<u8>>, Error> {
         let Some(own) = self.hierarchy.read(key, Holding::SOURCE)? else {
             return Ok(None);
@@ -281,7 +282,7 @@ impl Tree {
     }
 }
 
-/// Why copies could not be made.
+/// The reason why copies could not be made.
 enum ReadError {
     Format(FormatError),
     Other(Error),

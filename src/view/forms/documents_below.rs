@@ -8,10 +8,10 @@ use crate::view::rights::is_refused;
 use crate::view::tree::Tree;
 use crate::view::vnode::CONTROL;
 
-/// Where documents may be.
+/// The keys at which documents may be.
 #[derive(Debug, Default)]
 pub(super) struct DocumentsBelow {
-    /// Their keys. The document of an array may be absent: its directory, which may have many chunks, is not listed.
+    /// The keys. The document of an array may be absent: its directory, which may have many chunks, is not listed.
     pub(super) keys: Vec<Key>,
     /// Directories that the store refuses to list.
     pub(super) refused: Vec<(Prefix, StoreError)>,

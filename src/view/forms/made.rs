@@ -1,4 +1,4 @@
-//! Files that were made through a view, and are not in the store.
+//! Files that were made through a view, and are not in the store yet.
 
 use crate::error::Error;
 use crate::metadata::DocumentName;
@@ -11,7 +11,7 @@ use crate::view::options::ViewKind;
 use crate::view::vnode::Vnode;
 
 impl View {
-    /// The files in the directory `parent` that were made and are not in the store, where no other
+    /// The files in the directory `parent` that were made and are not in the store yet, if no other
     /// part of a listing has them.
     pub(in crate::view) fn made_in(&self, parent: &Vnode) -> Result<Vec<(Vec<u8>, Vnode)>, Error> {
         let Some(writing) = parent.view().and_then(|view| self.tree.writing(view)) else {
@@ -34,7 +34,7 @@ impl View {
                     let document =
                         DocumentName::of(key.name()).filter(|_| resolved.is_translated());
                     match (document, &array) {
-                        // Those that a node has are listed with it.
+                        // The documents that a node has are listed with the node.
                         (Some(name), _) if resolved.written().contains(&name) => {}
                         (Some(name), _) => {
                             let (view, path) = (*view, path.clone());
@@ -73,7 +73,7 @@ fn is_chunk(array: &ShownArray, key: &Key) -> bool {
     key.parent() == array.node.prefix && array.stored.in_array(key.name()) != ChunkName::Other
 }
 
-/// The name and the vnode of a chunk that was made, where the grid is not listed.
+/// The name and the vnode of a chunk that was made, if the grid is not listed.
 fn made_chunk(array: &ShownArray, found: &ChunkName) -> Option<(Vec<u8>, Vnode)> {
     let ChunkName::Chunk(indices) = found else {
         return None;

@@ -1,4 +1,4 @@
-//! Writing to an open file of a mount that is written to.
+//! Writing to an open file of a mount with `--rw`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,8 +27,7 @@ impl OpenFile {
         }
     }
 
-    /// The attributes of a file of a mount that is written to, as they are now; `None` for other
-    /// files.
+    /// The current attributes of a file of a mount with `--rw`; `None` for other files.
     ///
     /// # Errors
     /// [`Error`].
@@ -69,7 +68,7 @@ impl OpenFile {
         self.handle()?.change(&FileChange::Write { offset, data })
     }
 
-    /// As [`OpenFile::write`], for whoever has mapped the file: all handles that may write save it.
+    /// As [`OpenFile::write`], for a program that has mapped the file: all handles that may write save the bytes.
     ///
     /// # Errors
     /// [`Error`].
@@ -116,8 +115,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Commits what was written. This is what close(2) waits for. `thread` is one of the process that
-    /// closes the file.
+    /// Commits the draft. close(2) waits for this. `thread` belongs to the process that closes the file.
     ///
     /// # Errors
     /// [`Error`].
@@ -133,7 +131,7 @@ impl OpenFile {
         matches!(&self.content, FileContent::Written(handle) if handle.shows_other_bytes())
     }
 
-    /// Commits what was written, and makes it survive a loss of power. `thread` is one of the process that wants it.
+    /// Commits the draft, and makes it survive a loss of power. `thread` belongs to the process that requests it.
     ///
     /// # Errors
     /// [`Error`].
@@ -145,12 +143,12 @@ impl OpenFile {
         }
     }
 
-    /// Whether this is a handle of a mount that is written to, which may not write.
+    /// Whether this is a read-only handle of a mount with `--rw`.
     pub fn is_only_read(&self) -> bool {
         matches!(&self.content, FileContent::Written(handle) if !handle.writes())
     }
 
-    /// Releases the file. What was written to memory that was mapped is committed.
+    /// Releases the file. Writes to mapped memory are committed.
     pub fn close(&self) {
         if let FileContent::Written(handle) = &self.content {
             handle.close();

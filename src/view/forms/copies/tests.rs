@@ -71,7 +71,8 @@ fn a_node_that_is_made_while_a_program_consolidates_is_in_the_copies() {
         let opened = begin(&view, path, &listed);
         let group = find(&view, &path[..path.len() - 1]);
         make_node(&view, group, "late", (name, &document));
-        // The mount has changed the copies since they were opened, which a program that writes all of them never saw.
+        // The mount has changed the copies since they were opened, and a program that writes all of them has not seen
+        // that.
         opened.file.flush(THREAD).unwrap();
         opened.file.close();
         let holder = read(folder.path(), &path.join("/")).unwrap();
@@ -114,7 +115,7 @@ fn no_copy_is_missing_however_many_programs_write_documents() {
 }
 
 #[test]
-fn a_document_that_is_no_object_is_not_copied() {
+fn a_document_that_is_not_an_object_is_not_copied() {
     let folder = tempfile::tempdir().unwrap();
     store(folder.path());
     std::fs::create_dir(folder.path().join("old/bad")).unwrap();

@@ -39,7 +39,7 @@ fn make_directory(view: &Arc<View>, path: &[&str]) {
         .unwrap();
 }
 
-/// Makes a document as `cp -r` does, which fails where there is one.
+/// Makes a document as `cp -r` does, which fails if the document exists.
 fn make_document(view: &Arc<View>, directory: &[&str], name: &str, text: &Value) {
     let parent = find(view, directory);
     assert!(!names(view, directory).contains(&name.to_owned()));
@@ -47,7 +47,7 @@ fn make_document(view: &Arc<View>, directory: &[&str], name: &str, text: &Value)
     let (_, made) = view
         .create(parent, name.as_bytes(), new(0o644), THREAD)
         .unwrap_or_else(|error| panic!("{directory:?}: {name}: {error}"));
-    // It is there before it is closed.
+    // The document exists before it is closed.
     assert!(view.lookup(parent, name.as_bytes()).unwrap().is_some());
     made.file.write(0, text.to_string().as_bytes()).unwrap();
     made.file.flush(THREAD).unwrap();
@@ -64,7 +64,7 @@ fn names(view: &Arc<View>, directory: &[&str]) -> Vec<String> {
     names
 }
 
-/// The document of a group with an attribute, and the one that an array has, in each version.
+/// The document of a group with an attribute, and the document of an array, in each version.
 fn documents(target: Target) -> (&'static str, Value, &'static str, Value) {
     match target {
         Target::V2 => (".zgroup", json!({"zarr_format": 2}), ".zarray", array(2)),
@@ -76,7 +76,7 @@ fn documents(target: Target) -> (&'static str, Value, &'static str, Value) {
 }
 
 #[test]
-fn groups_may_be_copied_after_what_is_in_them() {
+fn groups_may_be_copied_after_their_members() {
     for target in [Target::V2, Target::V3] {
         let folder = tempfile::tempdir().unwrap();
         let view = mounted(folder.path(), target);

@@ -109,7 +109,7 @@ pub(in crate::view::forms) fn read(path: &Path, key: &str) -> Option<Value> {
     Some(serde_json::from_slice(&text).unwrap())
 }
 
-/// Whether all copies are what the store has.
+/// Whether all copies equal the stored documents.
 fn are_copies_right(path: &Path) -> bool {
     let v3 = &read(path, "zarr.json").unwrap()["consolidated_metadata"]["metadata"];
     let v2 = &read(path, "old/.zmetadata").unwrap()["metadata"];
@@ -148,14 +148,14 @@ fn copies_are_those_of_the_store_whichever_call_is_the_last_of_the_daemon() {
         assert_eq!(
             view.recover().unwrap(),
             Recovered::default(),
-            "twice is once"
+            "a second recovery changes nothing"
         );
     }
     assert!(n_stale >= 5, "{n_stale}");
 }
 
 #[test]
-fn changes_that_no_copy_is_of_are_not_noted() {
+fn changes_of_documents_without_copies_are_not_noted() {
     let folder = tempfile::tempdir().unwrap();
     store(folder.path());
     fs::remove_file(folder.path().join("old/.zmetadata")).unwrap();
