@@ -1,4 +1,4 @@
-"""AnnData that is damaged: its `.h5ad` is a sound HDF5 file of what can be read, or is not there and the log says why."""
+"""AnnData that is damaged: its `.h5ad` is a sound HDF5 file of the readable parts, or does not exist, and the log gives the reason."""
 import errno
 import json
 import shutil
@@ -90,7 +90,7 @@ def test_damage(mount, tmp_path, readers, cells, zarr_format):
     (root / ("zarr.json" if zarr_format == 3 else ".zgroup")).write_text(json.dumps(group))
     for n, damage in enumerate([lambda path: None, *DAMAGE.values()]):
         shutil.copytree(cells[zarr_format], root / f"c{n:02}")
-        # Consolidated copies would hide what was changed.
+        # Consolidated copies would hide the changes.
         (root / f"c{n:02}" / ".zmetadata").unlink(missing_ok=True)
         damage(root / f"c{n:02}")
     made = mount(root, "--view", "arrays", "--files", "h5ad")

@@ -60,7 +60,7 @@ def test_broken_stores(store, mount):
 
 
 def attempt(path, offset, length):
-    """The bytes of a part of a file, asked for past the page cache, or the errno that came instead."""
+    """The bytes of a part of a file, read past the page cache, or the errno of the read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
     except OSError as error:

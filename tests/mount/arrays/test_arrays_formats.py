@@ -90,7 +90,7 @@ def shape_in_format(format, name, values, dtype):
 
 
 def compare(readers, root, name, format, values, dtype):
-    """What is wrong with an array that the format must hold as `dtype`; None when nothing is."""
+    """The fault of an array that the format must hold as `dtype`; None if it has none."""
     try:
         found, shape, sha256 = read(readers, root, name, format, values)
     except Refused as error:
@@ -112,7 +112,7 @@ def test_types(types, readers, format):
 
 
 @pytest.mark.parametrize("format", list(READ_AS))
-def test_what_a_format_cannot_hold_is_absent_and_named(types, readers, format):
+def test_arrays_that_a_format_cannot_hold_are_absent_and_named(types, readers, format):
     made, store, expected = types
     refused = {*TYPES, STRINGS} - set(READ_AS[format])
     said = array_view.info(store, files=format)
@@ -194,7 +194,7 @@ def test_hdf5_is_netcdf4_too(layouts, readers):
 
 
 @pytest.mark.parametrize("format", ["nc5", "h5"])
-def test_what_netcdf_has_no_type_for_is_said_by_convention(types, readers, format):
+def test_types_that_netcdf_lacks_are_marked_by_convention(types, readers, format):
     made, _, expected = types
     path = array_view.file_of(made.path, "x", format)
 

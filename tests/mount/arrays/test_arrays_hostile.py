@@ -1,4 +1,4 @@
-"""Strings and attributes that are too many, too long or lies: the file is there with all else, and names what it lacks."""
+"""Strings and attributes that are too many, too long or lies: the file exists with everything else, and names the parts that it lacks."""
 import json
 import struct
 
@@ -9,7 +9,7 @@ import zarr
 from support import array_view, mounting
 from support.array_client import Readers
 
-# Format of `--files` -> the library that says what is in the file.
+# Format of `--files` -> the library that reads the file.
 FORMATS = {"nc": "netcdf4", "nc4": "netcdf4", "nc5": "netcdf4", "h5": "h5py"}
 GOOD = ["a", "bé", "", "日本"]
 NUMBERS = [1, -2, 3]
@@ -61,7 +61,7 @@ NULS = {"a NUL within": ["a\0b", "c", "d", "e"], "a NUL at the end": ["a\0", "c"
 
 
 def check(made, readers, format, name, bad):
-    """The file has what is sound; what is bad is named in it, in the JSON beside it if there is one, and in the log."""
+    """The file has the sound parts. The bad ones are named in it, in the JSON beside it if there is one, and in the log."""
     path = made.path / f"{name}.{'h5' if format == 'h5' else 'nc'}"
     size = path.stat().st_size
     told = readers.ask(FORMATS[format], path)

@@ -1,4 +1,4 @@
-"""Which files the arrays view shows, and what they are called."""
+"""The files of the arrays view, and their names."""
 import os
 import shutil
 
@@ -48,7 +48,7 @@ def names(root):
     return sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file())
 
 
-def test_npy_is_what_is_shown_by_default(mount, store):
+def test_npy_is_shown_by_default(mount, store):
     made = arrays(mount, store)
     assert names(made.path) == [f"{a}.{e}" for a in ("g/h/deep", "g/inner", "plain", "t") for e in ("json", "npy")]
     assert (np.load(made.path / "g/h/deep.npy") == VALUES).all()
@@ -78,7 +78,7 @@ def test_the_json_beside_an_array(mount, store):
     assert told["chunk_shape"] == [3, 3, 3] and told["codecs"]
 
 
-def test_array_restricts_what_is_shown(mount, store):
+def test_array_restricts_the_shown_arrays(mount, store):
     for patterns, left in {("t",): ["t"], ("g/*",): ["g/inner"], ("g/**",): ["g/h/deep", "g/inner"], ("t", "g/h/*"): ["g/h/deep", "t"]}.items():
         made = arrays(mount, store, *[a for p in patterns for a in ("--array", p)])
         assert [n.removesuffix(".npy") for n in names(made.path) if n.endswith(".npy")] == left, patterns

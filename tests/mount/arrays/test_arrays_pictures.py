@@ -113,7 +113,7 @@ def test_masks_of_labels_are_images(masks, readers, tmp_path, name):
         found = readers.ask("pillow", made.path / f"{name}.tif")
         signed = expected[:1].astype("<i4") if expected.itemsize == 4 else expected[:1]
         assert found["sha256"] == digest(canonical(signed))
-    # The model of OME has no integers of 64 bits, and each place that tells what is left out says so.
+    # The model of OME has no integers of 64 bits, and each report of omissions says so.
     assert (made.path / f"{name}.ome.tif").exists() != is_wide
     left_out = json.loads((made.path / f"{name}.json").read_text()).get("left_out", {})
     told = mounting.ok(mounting.BINARY, "--info", "--files", "tif,ome.tif", made.store, name)
@@ -135,7 +135,7 @@ def labels(tmp_path_factory):
 
 @pytest.mark.parametrize("integers, name", [
     ("uint8", "small"), ("uint16", "small"), ("uint16", "wide"), ("float32", "small"), ("float32", "many"), ("float32", "wide")])
-def test_labels_are_narrowed_for_those_who_ask(module_mount, labels, readers, integers, name):
+def test_labels_are_narrowed_on_request(module_mount, labels, readers, integers, name):
     store, values = labels
     made = module_mount(store, "--files", "npy,tif,ome.tif,nii,mrc", "--integers", integers)
     expected = values[name].astype(integers)
@@ -162,7 +162,7 @@ def test_a_label_that_does_not_fit_cannot_be_read(mount, labels, integers, name,
     mounting.until(lambda: f"{most} is no {integers} (see --integers)" in made.log_text(), "a word in the log")
 
 
-def test_info_says_what_integers_many_programs_do_not_open(labels):
+def test_info_names_integers_that_many_programs_do_not_open(labels):
     store, _ = labels
     told = mounting.ok(mounting.BINARY, "--info", "--files", "tif", store)
     hinted = [line.split()[0] for line in told.splitlines() if "no integers of 64 bits (see --integers)" in line]

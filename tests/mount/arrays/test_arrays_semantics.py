@@ -99,7 +99,7 @@ def test_the_middle_by_mmap(store, mount, materialised):
 
 
 def direct_read(fd, length, offset):
-    """Past the page cache: the daemon is asked for this very range."""
+    """Past the page cache: the daemon gets a request for this very range."""
     buffer = mmap.mmap(-1, max(length, 1))
     return buffer[: os.preadv(fd, [memoryview(buffer)[:length]], offset)]
 

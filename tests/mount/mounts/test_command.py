@@ -22,7 +22,7 @@ def test_unmount_by_the_command_waits_for_the_daemon(options, mount, store, tmp_
     for _ in range(5):
         made = mount(store, *options, path=tmp_path / "made")
         mounting.ok(BINARY, "--unmount", made.path)
-        # It has removed what it made, and nothing of it is left.
+        # The command has removed everything that it made.
         assert not made.path.exists() and not (store / ".zarr-mount").exists()
         assert not made.alive()
         made.wait_for_the_end()
@@ -182,7 +182,7 @@ def test_a_stale_mount_is_repaired(mount, store):
 
 
 def refused(*args, names):
-    """The command fails before it mounts, with one line that names what is wrong."""
+    """The command fails before it mounts, with one line that names the problem."""
     done = run(BINARY, *args)
     assert done.returncode != 0
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr

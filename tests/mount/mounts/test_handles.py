@@ -84,7 +84,7 @@ VIEWS = [
 
 @pytest.mark.parametrize("views, names", VIEWS, ids=[views for views, _ in VIEWS])
 @pytest.mark.parametrize("opened", [False, True], ids=["looked-up", "opened"])
-def test_a_handle_outlives_what_the_kernel_remembers(mount, store, views, names, opened):
+def test_a_handle_outlives_the_kernels_memory(mount, store, views, names, opened):
     root = mount(store, "--view", views).path
     handles = {name: handle_of(root / name) for name in names}
     if opened:

@@ -96,7 +96,7 @@ def test_values_are_numbers_of_json_where_it_has_them(tmp_path):
         assert repr(found) == repr(told), name
 
 
-def test_what_is_no_element_is_an_error():
+def test_indices_outside_of_the_array_are_an_error():
     for arguments, message in [
         (["--at", "3", "--at", "20,40", "demo:", "air/temperature"], "--at is given more than once"),
         (["--at", "8,0,0", "demo:", "air/temperature"], "has the shape (8, 48, 96)"),
@@ -116,13 +116,13 @@ def test_negative_indices_count_from_the_end():
         BINARY, "--info", "--json", "--at", "0,0,0", "demo:", "air/temperature")
 
 
-def test_what_a_version_cannot_express_is_told():
+def test_info_says_what_a_version_cannot_express():
     told = ok(BINARY, "--info", "--as", "v2", corpus.stores()["ts_v3.zarr"].path, "transpose")
     assert "keys view" in told and "cannot be expressed in v2" in told
     assert "cannot" not in ok(BINARY, "--info", "--as", "v3", "demo:", "legacy/elevation")
 
 
-def test_what_is_no_node_is_said_with_what_to_do(tmp_path):
+def test_a_path_without_a_node_is_an_error_with_advice(tmp_path):
     (tmp_path / "hdf5").mkdir()
     (tmp_path / "hdf5" / "data.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(8))
     (tmp_path / "empty").mkdir()

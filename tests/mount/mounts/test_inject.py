@@ -106,7 +106,7 @@ def test_a_slow_store_is_slow(injected):
     assert time.monotonic() - started > 0.05
 
 
-def test_what_is_no_specification_is_refused(tmp_path):
+def test_an_invalid_specification_is_refused(tmp_path):
     done = mounting.run(DEBUG_BINARY, "demo:", tmp_path / "m", "--inject", "fail=read:0:io")
     assert done.returncode == 2 and "fail=KIND:N:HOW" in done.stderr, done.stderr
     assert "--inject" not in mounting.ok(DEBUG_BINARY, "--help")

@@ -146,7 +146,7 @@ def test_lines_of_a_hostile_store_are_escaped(mounted, tmp_path):
 
 @pytest.mark.root
 @pytest.mark.parametrize("args", [[], ["--uid", str(NOBODY), "--gid", str(NOBODY)], ["--umask", "0"]], ids=str)
-def test_nobody_else_reads_it(open_path, mounted, args):  # noqa: F811
+def test_no_other_user_reads_it(open_path, mounted, args):  # noqa: F811
     store = sample.write(open_path / "s.zarr")
     point = mounted(store, "-o", "allow_other", *args, point=open_path / "m")
     log = point / ".zarr-mount/log"

@@ -104,7 +104,7 @@ def test_sloppy_ignores_unknown_options_only(store, point):
 
 
 def test_by_the_type_of_a_subtype(store, point, helper):
-    """As `mount -t fuse.zarr-mount`, where no program of the whole name is found, runs what it finds of `fuse`."""
+    """As `mount -t fuse.zarr-mount`, which runs a program for `fuse` if there is none for the whole name."""
     ok(helper, store, point, "-o", "rw,view=chunks", "-t", "fuse.zarr-mount")
     assert mount_entry(point)
 

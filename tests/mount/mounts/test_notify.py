@@ -1,4 +1,4 @@
-"""What the program tells systemd, as a service of Type=notify, over the socket that NOTIFY_SOCKET names."""
+"""The messages of the program to systemd, as a service of Type=notify, over the socket that NOTIFY_SOCKET names."""
 import os
 import signal
 import socket

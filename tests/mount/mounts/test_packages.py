@@ -111,7 +111,7 @@ def test_the_debian_package(dist, bases, tmp_path, expected, timed):
 
 
 def completions(root, script):
-    """What a real bash completes `zarr-mount --view arr` to."""
+    """The completions of a real bash for `zarr-mount --view arr`."""
     return root.ok("bash", "-c", textwrap.dedent(f"""
         source {script}
         COMP_WORDS=(zarr-mount --view arr) COMP_CWORD=2 COMP_LINE='zarr-mount --view arr' COMP_POINT=21
@@ -210,7 +210,7 @@ def test_the_wheel(python, tmp_path, expected, timed):
     assert_licences(licences.read_text())
 
 
-def test_the_module_of_the_wheel_tells_what_went_wrong(python, tmp_path, timed):
+def test_the_module_of_the_wheel_reports_errors(python, tmp_path, timed):
     point = tmp_path / "m"
     done = in_python(python, """
         import os, sys
@@ -344,7 +344,7 @@ def test_units_of_systemd(dist, bases, tmp_path, expected, timed):
             # It returns when the program has said that the mount answers.
             system.ok("systemctl", "enable", "--now", service)
             assert system.bytes_of(f"/mnt/demo/{ARRAY}") == expected
-            # What is killed comes again.
+            # A killed service is started again.
             main = system.ok("systemctl", "show", "-P", "MainPID", service).strip()
             system.ok("systemctl", "kill", "-s", "KILL", service)
             until(lambda: system.ok("systemctl", "show", "-P", "MainPID", service).strip() not in ("0", main), "the restart")
@@ -353,7 +353,7 @@ def test_units_of_systemd(dist, bases, tmp_path, expected, timed):
             system.ok("systemctl", "stop", service)
             assert system.run("mountpoint", "-q", "/mnt/demo").returncode != 0
             assert system.ok("systemctl", "show", "-P", "Result", service) == "success\n"
-            # What is written is in the store when the service has stopped.
+            # The changes are in the store when the service has stopped.
             document = '{"zarr_format": 3, "node_type": "group", "attributes": {"%s": 1}}'
             store = root.folder / "srv/w.zarr"
             store.mkdir()

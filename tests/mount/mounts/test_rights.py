@@ -1,6 +1,6 @@
-"""Rights: what a user reads through a mount is what the same user may read in the store, whoever read it before.
+"""Rights: through a mount, a user reads only objects that the same user may read in the store, whatever other users have read before.
 
-The daemon is root's, and all users may look (`allow_other`), unless a test says otherwise.
+The daemon is root's, and all users may see the mount (`allow_other`), unless a test says otherwise.
 """
 import json
 import os
@@ -30,7 +30,7 @@ SEEDS = range(int(os.environ.get("ZARR_MOUNT_RIGHTS_SEEDS", "3")))
 
 @pytest.fixture
 def folder():  # before `mount` in an argument list, so that the mount ends first
-    """A folder that everybody can enter; the test runner's own are closed to other users."""
+    """A folder that all users can enter; the test runner's own folders are closed to other users."""
     path = Path(tempfile.mkdtemp(prefix="zarr-mount-rights-", dir=os.environ.get("ZARR_MOUNT_TEST_TMP")))
     path.chmod(0o755)
     if not as_user(OUTSIDER, os.access, str(path), os.X_OK):
@@ -99,11 +99,11 @@ def mode(path):
     return stat.S_IMODE(os.stat(path).st_mode)
 
 
-# What every random store must hold to.
+# The promises that every random store must keep.
 
 @pytest.mark.parametrize("version", [None, "v2", "v3"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nobody_reads_what_the_store_denies(folder, show, seed, version, figure):
+def test_no_user_reads_objects_that_the_store_denies(folder, show, seed, version, figure):
     dice = random.Random(1000 * seed + len(version or ""))
     made = rights_stores.write(folder / "s.zarr", dice)
     if dice.random() < 0.5:
@@ -116,7 +116,7 @@ def test_nobody_reads_what_the_store_denies(folder, show, seed, version, figure)
     allowed = {user: set() for user in USERS}
     for turn in ("first", "after changes"):
         if dice.random() < 0.5:
-            # What root reads is in the kernel's cache, and in the daemon's.
+            # The objects that root reads are in the kernel's cache, and in the daemon's.
             look(mounted.path, [])
         for user, who in USERS.items():
             _, readable = as_user(who, look, str(made.root), made.objects())
@@ -134,7 +134,8 @@ def test_nobody_reads_what_the_store_denies(folder, show, seed, version, figure)
 
 
 def agree_about_keys(made, readable, whole):
-    """In the keys view, what is shown as it is can be read by whoever can read it in the store, but for what lists grant."""
+    """In the keys view, files that are shown as they are stored can be read by the users who can read them in the store, except for rights
+    from access lists."""
     listed = [path for path in [made.root, *made.root.rglob("*")] if has_list(path)]
     as_stored = {key for key in made.objects() if "/c/" not in key or "shards" not in key.split("/")}
     as_stored -= {key for key in as_stored if any(Path(made.root, key).is_relative_to(path) for path in listed)}
@@ -147,7 +148,7 @@ def has_list(path):
 
 
 def test_an_open_store_is_open(folder, show):
-    """The test above would pass where nobody reads anything."""
+    """The test above would pass if no user could read anything."""
     made = rights_stores.write(folder / "s.zarr", random.Random(5))
     for path in [made.root, *made.root.rglob("*")]:
         os.chmod(path, 0o755 if path.is_dir() else 0o644)
@@ -173,7 +174,7 @@ def test_an_open_store_is_open(folder, show):
     ({"g": 0o705, "g/t/zarr.json": 0o640}, 0o400),
     ({"zarr.json": 0o600, "t": 0o700, "g/zarr.json": 0o600}, 0o444),
 ])
-def test_the_mode_of_an_arrays_file_is_the_meet_of_what_it_is_made_from(store, show, closed, expected):
+def test_the_mode_of_an_arrays_file_is_the_meet_of_those_of_its_objects(store, show, closed, expected):
     for path, bits in closed.items():
         os.chmod(store / path, bits)
     made = show(store, "--view", "arrays", "--files", "npy,raw")
@@ -195,7 +196,7 @@ def test_where_owners_differ_a_class_has_the_bits_of_others(store, show, owner, 
 
 
 def left_out(store):
-    """What `--info` says that the files of the root do not hold."""
+    """The parts that the files of the root leave out, according to `--info`."""
     nodes = json.loads(mounting.ok(BINARY, "--info", "--json", "--files", "nc,h5", "-o", "allow_other", store))
     return next(node["left_out"] for node in nodes if node["path"] == "/")
 
@@ -227,7 +228,7 @@ def test_a_group_file_leaves_out_and_names_a_private_array(store, show):
 
 
 def test_a_private_group_has_its_own_file(store, show):
-    """What its readers may all read is in it."""
+    """The file has all parts that all of its readers may read."""
     for path in ("g", "g/t"):
         os.chmod(store / path, 0o700)
     made = show(store, "--view", "arrays", "--files", "h5")
@@ -258,7 +259,7 @@ def test_a_private_chunk_is_denied_to_all_and_the_others_are_not(store, show, cl
         os.chmod(store / path, bits)
     made = show(store, "--view", "arrays", "--files", "npy,h5", *extra)
     for name in ("t.npy", "t@1.npy", "s.h5"):
-        # Root first: what it reads, all read.
+        # Root comes first: all users could read the cached results of its reads.
         for user in (0, []), OUTSIDER, (0, []):
             assert as_user(user, read_error, str(made.path / name)) == "EACCES", (name, user)
     assert as_user(OUTSIDER, read_error, str(made.path / "t@0.npy")) is None
@@ -282,7 +283,7 @@ def test_a_directory_that_names_in_another_version_leave_out_counts(store, show,
 
 
 def test_a_chunk_that_another_owns(store, show):
-    """Its owner is no owner of the array's file; whom the file is for may not read the chunk."""
+    """The chunk's owner is not the owner of the array's file, and the readers of the file may not read the chunk."""
     os.chmod(store / "t/zarr.json", 0o640)
     os.chown(store / "t/zarr.json", 0, GROUP)
     os.chmod(store / "t/c/1/0", 0o640)
@@ -298,7 +299,7 @@ def test_without_other_users_nothing_is_kept_from_the_daemons_own(store, show):
     assert read_whole(made.path / "t.npy").endswith("aaaabbbb")
 
 
-def test_several_writers_of_one_group_read_what_they_wrote(store, show_as_nobody):
+def test_several_writers_of_one_group_read_their_own_files(store, show_as_nobody):
     """A directory of a group's, its array written by one of them: the owner of an array is not kept from it."""
     for base, _, names in os.walk(store):
         for path in (Path(base), *(Path(base, name) for name in names)):
@@ -332,7 +333,7 @@ def test_the_mounts_own_directories_have_the_mode_that_the_store_has(store, show
 
 # Consolidated metadata.
 
-def test_generated_consolidated_metadata_leaves_out_and_names_what_is_private(store, show):
+def test_generated_consolidated_metadata_leaves_private_nodes_out_and_names_them(store, show):
     os.chmod(store / "g", 0o700)
     made = show(store, "--as", "v2")
     read = as_user(OUTSIDER, read_whole, str(made.path / ".zmetadata"))

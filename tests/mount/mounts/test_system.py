@@ -18,7 +18,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture
 def folder():  # before `mount` in an argument list, so that the mount ends first
-    """A folder that everybody can enter; the test runner's own are closed to other users."""
+    """A folder that all users can enter; the test runner's own folders are closed to other users."""
     path = Path(tempfile.mkdtemp(prefix="zarr-mount-system-", dir=os.environ.get("ZARR_MOUNT_TEST_TMP")))
     path.chmod(0o755)
     yield path
@@ -40,7 +40,7 @@ def store(folder):
 
 @pytest.fixture
 def command(folder):
-    """A copy of the binary that every user can run: the checkout may lie in somebody's closed home."""
+    """A copy of the binary that every user can run: the checkout may lie in a closed home directory."""
     shutil.copy(BINARY, folder / "zarr-mount")
     return folder / "zarr-mount"
 
@@ -62,7 +62,7 @@ def test_a_plain_user_mounts_through_fusermount3(open_path, store, command):
         mounting.ok(*AS_NOBODY, command, store, point)
         read = mounting.ok(*AS_NOBODY, "cat", point / "notes.txt")
         assert read == (store / "notes.txt").read_text()
-        # Without allow_other nobody else sees it, root included.
+        # Without allow_other, no other user sees it, not even root.
         assert run("ls", point).returncode != 0
         mounting.ok(*AS_NOBODY, command, "--unmount", point)
         assert not mounting.mount_entry(point)

@@ -1,4 +1,4 @@
-"""Nobody waits without a word, and nothing is empty without a word: what the command prints while it mounts."""
+"""No wait and no empty result without a message: the output of the command while it mounts."""
 import errno
 import http.server
 import json

@@ -135,7 +135,7 @@ def test_fortran(module_mount, tmp_path):
 
 
 def imagej(path, folder):
-    """What ImageJ says of a file: its dimensions, its voxel, and the sum of its pixels, each times the number of its plane."""
+    """ImageJ's report on a file: its dimensions, its voxel, and the sum of its pixels, each times the number of its plane."""
     java = ["xvfb-run", "-a", "java", "-cp", "/usr/share/java/ij.jar", "ij.ImageJ", "-batch"]
     told = said_to(java, array_programs.IMAGEJ % {"path": path}, folder, "ijm")
     line = re.search(r"said (.*)", told)
@@ -223,7 +223,7 @@ def test_bio_formats(pictures, microscope, tmp_path):
 
 @pytest.fixture(scope="module", params=["2", "3"], ids=["v2", "v3"])
 def climate(request, tmp_path_factory, module_mount):
-    """(store that xarray wrote, its mount, what xarray says of the store)"""
+    """(store that xarray wrote, its mount, xarray's report on the store)"""
     store = tmp_path_factory.mktemp("climate") / "era"
     ok(PYTHON, "-W", "ignore", mounting.WORKERS / "array_xarray.py", "write", store, request.param)
     return store, module_mount(store, *array_view.everything("nc", "h5")).path, tell(store)

@@ -60,7 +60,7 @@ def test_gdal_sees_the_grid(climate):
 
 
 @pytest.mark.parametrize("name", ["xarray_v2.zarr", "xarray_v3.zarr", "xarray_v3_plain.zarr"])
-def test_what_xarray_wrote(name, readers, mount):
+def test_stores_that_xarray_wrote(name, readers, mount):
     """Every array of the store, in the group's files, bit for bit."""
     store = corpus.stores()[name]
     made = mount(store.path, *array_view.everything("nc", "h5"))
@@ -110,7 +110,7 @@ def test_nifti_knows_the_voxel(microscope, readers):
 
 
 def test_volumes_of_one_channel_at_one_time(microscope, readers):
-    """MRC, VTK and FITS hold volumes: a selection is asked for by name."""
+    """MRC, VTK and FITS hold volumes: a selection is opened by its name."""
     values = np.ascontiguousarray(science.image()[1, 2])
     mrc = readers.ask("mrcfile", microscope / "0@1,2.mrc")
     assert mrc["sha256"] == digest(values) and mrc["said"]["valid"]

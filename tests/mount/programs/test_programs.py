@@ -22,7 +22,7 @@ COLUMNS = {
     "`h5ad`": [("h5ad", store, f"{file}.h5ad") for store, file in [
         *((store, store) for store in ("cells-v2", "cells-v3", "sparse-v2", "sparse-v3")), ("study-v3", "mod/rna/rna"), ("study-v3", "table/table")]],
 }
-# What is added by convention, to what the store has.
+# Attributes that are added by convention to those of the store.
 CONVENTIONS = {"_Encoding", "_Unsigned", "dtype", "zarr_omitted", "_NCProperties"}
 
 
@@ -87,7 +87,7 @@ def mounted(module_mount, stores):
 
 @pytest.fixture(scope="module")
 def expected(stores, ask):
-    """What the library that wrote a file's part of the store says is in it."""
+    """The report of the library that wrote the part of the store that a file has."""
     def expected(format, store, file):
         if format == "h5ad":
             return ask("zarr", group_of(stores / store, file))
@@ -138,7 +138,8 @@ def spelled(opened, wrong):
 
 
 def differences(found, expected, program):
-    """(kind, what is wrong) of what a program says and a library says otherwise, or the program does not say at all."""
+    """(kind, difference) between the reports of a program and a library. A member that the program does not report counts as a difference,
+    too."""
     if found.get("same"):  # it compared all by itself
         return
     for name, variable in expected["variables"].items():
@@ -157,7 +158,7 @@ def differences(found, expected, program):
 
 
 def kind_of(name, variable):
-    """What the page calls it."""
+    """The word for it on the page."""
     dtype, dimensions = variable["dtype"], variable.get("dimensions", [])
     if "dimensions" not in variable:
         return {"S": "strings", "O": "strings", "<": "strings", "|": "strings", "[": "records", "c": "complex numbers"}.get(dtype[0], "numbers")
@@ -184,7 +185,7 @@ def of_variable(found, expected, tolerance):
     for member in ("values", "decoded"):
         if member not in found or all_close(joined(found[member], expected[member]), expected[member], tolerance):
             continue
-        # Who knows no dates shows their counts.
+        # Programs without dates show their counts.
         if member == "values" or not is_time(expected) or not all_close(found[member], expected["values"], tolerance):
             yield None, f"{member}: {found[member]!r:.200} for {expected[member]!r:.200}"
     for member in ("kind", "calendar"):
@@ -227,7 +228,7 @@ def all_close(found, expected, tolerance):
 
 
 def close(found, expected, tolerance):
-    """Numbers are equal up to the tolerance, and truth values are 0 and 1; what is missing is None."""
+    """Numbers are equal up to the tolerance, and truth values are 0 and 1. Missing values are None."""
     found, expected = (None if item in ("NaN", "NA", "nan") or item != item else item for item in (found, expected))
     if isinstance(found, str) and isinstance(expected, (int, float)):
         return close(number(found), expected, tolerance)
@@ -274,5 +275,5 @@ def listed(value, like=None):
     ("cells-v2", "cells-v2"), ("sparse-v3", "sparse-v3"), ("study-v3", "table/table"),
 ])
 def test_anndata_leaves_a_matrix_in_the_file(mounted, stores, ask, store, file):
-    """`backed` reads X where it is asked for."""
+    """`backed` reads X when it is needed."""
     assert ask("anndata", mounted("h5ad", store) / f"{file}.h5ad", store=group_of(stores / store, file), backed="r")["same"]

@@ -105,7 +105,7 @@ def test_md5sum(pair, tmp_path):
 
 
 def total(root, *du):
-    """What `du` says about all files; directories are left out, each file system has its own size for them."""
+    """The report of `du` on all files. Directories are left out, because each file system has its own size for them."""
     files = b"\0".join(os.fsencode(p) for p in sorted(root.rglob("*")) if p.is_file())
     (root.parent / "names").write_bytes(files)
     return int(ok("du", *du, "-c", f"--files0-from={root.parent / 'names'}").splitlines()[-1].split()[0])

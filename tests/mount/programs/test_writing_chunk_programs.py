@@ -1,6 +1,7 @@
-"""The calls of real programs on decoded chunks: what each says, what the chunk then is in the mount, and what zarr-python reads from the store.
+"""The calls of real programs on decoded chunks: the message of each, the chunk in the mount afterwards, and the chunk that zarr-python
+reads from the store.
 
-The chunk is stored or absent, and absent chunks are shown as fill value or hidden: four cases for each program."""
+The chunk is stored or absent, and absent chunks are shown as fill values or hidden: four cases for each program."""
 import io
 import itertools
 import os
@@ -23,9 +24,9 @@ ABSENT = "No such file or directory"
 
 
 class Row:
-    """A command for a source $S, which has the numbers NEW, and a target $T; and its outcome: what it is where absent chunks are `shown`, where
-    this one is absent and hidden, and else. An outcome is an exit status, a part of what the program says, and what the chunk then has:
-    bytes, a function of what it had (fill value, where it was not there), "kept", "erased", or "saved", a file of numpy."""
+    """A command for a source $S, which has the numbers NEW, and a target $T; and its outcome: if absent chunks are `shown`, if this one is
+    absent and hidden, and otherwise. An outcome is an exit status, a part of the program's message, and the content of the chunk
+    afterwards: bytes, a function of the content before (fill values, if it was absent), "kept", "erased", or "saved", a file of numpy."""
 
     def __init__(self, command, outcome, shown=None, hidden_absent=None, needs=None, also=None):
         self.command, self.needs, self.also = command, needs or command.split()[0], also
@@ -160,7 +161,7 @@ NUMBERS = itertools.count()
 
 
 def make(store):
-    """A new array of four chunks, of which the last two are absent: its name, which nobody has asked for before."""
+    """A new array of four chunks, the last two of which are absent: its name, which no program has looked up before."""
     name = f"a{next(NUMBERS)}"
     array = zarr.open_group(str(store)).create_array(name, shape=(N * CHUNKS,), chunks=(N,), dtype="u1", fill_value=FILL)
     array[:2 * N] = np.frombuffer(OLD * 2, "u1")
@@ -176,7 +177,7 @@ def content(path):
 
 
 def names(path):
-    """What is in a directory, which may be absent, and what the program keeps is left out."""
+    """The files of a directory, which may be absent, without the program's own."""
     return sorted(os.listdir(path)) if path.exists() else []
 
 

@@ -42,7 +42,7 @@ def blocks(data):
 @pytest.mark.parametrize("index", [0, 2], ids=["stored", "absent"])
 @pytest.mark.parametrize("engine", ["psync", "mmap"])
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_chunk_has_what_fio_wrote(codec, engine, index, tmp_path, mount):
+def test_a_chunk_has_the_bytes_that_fio_wrote(codec, engine, index, tmp_path, mount):
     store = make(tmp_path / "store", codec)
     made = mount(store, "--rw", "--view", "chunks")
     before = zarr.open_array(f"{store}/a")[...]
@@ -58,7 +58,7 @@ def test_a_chunk_has_what_fio_wrote(codec, engine, index, tmp_path, mount):
 
 
 def check(store, made, before, index, verified=True):
-    """zarr-python reads from the store what the mount shows: blocks in which fio finds no fault, and what was there in all other chunks."""
+    """zarr-python reads from the store the same blocks as from the mount: fio finds no fault in them, and all other chunks are unchanged."""
     stored = zarr.open_array(f"{store}/a", mode="r")[...]
     shown = (made.path / f"a/c/{index}").read_bytes()
     assert all(block.startswith(MAGIC) for block in blocks(shown))
@@ -107,7 +107,7 @@ def test_a_plain_key(view, engine, tmp_path, mount):
     np.testing.assert_array_equal(zarr.open_array(f"{store}/a")[2 * N:], np.full(2 * N, 3, "u1"))
 
 
-def test_fio_finds_what_is_false(tmp_path, mount):
+def test_fio_finds_false_bytes(tmp_path, mount):
     """One byte of the store is another one: the check of the whole file that finds nothing above finds it."""
     store = make(tmp_path / "store", "raw")
     made = mount(store, "--rw", "--view", "chunks")

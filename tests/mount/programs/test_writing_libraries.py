@@ -1,4 +1,4 @@
-"""Zarr libraries that write through a mount: what they write is in the store, as other libraries read it there."""
+"""Zarr libraries that write through a mount: their chunks are in the store, as other libraries read them there."""
 import json
 import subprocess
 import threading
@@ -168,7 +168,7 @@ def test_zarr_python_2_makes_an_array_smaller(view, zarr_format, separator, shar
     made = mount(store, "--rw", "--view", *view.split())
     program = "import sys, zarr; a = zarr.open_array(sys.argv[1], mode='r+'); a.resize(32, 4); a[:]; a.resize(4, 4); a.resize(16, 4)"
     ok(readers.ZARR2, "-c", program, made.path)
-    # What is closed or removed of a shard is in the journal first.
+    # Inner chunks that are closed or removed are in the journal first.
     made.sync()
     found = zarr.open_array(str(store), mode="r")[...]
     assert (found[:4] == np.arange(1, 17).reshape(4, 4)).all()

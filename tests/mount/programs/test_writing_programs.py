@@ -1,4 +1,4 @@
-"""Programs that know no Zarr, and write through a mount: each with what it leaves in the store."""
+"""Programs that do not know Zarr and write through a mount: each with the files that it leaves in the store."""
 import os
 import shutil
 import stat

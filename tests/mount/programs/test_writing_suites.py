@@ -1,5 +1,5 @@
-"""Two suites of other people, through mounts that are written to: fsx compares a file with what it wrote, pjdfstest asks for errno,
-modes and times. `scripts/test --all` installs and runs them."""
+"""Two suites by other authors, through mounts with `--rw`: fsx compares a file with its own writes, and pjdfstest checks errno, modes and
+times. `scripts/test --all` installs and runs them."""
 import fnmatch
 import grp
 import json
@@ -129,7 +129,7 @@ VERDICT = re.compile(r"^(\S+::\S+) +(ok|FAILED|skipped)$", re.MULTILINE)
 
 @pytest.fixture
 def folder():  # before `mount` in an argument list, so that the mount ends first
-    """A folder that everybody can enter."""
+    """A folder that all users can enter."""
     path = Path(tempfile.mkdtemp(prefix="zarr-mount-suites-", dir=os.environ.get("ZARR_MOUNT_TEST_TMP")))
     path.chmod(0o755)
     if run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "test", "-x", path).returncode:
@@ -145,7 +145,7 @@ def users():
 
 
 def verdicts(where, other, folder):
-    """What pjdfstest says in a directory: (verdict, what it complains of) of each case. `other` is on another file system."""
+    """The results of pjdfstest in a directory: (verdict, message) of each case. `other` is on another file system."""
     config = configuration(folder / "pjdfstest.toml", {
         "features": {name: {} for name in FEATURES}, "settings": {"naptime": 0.02}, "dummy_auth": {"entries": users()}})
     done = run(program("pjdfstest"), "-c", config, "-p", where, "-s", other, env=os.environ | {"NO_COLOR": "1", "RUST_BACKTRACE": "0"})
@@ -157,7 +157,7 @@ def verdicts(where, other, folder):
 
 
 def judge(found, disk):
-    """What is wrong with the verdicts on a mount, and which cases have failed as listed. `disk`: the verdicts on the file system below."""
+    """The faults in the verdicts on a mount, and the cases that have failed as listed. `disk`: the verdicts on the file system below."""
     wrong = [f"{name}: is no case" for name in posix_cases.VARYING if name not in found]
     listed = {}
     for reason, word, patterns in posix_cases.FAILURES:

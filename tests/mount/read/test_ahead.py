@@ -1,4 +1,4 @@
-"""Reading in order: what comes next is decoded before it is asked for, each chunk once, and no more when the reader stops."""
+"""Reading in order: the next chunks are decoded before they are read, each once, and no more when the reader stops."""
 import os
 import time
 
@@ -60,7 +60,7 @@ def test_a_file_is_read_ahead(mount, tmp_path, piece):
     assert ahead > 0
 
 
-def test_who_stops_leaves_little_undone(mount, tmp_path):
+def test_a_reader_that_stops_leaves_few_chunks_unread(mount, tmp_path):
     """1024 chunks of 64 KiB in rows of 4."""
     store = write(tmp_path / "a", (4096, 4, 1024), (4, 4, 1024))
     made = mount(store, "--view", "arrays", "--files", "raw")
@@ -86,7 +86,7 @@ def test_no_more_is_loaded_ahead_than_allowed(mount, tmp_path, size, most):
     assert most or ahead == 0
 
 
-def test_who_jumps_is_not_followed(mount, tmp_path):
+def test_nothing_is_prefetched_for_a_reader_that_jumps(mount, tmp_path):
     shape = (4096, 4, 1024)
     store = write(tmp_path / "a", shape, (4, 4, 1024))
     made = mount(store, "--view", "arrays", "--files", "raw")
@@ -144,7 +144,7 @@ def test_chunk_files_in_another_order_are_decoded_once(mount, tmp_path):
 
 
 def test_a_chunk_that_is_damaged_is_an_error_where_it_is(mount, tmp_path):
-    """Also when it was found before it was asked for."""
+    """This also holds if it was found before it was read."""
     shape = (64, 512, 128)
     store = write(tmp_path / "a", shape, (8, 64, 128))
     bad = store / "c" / "4" / "3" / "0"

@@ -37,7 +37,8 @@ def decodable_paths(store):
 
 
 def wrong_reads(reader, store, root):
-    """What this reader got wrong, over all arrays that it reads from the store itself; and what it cannot read."""
+    """The arrays that this reader reads differently from the store itself, over all arrays that it reads there; and those that it cannot
+    read."""
     wrong, skipped = [], []
     for array in store.decodable():
         args = array["path"], array["zarr_format"]
@@ -181,7 +182,7 @@ def test_chunk_files(shown):
                 assert reading.digest(got) == chunk["sha256"], (array["path"], grid, chunk["index"])
 
 
-def test_what_is_not_listed_decodes_or_is_refused(shown):
+def test_chunks_that_are_not_listed_decode_or_are_refused(shown):
     """Codecs outside the list may come to work, and never give other values."""
     store, view, root = shown
     for array in store.arrays:

@@ -20,7 +20,7 @@ VIEWS = {"keys": ("keys",), "chunks": ("chunks", "--missing", "hide"), "keys as 
 
 
 def unknown_codec(document):
-    """The document, which names a codec that nobody knows."""
+    """The document, which names an unknown codec."""
     document = json.loads(document)
     if document["zarr_format"] == 2:
         document["compressor"] = {"id": "nobody-knows"}
@@ -33,7 +33,7 @@ DAMAGES = {"empty": lambda document: b"", "cut": lambda document: document[:-20]
 
 
 class Place:
-    """A directory of a store, and what is mounted of it."""
+    """A directory of a store, and the mount of it."""
 
     def __init__(self, root, kind, served):
         self.root, self.kind = root, kind
@@ -136,7 +136,7 @@ def test_nothing_is_written_below_an_array_whose_document_is_damaged(tmp_path, m
     assert (zarr.open_array(str(made.path / "x"), mode="r")[:2] == 1).all()
 
 
-def test_the_keys_view_shows_and_removes_what_is_stored_of_a_damaged_array(tmp_path, mount):
+def test_the_keys_view_shows_and_removes_the_objects_of_a_damaged_array(tmp_path, mount):
     root = tmp_path / "s.zarr"
     make(root, 3).write_bytes(b"{")
     made = mount(root, "--rw", *TTL)
@@ -161,7 +161,7 @@ def test_an_array_whose_document_is_damaged_is_removed_with_its_chunks(tmp_path,
     name, *more = VIEWS[view]
     arguments = [*more, f"v{5 - version}"] if "--as" in more else more
     made = mount(root, "--rw", "--view", name, *arguments)
-    # Without the document, the directory is not removed: nobody has said that the chunks are to go.
+    # Without the document, the directory is not removed: no program has asked for the removal of the chunks.
     with pytest.raises(OSError):
         os.rmdir(made.path / "a")
     assert document.exists()
@@ -176,7 +176,7 @@ def test_an_array_whose_document_is_damaged_is_removed_with_its_chunks(tmp_path,
     assert (root / "a/0").read_bytes() == b"new"
 
 
-def test_what_others_put_beside_a_removed_document_stays(tmp_path, mount):
+def test_files_that_others_put_beside_a_removed_document_stay(tmp_path, mount):
     root = tmp_path / "store"
     make(root, 3)
     document = root / "x/zarr.json"

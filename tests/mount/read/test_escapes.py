@@ -28,7 +28,7 @@ def said(*arguments):
 
 
 def info(store, *arguments):
-    """What `--info` prints, its log on standard error judged; at the end may stand why it failed."""
+    """The output of `--info`, after its log on standard error was checked. The reason of a failure may stand at the end."""
     status, out, err = said("--info", "-vv", *arguments, store)
     assert status in (0, 1), err
     lines = err.splitlines(keepends=True)

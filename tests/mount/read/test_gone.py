@@ -90,7 +90,7 @@ def test_stored_chunks_stay_stale_where_decoded_ones_were(document, damage, moun
     if damage == "cut":
         (array / document).write_text(text[:40])
     expected = "EIO" if damage == "cut" else "ESTALE"
-    # What is gone is stale for a second at least.
+    # A removed array is stale for at least a second.
     for pause in (0, 1.5):
         time.sleep(pause)
         assert [attempt(made.path / "a" / name) for name in "01"] == [expected] * 2

@@ -154,7 +154,7 @@ def test_chunks_of_strings_that_are_wrong_are_errors(shown):
 @pytest.mark.about(when=lambda store, view: view == "chunks"
                    and (hostile.damaged_array(store) or hostile.stem(store) in hostile.NO_DOCUMENT))
 @pytest.mark.parametrize("reader", ["zarr_python", "tensorstore"])
-def test_readers_refuse_what_cannot_be_decoded(shown, reader):
+def test_readers_refuse_arrays_that_cannot_be_decoded(shown, reader):
     """Never zeros: a document beside absent chunks would read as all fill value, without an error."""
     _, _, made = shown
     for zarr_format in (2, 3):

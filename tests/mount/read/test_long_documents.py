@@ -1,4 +1,4 @@
-"""Documents of more than a megabyte, of which only an outline is remembered: what it leaves out must be sound too."""
+"""Documents of more than a megabyte, of which only an outline is remembered: the parts that it leaves out must be sound, too."""
 import json
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""What a key means depends on the documents above it, which other programs make and change. The mount remembers for a while that
-there were none: with a `--ttl` this long, it would do so for the whole test."""
+"""The meaning of a key depends on the documents above it, which other programs make and change. The mount remembers for a while that there
+were none: with a `--ttl` this long, it would do so for the whole test."""
 import errno
 import os
 import shutil
@@ -59,7 +59,7 @@ def test_an_array_that_was_asked_for_before_it_existed_is_read_as_one(store, mou
 
 @pytest.mark.parametrize("before", ["directories", "listed", "group", "unsharded"])
 @VIEWS
-def test_a_shard_is_not_overwritten_by_what_is_written_to_a_key_of_no_array(store, mount, view, before):
+def test_a_shard_is_not_overwritten_by_a_write_to_a_key_of_no_array(store, mount, view, before):
     made = mount(store, "--rw", "--view", view, "--missing", "hide", *TTL)
     if before == "directories":
         os.makedirs(made.path / "x/c/0")

@@ -1,8 +1,7 @@
-"""Any combination of options, in any order of access: every file holds what was written, and says its size.
+"""Any combination of options, in any order of access: every file holds the values that were written, and has the right size.
 
-Views of one mount share the caches of chunks, of shard indices and of documents, so that what one of them
-loads is what another one finds. ZARR_MOUNT_TEST_CASES=N mounts more combinations, and
-ZARR_MOUNT_TEST_SEED=N one of them again.
+Views of one mount share the caches of chunks, of shard indices and of documents, so one view finds the data that another one has
+loaded. ZARR_MOUNT_TEST_CASES=N mounts more combinations, and ZARR_MOUNT_TEST_SEED=N one of them again.
 """
 import io
 import os

@@ -1,4 +1,4 @@
-"""Random images of a stack: what is decoded is what the kernel asks for, in every way to read them."""
+"""Random images of a stack: only the bytes that the kernel reads are decoded, in every way of reading them."""
 import collections
 import random
 import time
@@ -23,8 +23,8 @@ def stack(request, tmp_path_factory):
 
 
 def drawn(count, chunks):
-    """At most 300 images of distinct chunks, in random order. Chunks of many images are drawn apart from each
-    other: what the kernel reads ahead of one image is not to be what it reads for another one."""
+    """At most 300 images of distinct chunks, in random order. Chunks of many images are drawn apart from each other, so that the kernel's
+    readahead for one image does not read another one."""
     dice, apart = random.Random(SEED), 3 if chunks[0] > 4 else 1
     places = range(0, count // chunks[0], apart)
     return [n * chunks[0] + dice.randrange(chunks[0]) for n in dice.sample(places, min(300, len(places)))]
@@ -52,7 +52,7 @@ def loads(touched):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_random_images_decode_what_the_kernel_asks_for(stack, mount, figure, way):
+def test_random_images_decode_only_the_bytes_that_the_kernel_reads(stack, mount, figure, way):
     store, count, chunks = stack
     made = mount(store, "--view", "arrays", "--cache-size", "16M", "-vvv")
     path = made.path / "a.npy"

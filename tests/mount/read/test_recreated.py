@@ -41,8 +41,8 @@ def test_a_store_opened_for_writing_anew_is_shown(tmp_path, mount, view):
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("view", [("keys",), ("keys", "--shards", "keep"), ("chunks",), ("keys", "--as", "v3")], ids=" ".join)
 def test_an_array_of_another_rank_has_other_names(tmp_path, mount, view, version, shapes, writes):
-    """`a/c/0` is a directory, and then a file, or the other way round. The kernel knows what it was, and must not answer
-    that there is no such chunk, which would be read as fill values."""
+    """`a/c/0` is a directory, and then a file, or the other way round. The kernel remembers the old one, and must not answer that there is
+    no such chunk, which would be read as fill values."""
     group = zarr.open_group(str(tmp_path / "s.zarr"), mode="w", zarr_format=version)
     keys = {"name": "v2", "separator": "/"} if version == 2 else None
 
@@ -108,8 +108,7 @@ def test_stores_that_are_exchanged_quickly_are_shown_by_the_next_open(tmp_path, 
 
 
 def test_readers_of_a_store_that_is_made_again_see_one_store_or_an_error(tmp_path, mount):
-    """Each chunk file is of one value, and nothing but values that were written or, of what is being
-    written, the fill value."""
+    """Each chunk file has only one value: one that was written or, while it is being written, the fill value."""
     store = write(tmp_path / "s.zarr", 0)
     made = mount(store, "--view", "chunks", "--ttl", "0")
     wrong, reads, stop = [], [0] * 4, threading.Event()
@@ -145,7 +144,7 @@ def test_readers_of_a_store_that_is_made_again_see_one_store_or_an_error(tmp_pat
 
 
 def refusals(made):
-    """What a look at the chunk and at the root ends with."""
+    """The result of looking up the chunk and the root."""
     found = set()
     for look in (lambda: (made.path / "a" / "c" / "0" / "0").read_bytes(), lambda: os.listdir(made.path)):
         try:

@@ -156,7 +156,7 @@ def test_missing_hide_leaves_them_out(mount, store):
     assert (reading.with_zarr_python(made.path, "holes", 3)[50:] == 5).all()
 
 
-def test_keys_lists_what_the_shard_index_holds(mount, store):
+def test_keys_lists_the_chunks_of_the_shard_index(mount, store):
     made = mount(store)
     listed = {str(p.relative_to(made.path / "sharded/c")) for p in (made.path / "sharded/c").rglob("*") if p.is_file()}
     assert listed == {f"{i}/{j}" for i in range(7) for j in range(6)}

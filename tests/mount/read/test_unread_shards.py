@@ -47,7 +47,7 @@ def test_too_many_unknown_slots_are_left_out(mount, tmp_path, view, layout, sepa
     store = sharded(tmp_path / "a", layout, separator, **{shard: b"no index"})
     made = mount(store, "--view", view)
     assert listed(made.path / below) == ({"zarr.json"} if below == "" else set(), "EIO")
-    # A name that is looked up still says what is wrong.
+    # The lookup of a name still gives the error.
     chunk = made.path / separator.join(["c", *("7" for _ in layout["shape"][1:]), "2"])
     with pytest.raises(OSError) as error:
         chunk.read_bytes()
@@ -61,7 +61,7 @@ def test_few_unknown_slots_are_named(mount, tmp_path):
 
 
 def test_other_names_of_the_directory_are_listed(mount, tmp_path):
-    """Those come first; only then the listing ends with what is wrong."""
+    """Those entries come first, and only then does the listing end with the error."""
     store = sharded(tmp_path / "a", ROW, ".", s_0=b"no index")
     (store / "other").mkdir()
     assert listed(mount(store).path) == ({"zarr.json", "other"}, "EIO")

@@ -107,7 +107,7 @@ def test_damaged_zip_files_leave_the_others_alone(mount, stores, view):
 
 
 @pytest.mark.root
-def test_what_is_in_a_zip_file_has_its_rights(mount, stores):
+def test_entries_of_a_zip_file_have_its_rights(mount, stores):
     os.chmod(stores, 0o755)
     os.chmod(stores / "a.zip", 0o640)
     os.chmod(stores / "more", 0o700)
@@ -119,7 +119,7 @@ def test_what_is_in_a_zip_file_has_its_rights(mount, stores):
     assert os.stat(made.path / "arrays/more/deep/b.zip/t.npy").st_mode & 0o077 == 0
 
 
-def test_info_describes_what_is_in_them(stores):
+def test_info_describes_their_contents(stores):
     told = ok(BINARY, "--info", stores)
     assert "a.zip/t " in told and "more/deep/b.zip/t " in told
     assert "in_group" not in told and "notes" not in told

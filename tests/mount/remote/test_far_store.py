@@ -1,4 +1,4 @@
-"""A store that takes its time, or does not answer at all: nobody else waits for it, and a reader does not wait long.
+"""A store that is slow, or does not answer at all: no other reader waits for it, and its own readers do not wait long.
 
 The store is a directory behind `--inject`, which a debug build has.
 """
@@ -64,7 +64,7 @@ class Readers:
 
 
 def within(action):
-    """What `action` gives, on a thread of its own: a mount that waits must not take the test along."""
+    """The result of `action`, on a thread of its own: a mount that waits must not block the test."""
     given = []
     thread = threading.Thread(target=lambda: given.append(action()), daemon=True)
     thread.start()
@@ -89,7 +89,7 @@ def test_reads_that_hang_leave_the_others_alone(mount, store, tmp_path, slow):
             readers = Readers(paths)
             time.sleep(1)
             assert not readers.found, "nothing hangs"
-            # Names, and what is in memory: the page was dropped, the chunk was not.
+            # Names, and pages in memory: the page was dropped, but the chunk was not.
             os.posix_fadvise(warm.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             assert within(lambda: os.pread(warm.fileno(), 4096, 8192)) == chunk(0)[8192:12288]
             assert within(lambda: os.stat(made.path / "chunks" / "b" / "7").st_size) == 4 * LENGTH

@@ -1,4 +1,4 @@
-"""Requests that are under way for a file when it is closed: they are given up, and whoever reads next gets the bytes."""
+"""Requests that are under way for a file when it is closed: they are cancelled, and the next reader gets the bytes."""
 import os
 import time
 

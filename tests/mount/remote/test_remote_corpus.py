@@ -20,7 +20,7 @@ MOST_CHUNKS = 500  # of an array whose chunks are all looked at
 MOST_BYTES = 8 << 20
 READERS = 12
 DOCUMENTS = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}
-# Errors of a broken store are the same; what a directory alone can answer is not asked for.
+# Errors of a broken store are the same. Requests that only a directory can answer are not sent.
 VIEWS = ("--view", "arrays,chunks,keys", "--files", "npy,raw,jsonl", "--max-chunk", "64M")
 
 
@@ -64,7 +64,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def local(root, module_mount):
-    """What the mount of the directory has, by its path in the mount."""
+    """The files of the mount of the directory, by their paths in the mount."""
     return look(module_mount(root / "corpus" / "all", *VIEWS).path, names_of)
 
 
@@ -120,7 +120,7 @@ def canonical(path, data):
 
 
 def compare(local, remote, lists_names):
-    """What is different, by store."""
+    """The differences, by store."""
     different = {}
     for path, expected in local.items():
         # A directory in the place of a chunk or of a document is an error; a server has no directories, so that nothing is there.
@@ -141,7 +141,7 @@ def compare(local, remote, lists_names):
 
 
 def same_as_local(server, local, module_mount, lists_names):
-    """Names are asked for by name where the server does not tell them."""
+    """Names are looked up one by one, if the server does not list them."""
     made = module_mount(server.url("corpus/all" if server.scheme not in ("http", "https") else "all"), *server.args, *VIEWS,
                         env=remote_servers.clean_environment(**server.env))
     if lists_names:

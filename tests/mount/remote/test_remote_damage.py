@@ -1,4 +1,4 @@
-"""What a server sends in place of what it was asked for is no absence: a chunk that is there is never read as fill values because of it."""
+"""A wrong answer of a server is not an absence: a chunk that exists is never read as fill values because of it."""
 import errno
 import http.server
 import os

@@ -1,4 +1,4 @@
-"""Stores that cannot be mounted: one line says what is wrong, of which URL, and what to do; nothing stays mounted."""
+"""Stores that cannot be mounted: one line has the problem, the URL and advice; nothing stays mounted."""
 import re
 import socket
 
@@ -17,7 +17,7 @@ def root(tmp_path_factory):
 
 
 def refused(tmp_path, url, *args, env=None):
-    """What the command says of a mount that must not come about."""
+    """The message of the command for a mount that must fail."""
     point = tmp_path / "m"
     point.mkdir(exist_ok=True)
     try:
@@ -26,8 +26,8 @@ def refused(tmp_path, url, *args, env=None):
         assert done.returncode != 0, f"it was mounted: {done.stderr}"
         assert not mounting.mount_entry(point) and not mounting.daemons(point)
         lines = [line for line in done.stderr.splitlines() if line.strip()]
-        # While a request is repeated or waited for, the user is told so, once.
-        waiting = [line for line in lines if re.search(r"warning: .*(it is repeated|it is waited for)", line)]
+        # While a request is repeated or waited for, the user gets one message about it.
+        waiting = [line for line in lines if re.search(r"warning: .*(it is repeated|the mount waits)", line)]
         assert len(waiting) == len(set(waiting)) <= 2 and lines[:len(waiting)] == waiting, done.stderr
         lines = lines[len(waiting):]
         assert len(lines) == 1, done.stderr
@@ -42,14 +42,14 @@ def of_server(tmp_path, server, *args, path="z", env=None):
     return refused(tmp_path, url, *more, *args, env={**keys, **(env or {})})
 
 
-def test_nobody_listens(tmp_path):
+def test_no_server_listens(tmp_path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))  # bound, so that nobody else takes it; not listening
         line = refused(tmp_path, f"http://127.0.0.1:{probe.getsockname()[1]}/z")
     assert re.search(r"connect|refused", line), line
 
 
-def test_nobody_listens_at_the_endpoint(tmp_path):
+def test_no_server_listens_at_the_endpoint(tmp_path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         line = refused(tmp_path, "s3://bucket/z", "--endpoint", f"http://127.0.0.1:{probe.getsockname()[1]}", "--region", "us-east-1",
@@ -67,7 +67,7 @@ def test_redirects_that_are_not_followed(tmp_path, root):
 
 
 def test_unknown_host(tmp_path):
-    """A name with a part of more than 63 characters: no server is asked for it, so that none can be slow."""
+    """A name with a part of more than 63 characters: no name server is asked for it, so none can be slow."""
     host = 64 * "x" + ".invalid"
     line = refused(tmp_path, f"http://{host}/z")
     assert re.search(r"lookup|resolve|not known", line), line
@@ -107,7 +107,7 @@ def test_denied(kind, status, root, tmp_path):
         server.rules({"fault": "status", "status": status, "code": "AccessDenied"})
         line = of_server(tmp_path, server)
         assert re.search(r"denie|40[13]|permission", line, re.IGNORECASE), line
-        # What to do: how credentials are given.
+        # The advice: how credentials are given.
         assert re.search(r"credential|--header|AWS_|--anonymous|--profile", line), line
 
 
@@ -165,7 +165,7 @@ def test_a_certificate_of_another_host(root, tmp_path, certificate):
     other = f"https://localhost.localdomain:%d/{remote_samples.BUCKET}/z"
     with FaultServer(root, tls=(certificate.chain, certificate.key)) as server:
         url = other.replace("localhost.localdomain", "127.0.0.2") % server.port
-        # Nobody listens at this address, or the certificate does not name it: both are errors.
+        # No server listens at this address, or the certificate does not name it: both are errors.
         refused(tmp_path, url, "--ca-file", certificate.authority)
 
 

@@ -1,7 +1,7 @@
-"""What a server does wrong, and what the reader gets: the right bytes or an error, and never other bytes.
+"""Faults of servers, and the results of readers: the right bytes or an error, and never other bytes.
 
-The arrays are not compressed, and the rules hit their chunks only. Where a rule hits each request, the reader gets its error within
-`--timeout`; where it hits some, the bytes.
+The arrays are not compressed, and the rules hit their chunks only. If a rule hits each request, the reader gets its error within
+`--timeout`. If it hits some, the reader gets the bytes.
 """
 import errno
 import os
@@ -36,7 +36,7 @@ ARGS = ("--view", "chunks,arrays", "--files", "raw", "--timeout", "3")
 
 
 def got(made, name, n):
-    """`RIGHT`, the name of an error, or what was wrong with the bytes."""
+    """`RIGHT`, the name of an error, or the fault of the bytes."""
     found = attempt(made.path / "chunks" / name / "c" / str(n))
     if isinstance(found, str):
         return found
@@ -89,7 +89,7 @@ def test_retry_after_is_waited_for(root, mount):
         assert got_of_chunks(made, "plain", 0) == chunk("plain", 0)
         first, second, *_ = [r for r in server.requests() if r["key"].endswith("plain/c/0")]
         assert (first["status"], second["status"]) == (503, 200)
-        # By the clock of the server, and only that it is not less than was asked for.
+        # By the clock of the server, and only that the wait is no shorter than requested.
         assert second["begun"] - first["begun"] >= 2
         assert made.stats()["server"]["throttles"] == 1
         made.unmount()
@@ -242,7 +242,7 @@ echo '{{"Version": 1, "AccessKeyId": "AKIATEST", "SecretAccessKey": "secret", "S
         assert len(calls.read_text().splitlines()) == 1
         for number, rule in enumerate(({"status": 400, "code": "ExpiredToken"}, {"status": 401}, {"status": 403, "code": "RequestExpired"})):
             rule = {"fault": "status", "key": "*/plain/c/*", "count": 1, **rule}
-            # What the answer to HEAD does not say, that to GET does.
+            # Headers that the answer to HEAD lacks, the answer to GET has.
             methods = ["GET"] if rule["status"] == 401 else ["HEAD", "GET"]
             server.rules(*({**rule, "method": method} for method in methods))
             assert got(made, "plain", number) == RIGHT, (rule, made.log_text())
@@ -332,7 +332,7 @@ def test_stores_that_cannot_be_listed(consolidated, denied, tmp_path, mount):
             assert {"plain", "hole", "small", "big", "first"} <= names
             assert {"plain.raw", "big.raw"} <= set(os.listdir(made.path / "arrays"))
         else:
-            # What was found by name is shown, and the log says that this is not all.
+            # Names that were looked up are listed, and the log says that others may be missing.
             assert {"plain", "big"} <= names
             assert made.log_text().count("incomplete") == 1, made.log_text()
         assert {str(n) for n in range(4)} <= set(os.listdir(made.path / "chunks" / "plain" / "c"))

@@ -13,7 +13,7 @@ from support.remote_fault_server import FaultServer
 from support.remote_samples import attempt, mounted
 
 READERS = 8
-# One shard of 8 inner chunks, which are asked for one by one; and one chunk.
+# One shard of 8 inner chunks, which are requested one by one; and one chunk.
 LENGTH, INNER = 1 << 16, 1 << 13
 VERSIONS = 4
 
@@ -87,7 +87,7 @@ def replaced(mount, root, kind, path, name, versions, count, rules=()):
         described = [w if isinstance(w, str) else f"{len(w)} bytes of {versions_in(w, path)}" for w in wrong[:5]]
         assert not wrong, f"{len(wrong)} of {len(seen) + len(wrong)}: {described}\n{made.log_text()[-2000:]}"
         assert len({s for s in seen if s != "ESTALE"}) > 1, "no version was seen to follow another"
-        # What stays is seen.
+        # A change that stays is seen.
         server.rules()
         mounting.until(lambda: attempt(made.path / path) == part_of(path, count % VERSIONS), "the last version")
         made.unmount()
@@ -158,7 +158,7 @@ def test_a_store_that_never_changes_is_asked_once(kind, root, mount):
 
 
 def test_documents_that_are_replaced(root, mount, tmp_path):
-    """A new shape is seen after the time to live, by whoever opens anew."""
+    """A new shape is seen after the time to live, when the array is opened anew."""
     with FaultServer(root, "s3") as server:
         made = mounted(mount, server, "--view", "arrays", "--files", "raw", "--ttl", "1")
         assert os.stat(made.path / "chunk.raw").st_size == 4 * LENGTH
@@ -244,7 +244,7 @@ def test_a_store_that_is_replaced_between_two_requests_of_a_reader(way, mount, t
             found = in_parts(made.path / "z.raw")
             assert found in (old, new, "ESTALE"), (after, len(found))
             seen.add(found if found == "ESTALE" else found == old)
-            # What stays is read.
+            # A version that stays is read.
             mounting.until(lambda made=made: in_parts(made.path / "z.raw") == new, "the new store")
             made.unmount()
     assert "ESTALE" in seen

@@ -1,4 +1,4 @@
-"""Servers that redirect, end, or say nothing: what is followed, and what the reader gets."""
+"""Servers that redirect, end, or do not answer: the redirects that are followed, and the results of readers."""
 import os
 import threading
 
@@ -111,7 +111,7 @@ def test_a_server_that_has_ended(kind, root, mount):
         made = mounted(mount, server, *ARGS)
         assert got(made, "plain", 0) == RIGHT
     assert got(made, "plain", 1) == "EIO"
-    # What is in memory stays.
+    # Chunks in memory stay.
     assert got(made, "plain", 0) == RIGHT
     assert made.alive()
     made.unmount()
@@ -136,7 +136,7 @@ def test_a_mount_ends_while_its_server_says_nothing(root, mount):
 
 @BOTH
 def test_a_body_that_stalls_is_read_on(kind, root, mount):
-    """After 10 s without a byte, the rest is asked for again."""
+    """After 10 s without a byte, the rest is requested again."""
     with FaultServer(root, kind) as server:
         made = mounted(mount, server, "--view", "chunks,arrays")
         server.rules({"fault": "stall", "after": 100, "key": "*/plain/c/*", "count": 1})

@@ -19,7 +19,7 @@ def root(tmp_path_factory):
 
 
 class Server(ThreadingHTTPServer):
-    """Notes what it is asked for."""
+    """Records its requests."""
 
     def __init__(self, handler):
         super().__init__(("127.0.0.1", 0), handler)

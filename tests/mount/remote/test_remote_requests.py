@@ -233,8 +233,8 @@ def test_a_small_shard_is_one_request(warmed):
 
 
 def looks(asked, server):
-    """The requests that prove that several objects are of one moment, of which a web server's dates tell nothing: each object is
-    asked for once more, and the document that tells of it."""
+    """The requests that prove that several objects were in the store at one moment, if the dates of a web server do not: each object is
+    requested once more, and the document that describes it."""
     found = [r for r in asked.requests if r["method"] == "HEAD" or r["status"] == 304]
     assert not found or server.kind == "http", asked.told
     return found
@@ -257,7 +257,7 @@ def test_the_header_of_an_array_is_no_request_and_its_first_data_as_of_a_chunk(n
 
 
 def test_the_header_alone(root, mount):
-    """A header that is longer than a page is nobody's: it comes with the first data."""
+    """A header that is longer than a page does not count as the store's: it comes with the first data."""
     with FaultServer(root, "s3") as server:
         made = mounted(mount, server, "--view", "arrays", "--files", "npy")
         with Asked(server) as asked:
@@ -277,7 +277,7 @@ def test_a_whole_array_is_read_once(name, warmed):
     assert {r["method"] for r in asked.requests if r not in proofs} == {"GET"}, asked.told
     # Each object and the document once, and those that are looked at ahead of their bytes once more.
     assert len(proofs) <= 2 * len(objects) + 2, asked.told
-    # Indices, and what is read with them, come on top.
+    # The indices, and the bytes that are read with them, are added.
     assert sum(r["bytes"] for r in asked.requests if r not in proofs) <= 1.1 * 4 * count + 2 * 32768, asked.told
     if name == "plain":
         assert sorted(r["key"] for r in asked.requests if r not in proofs) == [f"bucket/z/plain/c/{n}" for n in range(4)]
@@ -356,7 +356,7 @@ def test_absent_chunks_one_after_the_other(root, mount):
                 assert attempt(made.path / "sparse" / "c" / str(n)) == b"\7\0\0\0"
         chunks = [r for r in asked.told if r[1] != "bucket/many/zarr.json"]
         assert len(chunks) <= 4 and [r[0] for r in chunks].count("LIST") == 1, asked.told
-        # One look for each chunk that was asked for alone, and one for all that the listing tells of.
+        # One check for each chunk that was requested alone, and one for all chunks in the listing.
         assert len(asked.told) - len(chunks) <= 4, asked.told
         made.unmount()
 

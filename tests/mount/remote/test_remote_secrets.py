@@ -56,7 +56,7 @@ def check(made, *secrets):
 
 
 def provoke(made, server):
-    """Reads, and errors of every kind, which are told in the log."""
+    """Reads, and errors of every kind, which are logged."""
     for fault in ({"fault": "status", "status": 403, "code": "AccessDenied"}, {"fault": "status", "status": 500},
                   {"fault": "status", "status": 400, "code": "ExpiredToken"}, {"fault": "reset"}, {"fault": "encode"},
                   {"fault": "redirect", "location": "http://127.0.0.1:1/{key}?secret=1"}):
@@ -139,7 +139,7 @@ def test_a_shared_access_signature_of_azure(root, tmp_path):
                                   "https://127.0.0.1/z?sig={}", "https://127.0.0.1/z?X-Amz-Signature={}", "https://127.0.0.1/z#{}"])
 @pytest.mark.parametrize("task", ["mount", "info"])
 def test_secrets_in_urls_are_refused(text, task, tmp_path):
-    """The message says which variable or file to use instead, and not what was typed."""
+    """The message names the variable or file to use instead, and not the value that was typed."""
     command = [mounting.BINARY, text.format(SECRET), tmp_path] if task == "mount" else [mounting.BINARY, "--info", text.format(SECRET)]
     done = mounting.run(*command, env=remote_servers.clean_environment())
     assert done.returncode != 0 and not mounting.mount_entry(tmp_path)
@@ -155,7 +155,7 @@ def test_secret_headers_come_from_files_only(name, tmp_path):
 
 
 def test_a_file_of_variables(root, mount, tmp_path):
-    """For fstab and autofs, which have no environment. Nobody else may read it."""
+    """For fstab and autofs, which have no environment. No other user may read it."""
     file = tmp_path / "env"
     file.write_text(f"AWS_ACCESS_KEY_ID=AKIATEST\nAWS_SECRET_ACCESS_KEY={SECRET}\nAWS_REGION=us-east-1\n")
     with FaultServer(root, "s3") as server:

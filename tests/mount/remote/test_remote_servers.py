@@ -1,4 +1,4 @@
-"""The servers themselves, before any mount: what they promise is what the other tests rely on."""
+"""The servers themselves, before any mount: they must behave as the other tests require."""
 import http.client
 import json
 import os
@@ -196,7 +196,7 @@ def test_nginx_and_its_certificate(root, tmp_path):
         assert ask(server, "/bucket/z/c/0", context=context)[2] == BODY
 
 
-# What a client library of its own sees of a server: names and bytes.
+# A client library's own view of a server: names and bytes.
 CLIENT = """
 import json, sys
 import obstore, obstore.store

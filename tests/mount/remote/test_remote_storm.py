@@ -51,7 +51,7 @@ def write(root, version):
 
 
 class Reader(threading.Thread):
-    """Reads chunks by chance until it is told to stop, and notes what was wrong."""
+    """Reads random chunks until it is stopped, and notes the faults."""
 
     def __init__(self, made, right, seed, stop):
         super().__init__(daemon=True)
@@ -175,7 +175,7 @@ def test_memory_of_many_requests_in_flight(mount, tmp_path, figure):
 
 
 def test_gaps_between_the_chunks_of_a_shard_take_no_memory(mount, tmp_path, figure):
-    """Chunks of 1 KiB with unused bytes between them, up to half of what is wanted of a request: these come with the chunks."""
+    """Chunks of 1 KiB with unused bytes between them, up to half of the wanted bytes of a request: these come with the chunks."""
     shards, per, chunk, readers = 64, 256, 1024, 64
     values = np.arange(shards * per * chunk // 4, dtype="<u4").tobytes()
     array = tmp_path / "root" / "z" / "a"

@@ -98,7 +98,7 @@ def test_killed_readers_end_before_the_server_answers(root, mount):
         made.unmount()
 
 
-def test_what_a_killed_reader_looked_up_is_given_back(root, mount):
+def test_the_lookup_of_a_killed_reader_is_released(root, mount):
     """The kernel does not know of names that are found after their reader was killed, and so it never forgets them."""
     with FaultServer(root) as server:
         made = mounted(mount, server, "--view", "keys", "--timeout", "600", "--ttl", "60")
@@ -112,13 +112,13 @@ def test_what_a_killed_reader_looked_up_is_given_back(root, mount):
         kill(waiting(server, *(["stat", note] for note in notes)))
         server.rules()
         until(lambda: made.stats()["server"]["in_flight"] == 0, "the answers")
-        # It was not looked up before, as nobody else was killed.
+        # It was not looked up before, because no other program was killed.
         assert notes[0].read_text() == "note"
         until(lambda: interned() <= before + 1, lambda: f"{interned()} names, {before} before")
         made.unmount()
 
 
-def test_a_read_ahead_that_nobody_waits_for_keeps_no_error(root, mount):
+def test_a_read_ahead_without_a_waiting_program_keeps_no_error(root, mount):
     """The next read asks the server, although what `posix_fadvise` began has failed a moment ago."""
     with FaultServer(root) as server:
         made = mounted(mount, server, "--view", "keys", "--timeout", "2", "--ttl", "60")

@@ -104,7 +104,7 @@ def test_zip_files_of_any_kind(name, folder, root, mount):
     assert "plain.npy" in found["arrays"] and not [v for v in found.values() if v == "EIO"]
 
 
-def test_what_is_in_front_of_a_zip_file(folder, root, mount):
+def test_bytes_in_front_of_a_zip_file(folder, root, mount):
     file = root / BUCKET / "z.zip"
     pack(folder, file)
     file.write_bytes(b"#!/bin/sh\n" + file.read_bytes())
@@ -162,7 +162,7 @@ def test_from_azurite(folder, root, mount, tmp_path):
         made.unmount()
 
 
-def test_a_server_that_denies_what_is_absent(folder, root, mount):
+def test_a_server_that_denies_absent_objects(folder, root, mount):
     """The zip file alone is public."""
     pack(folder, root / BUCKET / "z.zip")
     with FaultServer(root, "s3") as server:
@@ -259,7 +259,7 @@ def refusal(tmp_path, server, path):
 
 
 @pytest.mark.parametrize("kind", ["http", "s3"])
-def test_what_is_no_zip_file_is_refused(kind, folder, root, tmp_path):
+def test_an_object_that_is_not_a_zip_file_is_refused(kind, folder, root, tmp_path):
     pack(folder, root / BUCKET / "z.zip")
     whole = (root / BUCKET / "z.zip").read_bytes()
     (root / BUCKET / "cut.zip").write_bytes(whole[:-1000])
@@ -293,7 +293,7 @@ def test_info_tells_the_version(folder, root):
 
 
 def test_damaged_bytes_are_never_values(folder, root, mount):
-    """Any byte of the zip file is another one: what is read is right, or an error."""
+    """Any byte of the zip file is changed: reads give the right bytes, or an error."""
     file = root / BUCKET / "z.zip"
     small = root / "small"
     for name in ("zarr.json", "plain", "small"):

@@ -1,4 +1,4 @@
-"""What reading whole arrays costs: memory within the bound, no chunk decoded more often than it must be."""
+"""The cost of reading whole arrays: memory within the bound, and no chunk decoded more often than necessary."""
 import json
 import mmap
 import os
@@ -158,7 +158,7 @@ def test_a_small_read_fetches_little(mount, tmp_path, layout):
     assert made.stats()["store"]["bytes"] - before < MIB, "more than a part of a chunk of 8 MiB was fetched"
 
 
-def test_many_readers_share_what_is_decoded(mount, tmp_path):
+def test_many_readers_share_decoded_chunks(mount, tmp_path):
     made, path = mounted(mount, write(tmp_path / "a"), "--cache-size", "64M")
     with ThreadPoolExecutor(6) as pool:
         starts = [n * values().nbytes // 6 for n in range(6)]

@@ -1,6 +1,6 @@
-"""No document, attribute or layout passes the memory bound, and nobody waits for memory that no wait frees.
+"""No document, attribute or layout exceeds the memory bound, and no reader waits for memory that no other one will free.
 
-The bound is the contract's: the cache budget plus 64 MiB. First the cases that once broke it, then stores made by chance.
+The bound is the contract's: the cache budget plus 64 MiB. First the cases that once broke it, then random stores.
 """
 import base64
 import errno
@@ -157,7 +157,7 @@ def test_attributes_of_the_root_of_120_mb(mount, tmp_path, figure, view):
 @pytest.mark.parametrize("of", ["array", "group"])
 @pytest.mark.parametrize("view", ["keys", "chunks"])
 def test_attributes_of_90_mb_in_another_version(mount, tmp_path, figure, view, of):
-    """What cannot be written within the memory is refused by name; the rest is there."""
+    """Parts that do not fit into the memory are refused by name, and the others are in the file."""
     write(tmp_path / "s" / ".zgroup", {"zarr_format": 2})
     v2_array(tmp_path / "s" / "small")
     if of == "group":
@@ -201,7 +201,7 @@ def test_records_of_very_many_fields(mount, tmp_path, figure, fields, view):
     check(made, 16 * MIB, f"12 records of {fields:,} fields, {view}", figure)
 
 
-def test_the_kept_header_of_a_file_keeps_nobody_waiting(mount, tmp_path):
+def test_the_kept_header_of_a_file_delays_no_other_reader(mount, tmp_path):
     """Chunks that need nearly the whole budget are read at once after the header of a group's file was."""
     group = zarr.open_group(str(tmp_path / "s"), mode="w")
     below = group.create_group("G")

@@ -1,4 +1,4 @@
-"""`--threads`: how many chunks are decoded at once, and what it is where nothing is said."""
+"""`--threads`: how many chunks are decoded at once, and the default."""
 import contextlib
 import os
 import re

@@ -1,4 +1,4 @@
-"""Many files that are open and written to: what they have is right wherever it is kept, and takes no more memory than it may."""
+"""Many open files with drafts: their contents are right wherever they are kept, and take no more memory than they may."""
 import errno
 import json
 import os
@@ -191,7 +191,7 @@ def sharding(size):
 @pytest.mark.parametrize("shards", SHARDS)
 @pytest.mark.parametrize("cache,size", [(1, 4), (8, 4), (16, 16)])
 def test_inner_chunks_are_written_and_read_at_the_same_time(tmp_path, mount, cache, size, shards):
-    """With hardly any memory nobody waits for whom it keeps waiting itself: each thread writes its own chunk, whole or a part, and reads any."""
+    """With hardly any memory, no thread waits for a thread that waits for it: each writes its own chunk, whole or a part, and reads any."""
     store, length, n_threads = tmp_path / "store", size * MIB, 4
     made = zarr.create_group(str(store)).create_array(
         "a", shape=(8 * length,), dtype="u1", fill_value=0, **({"compressors": None} | SHARDS[shards](length))

@@ -144,7 +144,7 @@ def selection(box):
     return ... if box is None else tuple(slice(*side) for side in box)
 
 
-# Who reads it, in turn: the next is asked where one does not know a type or codec. The chunks view needs no library.
+# The readers, in turn: the next one is used if one does not know a type or codec. The chunks view needs no library.
 READERS = {
     "v2": {"zarr-python 2": with_zarr_python_2, "zarr-python 3": with_zarr_python_3("v2")},
     "v3": {"zarr-python 3": with_zarr_python_3("v3"), "tensorstore": with_tensorstore},
@@ -152,7 +152,7 @@ READERS = {
 
 
 def wrong_read(zarr2, store, root, version, view, array, figure):
-    """What is wrong with the array as shown; None where its values came out."""
+    """The fault of the array as shown; None if its values are right."""
     here, stored = documents(root / array["path"]), documents(store.path / array["path"])
     if DOCUMENTS[version] not in here or (here != {DOCUMENTS[version]} and len(stored) < 2):
         return f"documents of an array: {here}"
@@ -197,7 +197,7 @@ def has_own_words(array):
 
 
 def nobody_reads(store, array):
-    """Whether the readers fail at the stored array, too: it uses what they do not know."""
+    """Whether the readers fail at the stored array, too, because it uses features that they lack."""
     if store.kind not in ("v2", "v3") or "sha256" not in array:
         return False
     args = str(store.path), array["path"], array["zarr_format"], array["sha256"]
@@ -215,7 +215,7 @@ def refusal(directory):
 
 
 def can_be_expressed(array, version, view):
-    """Whether the other version has words for it, beyond doubt. Of the rest, a reason is asked for."""
+    """Whether the other version can surely express it. For all others, a reason is required."""
     if isinstance(array["dtype"], list) and version == "v3":
         return False  # v3 has one byte order for all fields, and no field of several items
     if has_odd_nan(array.get("fill_value")) and version == "v2" and view == "keys":

@@ -153,7 +153,7 @@ def test_gdal_reads_the_same(tmp_path, mount):
             assert gdal_says(root, name) == statistics(values[name], case[at]), (view, name)
         found = gdal_says(root, "nan")
         assert found[0] == "NaN" and found[1:] == statistics(nan, None)[1:], (view, found)
-    # A store of v2 is the same in its own version, whichever is asked for.
+    # A store of v2 is the same in its own version, whichever version is requested.
     group = zarr.create_group(str(tmp_path / "two"), zarr_format=2)
     values = {name: plane(group, name, **options) for name, options in {"marked": {"fill": 7}, "none": {"fill": None}}.items()}
     for view in VIEWS:
@@ -170,7 +170,7 @@ def test_gdal_reads_the_same(tmp_path, mount):
 
 @pytest.mark.parametrize("name,view,version", [("types_v3.zarr", "chunks", "v2"), *[pytest.param(*case, marks=pytest.mark.long) for case in
                                                                                      [("types_v2.zarr", "keys", "v3"), ("shards_v3.zarr", "chunks", "v2"), ("types_v2.zarr", "chunks", "v3")]]])
-def test_xarray_appends_what_is_missing(name, view, version, tmp_path, mount):
+def test_xarray_appends_missing_values(name, view, version, tmp_path, mount):
     """A program leaves out a chunk that is full of the fill value of its document, which is not that of the store."""
     store = tmp_path / name
     worker("make", tmp_path, name)

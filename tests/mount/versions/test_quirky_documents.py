@@ -21,7 +21,7 @@ def both(one, other):
     return lambda document: (one(document), other(document))
 
 
-# What is done to the document that zarr-python writes, and the keys of chunks.
+# The change of the document that zarr-python writes, and the keys of chunks.
 V2 = {
     "nested keys, not said": (without("dimension_separator"), "/"),
     "no order": (without("order"), "."),
@@ -181,7 +181,7 @@ def test_made_documents_are_json(mount, tmp_path, zarr_format, arguments):
     np.testing.assert_array_equal(zarr.open_group(str(made.path), mode="r")["t"][...], VALUES)
 
 
-# What some parsers of JSON refuse, and how it is shown.
+# Documents that some parsers of JSON refuse, and how they are shown.
 LOOSE = {
     "a number beyond all doubles": ('{"a": -1e400}', {"a": "-Infinity"}),
     "half of a pair of surrogates": ('{"a": "x\\ud800", "\\udfff": 1}', {"a": "x\ufffd", "\ufffd": 1}),
@@ -233,7 +233,7 @@ def test_attributes_of_v2_are_written_where_they_were_no_json(mount, tmp_path):
         shown.write_text(json.dumps(before | {"k": 1}))
         assert json.loads(shown.read_text()) == after
         made.unmount()
-        # What was not changed stays as it is stored.
+        # Members that were not changed stay as they are stored.
         assert path.read_text().startswith('{"n": NaN' if "NaN" in text else '{"k"')
 
 

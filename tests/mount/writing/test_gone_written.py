@@ -31,7 +31,7 @@ def values(path):
 
 def check(store, shown, expected):
     assert values(store / "a") == expected
-    # What was written through another view is seen after the time to live.
+    # A write through another view is seen after the time to live.
     until(lambda: values(shown) == expected, "the array is read")
 
 
@@ -69,7 +69,7 @@ def test_the_bytes_of_its_chunks_are_decoded_or_stale(lost):
 
 def test_it_is_removed_and_made_anew_with_its_chunks_first(lost, tmp_path):
     store, shown, written, copy, _ = lost
-    # tar(1) makes files in the order in which it is told, and cp(1) in that of the directory.
+    # tar(1) makes files in the order of its arguments, and cp(1) in that of the directory.
     ok("tar", "-C", copy, "-cf", tmp_path / "a.tar", "0", "1", ".zarray")
     for again in (("cp", "-r", copy, written), ("tar", "-C", written, "-xf", tmp_path / "a.tar")):
         ok("rm", "-r", written)

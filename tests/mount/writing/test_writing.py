@@ -1,4 +1,4 @@
-"""A mount that is written to: what programs see, what the store has at each moment, and what is refused."""
+"""A mount with `--rw`: the files that programs see, the contents of the store at each moment, and the requests that are refused."""
 import errno
 import fcntl
 import mmap
@@ -219,7 +219,7 @@ def test_space_is_allocated(store, written):
     assert run("fallocate", "--collapse-range", "--offset", 0, "--length", 10, written.path / C).returncode
 
 
-def test_what_is_no_file_is_refused(written):
+def test_requests_for_other_kinds_of_files_are_refused(written):
     m = written.path
     assert refused(os.symlink, "x", m / "link") == "EPERM"
     assert refused(os.mkfifo, m / "fifo") == "EPERM"
@@ -243,10 +243,10 @@ def test_locks_work_between_programs(written):
     path.unlink()
 
 
-# Outsiders: whoever writes the store without the mount.
+# Outsiders: programs that write to the store without the mount.
 
 
-def test_what_was_read_and_has_been_changed_by_somebody_else_is_not_written_over(store, written):
+def test_a_change_by_another_program_since_the_read_is_not_overwritten(store, written):
     fd = opened(written.path / C)
     os.pwrite(fd, b"mine", 0)
     (store / "theirs").write_bytes(b"theirs")
@@ -261,7 +261,7 @@ def test_what_was_read_and_has_been_changed_by_somebody_else_is_not_written_over
     assert "somebody else has changed it" in written.log_text()
 
 
-def test_what_somebody_else_wrote_in_place_is_not_written_over(store, written):
+def test_a_write_in_place_by_another_program_is_not_overwritten(store, written):
     fd = opened(written.path / C)
     os.pwrite(fd, b"mine", 0)
     with open(store / C, "r+b") as file:
@@ -271,7 +271,7 @@ def test_what_somebody_else_wrote_in_place_is_not_written_over(store, written):
     assert (store / C).read_bytes() == theirs == (written.path / C).read_bytes()
 
 
-def test_who_has_not_read_replaces_what_somebody_else_wrote(store, written):
+def test_a_writer_that_has_not_read_replaces_a_write_by_another_program(store, written):
     fd = opened(written.path / C, os.O_WRONLY | os.O_TRUNC)
     os.write(fd, b"mine")
     (store / C).unlink()
@@ -285,7 +285,7 @@ def test_who_has_not_read_replaces_what_somebody_else_wrote(store, written):
     assert (store / "a/c/0/5").read_bytes() == b"mine"
 
 
-def test_what_somebody_else_changed_is_seen(store, written):
+def test_a_change_by_another_program_is_seen(store, written):
     path = written.path / C
     path.write_bytes(b"mine")
     time.sleep(0.05)
@@ -338,7 +338,7 @@ def test_sync_saves_everything(store, written):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_what_is_open_when_the_mount_is_ended_is_saved(number, store, mount):
+def test_open_files_are_saved_when_the_mount_ends(number, store, mount):
     made = mount(store, *ARGS)
     fd = opened(made.path / C, os.O_WRONLY | os.O_TRUNC)
     os.write(fd, b"unsaved")
@@ -353,7 +353,7 @@ def test_what_is_open_when_the_mount_is_ended_is_saved(number, store, mount):
 
 
 @pytest.mark.parametrize("call", [(os.mkdir, "x"), (os.open, "x", os.O_WRONLY | os.O_CREAT)], ids=lambda call: call[0].__name__)
-def test_nothing_is_made_in_a_directory_of_an_array_that_somebody_has_removed(call, store, mount):
+def test_no_file_is_made_in_a_directory_of_an_array_that_another_program_removed(call, store, mount):
     """There is nothing that the kernel could find by looking again, so that the program need not, either."""
     directory = os.open(mount(store, "--rw", "--view", "chunks").path / "a/c/0", os.O_RDONLY | os.O_DIRECTORY)
     function, *arguments = call
@@ -371,7 +371,7 @@ def test_the_mode_of_a_program_is_shown_as_it_is_after_a_write(args, store, moun
     (m / "program").write_bytes(b"#!/bin/sh\n")
 
     def mode():
-        # Whoever asks for the mode alone gets what the kernel knows of it.
+        # A program that requests only the mode gets the one that the kernel knows.
         return ok("stat", "-c", "%a", m / "program").strip()
 
     for flags in (os.O_WRONLY, os.O_WRONLY | os.O_TRUNC):
@@ -402,13 +402,13 @@ def test_one_writer_at_a_time(store, mount, tmp_path):
     (["--view", "arrays"], "--view arrays,chunks"),
     (["--shards", "keep", "--immutable"], "not --immutable"),
 ])
-def test_what_cannot_be_written_is_refused_at_the_start(args, said, store, tmp_path):
+def test_stores_that_cannot_be_written_are_refused_at_the_start(args, said, store, tmp_path):
     done = run(BINARY, "--rw", *args, store, tmp_path / "m")
     assert done.returncode == 2 and said in done.stderr and not (tmp_path / "m").exists()
 
 
 @pytest.mark.root
-def test_a_read_only_file_system_is_refused_with_what_to_do(tmp_path):
+def test_a_read_only_file_system_is_refused_with_advice(tmp_path):
     (tmp_path / "disk").mkdir()
     mounting.ok("mount", "-t", "tmpfs", "-o", "ro", "none", tmp_path / "disk")
     try:
@@ -483,7 +483,7 @@ def synced(line):
 
 @pytest.mark.parametrize("how", [".zarr-mount/sync", "", "a", "a/c"])
 @pytest.mark.parametrize("what", ["never", "atomic"])
-def test_what_was_closed_survives_a_sync_of_its_directories(what, how, store, mount, tmp_path):
+def test_closed_files_survive_a_sync_of_their_directories(what, how, store, mount, tmp_path):
     made = mount(store, *ARGS, "--durability", what)
     (made.path / C).write_bytes(b"new")
     (made.path / "a/c/notes").write_bytes(b"in place")
@@ -513,7 +513,7 @@ def test_a_second_name_survives_with_its_bytes(store, mount, tmp_path):
     (made.path / "notes").write_bytes(b"in place")
     os.link(made.path / "notes", made.path / "other")
     os.unlink(made.path / "notes")
-    # What is no file any more does not keep others from being synced.
+    # A removed file does not prevent the sync of others.
     (made.path / "gone").write_bytes(b"in place")
     os.unlink(store / "gone")
     os.mkfifo(store / "gone")
@@ -552,7 +552,7 @@ def test_a_full_disk_keeps_the_old_bytes(disk, mount):
     made.unmount()
 
 
-def test_figures_of_what_is_written(written):
+def test_figures_of_writes(written):
     before = written.stats()
     (written.path / C).write_bytes(bytes(5000))
     after = written.stats()

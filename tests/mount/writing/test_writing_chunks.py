@@ -116,7 +116,7 @@ def test_programs_write_raw_numbers_and_the_store_has_valid_chunks(program, targ
     assert set(os.listdir(store / "a/c/3")) <= {"0", "1", "2", "3"} and set(os.listdir(store / "a/c/0")) == {"0", "1", "2", "3"}
 
 
-def test_what_is_written_is_read_at_once_and_stored_at_close(chunks, store):
+def test_a_write_is_read_at_once_and_stored_at_close(chunks, store):
     name = chunks.path / "a/c/0/0"
     fd = os.open(name, os.O_RDWR)
     os.pwrite(fd, np.float32([7, 8]).tobytes(), 12)
@@ -130,7 +130,7 @@ def test_what_is_written_is_read_at_once_and_stored_at_close(chunks, store):
 
 
 def test_no_byte_is_loaded_where_all_are_written(chunks, store):
-    """A chunk whose stored bytes are damaged can be replaced, by whoever writes all of it, and by nobody else."""
+    """A chunk whose stored bytes are damaged can only be replaced by a writer that writes all of it."""
     (store / "a/c/0/0").write_bytes(b"damaged")
     for flags in (os.O_WRONLY, os.O_WRONLY | os.O_TRUNC):
         (store / "a/c/0/0").write_bytes(b"damaged")
@@ -169,7 +169,7 @@ def test_a_chunk_has_one_length(chunks, store):
     assert refused(os.truncate, name, 0) == errno.EINVAL
     os.truncate(name, N)
     np.testing.assert_array_equal(stored(store), expected())
-    # What is cut off and comes back is zero, not what was stored.
+    # Bytes that are cut off and come back are zero, not the stored ones.
     fd = os.open(name, os.O_RDWR)
     os.ftruncate(fd, 64)
     os.ftruncate(fd, N)
@@ -320,7 +320,7 @@ def test_absent_chunks_can_be_hidden_and_are_made(mount, store):
 
 
 def test_a_chunk_is_not_moved_away(chunks, store):
-    # Where mv would remove what is there, and find it there still.
+    # In these cases mv would remove the target, and still find it there.
     assert refused(os.rename, chunks.path / "a/c/0/0", chunks.path / "a/c/0/1") == errno.EPERM
     for target in ("a/c/0/x", "x"):
         assert refused(os.rename, chunks.path / "a/c/0/0", chunks.path / target) == errno.EXDEV
@@ -384,7 +384,7 @@ def merged():
 
 
 class TestOutsiders:
-    """Somebody who writes the store without the mount."""
+    """A program that writes to the store without the mount."""
 
     @pytest.fixture
     def change(self, store):
@@ -401,7 +401,7 @@ class TestOutsiders:
         both = merged()
         np.testing.assert_array_equal(stored(store), expected(c0_0=both))
 
-    def test_a_writer_who_may_have_read_is_told(self, chunks, store, change):
+    def test_a_writer_that_may_have_read_gets_the_error(self, chunks, store, change):
         fd = os.open(chunks.path / "a/c/0/0", os.O_RDWR)
         os.pwrite(fd, np.float32([-1]).tobytes(), 0)
         change(4)
@@ -438,15 +438,15 @@ class TestOutsiders:
         both[0, 0] = -1
         np.testing.assert_array_equal(stored(store), expected(c0_0=both))
 
-    def test_fill_value_does_not_erase_what_somebody_else_wrote(self, chunks, store, change):
+    def test_fill_values_do_not_erase_a_write_by_another_program(self, chunks, store, change):
         fd = os.open(chunks.path / "a/c/0/0", os.O_RDWR)
         os.pwrite(fd, np.full(CHUNK, FILL, "<f4").tobytes(), 0)
         change(4)
         assert refused(os.close, fd) == errno.ESTALE
         assert (store / "a/c/0/0").exists()
 
-    def test_what_was_merged_is_what_the_mount_shows(self, chunks, store, change):
-        """Also where the kernel has pages of the old chunk: what is read and written back would undo the change otherwise."""
+    def test_the_mount_shows_the_merged_chunk(self, chunks, store, change):
+        """This includes pages of the old chunk in the kernel: otherwise they would be written back, and undo the change."""
         name = chunks.path / "a/c/0/0"
         name.read_bytes()
         fd = os.open(name, os.O_WRONLY)
@@ -456,7 +456,7 @@ class TestOutsiders:
         both = merged()
         assert name.read_bytes() == both.tobytes()
 
-    def test_a_blind_writer_is_merged_into_what_is_written_in_place(self, chunks, store):
+    def test_a_blind_writer_is_merged_into_a_write_in_place(self, chunks, store):
         fd = os.open(chunks.path / "a/c/0/0", os.O_WRONLY)
         os.pwrite(fd, np.float32([-1]).tobytes(), 0)
         other = (store / "a/c/0/1").read_bytes()
@@ -468,7 +468,7 @@ class TestOutsiders:
         both[0, 0] = -1
         np.testing.assert_array_equal(stored(store), expected(c0_0=both))
 
-    def test_what_was_dropped_is_not_shown(self, chunks, store):
+    def test_a_dropped_draft_is_not_shown(self, chunks, store):
         name = chunks.path / "a/c/3/3"
         fd = os.open(name, os.O_RDWR)
         os.pwrite(fd, NEW.tobytes(), 0)
@@ -482,7 +482,7 @@ class TestOutsiders:
         reader.close()
 
     def test_names_of_files_that_could_not_be_saved_are_used_again(self, mount, store):
-        """Each file is opened again while what was wrong with it is still being dropped."""
+        """Each file is opened again while its faulty draft is still being dropped."""
         m = mount(store, "--rw", "--view", "chunks", "--missing", "hide").path
         names = [m / f"a/c/{i}/{j}" for i in range(3) for j in range(3)]
         text = names[0].read_bytes()
@@ -652,7 +652,7 @@ def test_a_child_that_writes_a_part_is_no_error(chunks, store):
 
 @pytest.mark.parametrize("conflict", ["refuse", "merge"])
 @pytest.mark.parametrize("how", ["r+b", "r+b blind", "wb"])
-def test_who_has_read_a_chunk_and_empties_it_does_not_overrule_others(how, conflict, tmp_path, mount):
+def test_a_writer_that_has_read_a_chunk_and_empties_it_does_not_overrule_others(how, conflict, tmp_path, mount):
     array = zarr.create_group(str(tmp_path / "store")).create_array("a", shape=(64,), chunks=(64,), dtype="u1", fill_value=0)
     array[...] = 1
     made = mount(tmp_path / "store", "--rw", "--view", "chunks", "--conflict", conflict)
@@ -690,7 +690,7 @@ def test_an_array_is_removed_with_the_chunks_that_it_has_left_over(keys, shards,
     assert os.listdir(store) == ["zarr.json"]
 
 
-def test_what_an_array_has_left_over_stays_while_other_chunks_do(tmp_path, mount):
+def test_remains_of_an_array_stay_while_other_chunks_do(tmp_path, mount):
     store = make(tmp_path / "store")
     made = mount(store, *ARGS)
     text = (made.path / "a/zarr.json").read_text()

@@ -22,12 +22,12 @@ FILL = 7
 
 
 class Chunk:
-    """What the model knows of one chunk: the stored bytes (None where there is no object), and what was written since."""
+    """The model's knowledge of one chunk: the stored bytes (None if there is no object), and the writes since."""
 
     def __init__(self):
         self.stored, self.draft, self.handles, self.failed = None, None, {}, False
         self.refused = None  # where a write was refused, of a handle that had written before
-        self.left = False  # whether others have left what they have written to the handles that write the chunk anew
+        self.left = False  # whether others have left their written bytes to the handles that write the chunk anew
 
     def shown(self):
         if self.draft is not None:
@@ -157,7 +157,7 @@ class Walk:
         handle = chunk.handles.pop(fd)
         others_rewrite = any(other["rewrites"] for other in chunk.handles.values())
         is_concerned = handle["wrote"] or handle["rewrites"] and chunk.left
-        # What a refused write has left is told in any case.
+        # The bytes that a refused write has left cause an error in any case.
         is_tried = is_concerned and (not others_rewrite or chunk.refused is not None)
         if is_concerned and not is_tried and chunk.draft is not None:
             chunk.left = True
@@ -173,7 +173,7 @@ class Walk:
             chunk.commit()
             until(lambda: self.of_store(key) == chunk.shown(), "the release of a handle that made the file empty")
         if not chunk.handles and chunk.draft is not None:
-            # The last handle is gone: what is whole is saved, what is not is dropped.
+            # The last handle is gone: a whole chunk is saved, and any other is dropped.
             if chunk.failed or chunk.commit():
                 chunk.draft, chunk.failed, chunk.refused, chunk.left = None, False, None, False
         until(lambda: self.path(key).stat().st_size == len(chunk.shown()), "the release of a handle")
@@ -207,7 +207,7 @@ class Walk:
             chunk.stored = None
 
     def outsider(self, key, chunk):
-        """Somebody who writes the store while nobody has the chunk open."""
+        """A program that writes to the store while no program has the chunk open."""
         if chunk.handles:
             return
         self.settle()
@@ -269,7 +269,7 @@ class ShardedWalk(Walk):
         self.made = self.mount(self.store, "--rw", "--view", "chunks")
 
     def outsider(self, key, chunk):
-        """Somebody who writes the shard, of which another chunk may be staged."""
+        """A program that writes the shard, of which another chunk may be staged."""
         if chunk.handles:
             return
         self.settle()
@@ -286,7 +286,7 @@ class ShardedWalk(Walk):
         array[i:i + CHUNK, j:j + CHUNK] = np.frombuffer(data, "u1").reshape(CHUNK, CHUNK)
         chunk.stored = data
         if time.monotonic() - begun > 0.8:
-            # The pack may have come between what the outsider has read and what they have written.
+            # The pack may have come between the outsider's read and its write.
             self.whole(other, self.chunks[other])
 
     def in_one_shard(self, one, other):

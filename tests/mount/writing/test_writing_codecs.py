@@ -74,7 +74,7 @@ def parts(data):
 
 
 @pytest.mark.parametrize("version, codec", [(2, name) for name in V2] + [(3, name) for name in V3])
-def test_what_is_written_is_what_the_library_would_have_written(version, codec, tmp_path, mount):
+def test_written_chunks_are_as_the_library_would_have_written_them(version, codec, tmp_path, mount):
     options = (V2 if version == 2 else V3)[codec]
     old, new = numbers(1), numbers(2)
     make(tmp_path / "store", version, options, old)

@@ -1,4 +1,5 @@
-"""Stores of real writers, whose chunks are written anew: with what they show, which may change no value, and with other values."""
+"""Stores of real writers, whose chunks are written anew: with the values that they show, so that no value may change, and with other
+values."""
 import contextlib
 import os
 import shutil
@@ -46,7 +47,7 @@ def zarr2():
 
 
 def read_by_all(store, root, zarr2):
-    """What each library reads of each array: the values, or how it says that it does not read them."""
+    """The values that each library reads of each array, or its reason for not reading them."""
     libraries = {name: reading.READERS[name] for name in ("zarr_python", "tensorstore")}
     found = {}
     for array in store.arrays:
@@ -130,7 +131,7 @@ def reversed_items(data, itemsize):
 
 
 def write_reversed(path, itemsize):
-    """Writes the items of a file in the reverse order. False where they cannot be stored; then the store keeps what it had."""
+    """Writes the items of a file in the reverse order. False if they cannot be stored; then the store is unchanged."""
     try:
         fd = os.open(path, os.O_RDWR)
     except OSError as error:
@@ -162,7 +163,7 @@ def digests_of(arrays, root, zarr2):
 
 @cases([view for view in VIEWS if view != "keys"])
 def test_other_values(store, view, mount, zarr2, tmp_path):
-    """Each library that has read an array as it was reads what was written to its chunks."""
+    """Each library that has read an array before reads the values that were written to its chunks."""
     copy = tmp_path / store.path.name
     shutil.copytree(store.path, copy, symlinks=True)
     fixed = {a["path"]: a for a in store.arrays if "sha256" in a and not str(a["dtype"]).startswith("vlen")}

@@ -1,4 +1,5 @@
-"""Metadata documents that are written through the chunks view: what is saved is a document that the view shows, and nothing else of the store changes."""
+"""Metadata documents that are written through the chunks view: only documents that the view shows are saved, and no other object of the
+store changes."""
 import contextlib
 import errno
 import json
@@ -140,7 +141,7 @@ def test_other_members_stay(member, made, store):
     change, _ = REFUSED[member]
     change(shown)
     text = json.dumps(shown)
-    # Whichever way it is written, the error is told.
+    # The error is returned for all ways of writing.
     assert refused((made.path / "three/zarr.json").write_text, text) == errno.EINVAL
     (made.path / "three/x.partial").write_text(text)
     assert refused(os.rename, made.path / "three/x.partial", made.path / "three/zarr.json") == errno.EINVAL
@@ -154,7 +155,7 @@ def test_other_members_stay(member, made, store):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"zarr_format": 3', "\xff", "null", "{}"])
 @pytest.mark.local
-def test_what_is_no_document_is_refused(text, made, store):
+def test_texts_that_are_not_documents_are_refused(text, made, store):
     before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
     for name in ("three/zarr.json", "zarr.json", "old/two/.zarray", "old/.zgroup"):
         fd = os.open(made.path / name, os.O_WRONLY | os.O_TRUNC)
@@ -184,7 +185,7 @@ STRICT = {
 
 
 @pytest.mark.parametrize("args", [("--view", "chunks"), ("--view", "keys"), ("--view", "keys", "--as")], ids=" ".join)
-def test_what_strict_readers_refuse_is_refused(args, tmp_path, mount):
+def test_documents_that_strict_readers_refuse_are_refused(args, tmp_path, mount):
     """A `.zarray` without its separator would read as fill value, because its chunks have other keys."""
     with_as = args[-1] == "--as"
     root = tmp_path / "strict"
@@ -308,8 +309,8 @@ def test_a_directory_is_renamed_with_its_arrays(made, store):
 
 
 @pytest.mark.parametrize("args", [("--view", "chunks"), ("--view", "chunks", "--missing", "hide"), ("--view", "keys"), ("--view", "keys", "--shards", "keep")], ids=" ".join)
-def test_what_was_touched_is_the_file_that_it_was(args, store, mount, tmp_path):
-    """cp and mv compare the number that they have found with that of what they have opened."""
+def test_a_touched_file_keeps_its_inode(args, store, mount, tmp_path):
+    """cp and mv compare the inode number that they have found with that of the file that they have opened."""
     m = mount(store, "--rw", *args).path
     for name in ("three/c/0/1", "three/zarr.json", "old/two/0.0"):
         before = (m / name).read_bytes()
@@ -353,7 +354,7 @@ def test_a_document_that_is_open_is_read_after_a_rename(name, text, cache, store
     assert zarr.open_array(str(store / "new" / ("" if name == "three" else "two")), mode="r")[0, 0] == 0x07070707
 
 
-def test_an_outsider_who_changes_the_document_meanwhile_is_not_overruled(made, store):
+def test_a_change_of_the_document_by_an_outsider_is_not_overruled(made, store):
     fd = os.open(made.path / "three/zarr.json", os.O_RDWR)
     shown = json.loads(os.pread(fd, 10000, 0))
     zarr.open_group(str(store))["three"].attrs["theirs"] = 1
@@ -389,7 +390,7 @@ def test_a_refusal_names_the_file(made, store):
 @pytest.mark.parametrize("how", ["rename", "create", "truncate", "cut", "link"])
 @pytest.mark.parametrize("name", ["three/zarr.json", "old/two/.zarray"])
 def test_a_document_has_the_size_that_is_shown(how, name, made, store):
-    """What is written may be spelled otherwise than what is shown then."""
+    """The written document may be spelled differently from the one that is shown afterwards."""
     path = made.path / name
     text = json.dumps(document(path), indent=9)
     if how == "rename":
@@ -480,7 +481,7 @@ def test_arrays_of_strings_are_changed(dtype, tmp_path, mount):
 
 
 class TestConsolidated:
-    """Consolidated metadata is that of the store, whoever writes what."""
+    """Consolidated metadata is that of the store, in any order of writes."""
 
     @pytest.fixture(params=[2, 3])
     def group(self, request, store):
@@ -489,7 +490,7 @@ class TestConsolidated:
         return path.relative_to(store), "three" if request.param == 3 else "two"
 
     def of_store(self, store, group):
-        """What the consolidated metadata says is what the nodes say."""
+        """The consolidated metadata agrees with the nodes."""
         found = zarr.open_group(str(store / group), mode="r", use_consolidated=True)
         plain = zarr.open_group(str(store / group), mode="r", use_consolidated=False)
         members = {name: node.metadata for name, node in found.members(max_depth=None)}
@@ -498,7 +499,7 @@ class TestConsolidated:
         assert {name: strip(node) for name, node in members.items()} == {name: strip(node) for name, node in want.items()}
         return found
 
-    def test_copies_follow_what_is_written(self, group, store, mount):
+    def test_copies_follow_writes(self, group, store, mount):
         path, name = group
         made = mount(store, *ARGS)
         within = zarr.open_group(str(made.path / path), use_consolidated=False)

@@ -134,7 +134,7 @@ def states(view, original, tmp_path_factory):
 
 
 def traced(pid, what, log):
-    """A tracer of all threads of a daemon, which injects what it is told."""
+    """A tracer of all threads of a daemon, which injects the given faults."""
     command = ["strace", "-f", "-qq", "-e", f"trace={what.split(':')[0]}", "-e", f"inject={what}", "-o", log, "-p", str(pid)]
     tracer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -214,7 +214,7 @@ def test_a_call_that_fails_is_told_and_loses_nothing(call, view, original, tmp_p
         shutil.copytree(original, store)
         shutil.copytree(original, plain)
         made = mount(store, *arguments)
-        # A commit goes on where its object does not get a time of its own, so that many of these calls are told to nobody.
+        # A commit goes on if its object does not get a time of its own, so many of these calls cause no error.
         when = "1+" if call == "utimensat" and number == 1 else number
         tracer = traced(made.pid, f"{call}:error={name}:when={when}", tmp_path / "strace")
         failed = 0
@@ -301,7 +301,7 @@ def test_a_chunk_is_whole_after_a_call_that_fails(call, codecs, tmp_path, mount)
     assert told > 0 or call in ("copy_file_range", "unlinkat", "mkdirat", "utimensat"), "no call was told of the error"
 
 
-def test_what_a_failed_write_left_is_not_saved_by_a_truncation_that_cuts_nothing(tmp_path, mount):
+def test_bytes_of_a_failed_write_are_not_saved_by_a_truncation_that_cuts_nothing(tmp_path, mount):
     array = zarr.create_group(str(tmp_path / "store")).create_array("a", shape=(4096,), chunks=(4096,), dtype="u1", fill_value=0, compressors=None)
     array[...] = 1
     made = mount(tmp_path / "store", "--rw", "--view", "chunks")

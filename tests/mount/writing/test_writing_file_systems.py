@@ -89,7 +89,7 @@ def test_all_that_is_written_is_saved(disk, tmp_path, mount):
     check(store, values)
     assert names(store / "sharded/c") == []
     change(made.path, values, 20, seed=2)
-    # A program that is killed leaves what it has closed in the journal.
+    # A killed program leaves its closed chunks in the journal.
     (made.path / "sharded/c/1").write_bytes(np.full(CHUNK, 77, "i8").tobytes())
     values["sharded", 1] = 77
     os.kill(made.pid, signal.SIGKILL)
@@ -164,7 +164,7 @@ def test_names_are_kept_that_are_taken(disk, mount):
 
 @pytest.mark.long
 @on(argvalues=[COARSE])
-def test_what_is_saved_within_one_second_is_seen_by_other_mounts(disk, mount):
+def test_saves_within_one_second_are_seen_by_other_mounts(disk, mount):
     store = make(disk / "store")
     made, other = mount(store, "--rw", "--view", "chunks"), mount(store, "--view", "chunks")
     chunk = "sharded/c/1"

@@ -134,7 +134,7 @@ def test_one_shard_is_written_once(tmp_path, mount):
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.local
-def test_what_is_staged_is_shown(view, tmp_path, mount):
+def test_staged_chunks_are_shown(view, tmp_path, mount):
     store = make(tmp_path / "store", codecs=[BytesCodec(), GzipCodec(level=1)])
     made = mount(store, "--rw", "--view", view)
     other = made.path / "a/c/0/0"
@@ -183,7 +183,7 @@ def test_all_views_see_the_first_chunk_of_a_directory_at_once(tmp_path, mount):
 @pytest.mark.parametrize("shards", ["shards", "none"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_document_that_is_spelled_otherwise_meanwhile_keeps_its_open_chunks(view, shards, tmp_path, mount):
-    """Somebody else sets an attribute, with a library that puts other spaces into documents."""
+    """Another program sets an attribute, with a library that puts other spaces into documents."""
     store = (make if shards == "shards" else make_without_shards)(tmp_path / "store")
     made = mount(store, "--rw", "--view", view)
     document, chunk, new = store / "a/zarr.json", made.path / "a/c/0/0", part(DATA + 1000, INNER, (0, 0))
@@ -202,7 +202,7 @@ def test_a_document_that_is_spelled_otherwise_meanwhile_keeps_its_open_chunks(vi
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_what_was_written_to_mapped_memory_is_saved_when_its_own_file_is_closed(view, tmp_path, mount):
+def test_writes_to_mapped_memory_are_saved_when_their_own_file_is_closed(view, tmp_path, mount):
     """The kernel writes the pages through any handle that has the file mapped, here the one that stays open."""
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", view)
@@ -272,8 +272,8 @@ def test_directories_are_synced_that_the_store_does_not_have(tmp_path, mount):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_who_writes_anew_saves_what_others_have_left_to_it(view, tmp_path, mount):
-    """A program that has made a file empty is told of an error, also where another one has written the bytes."""
+def test_a_handle_that_writes_anew_saves_the_bytes_that_others_left_to_it(view, tmp_path, mount):
+    """A program that has made a file empty gets an error, even if another one has written the bytes."""
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", view)
     chunk, new = made.path / "a/c/0/0", part(DATA + 1000, INNER, (0, 0)).tobytes()
@@ -317,7 +317,7 @@ def test_untouched_chunks_stay_the_same_files(view, tmp_path, mount):
         assert [path.read_bytes() for path in untouched] == bytes_before
         # The kernel has their pages still: only stats.json was read.
         assert reads() - count <= 2
-    # A chunk that somebody else has written is another file.
+    # A chunk that another program has written is another file.
     array = zarr.open_array(str(store / "a"), mode="r+")
     array[4:8, 0:3] = 5
     until(lambda: look(names[2]) != before[1], "another file")
@@ -390,7 +390,7 @@ def test_an_array_with_few_inner_chunks_is_removed(files_first, shape, shard, ch
 @pytest.mark.parametrize("by", ["the mount", "the directory", "a reader", "a writer"])
 @pytest.mark.parametrize("shards", ["expand", "keep"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_what_is_half_written_is_not_saved_because_somebody_else_syncs(view, shards, by, tmp_path, mount):
+def test_a_half_written_chunk_is_not_saved_by_the_sync_of_another_program(view, shards, by, tmp_path, mount):
     store = make(tmp_path / "store", codecs=[BytesCodec()])
     if shards == "keep" and view == "chunks":
         pytest.skip("they are not written")
@@ -403,7 +403,7 @@ def test_what_is_half_written_is_not_saved_because_somebody_else_syncs(view, sha
                "a reader": (name, os.O_RDONLY), "a writer": (name, os.O_WRONLY)}[by])
         if by != "the mount" or view == "chunks":
             np.testing.assert_array_equal(stored(store), DATA)
-        # Its own sync saves what is there, where this is a chunk.
+        # Its own sync saves the bytes, if they are a chunk.
         file.write(text[len(text) // 2:][::-1])
         os.fsync(file.fileno())
         assert name.read_bytes() == text[:len(text) // 2] + text[len(text) // 2:][::-1]
@@ -434,7 +434,7 @@ def test_a_file_that_is_synced_after_it_lost_its_name_leaves_nothing_older_in_th
     os.close(fd)
 
 
-def test_what_was_closed_is_in_the_store_after_an_unmount(tmp_path, mount):
+def test_closed_chunks_are_in_the_store_after_an_unmount(tmp_path, mount):
     store = make(tmp_path / "store")
     for n in range(10):
         made = mount(store, "--rw", "--view", "chunks")
@@ -459,7 +459,7 @@ def test_an_outsider_is_merged_by_slots(tmp_path, mount):
     made = mount(store, "--rw", "--view", "chunks")
     (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
     (made.path / "a/c/0/1").write_bytes(np.full(INNER, 8.0).tobytes())
-    # Somebody else writes another chunk of the shard, and one of those.
+    # Another program writes another chunk of the shard, and one of those.
     array = zarr.open_array(str(store / "a"), mode="r+")
     array[4:8, 0:3] = 50
     array[0:4, 3:6] = 60
@@ -472,7 +472,7 @@ def test_an_outsider_is_merged_by_slots(tmp_path, mount):
     assert writes["lost"] == 1
 
 
-def test_who_syncs_is_told_of_a_loss(tmp_path, mount):
+def test_a_sync_gets_the_error_of_a_loss(tmp_path, mount):
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", "chunks")
     file = os.open(made.path / "a/c/0/0", os.O_WRONLY)
@@ -488,7 +488,7 @@ def test_who_syncs_is_told_of_a_loss(tmp_path, mount):
 
 
 def test_a_reader_of_another_chunk_is_not_disturbed(tmp_path, mount):
-    """A handle that has read, of a shard of which somebody else changes another chunk, may write."""
+    """A handle that has read may write, even if another program changes another chunk of the shard."""
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", "chunks")
     with open(made.path / "a/c/0/0", "r+b") as file:
@@ -502,7 +502,7 @@ def test_a_reader_of_another_chunk_is_not_disturbed(tmp_path, mount):
     np.testing.assert_array_equal(stored(store), expected)
 
 
-def test_a_chunk_that_is_open_stays_the_same_file_when_somebody_changes_another_one(tmp_path, mount):
+def test_an_open_chunk_stays_the_same_file_when_another_one_changes(tmp_path, mount):
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", "chunks", "--ttl", "0")
     name = made.path / "a/c/0/0"
@@ -514,14 +514,14 @@ def test_a_chunk_that_is_open_stays_the_same_file_when_somebody_changes_another_
         assert name.stat().st_ino == inode
         file.write(np.float64(7).tobytes())
         expected[0, 0] = 7
-        # Whoever opens it by its name sees what the handle has written.
+        # A program that opens it by its name sees the bytes that the handle has written.
         assert name.read_bytes() == part(expected, INNER, (0, 0)).tobytes()
     made.sync()
     np.testing.assert_array_equal(stored(store), expected)
 
 
 @pytest.mark.parametrize("durability", ["never", "close"])
-def test_what_is_closed_is_in_the_journal_or_in_the_shard(durability, tmp_path, mount):
+def test_closed_chunks_are_in_the_journal_or_in_the_shard(durability, tmp_path, mount):
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", "chunks", "--durability", durability)
     expected = DATA.copy()
@@ -560,7 +560,7 @@ def test_a_killed_daemon_loses_nothing(by, tmp_path, mount):
 
 
 @pytest.mark.parametrize("by", ["mount", "recover"])
-def test_a_staging_directory_has_what_waits(by, tmp_path, mount):
+def test_a_staging_directory_has_the_waiting_chunks(by, tmp_path, mount):
     store, staging = make(tmp_path / "store"), tmp_path / "staging"
     staging.mkdir()
     made = mount(store, "--rw", "--view", "chunks", "--staging", staging)
@@ -569,7 +569,7 @@ def test_a_staging_directory_has_what_waits(by, tmp_path, mount):
     assert len(os.listdir(own)) == 1 and not (store / ".zarr-mount").exists()
     made.kill()
     force_away(made.path)
-    # Who does not name the directory finds nothing in the store.
+    # Without the name of the directory, nothing is found in the store.
     mount(store, "--rw", "--view", "chunks").unmount()
     np.testing.assert_array_equal(stored(store), DATA)
     if by == "mount":
@@ -665,7 +665,7 @@ def test_shards_of_real_writers(name, target, tmp_path, mount):
         assert (made.path / relative).read_bytes() == new, relative
 
 
-def test_zarr_python_2_reads_what_was_written_to_the_shards_of_a_draft(tmp_path, mount):
+def test_zarr_python_2_reads_chunks_written_to_the_shards_of_a_draft(tmp_path, mount):
     store = tmp_path / "store"
     shutil.copytree(corpus.stores()["zp2_draft_v3_sharded.zarr"].path, store)
     made = mount(store, "--rw", "--view", "chunks,arrays", "--as", "v3")
@@ -716,7 +716,7 @@ for place in list(itertools.product(range(0, 60, 15), repeat=3))[number::8]:
     np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "store/a"), mode="r")[...], data)
 
 
-def test_outsiders_who_write_the_same_shard_meanwhile(tmp_path, mount):
+def test_outsiders_that_write_the_same_shard_meanwhile(tmp_path, mount):
     """tensorstore writes some inner chunks, straight to the store, while others are written through the mount."""
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", "chunks", "--ttl", "0")
@@ -737,7 +737,7 @@ def test_outsiders_who_write_the_same_shard_meanwhile(tmp_path, mount):
 
 @pytest.mark.parametrize("lock", [(), ("--lock", "tensorstore")])
 def test_the_lock_of_tensorstore(lock, tmp_path, mount):
-    """Somebody locks the key, reads the shard, writes the file that is locked, and renames it to the key, as tensorstore does."""
+    """Another program locks the key, reads the shard, writes the file that is locked, and renames it to the key, as tensorstore does."""
     store, other = make(tmp_path / "store"), tmp_path / "other"
     shutil.copytree(store, other)
     zarr.open_array(str(other / "a"), mode="r+")[0:4, 3:6] = 8
@@ -762,7 +762,7 @@ def test_the_lock_of_tensorstore(lock, tmp_path, mount):
     made.unmount()
     found = stored(store)
     assert (found[0:4, 3:6] == 8).all()
-    # Without the lock, what was saved in between is gone.
+    # Without the lock, chunks that were saved in between would be lost.
     assert (found[0:4, 0:3] == (7 if lock else DATA[0:4, 0:3])).all()
     assert not locked.exists()
 
@@ -820,8 +820,8 @@ def test_nothing_else_waits_while_many_saves_wait_for_locks(tmp_path, mount):
 
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("view", ["keys", "chunks"])
-def test_what_somebody_else_writes_in_place_is_shown(view, writes, tmp_path, mount):
-    """A shard of the same length, while somebody has one of its chunks open: what the chunk had is in no file any more."""
+def test_writes_in_place_by_another_program_are_shown(view, writes, tmp_path, mount):
+    """A shard of the same length, while a program has one of its chunks open: the old content of the chunk is in no file any more."""
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", view)
     chunk, shard = made.path / "a/c/0/0", store / "a/c/0/0"
@@ -857,7 +857,7 @@ def begun(call):
 
 
 def test_a_directory_is_renamed_while_a_save_in_it_waits(tmp_path, mount):
-    """The rename waits for the save, and the kernel has whoever looks into `top` wait. All others do not."""
+    """The rename waits for the save, and the kernel makes lookups in `top` wait. Other lookups do not wait."""
     store = tmp_path / "store"
     for name in ("top/g/a", "b"):
         zarr.create_array(str(store), name=name, shape=(4,), chunks=(1,), dtype="u1", compressors=None, fill_value=0)[:] = 1
@@ -905,7 +905,8 @@ def test_an_array_is_not_removed_while_a_chunk_is_saved(view, tmp_path, mount):
 
 @pytest.mark.root
 def test_a_full_disk_loses_nothing_that_was_closed(disk, mount):
-    """The journal has room, the new shard has not: what was closed is shown by this mount and the next one, and is packed when there is room."""
+    """The journal has room, but the new shard has not: closed chunks are shown by this mount and the next one, and are packed when there
+    is room."""
     store = disk("2M") / "store"
     array = zarr.create_array(str(store), name="a", shape=(1 << 20,), chunks=(1 << 16,), shards=(1 << 20,), dtype="u1", compressors=None, fill_value=0)
     array[:] = 1
@@ -929,7 +930,7 @@ def test_a_full_disk_loses_nothing_that_was_closed(disk, mount):
     made = mount(store, "--rw", "--view", "chunks")
     assert shown(made) == expected
     ok("mount", "-o", "remount,size=8m", store.parent)
-    # What is written twice, and back to what the shard had, is not overruled by the journal later.
+    # A chunk that is written twice, and back to its content in the shard, is not overruled by the journal later.
     for value in (20, 1):
         put(made, 3, value)
         made.sync()
@@ -995,7 +996,7 @@ def test_sizes_are_set_and_asked_for_while_a_neighbour_is_saved(tmp_path, mount)
 
 @pytest.mark.local
 def test_an_array_that_is_made_anew_while_its_chunks_wait(tmp_path, mount):
-    """What was staged is none of the new array: it stays in the journal, and is no obstacle."""
+    """Staged chunks are not chunks of the new array: they stay in the journal, and do no harm."""
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", "chunks", "--ttl", "0")
     (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
@@ -1021,7 +1022,7 @@ def test_an_array_that_is_made_anew_while_its_chunks_wait(tmp_path, mount):
 
 @pytest.mark.parametrize("by", ["pack", "recover"])
 @pytest.mark.local
-def test_what_was_erased_of_an_array_is_not_erased_of_the_next_one(by, tmp_path, mount):
+def test_chunks_erased_of_an_array_are_not_erased_of_the_next_one(by, tmp_path, mount):
     """The new array has the same bytes, and another fill value."""
     make_ones = lambda fill: zarr.create_array(
         str(tmp_path / "store"), name="a", shape=(8,), chunks=(2,), shards=(8,), dtype="u1", compressors=None, fill_value=fill, overwrite=True)
@@ -1051,7 +1052,7 @@ def test_a_journal_that_cannot_be_used_is_told_of(tmp_path):
     assert os.listdir(folder) == ["0123456789abcdef.journal"]
 
 
-def test_a_change_by_somebody_else_during_a_pack_is_seen_by_the_next_one(tmp_path, mount):
+def test_a_change_by_another_program_during_a_pack_is_seen_by_the_next_one(tmp_path, mount):
     """A chunk is written while its shard is packed, and its old version is replaced in this time."""
     size = 1 << 20
     array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(100 * size,), chunks=(size,), shards=(100 * size,), dtype="u1", compressors=None)

@@ -1,4 +1,4 @@
-"""Daemons that are killed while programs write: each chunk and document is wholly old or wholly new, and what was closed is there."""
+"""Daemons that are killed while programs write: each chunk and document is wholly old or wholly new, and closed files exist."""
 import hashlib
 import json
 import os
@@ -29,7 +29,7 @@ def stamped(number):
 
 
 def write_for_ever(path, seed, done):
-    """Replaces chunks in the ways that writers do, until the mount is gone. Notes what was closed."""
+    """Replaces chunks in the ways that writers do, until the mount is gone. Notes the closed chunks."""
     chosen = random.Random(seed)
     for n in range(1, 1 << 20):
         # Each writer has files of its own: two that write one file at once share it, as in any directory.
@@ -99,7 +99,7 @@ def test_every_chunk_is_wholly_old_or_wholly_new(view, tmp_path, mount, figure):
 
 
 def write_inner_for_ever(path, seed, closed, trying):
-    """Replaces a third of the inner chunks, until the mount is gone. Notes what was closed, and what is being written."""
+    """Replaces a third of the inner chunks, until the mount is gone. Notes the closed ones, and the one that is being written."""
     chosen = random.Random(seed)
     for n in range(1, 1 << 20):
         i, number = chosen.randrange(seed - 1, SIDE * SIDE, 3), 0 if n % 7 == 0 else seed * 1_000_000 + n
@@ -121,7 +121,7 @@ def write_inner_for_ever(path, seed, closed, trying):
 
 @pytest.mark.parametrize("durability", ["atomic", "close"])
 def test_every_inner_chunk_that_was_closed_is_there(durability, tmp_path, mount, figure):
-    """What is in a journal when the daemon is killed is packed by `--recover`, or the next mount; twice is once."""
+    """Chunks in a journal when the daemon is killed are packed by `--recover`, or by the next mount. A second recovery changes nothing."""
     store = tmp_path / "store"
     shards = (4 * CHUNK[0], 4 * CHUNK[1])
     array = zarr.create_array(str(store), name="a", shape=(SIDE * CHUNK[0], SIDE * CHUNK[1]), chunks=CHUNK, shards=shards, dtype="<f4", fill_value=0)
@@ -166,7 +166,7 @@ def test_every_inner_chunk_that_was_closed_is_there(durability, tmp_path, mount,
     figure(f"{durability}: {ROUNDS} daemons killed while 3 threads wrote {written} inner chunks, and {ROUNDS} recoveries; {left} journals were left")
 
 
-def test_recovery_says_what_it_did(tmp_path, mount):
+def test_recovery_reports_its_outcome(tmp_path, mount):
     store = writing_samples.write(tmp_path / "store")
     own = store / ".zarr-mount"
     own.mkdir()
@@ -180,7 +180,7 @@ def test_recovery_says_what_it_did(tmp_path, mount):
     assert run(BINARY, "--recover", "demo:").returncode == 1
 
 
-def test_what_was_closed_is_there_after_a_kill(tmp_path, mount):
+def test_closed_chunks_exist_after_a_kill(tmp_path, mount):
     store = writing_samples.write(tmp_path / "store")
     made = mount(store, *ARGS)
     wanted = {}
@@ -205,7 +205,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("name", ["a/c/0/0", "a/c/0/77", "notes.txt"])
-def test_a_program_that_is_killed_has_saved_what_it_wrote(name, tmp_path, mount):
+def test_the_writes_of_a_killed_program_are_saved(name, tmp_path, mount):
     """The kernel closes its files: in this view, whatever was written is what the writer wanted."""
     store = writing_samples.write(tmp_path / "store")
     made = mount(store, *ARGS)

@@ -1,5 +1,5 @@
-"""Several programs that write and read whole chunks at the same time: what each of them saw, and when, is explained by one order of all
-writes; and what is in the store follows that order."""
+"""Several programs that write and read whole chunks at the same time: one order of all writes explains all values that each of them saw,
+and when. The contents of the store follow that order."""
 import itertools
 import json
 import os
@@ -26,7 +26,7 @@ LAYOUTS = {
     "shards": (ZstdCodec(level=1), {"id": "zstd"}, 4096, 2),
     "large shards": (GzipCodec(level=1), {"id": "gzip"}, 72_000, 4),
 }
-# What a view says of a file that another view changes all the time.
+# The errors of a view for a file that another view changes all the time.
 STALE = "[Errno 116]"
 
 
@@ -58,7 +58,7 @@ def together(jobs, size, seed):
 
 
 class Run:
-    """Programs beside a mount, and what they saw of each chunk."""
+    """Programs beside a mount, and the values that they saw in each chunk."""
 
     def __init__(self, layout, store, made, folder, mode, seed, others=None):
         _, codec, self.size, slots = LAYOUTS[layout]
@@ -77,14 +77,14 @@ class Run:
         self.wrong = []
         self.last(made, paths)
         for name, calls in self.logs.items():
-            # A view that is no writer's may be told that what it opens has changed.
+            # A view without writers may get the error that the file that it opens has changed.
             errors = [call for call in calls if isinstance(call[2], str) and not (name in (others or {}) and call[2].startswith(STALE))]
             self.wrong += [f"{name}: chunk {call[1]}: {call[2]}" for call in errors[:3]]
             if not errors:
                 assert sum(call[0] != "error" for call in calls) >= (1 if name in (others or {}) else 10), f"{name} did nothing: {calls[:3]}"
 
     def last(self, made, paths):
-        """What is read in the end, when all are gone, through the mount and by zarr-python."""
+        """The final values, when all programs have ended, through the mount and by zarr-python."""
         made.sync()
         began = time.monotonic_ns()
         stored = zarr.open_array(f"{self.store}/a", mode="r")[...].reshape(CHUNKS, -1)
@@ -101,7 +101,7 @@ class Run:
         return [Call(kind, value[place] if isinstance(value, list) else value, began, ended) for _, _, value, began, ended in found]
 
     def check(self, readers, seen=None, saves=("fsync", "close")):
-        """Whether one order explains what these readers of chunks saw, and what was `seen` of what was saved."""
+        """Whether one order explains the values that these readers of chunks saw, and the saved values that were `seen`."""
         writers = ["writer 0", "writer 1"]
         for chunk, place in itertools.product(range(CHUNKS), range(3 if self.places else 1)):
             history = self.calls(writers, ["write"], chunk, "write") + self.calls(readers, ["read"], chunk, "read", place)
@@ -114,7 +114,7 @@ class Run:
 
     def check_chunks(self):
         self.check(["opened"]).check(["held"]).check(["opened", "held"])
-        # What is closed of a shard is in the journal first.
+        # Closed chunks of a shard are in the journal first.
         return self.check(["opened"], "store", ["fsync"] if self.slots else ["fsync", "close"])
 
 
@@ -131,8 +131,8 @@ def test_programs_that_write_and_read_whole_chunks(layout, mode, seed, tmp_path,
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("mode", ["direct", "cached"])
 @pytest.mark.parametrize("layout", ["compressed", "shards"])
-def test_what_other_views_show_follows(layout, mode, seed, tmp_path, mount):
-    """The encoded chunks of `keys`, and the whole array of `arrays`: both show what was closed, to whoever opens them."""
+def test_other_views_follow(layout, mode, seed, tmp_path, mount):
+    """The encoded chunks of `keys`, and the whole array of `arrays`: both show closed chunks to programs that open them."""
     store = make(tmp_path / "store", layout)
     made = mount(store, "--rw", "--view", "keys,chunks,arrays", "--files", "raw")
     _, codec, size, _ = LAYOUTS[layout]

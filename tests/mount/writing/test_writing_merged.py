@@ -1,4 +1,5 @@
-"""Documents that are written through a mount while somebody else changes them in the store: the changes of both are kept, or the writer is told."""
+"""Documents that are written through a mount while another program changes them in the store: the changes of both are kept, or the writer
+gets an error."""
 import errno
 import json
 import os
@@ -45,7 +46,7 @@ def with_attributes(text, name, attributes):
 
 
 def theirs(array, **attributes):
-    """What an outsider does: zarr-python writes the document anew."""
+    """The outsider's change: zarr-python writes the document anew."""
     time.sleep(0.02)
     zarr.open_array(str(array)).attrs.update(attributes)
 
@@ -60,7 +61,7 @@ def close(fd):
 
 
 def edit(made, name, change, during, flags=os.O_WRONLY | os.O_TRUNC):
-    """Reads a document, opens it again, has an outsider do what is to be done meanwhile, and writes it with other attributes."""
+    """Reads a document, opens it again, lets an outsider do its change meanwhile, and writes it with other attributes."""
     path = made.path / name
     text = path.read_text()
     fd = os.open(path, flags)
@@ -92,7 +93,7 @@ def test_the_same_member_is_an_error_and_theirs_stays(place, mount):
     assert dict(zarr.open_array(str(array)).attrs) == BEFORE | {"scale": 4}
 
 
-def test_the_same_value_is_no_conflict_and_what_is_removed_stays_away(place, mount):
+def test_the_same_value_is_not_a_conflict_and_removed_members_stay_away(place, mount):
     store, args, name, array = place
     made = mount(store, "--rw", *args)
     change = lambda old: {"scale": 3}
@@ -100,7 +101,7 @@ def test_the_same_value_is_no_conflict_and_what_is_removed_stays_away(place, mou
     assert dict(zarr.open_array(str(array)).attrs) == {"scale": 3, "more": 1}
 
 
-def test_a_writer_who_may_have_read_it_is_told_unless_the_mount_merges(place, mount):
+def test_a_writer_that_may_have_read_it_gets_the_error_unless_the_mount_merges(place, mount):
     store, args, name, array = place
     made = mount(store, "--rw", *args)
     change = lambda old: old | {"ours": 1}
@@ -116,7 +117,7 @@ def test_a_writer_who_may_have_read_it_is_told_unless_the_mount_merges(place, mo
 
 @pytest.mark.parametrize("is_emptied", [True, False])
 def test_they_change_it_between_two_saves_of_one_handle(is_emptied, place, mount):
-    """The writer knows what was saved last, and not what has been changed since."""
+    """The writer knows the document that was saved last, and not later changes."""
     store, args, name, array = place
     made = mount(store, "--rw", *args)
     path = made.path / name
@@ -125,7 +126,7 @@ def test_they_change_it_between_two_saves_of_one_handle(is_emptied, place, mount
     pad = lambda text: text.ljust(4096)
     their = {}
     for n in range(4):
-        # The first save meets no change, and the second one a change of what is in the store only then.
+        # The first save meets no change, and the second one a change that was made after it.
         if n > 0:
             their = {"theirs": n}
             theirs(array, **their)
@@ -140,7 +141,7 @@ def test_they_change_it_between_two_saves_of_one_handle(is_emptied, place, mount
 
 
 def test_they_change_it_again_and_again(place, mount):
-    """Each of the writer's saves meets a new version, and two of its handles share what is written."""
+    """Each of the writer's saves meets a new version, and two of its handles share a draft."""
     store, args, name, array = place
     made = mount(store, "--rw", *args)
     for i in range(6):
@@ -162,8 +163,8 @@ def test_a_document_that_they_remove_is_not_made_again(place, mount):
     assert not [path for path in array.iterdir() if path.name != "c" and path.is_file() and path.suffix == ".json"]
 
 
-def test_two_who_make_one_group(tmp_path, mount):
-    """Without a document before, all members are new: those of both are there, or the second one is told."""
+def test_two_programs_that_make_one_group(tmp_path, mount):
+    """Without an earlier document, all members are new: those of both programs are kept, or the second program gets an error."""
     store = tmp_path / "store"
     zarr.create_group(str(store))
     made = mount(store, "--rw", "--view", "chunks")
@@ -177,7 +178,7 @@ def test_two_who_make_one_group(tmp_path, mount):
 
 
 def test_bytes_that_are_no_document(place, mount):
-    """Who breaks a document keeps what he has written, and the writer is told."""
+    """The other program's damaged document stays, and the writer gets an error."""
     store, args, name, array = place
     own = array / (name.split("/")[-1] if (array / name.split("/")[-1]).exists() else ".zattrs" if (array / ".zattrs").exists() else "zarr.json")
     made = mount(store, "--rw", *args)
@@ -185,7 +186,7 @@ def test_bytes_that_are_no_document(place, mount):
     assert own.read_text() == "{"
 
 
-def test_what_a_writer_never_saw_stays_when_they_save_again(place, mount):
+def test_members_that_a_writer_never_saw_stay_when_it_saves_again(place, mount):
     """By a handle that goes on after its change was merged, and by one that was opened before."""
     store, args, name, array = place
     made = mount(store, "--rw", *args)
@@ -211,7 +212,7 @@ def test_what_a_writer_never_saw_stays_when_they_save_again(place, mount):
     save(second, ours=3)
     assert close(second) == 0 and close(first) == 0
     assert dict(zarr.open_array(str(array)).attrs) == BEFORE | {"ours": 3, "theirs": 1}
-    # Who opens it then knows all of it, and may remove what others have added.
+    # A program that opens it then knows all of it, and may remove members that others have added.
     assert edit(made, name, lambda old: {"ours": 4}, lambda: None) == 0
     assert dict(zarr.open_array(str(array)).attrs) == {"ours": 4}
 

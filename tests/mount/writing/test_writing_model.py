@@ -30,7 +30,7 @@ class Walk:
         return "/".join(self.random.choice(NAMES) for _ in range(depth))
 
     def both(self, what, call):
-        """Calls `call` on both roots and compares what it returns, or its errno."""
+        """Calls `call` on both roots and compares the results, or the errno."""
         answers = []
         for side in (0, 1):
             try:

@@ -96,7 +96,7 @@ def journal(stores, mount):
     pytest.fail("nothing was left")
 
 
-def test_what_a_killed_writer_of_the_directory_has_left_is_found_by_its_store(journal, stores, mount):
+def test_chunks_left_by_a_killed_writer_of_the_directory_are_found_by_its_store(journal, stores, mount):
     for view in ("keys", "chunks", "arrays"):
         for store in (stores, stores / "a.zarr"):
             m = mount(store, "--view", view)
@@ -109,7 +109,7 @@ def test_what_a_killed_writer_of_the_directory_has_left_is_found_by_its_store(jo
     assert "nothing was left" in run(BINARY, "--recover", stores).stdout
 
 
-def test_what_a_killed_writer_of_a_store_has_left_is_told_to_who_lists_it(journal, stores, mount):
+def test_chunks_left_by_a_killed_writer_of_a_store_are_logged_when_it_is_listed(journal, stores, mount):
     """The directory of stores is not searched, because there may be many."""
     (stores / ".zarr-mount").rename(stores / "b.zarr/.zarr-mount")
     m = mount(stores, *ARGS)

@@ -1,4 +1,4 @@
-"""Files that show other bytes after a commit than those that were written: handles that were open before read what is shown, too."""
+"""Files that show other bytes after a commit than those that were written: handles that were open before read the shown bytes, too."""
 import json
 import os
 
@@ -40,7 +40,7 @@ def test_values_that_a_codec_has_rounded(end, store, mount):
     np.testing.assert_array_equal(np.frombuffer(shown(reader)), zarr.open_array(str(store / "two"))[:N])
     if end is os.fsync:
         assert shown(writer) == shown(reader)
-        # What is written then is not lost with the pages.
+        # A later write is not lost with the pages.
         os.pwrite(writer, written[::-1].tobytes(), 0)
         assert shown(reader) == written[::-1].tobytes()
         os.close(writer)

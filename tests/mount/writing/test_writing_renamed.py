@@ -1,4 +1,5 @@
-"""Groups and arrays that get other names, while the kernel knows the files in them: each name shows what has it now, and what is written goes there."""
+"""Groups and arrays that get other names, while the kernel knows the files in them: each name shows the file that has it now, and writes
+go there."""
 import errno
 import os
 import shutil
@@ -57,7 +58,7 @@ def made(request, tmp_path, mount):
 
 
 @pytest.mark.parametrize("name", ["g", "g/b"])
-def test_what_is_below_a_new_name_is_what_was_below_the_old_one(name, made):
+def test_files_below_a_new_name_are_those_below_the_old_one(name, made):
     store, mounted = made
     m, new = mounted.path, name.replace("g", "G") if name == "g" else "g/B"
     # The kernel knows the directory of these chunks, and one of them.
@@ -111,7 +112,7 @@ def test_a_chunk_that_came_by_a_rename_is_one_like_others(made):
     assert read(name) == [5] * 4
 
 
-def test_what_is_half_written_moves_along(made):
+def test_half_written_files_move_along(made):
     store, mounted = made
     m = mounted.path
     new = np.full(4, 5, "<i4").tobytes()
@@ -191,7 +192,7 @@ def test_a_directory_is_made_again_while_something_in_it_is_open(view, held, tmp
 
 
 @pytest.mark.local
-def test_an_array_is_made_anew_while_somebody_reads_it(tmp_path, mount):
+def test_an_array_is_made_anew_while_a_program_reads_it(tmp_path, mount):
     store = tmp_path / "store"
     zarr.create_group(str(store))
     m = mount(store, "--rw", "--view", "keys").path
@@ -237,8 +238,8 @@ def test_files_are_made_below_a_directory_that_is_renamed_meanwhile(view, tmp_pa
 
 
 @pytest.mark.parametrize("through", ["keys", "chunks"])
-def test_a_directory_is_renamed_while_somebody_writes_through_another_view(through, tmp_path, mount):
-    """The directory has one name at each time, and what is saved is in it, whatever its name was when the file was opened."""
+def test_a_directory_is_renamed_while_a_program_writes_through_another_view(through, tmp_path, mount):
+    """The directory has one name at each time, and saved files are in it, whatever its name was when the file was opened."""
     store = make(tmp_path / "store", "v3")
     made = mount(store, "--rw", "--view", "keys,chunks")
     ended, saved, wrong = threading.Event(), [0, 0], []

@@ -89,7 +89,7 @@ def attempt(what, path, *args):
 
 # Mounts that show other owners and modes than the store has.
 
-def test_who_only_seems_to_own_a_store_gets_no_rights_of_its_owner(store, show):
+def test_a_user_that_only_seems_to_own_a_store_gets_no_rights_of_its_owner(store, show):
     made = show(store, "--uid", str(STRANGER)).path
 
     def does(what, name, *args):
@@ -131,7 +131,7 @@ def test_a_program_of_a_user_does_not_get_the_group_of_the_store(option, store, 
 # Set-user-ID and set-group-ID bits.
 
 @pytest.mark.parametrize("user", [GUEST, (0, [])], ids=["guest", "root"])
-def test_what_is_written_gives_nobody_the_rights_of_its_owner(user, store, show):
+def test_a_written_file_gives_no_user_the_rights_of_its_owner(user, store, show):
     os.chmod(store / "t/zarr.json", 0o6777)
     changes = [("notes", ("overwrite", 3, "y")), ("cut", ("truncate", 10)), ("longer", ("truncate", 100)), ("anew", ("write", "z")),
                ("emptied", ("write", "")), ("linked", ("overwrite", 0, "y")), ("t/c/0", ("overwrite", 3, "y")), ("t/c/1", ("write", "y" * 64)),
@@ -155,7 +155,7 @@ def test_what_is_written_gives_nobody_the_rights_of_its_owner(user, store, show)
 
 
 @pytest.mark.parametrize("view", ["chunks", "keys"])
-def test_a_shard_that_is_packed_gives_nobody_the_rights_of_its_owner(view, store, show):
+def test_a_packed_shard_gives_no_user_the_rights_of_its_owner(view, store, show):
     for name in ("t/c/0", "s/c/0"):
         os.chmod(store / name, 0o6777)
     made = show(store, "--view", view)
@@ -366,7 +366,7 @@ def test_a_group_that_the_daemon_may_not_give_is_none_that_gets_more(store, show
 
 
 @pytest.mark.parametrize("view, shards", ALL_VIEWS)
-def test_what_the_daemon_may_not_replace_cannot_be_opened_for_writing(view, shards, store, show_as_nobody):
+def test_files_that_the_daemon_may_not_replace_cannot_be_opened_for_writing(view, shards, store, show_as_nobody):
     give_to(MEMBER, GROUP, store, 0o3775, 0o664)
     # What nobody has, or the daemon's user, may be made and replaced.
     os.unlink(store / "t/c/2")

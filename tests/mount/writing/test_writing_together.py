@@ -1,4 +1,4 @@
-"""Several programs, and handles, that use the same files of a mount that is written to; and somebody who writes the store beside it."""
+"""Several programs, and handles, that use the same files of a mount with `--rw`; and a program that writes to the store beside it."""
 import errno
 import os
 import subprocess
@@ -37,7 +37,7 @@ def side_by_side(*functions):
 
 @pytest.mark.parametrize("name", [C, "notes"])
 def test_programs_that_write_parts_of_one_file(name, store, written):
-    """Each counts in a place of its own, with a new handle each time, and finds what it wrote before."""
+    """Each program counts in a place of its own, with a new handle each time, and finds the number that it wrote before."""
     path = written.path / name
     path.write_bytes(bytes(300))
     counts = [0, 0, 0]
@@ -73,7 +73,7 @@ def test_a_chunk_that_two_programs_write_anew_is_never_half_written(store, writt
     side_by_side(*(lambda goes_on, data=data: write(data, goes_on) for data in contents), look)
 
 
-def test_a_chunk_that_somebody_else_replaces_too_is_always_whole(store, written):
+def test_a_chunk_that_another_program_replaces_too_is_always_whole(store, written):
     (store / C).write_bytes(b"o" * 1000)
 
     def outside(goes_on):
@@ -98,7 +98,7 @@ def test_a_chunk_that_somebody_else_replaces_too_is_always_whole(store, written)
     side_by_side(outside, inside, look)
 
 
-def test_what_was_renamed_while_it_was_open_is_replaced_whole_from_then_on(store, written):
+def test_a_file_that_was_renamed_while_it_was_open_is_replaced_whole_from_then_on(store, written):
     fd = os.open(written.path / "a/tmp", os.O_RDWR | os.O_CREAT)
     os.write(fd, b"first")
     os.rename(written.path / "a/tmp", written.path / C)
@@ -115,7 +115,7 @@ def test_what_was_renamed_while_it_was_open_is_replaced_whole_from_then_on(store
 
 # A file that is neither a chunk nor a document is not waited for, however coarse its times are.
 @pytest.mark.parametrize("name", [C, pytest.param("notes", marks=pytest.mark.local)])
-def test_what_somebody_else_writes_in_place_while_a_reader_has_it_open(name, store, written):
+def test_writes_in_place_by_another_program_while_a_reader_has_the_file_open(name, store, written):
     (store / name).write_bytes(b"old old old")
     fd = os.open(written.path / name, os.O_RDONLY)
     assert os.pread(fd, 20, 0) == b"old old old"
@@ -129,7 +129,7 @@ def test_what_somebody_else_writes_in_place_while_a_reader_has_it_open(name, sto
 
 
 @pytest.mark.root
-def test_what_could_not_be_saved_is_not_shown(disk, mount):
+def test_a_draft_that_could_not_be_saved_is_not_shown(disk, mount):
     store = writing_samples.write(disk("2M") / "store")
     (store / C).write_bytes(b"o" * 900_000)
     made = mount(store, *ARGS)
@@ -182,7 +182,7 @@ def test_names_that_are_removed_and_made_again_are_new(store, written):
 
 
 def test_random_handles_of_files_that_are_renamed_and_removed(store, written, tmp_path):
-    """What is left of a file without a name: its size and its bytes, by each handle, as in a plain directory."""
+    """The size and the bytes of a file without a name, by each handle, as in a plain directory."""
     import random
     chosen = random.Random(5)
     plain = tmp_path / "plain"
@@ -236,7 +236,7 @@ class TestSyncBesideWhoWritesAnew:
         yield store / C, text, other, lambda: os.open(written.path / C, os.O_WRONLY | os.O_TRUNC)
         os.close(other)
 
-    def test_who_has_written_saves_all(self, handles):
+    def test_a_handle_that_has_written_saves_all(self, handles):
         chunk, _, other, rewriter = handles
         fd = rewriter()
         os.write(fd, b"half")
@@ -270,7 +270,7 @@ class TestSyncBesideWhoWritesAnew:
         assert chunk.read_bytes() == b"all"
         os.close(fd)
 
-    def test_what_a_child_has_written_is_saved_when_it_ends(self, handles):
+    def test_writes_of_a_child_are_saved_when_it_ends(self, handles):
         chunk, _, _, rewriter = handles
         fd = rewriter()
         child = subprocess.Popen(["sh", "-c", "printf new"], stdout=fd)

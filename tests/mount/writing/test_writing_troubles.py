@@ -1,4 +1,4 @@
-"""What goes wrong around a mount that is written to is told, and nothing that was closed is lost."""
+"""Troubles around a mount with `--rw` cause messages, and no closed file is lost."""
 import errno
 import os
 import shutil
@@ -36,7 +36,7 @@ def layers(disk):
 @pytest.mark.parametrize("view", ["chunks", "keys"])
 @pytest.mark.parametrize("shards", [None, (4 * N,)], ids=["chunks", "shards"])
 def test_chunks_of_a_lower_layer_are_changed(layers, mount, view, shards):
-    """An overlay gives a file another time of birth when it is changed first. Nobody else has changed it."""
+    """An overlay gives a file another time of birth when it is changed first. No other program has changed it."""
     lower, merged, join = layers
     array(lower / "store", shards=shards)
     join()
@@ -115,7 +115,7 @@ def test_an_unmount_says_when_it_cannot_ask(tmp_path, mount):
     assert zarr.open_array(str(store / "a"), mode="r")[N:2 * N].tobytes() == NEW
 
 
-def test_a_limit_of_file_sizes_does_not_end_who_recovers(tmp_path, mount):
+def test_a_limit_of_file_sizes_does_not_end_a_recovery(tmp_path, mount):
     store = tmp_path / "store"
     array(store, shards=(4 * N,))
     made = mount(store, "--rw", "--view", "chunks")
@@ -130,7 +130,7 @@ def test_a_limit_of_file_sizes_does_not_end_who_recovers(tmp_path, mount):
 
 
 @pytest.mark.parametrize("view", ["keys", "chunks"])
-def test_what_a_mount_shows_is_no_store_to_write_to(tmp_path, mount, view):
+def test_the_directory_of_a_mount_is_not_a_store_to_write_to(tmp_path, mount, view):
     array(tmp_path / "store")
     made = mount(tmp_path / "store", "--rw", "--view", view)
     (tmp_path / "again").mkdir()

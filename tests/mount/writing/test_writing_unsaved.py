@@ -78,7 +78,7 @@ def test_it_is_saved_when_there_is_room(full):
     assert array[N:2 * N].tobytes() == NEW and (array[:N] == 0).all()
 
 
-def test_who_writes_the_file_next_is_told_and_then_it_is_dropped(full):
+def test_the_next_writer_of_the_file_gets_the_error_and_then_it_is_dropped(full):
     array, made, name, filler = full
     assert name.read_bytes() == NEW
     assert told(name) == errno.ENOSPC
@@ -102,7 +102,7 @@ def test_a_sync_of_the_whole_mount_says_so_and_nothing_is_dropped(full):
     assert writes(made, "unsaved") == 0 and array[N:2 * N].tobytes() == NEW
 
 
-def test_who_removes_the_file_ends_it(full):
+def test_a_removal_of_the_file_drops_its_draft(full):
     array, made, name, filler = full
     # The journal of a shard wants room for it.
     filler.unlink()
@@ -122,7 +122,7 @@ def test_an_unmount_says_how_many_files_are_not_saved(full):
 
 @pytest.fixture
 def elsewhere(disk, tmp_path, mount):
-    """An array without shards on a disk that is full, a staging directory on another disk, and what was not saved when the mount ended."""
+    """An array without shards on a full disk, a staging directory on another disk, and drafts that were not saved when the mount ended."""
     store, staging = disk("4M") / "store", tmp_path / "staging"
     staging.mkdir()
     array = zarr.create_array(str(store), name="a", shape=(4 * N,), dtype="u1", chunks=(N,), fill_value=7)
@@ -142,7 +142,7 @@ def elsewhere(disk, tmp_path, mount):
 
 
 @pytest.mark.parametrize("by", ["mount", "recover"])
-def test_what_is_not_saved_when_the_mount_ends_goes_to_the_journal(by, elsewhere, mount):
+def test_drafts_that_are_not_saved_when_the_mount_ends_go_to_the_journal(by, elsewhere, mount):
     array, store, staging, filler = elsewhere
     recover = lambda: run(BINARY, "--recover", store, "--staging", staging)
     done = recover()
@@ -161,8 +161,8 @@ def test_what_is_not_saved_when_the_mount_ends_goes_to_the_journal(by, elsewhere
 
 
 @pytest.mark.parametrize("writes_other_bytes", [True, False])
-def test_what_is_written_later_is_newer_than_the_journal(writes_other_bytes, elsewhere, mount):
-    """Also where the chunk is again what it was when the journal was written."""
+def test_a_later_write_is_newer_than_the_journal(writes_other_bytes, elsewhere, mount):
+    """This includes a chunk that has the same content again as when the journal was written."""
     array, store, staging, filler = elsewhere
     made = mount(store, "--rw", "--view", "chunks", "--staging", staging)
     name = made.path / "a/c/1"
@@ -178,7 +178,7 @@ def test_what_is_written_later_is_newer_than_the_journal(writes_other_bytes, els
     assert not os.listdir(staging)
 
 
-def test_what_somebody_else_has_changed_since_stays(elsewhere):
+def test_a_later_change_by_another_program_stays(elsewhere):
     array, store, staging, filler = elsewhere
     filler.unlink()
     array[N:2 * N] = 5
@@ -188,7 +188,7 @@ def test_what_somebody_else_has_changed_since_stays(elsewhere):
     assert not os.listdir(staging)
 
 
-def test_what_the_store_must_not_get_is_dropped_at_once(tmp_path, mount):
+def test_bytes_that_the_store_must_not_get_are_dropped_at_once(tmp_path, mount):
     array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(N,), chunks=(N,), dtype="bool", fill_value=True)
     array[...] = False
     made = mount(tmp_path / "store", "--rw", "--view", "chunks")
@@ -199,7 +199,7 @@ def test_what_the_store_must_not_get_is_dropped_at_once(tmp_path, mount):
 
 
 @pytest.mark.parametrize("args", [("--view", "keys"), ("--view", "keys", "--shards", "keep"), ("--view", "chunks")], ids=" ".join)
-def test_what_the_disk_has_no_room_for_is_counted_and_not_shown(args, disk, mount):
+def test_drafts_without_room_on_the_disk_are_counted_and_not_shown(args, disk, mount):
     """Chunks that are not encoded are kept in files of the store's disk, which has no room for them."""
     store = disk("4M") / "store"
     array = zarr.create_array(str(store), name="a", shape=(2 * N,), dtype="u1", chunks=(N,), fill_value=7, compressors=None)
@@ -211,7 +211,7 @@ def test_what_the_disk_has_no_room_for_is_counted_and_not_shown(args, disk, moun
     until(lambda: writes(made, "lost") == 2, "what was written to be lost")
     until(lambda: all((made.path / f"a/c/{i}").read_bytes() == OLD for i in range(2)), "the stored chunks to be shown")
     assert "not saved" in (made.path / ".zarr-mount/log").read_text() and (array[...] == 0).all()
-    # A program that writes by write(2) is told of it, and again when it closes the file.
+    # A program that writes by write(2) gets the error, and again when it closes the file.
     fd = os.open(made.path / "a/c/0", os.O_WRONLY)
     with pytest.raises(OSError) as caught:
         os.write(fd, NEW)
@@ -240,7 +240,7 @@ def test_a_directory_that_cannot_be_renamed_loses_nothing(disk, mount):
     assert writes(made, "lost") == 0 and array[...].tobytes() == 4 * NEW
 
 
-def test_a_failed_save_is_not_shown_to_those_who_only_read(tmp_path, mount):
+def test_a_failed_save_is_not_shown_to_readers(tmp_path, mount):
     """Once its writers are gone, the stored chunk is shown, and others write it."""
     array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(N,), chunks=(N,), dtype="u1", fill_value=7)
     array[...] = 0

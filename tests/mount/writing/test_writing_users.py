@@ -1,4 +1,4 @@
-"""A mount that is written to by several users: each may do what it may do in the store, and what it makes is its own."""
+"""A mount with `--rw` for several users: each has the same rights as in the store, and new files belong to the user who makes them."""
 import errno
 import os
 import shutil
@@ -47,7 +47,7 @@ def attempt(what, *args):
     return None
 
 
-def test_what_a_user_may_not_do_in_the_store_it_may_not_do_here(shared):
+def test_users_have_no_more_rights_than_in_the_store(shared):
     store, m = shared
     chunk = "a/c/0/0"
     for user in (OTHER, GUEST):
@@ -58,7 +58,7 @@ def test_what_a_user_may_not_do_in_the_store_it_may_not_do_here(shared):
     assert (store / chunk).read_bytes() != b"theirs"
 
 
-def test_what_a_user_makes_is_its_own(shared):
+def test_new_files_belong_to_the_user_who_makes_them(shared):
     store, m = shared
     (store / "a/c/0").chmod(0o1777)
     assert as_user(OTHER, attempt, "open", str(m / "a/c/0/7"), os.O_CREAT | os.O_WRONLY) is None
@@ -68,7 +68,7 @@ def test_what_a_user_makes_is_its_own(shared):
         found = (store / "a/c/0" / name).stat()
         assert (found.st_uid, found.st_gid) == (MEMBER, MEMBER), name
     assert stat.S_IMODE((store / "a/c/0/7").stat().st_mode) == 0o640
-    # It may change it, and nobody else may; the bit of the directory keeps others from removing it.
+    # The maker may change it, and no other user may. The bit of the directory prevents others from removing it.
     assert as_user(OTHER, attempt, "write", str(m / "a/c/0/7")) is None
     assert (store / "a/c/0/7").stat().st_uid == MEMBER
     for what, *args in [("write", "7"), ("unlink", "7"), ("unlink", "notes"), ("rmdir", "d"), ("chmod", "7", 0o777)]:
@@ -97,7 +97,7 @@ def test_a_directory_that_passes_its_group_on(shared):
     assert stat.S_IMODE((store / "a/c/0/d").stat().st_mode) & stat.S_ISGID
 
 
-def test_a_daemon_of_a_plain_user_writes_what_that_user_may(folder):
+def test_a_daemon_of_a_plain_user_writes_the_files_that_the_user_may_write(folder):
     store = writing_samples.write(folder / "store")
     os.chown(store / "a/c/0", 65534, 65534)
     os.chown(folder, 65534, 65534)
@@ -123,7 +123,7 @@ def test_a_daemon_of_a_plain_user_writes_what_that_user_may(folder):
 
 @pytest.mark.parametrize("view", ["chunks", "keys"])
 @pytest.mark.parametrize("missing", ["fill", "hide"])
-def test_nobody_changes_a_shard_by_a_new_inner_chunk_who_may_not_replace_it(missing, view, folder, mount):
+def test_no_user_changes_a_shard_by_a_new_inner_chunk_without_the_right_to_replace_it(missing, view, folder, mount):
     store = folder / "store"
     array = zarr.create_group(str(store)).create_array("a", shape=(16, 16), chunks=(8, 8), shards=(16, 16), dtype="f4", fill_value=0)
     array[:8, :8] = 7
@@ -143,7 +143,7 @@ def test_nobody_changes_a_shard_by_a_new_inner_chunk_who_may_not_replace_it(miss
         assert as_user(GUEST, attempt, what, str(other), str(absent)) in ("EACCES", "EPERM", "EEXIST"), what
     made.sync()
     assert shard.read_bytes() == before
-    # Who may replace the shard may change it.
+    # A user who may replace the shard may change it.
     shard.chmod(0o666)
     assert as_user(GUEST, write, str(absent), bytes(8 * 8 * 4 - 1) + b"\1") is None
     made.sync()
@@ -156,7 +156,7 @@ def write(path, data):
 
 @pytest.mark.parametrize("view", ["chunks", "keys"])
 @pytest.mark.parametrize("by", ["write", "rename", "link"])
-def test_a_shard_belongs_to_who_makes_its_first_inner_chunk(by, view, folder, mount):
+def test_a_shard_belongs_to_the_maker_of_its_first_inner_chunk(by, view, folder, mount):
     store = folder / "store"
     zarr.create_group(str(store)).create_array("a", shape=(16, 16), chunks=(8, 8), shards=(16, 16), dtype="u1", fill_value=0, compressors=None)
     (store / "a/c/0").mkdir(parents=True)
@@ -170,7 +170,7 @@ def test_a_shard_belongs_to_who_makes_its_first_inner_chunk(by, view, folder, mo
     else:
         assert as_user(OTHER, write, str(chunks / "t"), bytes([1] * 64)) is None
         assert as_user(OTHER, attempt, by, str(chunks / "t"), str(chunks / "0")) is None
-    # Nobody else changes it, neither before it is packed nor after that.
+    # No other user changes it, neither before it is packed nor after that.
     for _ in range(2):
         assert as_user(GUEST, write, str(chunks / "g"), bytes([2] * 64)) is None
         assert as_user(GUEST, attempt, "rename", str(chunks / "g"), str(chunks / "1")) in ("EACCES", "EPERM")
@@ -185,7 +185,7 @@ def test_a_shard_belongs_to_who_makes_its_first_inner_chunk(by, view, folder, mo
 
 @pytest.mark.parametrize("shards", [None, (16, 16)])
 @pytest.mark.parametrize("directory,made_by_others", [(0o755, False), (0o777, True)])
-def test_nobody_writes_a_chunk_of_fill_value_who_may_not_make_it(directory, made_by_others, shards, folder, mount):
+def test_no_user_writes_a_chunk_of_fill_values_without_the_right_to_make_it(directory, made_by_others, shards, folder, mount):
     store = folder / "store"
     zarr.create_group(str(store)).create_array("a", shape=(16, 16), chunks=(8, 8), shards=shards, dtype="u1", fill_value=0)
     (store / "a/c/0").mkdir(parents=True)

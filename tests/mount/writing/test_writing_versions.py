@@ -214,7 +214,7 @@ def test_tensorstore_makes_and_writes_an_array(both):
     assert zarr.open_array(str(store / "t")).shape == (6,)
 
 
-def test_what_cannot_be_said_is_refused_by_name(both):
+def test_members_that_cannot_be_expressed_are_refused_by_name(both):
     made, store, version, _ = both
     before = tree(store)
     name = made.path / "a" / ("zarr.json" if version == 3 else ".zarray")
@@ -263,7 +263,7 @@ def test_names_of_dimensions(tmp_path, mount):
     # With names, xarray takes the fill value of v2 for missing, which is `_FillValue` in v3.
     mask = {"_FillValue": 0}
     assert (stored["dimension_names"], stored["attributes"]) == (["y", "x"], {"unit": 1.5} | mask)
-    # What is no list of names, one for each dimension, is an attribute as any other.
+    # A value that is not a list of names, one for each dimension, is an attribute like any other.
     for other in (["y"], "y, x", [0, 1], None, []):
         for attributes in ({"_ARRAY_DIMENSIONS": other}, {"_ARRAY_DIMENSIONS": other, "unit": 1}):
             (made.path / "a/.zattrs").write_text(json.dumps(attributes))
@@ -391,7 +391,7 @@ def test_nothing_is_made_in_the_draft_of_2019(tmp_path, mount):
     assert sorted(os.listdir(store / "data/root/a")) == ["0", "1"]
 
 
-def test_scratch_beside_what_is_shown_elsewhere(tmp_path, mount):
+def test_scratch_files_beside_nodes_that_are_shown_elsewhere(tmp_path, mount):
     """Temporary files beside the chunks and documents of a draft have no directory in the store that they could be in."""
     store = tmp_path / "store"
     shutil.copytree(corpus.stores()["draft22_tree.zarr"].path, store)
@@ -408,7 +408,7 @@ def test_scratch_beside_what_is_shown_elsewhere(tmp_path, mount):
     assert not [key for key in tree(store) if "tmp" in key]
 
 
-def test_an_outsider_who_changes_a_document_meanwhile_is_not_overruled(both):
+def test_a_change_of_a_document_by_an_outsider_is_not_overruled(both):
     made, store, version, _ = both
     name, stored = (made.path / "a/zarr.json", store / "a/.zattrs") if version == 3 else (made.path / "a/.zattrs", store / "a/zarr.json")
     file = os.open(name, os.O_RDWR)
@@ -419,7 +419,7 @@ def test_an_outsider_who_changes_a_document_meanwhile_is_not_overruled(both):
     os.pwrite(file, text.replace(b"1.5", b"2.5"), 0)
     assert refused(os.close, file) == "ESTALE"
     assert json.loads(stored.read_text()) == there
-    # Who writes all of it has not read it.
+    # A program that writes all of it has not read it.
     shown = json.loads(name.read_text())
     (shown["attributes"] if version == 3 else shown)["mine"] = 2
     name.write_text(json.dumps(shown))
@@ -459,8 +459,8 @@ def test_a_document_keeps_its_mode(both):
         assert json.loads(name.read_text()) == shown and name.stat().st_size == len(name.read_bytes())
 
 
-def test_tar_extracts_over_what_is_there(both, tmp_path, mount):
-    """It removes what it makes anew, also what the store does not have."""
+def test_tar_extracts_over_existing_files(both, tmp_path, mount):
+    """tar removes a file before it makes it anew, even one that the store does not have."""
     made, store, version, options = both
     made.unmount()
     view = ["keys", "chunks"][bool(options)]
@@ -569,7 +569,7 @@ def test_documents_behind_links_are_read(tmp_path, mount):
 @pytest.mark.parametrize("name, path", [("draft22_root_array.zarr", "meta/array.json"), ("draft22_tree.zarr", "meta/group.json"),
                                         ("zp1_110_zlib.zarr", "meta"), ("zp1_110_zlib.zarr", "attrs")])
 def test_documents_of_old_versions_are_whole(name, path, view, tmp_path, mount):
-    """Nothing of them is in the store before they are closed, and what is no document is refused."""
+    """The store has no part of them before they are closed, and texts that are not documents are refused."""
     store = tmp_path / "store"
     shutil.copytree(corpus.stores()[name].path, store)
     before, made = (store / path).read_bytes(), mount(store, "--rw", "--view", view)

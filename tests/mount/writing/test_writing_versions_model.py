@@ -1,4 +1,4 @@
-"""Random walks through `--as`: what was written in one version, and by outsiders in the other, is what the store and the mount have."""
+"""Random walks through `--as`: the store and the mount have the writes in one version, and those of outsiders in the other."""
 import errno
 import json
 import os
@@ -49,7 +49,7 @@ class Walk:
         return self.made.path / "a" / ("zarr.json" if self.shown == 3 else ".zarray")
 
     def attributes_of(self, folder):
-        """The file that has the attributes, and what is in it."""
+        """The file that has the attributes, and its content."""
         name = self.made.path / folder / ("zarr.json" if self.shown == 3 else ".zattrs")
         try:
             return name, json.loads(name.read_text())

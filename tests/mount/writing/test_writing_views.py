@@ -121,7 +121,7 @@ class TestKeys:
         assert (store / "a/c/0/0").read_bytes() == bytes_ and not (store / "chunk.bin").exists()
         np.testing.assert_array_equal(zarr.open_array(str(made.path / "a"))[:4, :4], DATA[:4, :4])
 
-    def test_what_a_resize_leaves_over_is_removed(self, made, store):
+    def test_chunks_that_a_resize_leaves_over_are_removed(self, made, store):
         name = made.path / "a/zarr.json"
         name.write_text(json.dumps(json.loads(name.read_text()) | {"shape": [4, 8]}))
         assert refused((made.path / "a/c/2/0").write_bytes, b"x") in ("EINVAL", "ENOENT")
@@ -146,7 +146,7 @@ class TestSeveralViews:
     def made(self, store, mount):
         return mount(store, "--rw", "--view", "keys,chunks,arrays", "--files", "npy,raw")
 
-    def test_what_is_written_through_one_is_seen_in_all(self, made, store):
+    def test_a_write_through_one_view_is_seen_in_all(self, made, store):
         (made.path / "chunks/a/c/0/0").write_bytes(NEW.tobytes())
         expected = DATA.copy()
         expected[:4, :4] = NEW
@@ -167,7 +167,7 @@ class TestSeveralViews:
         chunks = os.open(made.path / "chunks/a/c/0/0", os.O_RDWR)
         assert os.pread(chunks, 4, 0) == DATA[0, :1].tobytes()
         (made.path / "keys/a/c/0/0").write_bytes((made.path / "keys/a/c/1/1").read_bytes())
-        # To a view, another one is somebody else: what was read there may be old.
+        # For a view, another one is a different program: a read there may be old.
         assert refused(lambda: (os.pwrite(chunks, bytes(4), 0), os.fsync(chunks))) == "ESTALE"
         assert refused(os.close, chunks) == "ESTALE"
         os.close(keys)
@@ -294,7 +294,7 @@ def test_counters(store, mount):
     assert writes() == nothing
 
 
-def test_counters_of_what_is_lost(store, mount):
+def test_counters_of_losses(store, mount):
     made = mount(store, "--rw", "--view", "chunks")
     file = os.open(made.path / "a/c/1/0", os.O_RDWR)
     os.pwrite(file, NEW[:1].tobytes(), 0)

@@ -1,5 +1,5 @@
-"""The library zarrs beside mounts that are written to: it reads from the store what other programs wrote, and what it writes through a mount is
-in the store, as zarr-python and tensorstore read it there."""
+"""The library zarrs beside mounts with `--rw`: it reads the chunks of other programs from the store, and its own chunks, which it writes
+through a mount, are in the store as zarr-python and tensorstore read them."""
 import json
 import os
 
@@ -51,7 +51,7 @@ CODECS = {
     **{(version, f"type {name}"): ({}, name) for version in (2, 3)
        for name in ("|b1", "<i1", ">i2", "<u8", "<f2", ">f8", "<c8", "<c16", "<M8[s]", "<m8[ns]", "|S5", "<U3")},
 }
-# What zarrs cannot read, and what it says.
+# The arrays that zarrs cannot read, and its message.
 REFUSED = {
     **{(2, name): f"unsupported codec {name.split()[0]} with" for name in
        ("lz4", "lzma", "lzma alone", "delta", "crc32", "adler32", "fletcher32", "jenkins_lookup3", "base64", "packbits", "quantize", "bitround", "astype")},
@@ -66,7 +66,7 @@ REFUSED = {
 
 
 def sample(seed, dtype):
-    """Numbers of the type, or what they are in letters, dates and truth values."""
+    """Numbers of the type, also as letters, dates and truth values."""
     data = numbers(seed, "<i8")
     return (data % 2 if dtype == "|b1" else data).astype(dtype)
 
@@ -86,7 +86,7 @@ def arrays(tmp_path_factory, module_mount):
 
 
 @pytest.mark.parametrize("version, codec", CODECS)
-def test_zarrs_reads_what_programs_wrote(version, codec, arrays, tmp_path):
+def test_zarrs_reads_chunks_that_programs_wrote(version, codec, arrays, tmp_path):
     options, dtype = CODECS[version, codec]
     store, path = arrays[version]
     # As they are once a codec that loses has stored them.
