@@ -88,7 +88,10 @@ fn elements_that_no_chunk_may_have_are_refused() {
         has_ended: true,
         ..chunk.clone()
     };
-    for (chunk, expected) in [(outside, "has become smaller"), (ended, "no document")] {
+    for (chunk, expected) in [
+        (outside, "has become smaller"),
+        (ended, "no longer has a document"),
+    ] {
         assert!(reason(chunk.encode(&[1; 8])).contains(expected));
         assert!(reason(chunk.is_shown_as_is(&[1; 8])).contains(expected));
     }
@@ -152,7 +155,7 @@ fn encoded_bytes_are_decoded_before_they_are_saved_with_check() {
     assert!(reason(short.encode(&stored)).contains("--max-chunk"));
     assert!(reason(plain.encode(b"")).contains("is not empty"));
     let ended = of(true, false, 1 << 20, true);
-    assert!(reason(ended.encode(b"junk")).contains("no document"));
+    assert!(reason(ended.encode(b"junk")).contains("no longer has a document"));
 
     assert!(plain.is_shown_as_is(b"j").unwrap());
     assert!(!checked.is_shown_as_is(b"j").unwrap());
