@@ -21,6 +21,8 @@ mod numcodecs;
 mod registered;
 mod sharding;
 
+pub(super) use registered::RegisteredCodec;
+
 use serde_json::value::RawValue;
 
 use super::document::lengths;
@@ -143,7 +145,7 @@ type CodecParser = fn(&Input, &Members<'_>) -> Result<Codec, FormatError>;
 fn parser(name: &str) -> Option<CodecParser> {
     match name.strip_prefix("numcodecs.") {
         Some(id) => numcodecs::parser(id).or_else(|| bytes_to_bytes::numcodecs_parser(id)),
-        None => registered::parser(name).or_else(|| bytes_to_bytes::parser(name)),
+        None => registered::parser(name),
     }
 }
 

@@ -12,7 +12,7 @@
 use serde_json::value::RawValue;
 
 use super::carry::{differences, is_same};
-use super::codecs::{self, members::check_known};
+use super::codecs::{self, RegisteredCodec, members::check_known};
 use super::document::JsonDocument;
 use super::json::{self, Extension, Json, Members};
 use super::numcodecs::Numcodec;
@@ -293,19 +293,10 @@ fn check_but_for_id(members: &Members<'_>, known: &[&str]) -> Result<(), FormatE
 
 /// The members of the configuration of the codec `name` of v3; `None` where they are not judged.
 pub(super) fn known_members(name: &str) -> Option<&'static [&'static str]> {
-    Some(match name {
-        "bytes" => &["endian"],
-        "transpose" => &["order"],
-        "reshape" => &["shape"],
-        "bitround" => &["keepbits"],
-        "packbits" => &["padding_encoding", "first_bit", "last_bit"],
-        "sharding_indexed" => &["chunk_shape", "codecs", "index_codecs", "index_location"],
-        "vlen-utf8" | "vlen-bytes" | "crc32c" => &[],
-        "gzip" => &["level"],
-        "zstd" => &["level", "checksum"],
-        "blosc" => &["cname", "clevel", "shuffle", "typesize", "blocksize"],
-        _ => return members_of_numcodecs(name.strip_prefix("numcodecs.")?),
-    })
+    match name.strip_prefix("numcodecs.") {
+        Some(id) => members_of_numcodecs(id),
+        None => RegisteredCodec::of_name(name)?.members,
+    }
 }
 
 /// The parameters of the codec `id` of numcodecs; `None` where they are not judged.

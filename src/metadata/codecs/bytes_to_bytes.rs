@@ -9,24 +9,24 @@ use crate::codec::{BytesToBytes, Checksum, ChecksumKind, ChecksumLocation, Setti
 use crate::error::FormatError;
 use crate::metadata::json::{self, Members};
 
-/// The parser of the configuration of the codec `name`.
-pub(super) fn parser(name: &str) -> Option<CodecParser> {
-    Some(match name {
-        "gzip" => |_, members| {
-            let level = setting(members, "level", None, deflate_level);
-            Ok(Codec::BytesToBytes(BytesToBytes::Gzip { level }))
-        },
-        "zstd" => |_, members| Ok(Codec::BytesToBytes(BytesToBytes::Zstd(zstd(members)))),
-        "blosc" => |input, members| {
-            Ok(Codec::BytesToBytes(BytesToBytes::Blosc(blosc::registered(
-                input, members,
-            ))))
-        },
-        "crc32c" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::CRC32C)),
-        "conditional" => conditional,
-        _ => return None,
-    })
-}
+/// Parses the configuration of `gzip` of v3.
+pub(super) const GZIP: CodecParser = |_, members| {
+    let level = setting(members, "level", None, deflate_level);
+    Ok(Codec::BytesToBytes(BytesToBytes::Gzip { level }))
+};
+
+/// Parses the configuration of `zstd`, which is the same in v3 and in numcodecs.
+pub(super) const ZSTD: CodecParser =
+    |_, members| Ok(Codec::BytesToBytes(BytesToBytes::Zstd(zstd(members))));
+
+/// Parses the configuration of `blosc` of v3.
+pub(super) const BLOSC: CodecParser = |input, members| {
+    let settings = blosc::registered(input, members);
+    Ok(Codec::BytesToBytes(BytesToBytes::Blosc(settings)))
+};
+
+/// `crc32c` of v3 has no configuration.
+pub(super) const CRC32C: CodecParser = |_, _| Ok(Codec::BytesToBytes(BytesToBytes::CRC32C));
 
 /// The parser of the configuration of the codec `numcodecs.ID`.
 pub(super) fn numcodecs_parser(id: &str) -> Option<CodecParser> {
@@ -42,7 +42,7 @@ pub(super) fn numcodecs_parser(id: &str) -> Option<CodecParser> {
             let level = setting(members, "level", Some(1), deflate_level);
             Ok(Codec::BytesToBytes(BytesToBytes::Zlib { level }))
         },
-        "zstd" => |_, members| Ok(Codec::BytesToBytes(BytesToBytes::Zstd(zstd(members)))),
+        "zstd" => ZSTD,
         "blosc" => |_, members| {
             Ok(Codec::BytesToBytes(BytesToBytes::Blosc(blosc::numcodecs(
                 members,
@@ -85,7 +85,7 @@ fn deflate_level(raw: &RawValue) -> Option<u8> {
     }
 }
 
-/// `zstd` is the same in v3 and in numcodecs. Early documents have no `checksum`.
+/// Early documents have no `checksum`.
 fn zstd(members: &Members<'_>) -> Setting<ZstdSettings> {
     Ok(ZstdSettings {
         level: setting(members, "level", Some(0), within(-131_072..=22))?,
@@ -136,7 +136,11 @@ fn shuffle(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatEr
     }))
 }
 
-fn conditional(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+/// Parses the configuration of `conditional`.
+pub(super) fn conditional(
+    input: &Input,
+    configuration: &Members<'_>,
+) -> Result<Codec, FormatError> {
     if input.depth >= MAX_NESTING {
         let problem = format!("found codecs nested more than {MAX_NESTING} levels deep");
         return Err(FormatError::document("", problem));

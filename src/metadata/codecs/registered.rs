@@ -1,10 +1,13 @@
-//! Parses the configurations of the codecs of the v3 core and of zarr-extensions, except those from
-//! bytes to bytes.
+//! The codecs of the v3 core and of zarr-extensions, a row for each, and the parsers of their
+//! configurations. The parsers of codecs from bytes to bytes are in `bytes_to_bytes`.
 
 use serde_json::value::RawValue;
 
 use super::bitround::bitround;
-use super::{Codec, CodecParser, Endian, Input, members, numcodecs, sharding, transpose_order};
+use super::{
+    Codec, CodecParser, Endian, Input, bytes_to_bytes, members, numcodecs, sharding,
+    transpose_order,
+};
 use crate::codec::{
     ArrayToArray, ArrayToBytes, BytesCodec, CastValue, Elementwise, Number, OutOfRange, PackBits,
     PaddingEncoding, Reshape, Rounding, Transpose, Value, VariableLength,
@@ -14,6 +17,63 @@ use crate::error::FormatError;
 use crate::grid::{Dims, product};
 use crate::metadata::json::{self, Json, Members};
 
+/// A codec that readers of v3 know.
+pub(in crate::metadata) struct RegisteredCodec {
+    name: &'static str,
+    /// The members of its configuration; `None` where they are not judged.
+    pub(in crate::metadata) members: Option<&'static [&'static str]>,
+    /// Parses its configuration; `None` where the codec is not decoded.
+    parser: Option<CodecParser>,
+}
+
+#[rustfmt::skip]
+const CODECS: &[RegisteredCodec] = &[
+    codec("bytes", Some(&["endian"]), bytes),
+    codec("transpose", Some(&["order"]), transpose),
+    codec("reshape", Some(&["shape"]), reshape),
+    codec("bitround", Some(&["keepbits"]), bitround),
+    codec("scale_offset", None, scale_offset),
+    codec("cast_value", None, cast_value),
+    codec("packbits", Some(&["padding_encoding", "first_bit", "last_bit"]), packbits),
+    codec("sharding_indexed", Some(&["chunk_shape", "codecs", "index_codecs", "index_location"]), sharding::sharding),
+    codec("vlen-utf8", Some(&[]), |input, _| variable_length(input, VariableLength::Text)),
+    codec("vlen-bytes", Some(&[]), |input, _| variable_length(input, VariableLength::Bytes)),
+    codec("gzip", Some(&["level"]), bytes_to_bytes::GZIP),
+    codec("zstd", Some(&["level", "checksum"]), bytes_to_bytes::ZSTD),
+    codec("blosc", Some(&["cname", "clevel", "shuffle", "typesize", "blocksize"]), bytes_to_bytes::BLOSC),
+    codec("crc32c", Some(&[]), bytes_to_bytes::CRC32C),
+    codec("conditional", None, bytes_to_bytes::conditional),
+    not_decoded("n5_default"),
+    not_decoded("zfp"),
+];
+
+const fn codec(
+    name: &'static str,
+    members: Option<&'static [&'static str]>,
+    parser: CodecParser,
+) -> RegisteredCodec {
+    RegisteredCodec {
+        name,
+        members,
+        parser: Some(parser),
+    }
+}
+
+const fn not_decoded(name: &'static str) -> RegisteredCodec {
+    RegisteredCodec {
+        name,
+        members: None,
+        parser: None,
+    }
+}
+
+impl RegisteredCodec {
+    /// The codec `name`; `None` for one that is not registered, and for a codec of numcodecs.
+    pub(in crate::metadata) fn of_name(name: &str) -> Option<&'static RegisteredCodec> {
+        CODECS.iter().find(|codec| codec.name == name)
+    }
+}
+
 /// The parser of the configuration of the codec `name`.
 pub(super) fn parser(name: &str) -> Option<CodecParser> {
     // zarrs has used these names for codecs that are registered now, or that are codecs of
@@ -22,24 +82,14 @@ pub(super) fn parser(name: &str) -> Option<CodecParser> {
         return match path {
             "array_to_array/bitround" | "array_to_bytes/bitround" => Some(bitround),
             "array_to_bytes/pcodec" => numcodecs::parser("pcodec"),
-            "bytes_to_bytes/fletcher32" => super::bytes_to_bytes::numcodecs_parser("fletcher32"),
-            "bytes_to_bytes/bz2" => super::bytes_to_bytes::numcodecs_parser("bz2"),
+            "bytes_to_bytes/fletcher32" => bytes_to_bytes::numcodecs_parser("fletcher32"),
+            "bytes_to_bytes/bz2" => bytes_to_bytes::numcodecs_parser("bz2"),
             _ => None,
         };
     }
-    Some(match name {
-        "bytes" | "endian" => bytes,
-        "transpose" => transpose,
-        "reshape" => reshape,
-        "bitround" => bitround,
-        "scale_offset" => scale_offset,
-        "cast_value" => cast_value,
-        "packbits" => packbits,
-        "sharding_indexed" => sharding::sharding,
-        "vlen-utf8" => |input, _| variable_length(input, VariableLength::Text),
-        "vlen-bytes" => |input, _| variable_length(input, VariableLength::Bytes),
-        _ => return None,
-    })
+    // The name of `bytes` in 2023.
+    let name = if name == "endian" { "bytes" } else { name };
+    RegisteredCodec::of_name(name)?.parser
 }
 
 fn bytes(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
@@ -260,4 +310,16 @@ fn variable_length(input: &Input, codec: VariableLength) -> Result<Codec, Format
         return Err(FormatError::unsupported("", "data type", name));
     }
     Ok(Codec::ArrayToBytes(ArrayToBytes::VariableLength(codec)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_codec_has_one_row() {
+        let mut names: Vec<_> = CODECS.iter().map(|codec| codec.name).collect();
+        names.sort_unstable();
+        assert!(names.is_sorted_by(|one, next| one < next), "{names:?}");
+    }
 }

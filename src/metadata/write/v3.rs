@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::codecs;
+use super::super::codecs::{self, RegisteredCodec};
 use super::super::document::{JsonDocument, list_of};
 use super::super::numcodecs::{InV3, Numcodec};
 use super::super::render::{self, Shards};
@@ -135,29 +135,10 @@ fn gzip_level(configuration: &Members<'_>) -> u64 {
 /// Whether v3 readers know the codec: it is in the specification or its registry, or one of those
 /// of numcodecs that zarr-python has for v3. zarr-python has no object codec and no `base64` there.
 fn is_known(name: &str) -> bool {
-    if let Some(id) = name.strip_prefix("numcodecs.") {
-        return Numcodec::of_id(id).is_some_and(|codec| codec.in_v3 == InV3::Known);
+    match name.strip_prefix("numcodecs.") {
+        Some(id) => Numcodec::of_id(id).is_some_and(|codec| codec.in_v3 == InV3::Known),
+        None => RegisteredCodec::of_name(name).is_some(),
     }
-    matches!(
-        name,
-        "transpose"
-            | "bytes"
-            | "sharding_indexed"
-            | "gzip"
-            | "zstd"
-            | "blosc"
-            | "crc32c"
-            | "vlen-utf8"
-            | "vlen-bytes"
-            | "packbits"
-            | "bitround"
-            | "scale_offset"
-            | "cast_value"
-            | "reshape"
-            | "conditional"
-            | "n5_default"
-            | "zfp"
-    )
 }
 
 /// Fails on a record with fields in both byte orders: a v3 record has the one order of its `bytes`
