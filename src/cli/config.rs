@@ -27,7 +27,7 @@ use crate::mount_table::{Device, MountEntry, MountTable};
 use crate::store::RemoteOptions;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
-use crate::store::{OpenOptions, Sharing, Symlinks, WriterOptions, path_of_file_url};
+use crate::store::{Location, OpenOptions, Sharing, Symlinks, WriterOptions, path_of_file_url};
 use crate::threads::cores;
 pub use crate::view::{
     AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions, WriteOptions,
@@ -114,7 +114,7 @@ pub struct InfoConfig {
 pub enum StoreArgument {
     /// Something in the file system: absolute, free of links, present.
     Path(PathBuf),
-    /// `demo:` or a URL, as typed.
+    /// What is no path, as typed: [`Location::is_name`].
     Name(OsString),
 }
 
@@ -271,8 +271,7 @@ impl StoreArgument {
         let typed = path
             .as_ref()
             .map_or(typed.as_os_str(), |path| path.as_os_str());
-        let bytes = typed.as_bytes();
-        if bytes.starts_with(b"demo:") || bytes.windows(3).any(|part| part == b"://") {
+        if Location::is_name(typed) {
             return Ok(StoreArgument::Name(typed.to_owned()));
         }
         match std::fs::canonicalize(typed) {

@@ -98,6 +98,11 @@ fn percent_decoded(text: &[u8]) -> Vec<u8> {
 }
 
 impl Location {
+    /// Whether `argument` is no path: the name of the built-in store, or a URL.
+    pub fn is_name(argument: &OsStr) -> bool {
+        argument == DEMO || split_bytes(argument.as_bytes()).is_some()
+    }
+
     /// Parses `argument`, and looks whether there is a directory or a zip file.
     ///
     /// # Errors
@@ -354,6 +359,16 @@ mod tests {
         assert_eq!(location, Location::Directory(path.to_owned()));
         assert_eq!(location.to_string(), path.display().to_string());
         open_store(&location, Symlinks::Inside).unwrap();
+    }
+
+    #[test]
+    fn names_are_told_from_paths() {
+        for name in ["demo:", "s3://b/a", "zip::https://example.org/a.zip"] {
+            assert!(Location::is_name(name.as_ref()), "{name}");
+        }
+        for path in ["demo", "demo:a", "./https://a", "a/s3://b", "/data/a:b"] {
+            assert!(!Location::is_name(path.as_ref()), "{path}");
+        }
     }
 
     #[test]
