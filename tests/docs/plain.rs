@@ -42,7 +42,7 @@ fn formats_are_those_of_the_program() {
     }
 }
 
-/// A cell such as `multiple of 4096`, `0` or `–`.
+/// A cell such as `multiple of 4096`, `0`, or `–` for a file without elements of its own.
 #[test]
 fn elements_begin_where_the_table_says() {
     let parsed = with_type("int16");
@@ -59,7 +59,7 @@ fn elements_begin_where_the_table_says() {
             let cell = &row["elements at"];
             let is_so = match cell.strip_prefix("multiple of ") {
                 Some(number) => offset > 0 && offset.is_multiple_of(number.parse().unwrap()),
-                None => offset == cell.parse::<u64>().unwrap(),
+                None => cell.parse() == Ok(offset),
             };
             assert!(is_so, "{name}: at {offset}, the documentation says {cell}");
         }
@@ -112,7 +112,8 @@ fn types_of_whole_array_files() {
         let named: BTreeSet<FileFormat> = named
             .map(|name| FileFormat::of_name(name.trim_matches('`')).unwrap())
             .collect();
-        assert_eq!(named, columns);
+        let others: Vec<_> = named.difference(&columns).collect();
+        assert!(others.is_empty(), "columns of no format: {others:?}");
         for name in quoted(&row["data type"]) {
             let parsed = with_type(&name);
             assert!(parsed.is_decoded(), "{name}");
@@ -125,7 +126,9 @@ fn types_of_whole_array_files() {
             let [h5, h5ad] = [FileFormat::H5, FileFormat::H5ad].map(|it| found(it, &parsed));
             assert_eq!(h5, h5ad, "{name}");
             for &format in &columns {
-                let cell = row[&format!("`{}`", format.name())].replace('`', "");
+                let cell = row.get(&format!("`{}`", format.name()));
+                let cell =
+                    cell.map_or_else(|| "no column".to_owned(), |cell| cell.replace('`', ""));
                 let found = found(format, &parsed);
                 if cell != found {
                     let format = format.name();
