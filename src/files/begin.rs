@@ -7,8 +7,10 @@ use super::Writing;
 use super::draft::FileDraft;
 use super::draft_file::DraftFile;
 use super::state::FileState;
+use super::target::Target;
 use crate::error::Error;
 use crate::store::{Commit, FileChange, Key, Refusal, Replaces, StoreError, StoredFile};
+use crate::translate::DraftBytes;
 
 impl FileState {
     /// An empty draft of an object that is replaced whole.
@@ -20,13 +22,8 @@ impl FileState {
         let replaces = self.stored.as_ref().map_or(Replaces::Nothing, |stored| {
             Replaces::Version(stored.meta.version)
         });
-        let stored = self.stored.as_ref();
-        let draft = match (&self.form, stored) {
-            (Some(form), _) => self.target(writing).begin_like(&**form, stored)?,
-            (None, Some(stored)) => writing.writer.begin_like(key, stored)?.into(),
-            (None, None) => return Err(self.refused(Refusal::Gone)),
-        };
-        Ok((draft, replaces))
+        let target = Target::of(&writing.writer, key, self.form.as_deref());
+        Ok((target.begin_like(self.stored.as_ref())?, replaces))
     }
 
     /// The file of the object where that is written itself; `None` where the draft is written, which is
@@ -36,7 +33,7 @@ impl FileState {
             return Ok(None);
         }
         let is_copied = match &self.form {
-            Some(form) => form.is_stored(),
+            Some(form) => form.rules().draft == DraftBytes::Copied && form.inner().is_none(),
             None => self.is_replaced_whole(),
         };
         if is_copied && let (Some(key), Some(stored)) = (self.key(), &self.stored) {
@@ -55,12 +52,12 @@ impl FileState {
                 ),
             };
             // Without a name there is no object whose other bytes could be taken later.
-            let partial = form.len().filter(|_| self.key().is_some());
+            let partial = form.rules().len.filter(|_| self.key().is_some());
             self.note_base(writing);
             let filled = if let Some(len) = partial {
                 draft.change(&FileChange::SetLen(len))
             } else {
-                let len = match (form.len(), &self.stored, self.key()) {
+                let len = match (form.rules().len, &self.stored, self.key()) {
                     (Some(len), _, _) => len,
                     (None, _, Some(_)) => self.len(writing)?,
                     (None, stored, None) => stored.as_ref().map_or(0, |stored| stored.meta.size()),

@@ -7,8 +7,8 @@
 //!                                                        is merged into it, or is dropped (ESTALE)
 //! ```
 
-use super::draft::Savers;
-use super::form::{Encoded, ObjectChange};
+use super::draft::{FileDraft, Savers};
+use super::form::AfterCommit;
 use super::objects;
 use super::phase::{FileEvent, OpenState, Phase};
 use super::saving::{Saving, SavingGuard};
@@ -17,7 +17,8 @@ use super::target::{Attempt, Target};
 use super::{HandleId, Writing};
 use crate::error::Error;
 use crate::load::to_usize;
-use crate::store::{ChangeNote, Key, Refusal, Replaces, StoreError};
+use crate::store::{Key, Refusal, Replaces, StoreError};
+use crate::translate::{Encoded, ObjectChange};
 
 /// How often a commit is tried again when another program changes the object meanwhile.
 const ATTEMPTS: usize = 8;
@@ -156,8 +157,8 @@ impl FileState {
             return Ok(false);
         }
         for _ in 0..ATTEMPTS {
-            let mut note = None;
-            let attempt = match self.try_commit(writing, key, &mut note) {
+            let mut after = None;
+            let attempt = match self.try_commit(writing, key, &mut after) {
                 // The object was changed while it was read.
                 Err(Error::Store(StoreError::Changed { .. })) => Attempt::Conflict,
                 attempt => attempt?,
@@ -172,14 +173,15 @@ impl FileState {
                 let is_new = self.stored.is_none();
                 self.stored = stored;
                 self.saving.note_stored();
-                let is_hidden =
-                    self.stored.is_none() && form.as_ref().is_some_and(|form| form.hides_absent());
+                let is_hidden = self.stored.is_none()
+                    && form.as_ref().is_some_and(|form| form.rules().hides_absent);
                 self.end_saving(writing, is_open, !is_hidden);
                 drop(copies);
-                if let Some(form) = &self.form {
-                    form.committed(is_new, note);
-                    self.has_wrong_pages |= form.respells();
+                if let Some(after) = after {
+                    after(is_new);
                 }
+                // It may be spelled in another way now.
+                self.has_wrong_pages |= form.is_some_and(|form| form.rules().is_document);
                 return Ok(true);
             }
             writing.counters.conflicts.add(1);
@@ -192,18 +194,18 @@ impl FileState {
         Ok(false)
     }
 
-    /// Commits the draft, once. The change is noted before, in `note`, where its form asks for that.
+    /// Commits the draft, once. What follows that, where its form asks for it, is put into `after`.
     fn try_commit(
         &mut self,
         writing: &Writing,
         key: &Key,
-        note: &mut Option<ChangeNote>,
+        after: &mut Option<AfterCommit>,
     ) -> Result<Attempt, Error> {
         let Some(form) = self.form.clone() else {
-            return self.commit_file(writing, key);
+            return Target::of(&writing.writer, key, None).put_draft(self.draft()?);
         };
         let len = self.len(writing)?;
-        if form.len().is_some_and(|expected| len != expected) {
+        if form.rules().len.is_some_and(|expected| len != expected) {
             return Err(self.refused(Refusal::Incomplete));
         }
         self.complete()?;
@@ -213,7 +215,7 @@ impl FileState {
         self.read_draft(head)?;
         let target = Target::of(&writing.writer, key, Some(&*form));
         if !target.is_part() && form.is_shown_as_is(head)? {
-            return target.put_draft(self.phase.draft_mut().ok_or(Error::Stale)?);
+            return target.put_draft(self.draft()?);
         }
         let mut room = form.reserve(len)?;
         let buffer;
@@ -230,13 +232,11 @@ impl FileState {
         // Others may encode while the store is written to.
         let read = self.in_memory().map_or(len, |_| 0);
         room.shrink_to(encoded.memory().saturating_add(read));
-        *note = form.note(&encoded)?;
+        *after = form.before_commit(&encoded)?;
         let committed = match &encoded {
             Encoded::Unchanged => Attempt::Done(self.stored.clone()),
             Encoded::Objects(changes) => self.change_objects(writing, key, changes)?,
-            Encoded::AsShown if !target.is_part() => {
-                target.put_draft(self.phase.draft_mut().ok_or(Error::Stale)?)?
-            }
+            Encoded::AsShown if !target.is_part() => target.put_draft(self.draft()?)?,
             encoded => {
                 let draft = self.phase.draft().ok_or(Error::Stale)?;
                 target.put(encoded.bytes(shown), draft, self.stored.as_ref())?
@@ -271,18 +271,12 @@ impl FileState {
             }
             None => {}
         }
-        let form = self.form.as_ref().ok_or(Error::Stale)?;
-        Ok(Attempt::Done(form.open_now(&writing.writer, key)?))
+        let target = Target::of(&writing.writer, key, self.form.as_deref());
+        Ok(Attempt::Done(target.open_now()?))
     }
 
-    /// Makes the file of the draft the object.
-    fn commit_file(&mut self, writing: &Writing, key: &Key) -> Result<Attempt, Error> {
-        let Some(draft) = self.phase.draft_mut() else {
-            return Ok(Attempt::Conflict);
-        };
-        let what = (key, draft.has_times);
-        let committed = (draft.bytes).commit(&writing.writer, what, draft.replaces)?;
-        Ok(committed.into())
+    fn draft(&mut self) -> Result<&mut FileDraft, Error> {
+        self.phase.draft_mut().ok_or(Error::Stale)
     }
 
     /// Fills `buf` with the first bytes of the draft.
@@ -306,10 +300,7 @@ impl FileState {
     /// Makes the draft one that takes the place of what the store has now.
     pub(super) fn rebase(&mut self, writing: &Writing) -> Result<(), Error> {
         if let (Some(draft), Some(key)) = (self.phase.draft_mut(), self.name.key()) {
-            let now = match &self.form {
-                Some(form) => form.open_now(&writing.writer, key)?,
-                None => writing.writer.open_object(key, false)?,
-            };
+            let now = Target::of(&writing.writer, key, self.form.as_deref()).open_now()?;
             draft.rebase(now.as_ref().map_or(Replaces::Nothing, |stored| {
                 Replaces::Version(stored.meta.version)
             }));

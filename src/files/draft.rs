@@ -8,6 +8,7 @@ use super::base::Base;
 use super::draft_file::DraftFile;
 use super::{HandleAccess, HandleId};
 use crate::store::Replaces;
+use crate::translate::Rules;
 
 /// The bytes of a file that were written.
 #[derive(Debug)]
@@ -216,10 +217,11 @@ impl FileDraft {
     }
 
     /// Whether the draft may take the place of another version, from which the bytes or the members that were
-    /// not written are taken, if they `can_be_taken`: all who wrote are blind, or the mount `merges` what others
+    /// not written are taken, if they can be taken: all who wrote are blind, or the mount merges what others
     /// have written in any case.
-    pub(super) fn can_rebase(&self, can_be_taken: bool, merges: bool) -> bool {
-        let can_be_taken = can_be_taken || self.parts.is_some();
+    pub(super) fn can_rebase(&self, rules: Rules) -> bool {
+        let merges = rules.merges_in_any_case();
+        let can_be_taken = rules.merges_members() || self.parts.is_some();
         match self.beginning {
             Beginning::Empty => true,
             Beginning::Emptied => merges,

@@ -33,11 +33,11 @@ pub(super) struct DraftFile {
 }
 
 impl DraftFile {
-    /// An empty draft with a form, of which `draft` has the attributes.
-    pub(super) fn of_form(draft: Draft, form: &dyn Form) -> DraftFile {
+    /// An empty draft of a file in this form, of which `draft` has the attributes.
+    pub(super) fn of_form(draft: Draft, form: Option<&dyn Form>) -> DraftFile {
         DraftFile {
             draft,
-            memory: DraftMemory::of(form),
+            memory: form.and_then(DraftMemory::of),
             _inner: None,
         }
     }
@@ -169,11 +169,7 @@ impl DraftFile {
 
 impl From<Draft> for DraftFile {
     fn from(draft: Draft) -> DraftFile {
-        DraftFile {
-            draft,
-            memory: None,
-            _inner: None,
-        }
+        DraftFile::of_form(draft, None)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::budget::{Holding, Reservation};
 use crate::buffers::Buffer;
 use crate::load::to_usize;
 use crate::store::{Allocation, FileChange};
+use crate::translate::DraftBytes;
 
 /// The bytes of a draft in memory.
 #[derive(Debug)]
@@ -20,9 +21,12 @@ pub(super) struct DraftMemory {
 }
 
 impl DraftMemory {
-    /// Memory for the bytes that `form` shows; `None` where they belong into a file.
+    /// Memory for the bytes that `form` shows; `None` where they belong into a file. A part of an object is never made
+    /// of a file.
     pub(super) fn of(form: &dyn Form) -> Option<DraftMemory> {
-        let len = form.len().filter(|_| form.is_encoded())?;
+        let rules = form.rules();
+        let is_encoded = rules.draft == DraftBytes::Encoded || form.inner().is_some();
+        let len = rules.len.filter(|_| is_encoded)?;
         let cache = form.cache();
         let holding = Holding::NOTHING.to_hold("what is written");
         let reservation = cache.reserve_kept_if_spare(Buffer::scratch_capacity_of(len), holding)?;

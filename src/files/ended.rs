@@ -2,13 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use super::form::Encoded;
 use super::phase::{OpenState, Phase};
 use super::state::FileState;
 use super::{KeyFile, Writing};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::load::to_usize;
+use crate::translate::Encoded;
 
 /// How many files were not saved when the mount ended.
 #[derive(Debug, Clone, Copy, Default)]

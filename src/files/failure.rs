@@ -40,8 +40,9 @@ impl FileState {
             draft.replaces = Replaces::Anything;
             return Ok(draft.began_empty());
         };
-        let can_rebase = draft.can_rebase(form.merges_members(), form.merges());
-        if form.merges_members() {
+        let rules = form.rules();
+        let can_rebase = draft.can_rebase(rules);
+        if rules.merges_members() {
             return self.merge(writing, &form, can_rebase);
         }
         if can_rebase {

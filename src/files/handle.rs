@@ -18,7 +18,8 @@ use super::target::Target;
 use super::{FileAttributes, KeyFile, Writing, is_replaced_whole};
 use crate::error::Error;
 use crate::store::{
-    DirWriter, FileChange, Key, NewAttributes, NewFile, ObjectMeta, Refusal, StoreError, Version,
+    Caller, DirWriter, FileChange, Key, NewAttributes, NewFile, ObjectMeta, Refusal, StoreError,
+    Version,
 };
 use crate::threads::process_of;
 
@@ -52,6 +53,25 @@ pub(crate) enum NewKind {
     Formed(Arc<dyn Form>),
     /// None: it is in the mount only.
     Scratch,
+}
+
+impl NewKind {
+    /// What the file shows of its object; `None` where it shows the object's own bytes.
+    pub(super) fn form(&self) -> Option<&Arc<dyn Form>> {
+        match self {
+            NewKind::Formed(form) => Some(form),
+            NewKind::Stored | NewKind::Scratch => None,
+        }
+    }
+
+    /// Checks that `maker`, who may make files in the directory of the object, may make it.
+    ///
+    /// # Errors
+    /// [`Refusal::Denied`]; [`Error::Store`].
+    pub(crate) fn check_maker(&self, maker: Caller) -> Result<(), Error> {
+        let inner = self.form().and_then(|form| form.inner());
+        inner.map_or(Ok(()), |inner| inner.check_maker(maker))
+    }
 }
 
 /// Which handle it is; the default is none.
@@ -203,8 +223,9 @@ impl Writing {
         let version = meta.map(|meta| meta.version);
         let shown = clean.attributes.fingerprint;
         let own = self.own_fingerprint(key, version);
-        let is_text_of =
-            |fingerprint| !form.is_document() || self.is_text_of((fingerprint, version), shown);
+        let is_text_of = |fingerprint| {
+            !form.rules().is_document || self.is_text_of((fingerprint, version), shown)
+        };
         let own = own.filter(|&own| is_text_of(own));
         let fingerprint = own.unwrap_or(shown);
         // From now on no other text is shown under it.
@@ -244,23 +265,19 @@ impl Writing {
                 let draft = self.writer.begin_near(key, new)?;
                 KeyFile::of_scratch(key, draft, fingerprint)
             }
-            NewKind::Formed(form) => {
-                if form.exists(&self.writer, key)? {
+            NewKind::Stored if !is_replaced_whole(key) => {
+                KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint)
+            }
+            kind => {
+                let form = kind.form();
+                let target = Target::of(&self.writer, key, form.map(|form| &**form));
+                if target.exists()? {
                     return Err(exists());
                 }
-                let target = Target::of(&self.writer, key, Some(&*form));
-                target.check_maker(new.into())?;
-                let draft = target.begin_new(&*form, new)?;
-                KeyFile::of_draft((key, Some(form)), draft, fingerprint, id)
+                kind.check_maker(new.into())?;
+                let draft = target.begin_new(new)?;
+                KeyFile::of_draft((key, form.cloned()), draft, fingerprint, id)
             }
-            NewKind::Stored if is_replaced_whole(key) => {
-                if self.writer.stat(key)?.is_some() {
-                    return Err(exists());
-                }
-                let draft = self.writer.begin(key, new)?;
-                KeyFile::of_draft((key, None), draft.into(), fingerprint, id)
-            }
-            NewKind::Stored => KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint),
         };
         // Readers may have a file open that was made and has become nothing.
         let held = self.lock_open().get(key).cloned();

@@ -12,6 +12,7 @@ use super::name::FileName;
 use super::phase::{FileEvent, OpenState};
 use super::saving::{Saving, SavingSlot};
 use super::state::{FileAttributes, FileState};
+use super::target::Target;
 use super::{HandleAccess, HandleId, ShownFile, Writing};
 use crate::error::Error;
 use crate::store::{Draft, Key, ObjectMeta, Refusal, Replaces, StoreError, StoredFile};
@@ -184,7 +185,7 @@ impl KeyFile {
             return Ok(None);
         }
         if let Some(form) = state.form.clone() {
-            let is_shown_still = if form.is_document() {
+            let is_shown_still = if form.rules().is_document {
                 self.shows_text_of(writing, &*form)?
             } else {
                 form.is_current()?
@@ -273,10 +274,7 @@ impl KeyFile {
         replaces: Replaces,
     ) -> Result<(), Error> {
         let exists = || Error::from(StoreError::refused(key, Refusal::Exists));
-        let is_taken = match &form {
-            Some(form) => form.exists(&writing.writer, key)?,
-            None => writing.writer.stat(key)?.is_some(),
-        };
+        let is_taken = Target::of(&writing.writer, key, form.as_deref()).exists()?;
         if replaces == Replaces::Nothing && is_taken {
             return Err(exists());
         }

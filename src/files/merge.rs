@@ -8,6 +8,7 @@ use super::base::Base;
 use super::form::Form;
 use super::phase::FileEvent;
 use super::state::FileState;
+use super::target::Target;
 use crate::error::until_current;
 use crate::error::{Error, ErrorKind};
 use crate::load::to_usize;
@@ -18,7 +19,10 @@ use crate::store::{FileChange, Replaces, StoreError};
 impl FileState {
     /// Notes what a document has, before another program changes it. Of other files, nothing is noted.
     pub(super) fn note_base(&mut self, writing: &Writing) {
-        let form = self.form.clone().filter(|form| form.merges_members());
+        let form = self
+            .form
+            .clone()
+            .filter(|form| form.rules().merges_members());
         let (Some(form), Some(stored), Some(key)) =
             (form, self.stored.clone(), self.key().cloned())
         else {
@@ -37,7 +41,7 @@ impl FileState {
             // It was changed while it was opened, so that its writer can know no more than the text after that.
             let _copies = form.keep_copies();
             until_current(|| {
-                let now = form.open_now(&writing.writer, &key)?;
+                let now = Target::of(&writing.writer, &key, Some(&*form)).open_now()?;
                 form.decode(Some(&now.ok_or(Error::Stale)?))
             })
         });
@@ -50,7 +54,10 @@ impl FileState {
     /// Notes that the draft was saved: its writers know of a document what they have written, and not what it was merged
     /// with. Handles may have it open (`is_open`). Where nothing `is_shown` of it any more, these go on with the draft.
     pub(super) fn end_saving(&mut self, writing: &Writing, is_open: bool, is_shown: bool) {
-        let merges = self.form.as_ref().is_some_and(|form| form.merges_members());
+        let merges = self
+            .form
+            .as_ref()
+            .is_some_and(|form| form.rules().merges_members());
         let Some(draft) = self.phase.draft_mut() else {
             return;
         };
@@ -98,7 +105,7 @@ impl FileState {
             Base::Text(base) => writing.writer.meta_of(name, base.file())?.size(),
             Base::Unknown => return Ok(false),
         };
-        let now = form.open_now(&writing.writer, key)?;
+        let now = Target::of(&writing.writer, key, Some(&**form)).open_now()?;
         let Some(now) = now else {
             // The program that removed it did not know of the change.
             return Ok(false);

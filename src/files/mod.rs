@@ -81,7 +81,7 @@ use lru::LruCache;
 
 use failure::Audience;
 pub(crate) use form::{
-    CleanAttributes, CleanBytes, CleanFile, Encoded, Form, Meanings, ObjectChange, ReadReply,
+    AfterCommit, CleanAttributes, CleanBytes, CleanFile, Form, Meanings, ReadReply, Translation,
 };
 pub use handle::HandleAccess;
 pub(crate) use handle::{HandleId, KeyHandle, NewKind, ReadBytes};
@@ -90,12 +90,13 @@ pub(crate) use name_kinds::{
     is_document, is_replaced_whole, looks_like_a_chunk, may_be_old_document,
 };
 pub(crate) use name_locks::{NameLock, NameLocks};
-pub(crate) use objects::change as change_objects;
+pub(crate) use objects::{Objects, change as change_objects};
 pub(crate) use of_views::Writings;
 pub use phase::{FileEvent, OpenState};
 use retry::Retries;
 pub(crate) use state::FileAttributes;
 pub(crate) use synced::Syncer;
+use target::Target;
 use texts::Texts;
 
 use crate::counters::WriteCounters;
@@ -222,10 +223,7 @@ impl Writing {
 
     /// The attributes of what the store has of the file at `key`, with this form, now.
     fn now(&self, key: &Key, form: Option<&dyn Form>) -> Result<Option<ObjectMeta>, Error> {
-        match form {
-            Some(form) => form.now(&self.writer, key),
-            None => Ok(self.writer.stat(key)?),
-        }
+        Target::of(&self.writer, key, form).now()
     }
 
     /// What is shown of the file at `key`, where `stored` is what the store has there.

@@ -186,10 +186,7 @@ impl Writing {
             return Err(StoreError::refused(to, Refusal::Exists).into());
         }
         let is_scratch = matches!(kind, NewKind::Scratch);
-        let form = match kind {
-            NewKind::Formed(form) => Some(form),
-            NewKind::Stored | NewKind::Scratch => None,
-        };
+        let form = kind.form().cloned();
         if is_scratch {
             if !file.is_scratch() || mode.is_none() {
                 return Err(StoreError::refused(to, Refusal::OtherPlace).into());
@@ -262,13 +259,10 @@ impl Writing {
     }
 
     /// Gives the open file at `key`, if there is one, the form that `kind` says.
-    pub(crate) fn reform(&self, key: &Key, kind: NewKind) {
+    pub(crate) fn reform(&self, key: &Key, kind: &NewKind) {
         let file = self.lock_open().get(key).cloned();
         if let Some(file) = file {
-            file.lock().form = match kind {
-                NewKind::Formed(form) => Some(form),
-                NewKind::Stored | NewKind::Scratch => None,
-            };
+            file.lock().form = kind.form().cloned();
         }
     }
 

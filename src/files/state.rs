@@ -311,7 +311,7 @@ impl FileState {
         change: &FileChange,
     ) -> Result<(), Error> {
         self.check_not_lost()?;
-        if (self.form.as_ref()).is_some_and(|form| range.end > form.max_len()) {
+        if (self.form.as_ref()).is_some_and(|form| range.end > form.rules().max_len) {
             return Err(self.refused(Refusal::TooLong));
         }
         let in_place = self.begin_change(writing);
@@ -416,7 +416,11 @@ impl FileState {
         let (Some(draft), Some(form)) = (self.phase.draft_mut(), &self.form) else {
             return Ok(());
         };
-        let Some(len) = form.len().filter(|len| !draft.missing(*len).is_empty()) else {
+        let Some(len) = form
+            .rules()
+            .len
+            .filter(|len| !draft.missing(*len).is_empty())
+        else {
             return Ok(());
         };
         let _room = form.reserve(len)?;

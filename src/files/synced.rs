@@ -29,7 +29,7 @@ impl KeyFile {
     /// this can be.
     pub(super) fn sync(&self, writing: &Writing, syncer: Syncer) -> Result<(), Error> {
         let mut state = self.lock();
-        let len = state.form.as_ref().and_then(|form| form.len());
+        let len = state.form.as_ref().and_then(|form| form.rules().len);
         let is_rewritten = state.phase.is_rewritten();
         let draft = state.phase.draft().filter(|_| is_rewritten);
         let (is_left, may_fail) = draft.map_or((false, false), |draft| match syncer {
@@ -77,14 +77,17 @@ impl KeyFile {
             .filter(|_| is_named)
             .map(|form| form.objects());
         match objects.transpose()?.flatten() {
-            Some(objects) => sync_objects(writing, &objects),
+            Some(objects) => sync_objects(writing, objects.keys()),
             None => target.sync(stored.as_ref(), is_named),
         }
     }
 }
 
 /// Makes the objects, and their names, survive a loss of power.
-fn sync_objects(writing: &Writing, objects: &[Key]) -> Result<(), Error> {
+fn sync_objects<'k>(
+    writing: &Writing,
+    objects: impl Iterator<Item = &'k Key>,
+) -> Result<(), Error> {
     // The commit may have removed a note of the change, which must not come back.
     writing.writer.sync_removed_journals()?;
     for key in objects {

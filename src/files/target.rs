@@ -8,17 +8,19 @@ use std::os::unix::fs::MetadataExt;
 use super::draft::FileDraft;
 use super::draft_file::DraftFile;
 use super::form::Form;
+use super::objects::Objects;
 use crate::error::Error;
 use crate::shards::{Change, InnerChunk};
-use crate::store::{Caller, Commit, DirWriter, Key, NewFile, StoreError, StoredFile, Version};
+use crate::store::{
+    Commit, DirWriter, Key, NewFile, ObjectMeta, Refusal, StoreError, StoredFile, Version,
+};
 
 /// The object of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target<'t> {
     writer: &'t DirWriter,
     key: &'t Key,
-    /// The inner chunk of a shard that it is; `None` where it is the object at `key`.
-    inner: Option<&'t InnerChunk>,
+    form: Option<&'t dyn Form>,
 }
 
 /// The result of an attempt to change an object.
@@ -45,22 +47,59 @@ impl<'t> Target<'t> {
         key: &'t Key,
         form: Option<&'t dyn Form>,
     ) -> Target<'t> {
-        Target {
-            writer,
-            key,
-            inner: form.and_then(Form::inner),
+        Target { writer, key, form }
+    }
+
+    /// The inner chunk of a shard that it is; `None` where it is the object at the key.
+    fn inner(&self) -> Option<&'t InnerChunk> {
+        self.form.and_then(Form::inner)
+    }
+
+    /// The objects of a document that is not just the one at the key.
+    fn objects(&self) -> Result<Option<Objects>, Error> {
+        self.form.map_or(Ok(None), Form::objects)
+    }
+
+    /// Whether the file is shown now.
+    pub(super) fn exists(&self) -> Result<bool, Error> {
+        match self.form {
+            Some(form) => form.exists(),
+            None => Ok(self.writer.stat(self.key)?.is_some()),
         }
+    }
+
+    /// The attributes of the object now; `None` when it is not there. A file of several objects has a version that changes
+    /// with each of them.
+    pub(super) fn now(&self) -> Result<Option<ObjectMeta>, Error> {
+        if let Some(inner) = self.inner() {
+            return inner.now();
+        }
+        Ok(match self.objects()? {
+            Some(objects) => objects.now(self.writer)?,
+            None => self.writer.stat(self.key)?,
+        })
+    }
+
+    /// The object, open for reading, with the attributes that it has [now](Self::now).
+    pub(super) fn open_now(&self) -> Result<Option<StoredFile>, Error> {
+        if let Some(inner) = self.inner() {
+            return inner.open_now();
+        }
+        Ok(match self.objects()? {
+            Some(objects) => objects.open(self.writer)?,
+            None => self.writer.open_object(self.key, false)?,
+        })
     }
 
     /// Whether the object is a part of a larger one: it has no attributes of its own, it is not made of a file, and
     /// looking for it again may find it in another place.
     pub(super) fn is_part(&self) -> bool {
-        self.inner.is_some()
+        self.inner().is_some()
     }
 
     /// The key of the object that the store has, which may be the shard.
     fn stored_key(&self) -> &'t Key {
-        self.inner.map_or(self.key, InnerChunk::shard)
+        self.inner().map_or(self.key, InnerChunk::shard)
     }
 
     /// Fails where the object is a symbolic link or lies behind one, and where this daemon may not replace it.
@@ -69,14 +108,9 @@ impl<'t> Target<'t> {
         Ok(self.writer.check_replaces(self.stored_key())?)
     }
 
-    /// Checks that `maker`, who may make files in the directory of the object, may make it.
-    pub(super) fn check_maker(&self, maker: Caller) -> Result<(), Error> {
-        self.inner.map_or(Ok(()), |inner| inner.check_maker(maker))
-    }
-
     /// Whether the object has the version that it had when it was opened as `stored`.
     pub(super) fn is_unchanged(&self, stored: &StoredFile) -> Result<bool, Error> {
-        let now = match self.inner {
+        let now = match self.inner() {
             Some(inner) => inner.now()?,
             None => Some(self.writer.meta_of(self.key, &stored.file)?),
         };
@@ -90,38 +124,40 @@ impl<'t> Target<'t> {
         version: Version,
         stored: &StoredFile,
     ) -> Result<Option<StoredFile>, Error> {
-        self.inner
+        self.inner()
             .map_or(Ok(None), |inner| inner.same_in(version, stored))
     }
 
-    /// An empty draft of a file in this form, which a caller makes as `new`.
-    pub(super) fn begin_new(&self, form: &dyn Form, new: NewFile) -> Result<DraftFile, Error> {
-        if let Some(inner) = self.inner {
-            return DraftFile::of_inner(self.writer, (form, inner), new);
-        }
-        let draft = self.writer.begin_near(self.key, new)?;
-        Ok(DraftFile::of_form(draft, form))
+    /// An empty draft, which a caller makes as `new`.
+    pub(super) fn begin_new(&self, new: NewFile) -> Result<DraftFile, Error> {
+        let draft = match (self.form, self.inner()) {
+            (Some(form), Some(inner)) => {
+                return DraftFile::of_inner(self.writer, (form, inner), new);
+            }
+            (Some(_), None) => self.writer.begin_near(self.key, new)?,
+            (None, _) => self.writer.begin(self.key, new)?,
+        };
+        Ok(DraftFile::of_form(draft, self.form))
     }
 
-    /// An empty draft of a file in this form, in the place of `stored`.
-    pub(super) fn begin_like(
-        &self,
-        form: &dyn Form,
-        stored: Option<&StoredFile>,
-    ) -> Result<DraftFile, Error> {
-        match stored {
+    /// An empty draft in the place of `stored`.
+    pub(super) fn begin_like(&self, stored: Option<&StoredFile>) -> Result<DraftFile, Error> {
+        match (stored, self.form) {
             // The open file of a part is that of a shard, or of a journal.
-            Some(stored) if !self.is_part() => {
+            (Some(stored), form) if !self.is_part() => {
                 let draft = self.writer.begin_like(self.key, stored)?;
                 Ok(DraftFile::of_form(draft, form))
             }
-            _ => self.begin_new(form, form.new_file()?),
+            (_, Some(form)) => self.begin_new(form.new_file()?),
+            (_, None) => Err(StoreError::refused(self.key, Refusal::Gone).into()),
         }
     }
 
     /// Makes the file of the draft the object.
     pub(super) fn put_draft(&self, draft: &mut FileDraft) -> Result<Attempt, Error> {
-        self.writer.make_parents(self.key)?;
+        if self.form.is_some() {
+            self.writer.make_parents(self.key)?;
+        }
         let what = (self.key, draft.has_times);
         let committed = draft.bytes.commit(self.writer, what, draft.replaces)?;
         Ok(committed.into())
@@ -135,7 +171,7 @@ impl<'t> Target<'t> {
         stored: Option<&StoredFile>,
     ) -> Result<Attempt, Error> {
         let (writer, replaces) = (self.writer, draft.replaces);
-        match (self.inner, bytes) {
+        match (self.inner(), bytes) {
             (Some(inner), bytes) => self.stage(inner, bytes, (draft, stored)),
             (None, Some(bytes)) => {
                 writer.make_parents(self.key)?;
@@ -186,7 +222,7 @@ impl<'t> Target<'t> {
     /// Makes the object, which is open as `stored`, and its name survive a loss of power. Of a file that has no name any
     /// more (`is_named`), nothing but its journal is synced.
     pub(super) fn sync(&self, stored: Option<&StoredFile>, is_named: bool) -> Result<(), Error> {
-        if let Some(inner) = self.inner {
+        if let Some(inner) = self.inner() {
             return inner.sync(stored.filter(|_| is_named));
         }
         // The commit may have removed a journal of an earlier mount, which must not come back.

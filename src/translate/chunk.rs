@@ -162,7 +162,7 @@ impl DecodedChunk<'_> {
 
 /// Whether the bytes of a chunk are those of its object. Filters that round show the stored bytes, but do not store all
 /// bytes as they are given.
-pub(crate) fn is_stored_as_shown(layout: &ChunkLayout) -> bool {
+pub(super) fn is_stored_as_shown(layout: &ChunkLayout) -> bool {
     layout.is_identity() && !layout.can_lose()
 }
 

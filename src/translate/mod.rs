@@ -11,7 +11,8 @@
 //! | other object | its bytes | these bytes |
 //!
 //! `view` reads the bytes and the texts that a translation takes, and finds out everything else that it depends on
-//! before it calls it. A `Presentation` says how a view shows arrays. Documents and chunk files follow from it alike.
+//! before it calls it. `Rules` hold for a file however often its object changes: how long it may be, and which parts of
+//! it are merged. A `Presentation` says how a view shows arrays. Documents and chunk files follow from it alike.
 
 mod chunk;
 pub(crate) mod copies;
@@ -19,23 +20,20 @@ mod document;
 mod foreign;
 mod options;
 mod presentation;
+mod rules;
 #[cfg(test)]
 mod testing;
 
-pub(crate) use chunk::{
-    ChunkFile, DecodedChunk, EarlierChunk, EncodedChunk, is_stored_as_shown, no_chunk,
-};
+pub(crate) use chunk::{ChunkFile, DecodedChunk, EarlierChunk, EncodedChunk, no_chunk};
 pub(crate) use document::{
     DescribedArray, Document, is_array, memory_for_document, parse_new, says_the_same,
 };
 pub(crate) use foreign::{ForeignDocument, NodeTexts, StoredArray, Text};
 pub use options::{Conflict, WriteOptions};
 pub(crate) use presentation::{FileForm, Presentation};
+pub(crate) use rules::{DraftBytes, MAX_DOCUMENT_BYTES, Rules};
 
 use crate::store::{Key, Replaces};
-
-/// The longest document that is written, in bytes.
-pub(crate) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
 /// A change of one of several objects from which a file is made.
 #[derive(Debug, Clone, PartialEq, Eq)]

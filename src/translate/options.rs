@@ -13,13 +13,6 @@ pub struct WriteOptions {
     pub conflict: Conflict,
 }
 
-impl WriteOptions {
-    /// Whether a part that was read and written is merged with the changes of another program.
-    pub(crate) fn merges(self) -> bool {
-        self.conflict == Conflict::Merge
-    }
-}
-
 /// The outcome for a part of a chunk that was read and written while another program changed the chunk in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Conflict {

@@ -13,18 +13,6 @@ use crate::view::options::ViewKind;
 use crate::view::vnode::{CONTROL, ChunkPlace, Vnode};
 use crate::view::{LookupResult, View, VnodeId};
 
-impl NewKind {
-    /// Checks that `caller` may make the file, where this is more than to make a file in its directory.
-    fn check_maker(&self, caller: Caller) -> Result<(), Error> {
-        match self {
-            NewKind::Formed(form) => form
-                .inner()
-                .map_or(Ok(()), |inner| inner.check_maker(caller)),
-            NewKind::Stored | NewKind::Scratch => Ok(()),
-        }
-    }
-}
-
 impl View {
     /// Renames a file or a directory for `caller`.
     ///
@@ -184,7 +172,7 @@ impl View {
         }
         let from = array.chunked.stored_key(&from.indices)?;
         let (to, kind) = (&place.key, place.kind);
-        writing.rename(&from, to, mode, || writing.reform(to, kind))?;
+        writing.rename(&from, to, mode, || writing.reform(to, &kind))?;
         self.tree.numbers.replace(vnode, &place.vnode);
         Ok(())
     }

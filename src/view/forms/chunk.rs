@@ -8,14 +8,15 @@ use std::sync::atomic::Ordering;
 
 use crate::error::Error;
 use crate::error::until_current;
-use crate::files::{CleanFile, Encoded, Form, is_document, looks_like_a_chunk};
+use crate::files::{CleanFile, Form, Translation, is_document, looks_like_a_chunk};
 use crate::hierarchy::Node;
 use crate::load::{Cache, ChunkedArray, Shards};
 use crate::metadata::{DocumentName, NodeMetadata};
 use crate::shards::InnerChunk;
 use crate::store::{Key, NewFile, Object, Prefix, StoreError, StoredFile};
 use crate::translate::{
-    ChunkFile, DecodedChunk, EncodedChunk, is_stored_as_shown, memory_for_document, parse_new,
+    ChunkFile, DecodedChunk, DraftBytes, Encoded, EncodedChunk, Rules, memory_for_document,
+    parse_new,
 };
 use crate::view::nodes::meaning::still;
 use crate::view::nodes::node::{ShownArray, makes_an_array};
@@ -35,17 +36,9 @@ pub(super) struct ChunkForm {
     pub(super) place: Option<ChunkPlace>,
     /// The inner chunk of a shard that it is; `None` where it is an object.
     pub(super) inner: Option<InnerChunk>,
-    /// What the file has.
-    pub(super) shows: Shows,
-}
-
-/// What the file of a chunk has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shows {
-    /// Elements, of this length in bytes; `None` where chunks have several.
-    Elements(Option<u64>),
-    /// The encoded bytes.
-    Encoded,
+    pub(super) rules: Rules,
+    /// Whether the file has the elements of the chunk, and not its encoded bytes.
+    pub(super) is_decoded: bool,
 }
 
 /// Whether the object at `key` is checked before it is saved, if that is asked for. The document of a new array
@@ -76,7 +69,7 @@ impl ChunkForm {
         let tree = &self.view.tree;
         let max_bytes = tree.loader.max_chunk_bytes();
         let has_ended = |array: &ShownArray| array.has_ended.load(Ordering::Relaxed);
-        if let (Shows::Elements(_), Some(place)) = (self.shows, &self.place) {
+        if let Some(place) = self.place.as_ref().filter(|_| self.is_decoded) {
             let array = self.array()?;
             return Ok(ChunkFile::Elements(DecodedChunk {
                 key: &self.key,
@@ -171,50 +164,17 @@ impl ChunkForm {
     }
 }
 
-impl Form for ChunkForm {
-    fn len(&self) -> Option<u64> {
-        match self.shows {
-            Shows::Elements(len) => len,
-            Shows::Encoded => None,
-        }
-    }
-
-    fn max_len(&self) -> u64 {
-        match self.shows {
-            Shows::Elements(len) => len.unwrap_or_else(|| self.view.tree.loader.max_chunk_bytes()),
-            Shows::Encoded => u64::MAX,
-        }
-    }
-
-    fn open(&self) -> Result<Option<CleanFile>, Error> {
-        until_current(|| self.open_once())
-    }
-
+impl Translation for ChunkForm {
     fn is_current(&self) -> Result<bool, Error> {
         let place = self.place.as_ref();
         still(place.map_or(Ok(()), |place| self.view.tree.array_now(place).map(drop)))
-    }
-
-    fn inner(&self) -> Option<&InnerChunk> {
-        self.inner.as_ref()
-    }
-
-    fn is_encoded(&self) -> bool {
-        let has_other_bytes = |array: Arc<ShownArray>| !is_stored_as_shown(array.chunked.layout());
-        // Encoded bytes are the writer's, and become the object as they are.
-        self.inner.is_some()
-            || self.shows != Shows::Encoded && self.known_array().is_ok_and(has_other_bytes)
-    }
-
-    fn is_stored(&self) -> bool {
-        self.shows == Shows::Encoded && self.inner.is_none()
     }
 
     fn cache(&self) -> &Cache {
         self.view.tree.loader.cache()
     }
 
-    fn room(&self, len: u64) -> Result<u64, Error> {
+    fn memory(&self, len: u64) -> Result<u64, Error> {
         if self.is_document() {
             return Ok(memory_for_document(len));
         }
@@ -233,10 +193,8 @@ impl Form for ChunkForm {
 
     fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
         // To encode is right for every chunk. Many are known to need it without a look at the documents.
-        let is_encoded = match self.shows {
-            Shows::Elements(_) => self.is_encoded(),
-            Shows::Encoded => self.checks(),
-        };
+        let is_encoded =
+            self.rules.draft == DraftBytes::Encoded || !self.is_decoded && self.checks();
         Ok(!is_encoded && self.translation()?.is_shown_as_is(head)?)
     }
 
@@ -251,6 +209,28 @@ impl Form for ChunkForm {
         let loader = &self.view.tree.loader;
         loader.decoding(|| translation.encode(shown))
     }
+}
+
+impl Form for ChunkForm {
+    fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    fn open(&self) -> Result<Option<CleanFile>, Error> {
+        until_current(|| self.open_once())
+    }
+
+    fn exists(&self) -> Result<bool, Error> {
+        let now = match &self.inner {
+            Some(inner) => inner.now()?,
+            None => self.view.tree.writer()?.stat(&self.key)?,
+        };
+        Ok(now.is_some())
+    }
+
+    fn inner(&self) -> Option<&InnerChunk> {
+        self.inner.as_ref()
+    }
 
     fn new_file(&self) -> Result<NewFile, Error> {
         if let Some(inner) = &self.inner {
@@ -261,14 +241,6 @@ impl Form for ChunkForm {
         Ok(writer.new_like((&document.key, &document.meta), &self.key)?)
     }
 
-    fn merges(&self) -> bool {
-        self.shows != Shows::Encoded && self.view.tree.options.writes.merges()
-    }
-
-    fn hides_absent(&self) -> bool {
-        self.shows != Shows::Encoded && self.array().is_ok_and(|array| array.absent_len.is_none())
-    }
-
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
         let place = self.place.as_ref();
         let place = place.map(|place| moved_place(&self.view, place, (&self.key, key)));
@@ -276,7 +248,7 @@ impl Form for ChunkForm {
         let inner = place
             .as_ref()
             .and_then(|place| inner_at(&self.view, place).ok());
-        if inner.is_none() && self.shows != Shows::Encoded {
+        if inner.is_none() && self.is_decoded {
             return None;
         }
         Some(Arc::new(ChunkForm {
@@ -285,7 +257,8 @@ impl Form for ChunkForm {
             // Without an array at the new key, the file shows the bytes of an object.
             place,
             inner: inner.flatten(),
-            shows: self.shows,
+            rules: self.rules,
+            is_decoded: self.is_decoded,
         }))
     }
 }

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::error::until_current;
-use crate::files::NameLock;
-use crate::files::{CleanFile, Encoded, Form};
+use crate::files::{AfterCommit, CleanFile, Form, NameLock, Translation};
 use crate::load::Cache;
 use crate::metadata::{DocumentName, NodeMetadata};
-use crate::store::{ChangeNote, DirWriter, Key, StoreError, StoredFile};
+use crate::store::{ChangeNote, Key, StoreError, StoredFile};
 use crate::translate::copies::HOLDERS;
 use crate::translate::{
-    DescribedArray, Document, MAX_DOCUMENT_BYTES, is_array, memory_for_document, parse_new,
+    DescribedArray, Document, Encoded, Rules, is_array, memory_for_document, parse_new,
     says_the_same,
 };
 use crate::view::nodes::directory::NameRole;
@@ -24,7 +23,7 @@ use super::earlier_chunks::NewArray;
 use super::objects::read_document;
 
 /// The document at `key`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct DocumentForm {
     pub(super) view: Arc<View>,
     pub(super) kind: ViewKind,
@@ -121,6 +120,27 @@ impl DocumentForm {
 }
 
 impl DocumentForm {
+    fn committed(&self, is_new: bool, note: Option<ChangeNote>) {
+        let tree = &self.view.tree;
+        tree.hierarchy.forget(&self.key.parent());
+        // The document of a draft lies apart from its array.
+        if let Ok(Some(prefix)) = tree.hierarchy.described_by(&self.key) {
+            tree.hierarchy.forget(&prefix);
+            tree.forget_ended(&prefix);
+        }
+        if is_new {
+            self.view.store_groups_above(self.kind, &self.key.parent());
+        }
+        self.view
+            .update_copies(std::slice::from_ref(&self.key), note);
+        if let Ok(Some(shown)) = self.edited() {
+            // It had no array, or group, to describe when it was made.
+            let (view, key) = (self.kind, self.key.clone());
+            let made = Vnode::Object { view, key };
+            tree.numbers.replace(&made, &shown);
+        }
+    }
+
     fn open_once(&self) -> Result<Option<CleanFile>, Error> {
         let (view, tree) = (&self.view, &self.view.tree);
         let Some(stored) = tree.open_stored(&self.key)? else {
@@ -150,29 +170,12 @@ impl DocumentForm {
     }
 }
 
-impl Form for DocumentForm {
-    fn len(&self) -> Option<u64> {
-        None
-    }
-
-    fn max_len(&self) -> u64 {
-        MAX_DOCUMENT_BYTES
-    }
-
-    fn open(&self) -> Result<Option<CleanFile>, Error> {
-        until_current(|| self.open_once())
-    }
-
-    fn exists(&self, writer: &DirWriter, key: &Key) -> Result<bool, Error> {
-        let is_stored = writer.stat(key)?.is_some();
-        Ok(is_stored && !self.view.tree.is_unasked(self.kind, key)?)
-    }
-
+impl Translation for DocumentForm {
     fn cache(&self) -> &Cache {
         self.view.tree.loader.cache()
     }
 
-    fn room(&self, len: u64) -> Result<u64, Error> {
+    fn memory(&self, len: u64) -> Result<u64, Error> {
         Ok(memory_for_document(len))
     }
 
@@ -225,6 +228,23 @@ impl Form for DocumentForm {
         let new = document.of_other((&text, &before), new)?;
         Ok(Encoded::Bytes(new))
     }
+}
+
+impl Form for DocumentForm {
+    fn rules(&self) -> Rules {
+        let name = DocumentName::of(self.key.name());
+        Rules::of_document(name, self.view.tree.options.writes)
+    }
+
+    fn open(&self) -> Result<Option<CleanFile>, Error> {
+        until_current(|| self.open_once())
+    }
+
+    fn exists(&self) -> Result<bool, Error> {
+        let (tree, key) = (&self.view.tree, &self.key);
+        let is_stored = tree.writer()?.stat(key)?.is_some();
+        Ok(is_stored && !tree.is_unasked(self.kind, key)?)
+    }
 
     fn keep_copies(&self) -> Option<NameLock<'_>> {
         let name = DocumentName::of(self.key.name());
@@ -232,45 +252,10 @@ impl Form for DocumentForm {
         is_holder.then(|| self.view.keep_copies([self.key.to_prefix()]))
     }
 
-    fn note(&self, encoded: &Encoded) -> Result<Option<ChangeNote>, Error> {
-        self.view.note_commit(&self.key.parent(), encoded)
-    }
-
-    fn committed(&self, is_new: bool, note: Option<ChangeNote>) {
-        let tree = &self.view.tree;
-        tree.hierarchy.forget(&self.key.parent());
-        // The document of a draft lies apart from its array.
-        if let Ok(Some(prefix)) = tree.hierarchy.described_by(&self.key) {
-            tree.hierarchy.forget(&prefix);
-            tree.forget_ended(&prefix);
-        }
-        if is_new {
-            self.view.store_groups_above(self.kind, &self.key.parent());
-        }
-        self.view
-            .update_copies(std::slice::from_ref(&self.key), note);
-        if let Ok(Some(shown)) = self.edited() {
-            // It had no array, or group, to describe when it was made.
-            let (view, key) = (self.kind, self.key.clone());
-            let made = Vnode::Object { view, key };
-            tree.numbers.replace(&made, &shown);
-        }
-    }
-
-    fn respells(&self) -> bool {
-        true
-    }
-
-    fn merges(&self) -> bool {
-        self.view.tree.options.writes.merges()
-    }
-
-    fn is_document(&self) -> bool {
-        true
-    }
-
-    fn merges_members(&self) -> bool {
-        has_members(DocumentName::of(self.key.name()))
+    fn before_commit(&self, encoded: &Encoded) -> Result<Option<AfterCommit>, Error> {
+        let note = self.view.note_commit(&self.key.parent(), encoded)?;
+        let form = self.clone();
+        Ok(Some(Box::new(move |is_new| form.committed(is_new, note))))
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
@@ -280,12 +265,6 @@ impl Form for DocumentForm {
             key: key.clone(),
         }))
     }
-}
-
-/// Whether the members of a document are merged with those that somebody else has written: all but those of a
-/// copy of documents, which is made of the stored ones in any case.
-pub(super) fn has_members(name: Option<DocumentName>) -> bool {
-    name != Some(DocumentName::ZMetadata)
 }
 
 impl Tree {

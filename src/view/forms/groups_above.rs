@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
-use crate::files::{Encoded, Form, change_objects};
+use crate::files::{Form, Objects, Translation, change_objects};
 use crate::hierarchy::Node;
 use crate::metadata::{DocumentName, Target, ZarrFormat};
 use crate::store::{Key, Prefix};
+use crate::translate::Encoded;
 use crate::view::nodes::path::NodePath;
 use crate::view::{View, ViewKind};
 
-use super::objects::Objects;
 use super::translated::TranslatedForm;
 
 impl View {
@@ -124,7 +124,7 @@ impl View {
             return Ok(false);
         }
         let encoded = form.encode(&text, None)?;
-        let note = form.note(&encoded)?;
+        let after = form.before_commit(&encoded)?;
         let Encoded::Objects(changes) = encoded else {
             return Ok(false);
         };
@@ -137,7 +137,9 @@ impl View {
         };
         // Where somebody else has made it meanwhile, there is one.
         let is_new = change_objects(writer, &changes, new)?.is_none();
-        form.committed(true, note);
+        if let Some(after) = after {
+            after(true);
+        }
         Ok(is_new)
     }
 

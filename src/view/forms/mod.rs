@@ -37,10 +37,11 @@ use crate::metadata::DocumentName;
 use crate::store::{
     Cursor, Detail, DirWriter, EntryKind, Key, ListEntry, Prefix, Refusal, StoreError,
 };
+use crate::translate::Rules;
 use crate::view::chunks::names::ChunkName;
 use crate::view::nodes::directory::NodeDirectory;
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
-use chunk::{ChunkForm, Shows, is_checked};
+use chunk::{ChunkForm, is_checked};
 use document::DocumentForm;
 use translated::TranslatedForm;
 
@@ -235,7 +236,8 @@ impl View {
                 key: key.clone(),
                 place: None,
                 inner: None,
-                shows: Shows::Encoded,
+                rules: Rules::of_encoded(self.tree.options.writes),
+                is_decoded: false,
             })
         })
     }
@@ -283,15 +285,20 @@ impl View {
         if array.unwritable.is_some() {
             return Ok(None);
         }
+        let is_decoded = array.form == FileForm::Decoded;
+        let options = &self.tree.options;
         Ok(Some(Arc::new(ChunkForm {
             view: Arc::clone(self),
             key: key.clone(),
-            inner: self.tree.inner_chunk(array, &place.indices)?,
             place: Some(place.clone()),
-            shows: match array.form {
-                FileForm::Decoded => Shows::Elements(array.decoded_len()),
-                FileForm::Encoded | FileForm::Stored => Shows::Encoded,
+            rules: if is_decoded {
+                let presentation = options.presentation(array.view);
+                Rules::of_elements(array.chunked.layout(), &presentation, options.writes)
+            } else {
+                Rules::of_encoded(options.writes)
             },
+            inner: self.tree.inner_chunk(array, &place.indices)?,
+            is_decoded,
         })))
     }
 

@@ -3,9 +3,9 @@
 
 use super::objects::read_object;
 use crate::error::Error;
-use crate::files::Encoded;
 use crate::metadata::DocumentName;
 use crate::store::{ChangeNote, DocumentChange, Key, Prefix};
+use crate::translate::Encoded;
 use crate::translate::copies::{HOLDERS, has_mark};
 use crate::view::{View, ViewKind};
 

@@ -1,26 +1,15 @@
 //! The objects that hold the documents of a node, and changes of them.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::SystemTime;
-
 use super::stored_bytes::stored_slice;
 use crate::error::{Error, FormatError};
+use crate::files::Objects;
 use crate::hierarchy::{ArrayNode, Node, TreeNode, TreePlace};
 use crate::metadata::{DocumentName, ZarrFormat};
-use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Replaces, StoredFile, Version};
+use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Replaces, StoredFile};
 use crate::translate::{MAX_DOCUMENT_BYTES, NodeTexts, Text};
 use crate::view::ViewKind;
 use crate::view::nodes::path::NodePath;
 use crate::view::tree::Tree;
-
-/// The objects that hold the documents of a node. Each may be absent in the store.
-#[derive(Debug, Default)]
-pub(super) struct Objects {
-    pub(super) own: Option<Key>,
-    pub(super) attributes: Option<Key>,
-    /// Copies of the documents of other nodes, which a document in another version has in it.
-    pub(super) copies: Option<Key>,
-}
 
 impl Objects {
     pub(super) fn of(resolved: &NodePath) -> Result<Objects, Error> {
@@ -62,22 +51,6 @@ impl Objects {
             attributes: self.attributes.as_ref().map(read).transpose()?,
         })
     }
-
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.own.iter().chain(&self.attributes).chain(&self.copies)
-    }
-
-    /// The attributes of the objects together, of which `ask` gives those of one; `None` where none of the node's
-    /// own documents is there.
-    pub(super) fn meta<E>(
-        &self,
-        mut ask: impl FnMut(&Key) -> Result<Option<ObjectMeta>, E>,
-    ) -> Result<Option<ObjectMeta>, E> {
-        let mut ask = |key: &Option<Key>| key.as_ref().map_or(Ok(None), &mut ask);
-        let own = together(ask(&self.own)?, ask(&self.attributes)?);
-        let copies = ask(&self.copies)?.filter(|_| own.is_some());
-        Ok(together(own, copies))
-    }
 }
 
 impl Tree {
@@ -104,7 +77,7 @@ impl Tree {
     ) -> Result<Option<ObjectMeta>, Error> {
         let objects = Objects::of(&self.resolve(view, path)?)?;
         let writer = self.writer()?;
-        Ok(objects.meta(|key| writer.stat(key))?)
+        Ok(objects.now(writer)?)
     }
 }
 
@@ -137,28 +110,5 @@ pub(super) fn read_object(writer: &DirWriter, key: Key) -> Result<Text, Error> {
         key,
         bytes: Some(bytes),
         replaces: Replaces::Version(stored.meta.version),
-    })
-}
-
-/// The attributes of two objects together: those of the first one, with a version that changes with
-/// each of them.
-fn together(own: Option<ObjectMeta>, other: Option<ObjectMeta>) -> Option<ObjectMeta> {
-    let (Some(own), Some(other)) = (own, other) else {
-        return own.or(other);
-    };
-    let mut hasher = DefaultHasher::new();
-    (own.version, other.version).hash(&mut hasher);
-    let version = Version {
-        mtime: own.version.mtime.max(other.version.mtime),
-        tag: hasher.finish(),
-        ..own.version
-    };
-    let now = SystemTime::now();
-    let is_settled = own.settles_in(now).or(other.settles_in(now)).is_none();
-    Some(ObjectMeta {
-        version,
-        // Nobody has to wait until they are older.
-        is_own: is_settled,
-        ..own
     })
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::objects::Objects;
 use super::translated::{TranslatedForm, stored_array};
 use crate::error::Error;
-use crate::files::{Form, ObjectChange, Writing, change_objects};
+use crate::files::{Form, Objects, Writing, change_objects};
 use crate::hierarchy::{DraftNode, Node};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Key, Prefix, Refusal, StoreError, unless_absent};
+use crate::translate::ObjectChange;
 use crate::translate::copies::Wish;
 use crate::view::nodes::path::NodePath;
 use crate::view::tree::EndedArray;

@@ -4,19 +4,18 @@ use std::sync::Arc;
 
 use crate::error::until_current;
 use crate::error::{Error, FormatError};
-use crate::files::NameLock;
-use crate::files::{CleanFile, Encoded, Form, ObjectChange};
+use crate::files::{AfterCommit, CleanFile, Form, NameLock, Objects, Translation};
 use crate::hierarchy::{ArrayNode, GroupNode, Node};
 use crate::load::Cache;
 use crate::metadata::translate::{self, ShownAs, StoredAs};
 use crate::metadata::{ArrayMetadata, DocumentName, NodeMetadata, Target, ZarrFormat};
 use crate::store::{
-    ChangeNote, DirWriter, Key, NewFile, ObjectMeta, Prefix, Replaces, StoreError, StoredFile,
+    ChangeNote, DirWriter, Key, NewFile, Prefix, Replaces, StoreError, StoredFile, Version,
 };
 use crate::translate::copies::{HOLDERS, Wish};
 use crate::translate::{
-    ForeignDocument, MAX_DOCUMENT_BYTES, NodeTexts, StoredArray, Text, memory_for_document,
-    parse_new, says_the_same,
+    Encoded, ForeignDocument, NodeTexts, ObjectChange, Rules, StoredArray, Text,
+    memory_for_document, parse_new, says_the_same,
 };
 use crate::view::nodes::directory::NameRole;
 use crate::view::nodes::node::ShownArray;
@@ -24,12 +23,12 @@ use crate::view::nodes::path::{NodePath, format_of};
 use crate::view::vnode::Vnode;
 use crate::view::{OpenedVnode, View, ViewKind};
 
-use super::document::{DocumentForm, has_members};
+use super::document::DocumentForm;
 use super::earlier_chunks::NewArray;
-use super::objects::{Objects, read_object};
+use super::objects::read_object;
 
 /// The document `name` of the node at `path`, in the version that is shown.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::view) struct TranslatedForm {
     pub(super) view: Arc<View>,
     pub(super) kind: ViewKind,
@@ -308,15 +307,42 @@ impl TranslatedForm {
 }
 
 impl TranslatedForm {
+    pub(super) fn committed(&self, is_new: bool, note: Option<ChangeNote>) {
+        self.view.tree.node_changed(&self.path);
+        self.view.tree.show_again(&self.path, self.name);
+        if is_new {
+            self.view.store_groups_above(self.kind, &self.path);
+        }
+        self.view.update_copies_of_node(self.kind, &self.path, note);
+        let (Ok(key), Ok(folder)) = (self.key(), self.view.tree.folder(self.kind, &self.path))
+        else {
+            return;
+        };
+        if folder.resolved.foreign.is_some() {
+            return;
+        }
+        // The node is of the version that is shown, so that its document is an object.
+        let name = self.name.as_str().as_bytes();
+        let view = self.kind;
+        let shown = match self.view.tree.role_of(&folder, name) {
+            Ok(NameRole::Edited(key)) => Vnode::Document { view, key },
+            _ => Vnode::Object { view, key },
+        };
+        self.view.tree.numbers.replace(&self.vnode(), &shown);
+    }
+
+    /// The version of the objects together.
+    fn version_now(&self) -> Result<Option<Version>, Error> {
+        let now = self.view.tree.documents_now(self.kind, &self.path)?;
+        Ok(now.map(|meta| meta.version))
+    }
+
     fn open_once(&self) -> Result<Option<CleanFile>, Error> {
-        let key = self.key()?;
-        let stored = self.open_now(self.writer()?, &key)?;
+        let stored = Objects::of(&self.resolved()?)?.open(self.writer()?)?;
         let Some((opened, _)) = self.view.open_document(self.vnode())? else {
             return Ok(None);
         };
-        let now = self.now(self.writer()?, &key)?;
-        let version = |meta: &ObjectMeta| meta.version;
-        if now.as_ref().map(version) != stored.as_ref().map(|stored| stored.meta.version) {
+        if self.version_now()? != stored.as_ref().map(|stored| stored.meta.version) {
             return Err(Error::Stale);
         }
         if stored.is_none() {
@@ -331,51 +357,12 @@ impl TranslatedForm {
     }
 }
 
-impl Form for TranslatedForm {
-    fn len(&self) -> Option<u64> {
-        None
-    }
-
-    fn max_len(&self) -> u64 {
-        MAX_DOCUMENT_BYTES
-    }
-
-    fn open(&self) -> Result<Option<CleanFile>, Error> {
-        until_current(|| self.open_once())
-    }
-
-    fn now(&self, _: &DirWriter, _: &Key) -> Result<Option<ObjectMeta>, Error> {
-        self.view.tree.documents_now(self.kind, &self.path)
-    }
-
-    fn exists(&self, _: &DirWriter, _: &Key) -> Result<bool, Error> {
-        // The node may have documents, and not this one.
-        Ok(self.text()?.is_some())
-    }
-
-    fn open_now(&self, writer: &DirWriter, _: &Key) -> Result<Option<StoredFile>, Error> {
-        let objects = Objects::of(&self.resolved()?)?;
-        let mut opened = None;
-        let meta = objects.meta(|key| {
-            let stored = writer.open_object(key, false)?;
-            let meta = stored.as_ref().map(|stored| stored.meta);
-            opened = opened.take().or(stored);
-            Ok::<_, Error>(meta)
-        })?;
-        let stored = opened.zip(meta);
-        Ok(stored.map(|(stored, meta)| StoredFile { meta, ..stored }))
-    }
-
-    fn objects(&self) -> Result<Option<Vec<Key>>, Error> {
-        let objects = Objects::of(&self.resolved()?)?;
-        Ok(Some(objects.keys().cloned().collect()))
-    }
-
+impl Translation for TranslatedForm {
     fn cache(&self) -> &Cache {
         self.view.tree.loader.cache()
     }
 
-    fn room(&self, len: u64) -> Result<u64, Error> {
+    fn memory(&self, len: u64) -> Result<u64, Error> {
         Ok(memory_for_document(len))
     }
 
@@ -403,6 +390,25 @@ impl Form for TranslatedForm {
         }
         Ok(Encoded::Objects(changes))
     }
+}
+
+impl Form for TranslatedForm {
+    fn rules(&self) -> Rules {
+        Rules::of_document(Some(self.name), self.view.tree.options.writes)
+    }
+
+    fn open(&self) -> Result<Option<CleanFile>, Error> {
+        until_current(|| self.open_once())
+    }
+
+    fn exists(&self) -> Result<bool, Error> {
+        // The node may have documents, and not this one.
+        Ok(self.text()?.is_some())
+    }
+
+    fn objects(&self) -> Result<Option<Objects>, Error> {
+        Objects::of(&self.resolved()?).map(Some)
+    }
 
     fn new_file(&self) -> Result<NewFile, Error> {
         let resolved = self.resolved()?;
@@ -423,48 +429,10 @@ impl Form for TranslatedForm {
         Some(self.view.keep_copies(holders))
     }
 
-    fn note(&self, encoded: &Encoded) -> Result<Option<ChangeNote>, Error> {
-        self.view.note_commit(&self.path, encoded)
-    }
-
-    fn committed(&self, is_new: bool, note: Option<ChangeNote>) {
-        self.view.tree.node_changed(&self.path);
-        self.view.tree.show_again(&self.path, self.name);
-        if is_new {
-            self.view.store_groups_above(self.kind, &self.path);
-        }
-        self.view.update_copies_of_node(self.kind, &self.path, note);
-        let (Ok(key), Ok(folder)) = (self.key(), self.view.tree.folder(self.kind, &self.path))
-        else {
-            return;
-        };
-        if folder.resolved.foreign.is_some() {
-            return;
-        }
-        // The node is of the version that is shown, so that its document is an object.
-        let name = self.name.as_str().as_bytes();
-        let view = self.kind;
-        let shown = match self.view.tree.role_of(&folder, name) {
-            Ok(NameRole::Edited(key)) => Vnode::Document { view, key },
-            _ => Vnode::Object { view, key },
-        };
-        self.view.tree.numbers.replace(&self.vnode(), &shown);
-    }
-
-    fn respells(&self) -> bool {
-        true
-    }
-
-    fn merges(&self) -> bool {
-        self.view.tree.options.writes.merges()
-    }
-
-    fn is_document(&self) -> bool {
-        true
-    }
-
-    fn merges_members(&self) -> bool {
-        has_members(Some(self.name))
+    fn before_commit(&self, encoded: &Encoded) -> Result<Option<AfterCommit>, Error> {
+        let note = self.view.note_commit(&self.path, encoded)?;
+        let form = self.clone();
+        Ok(Some(Box::new(move |is_new| form.committed(is_new, note))))
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
@@ -480,12 +448,10 @@ impl Form for TranslatedForm {
 impl TranslatedForm {
     /// Fails unless the objects have the versions that `stored` was opened with.
     fn check_version(&self, stored: Option<&StoredFile>) -> Result<(), Error> {
-        let key = self.key()?;
-        let now = self.now(self.writer()?, &key)?.map(|meta| meta.version);
-        if now == stored.map(|stored| stored.meta.version) {
+        if self.version_now()? == stored.map(|stored| stored.meta.version) {
             return Ok(());
         }
-        Err(StoreError::changed(&key).into())
+        Err(StoreError::changed(&self.key()?).into())
     }
 }
 
