@@ -41,8 +41,8 @@ impl FileState {
                 return failure.map_or(Ok(()), |failure| Err(failure.error));
             }
             Phase::Broken(_, failure) => return Err(failure.error.clone()),
-            Phase::Erased(_) | Phase::Scratch(_) | Phase::Lost => return Ok(()),
-            Phase::Drafting(_) | Phase::Saving(_) | Phase::Failed(_) | Phase::Unsaved(_) => {}
+            Phase::Draft(OpenState::Erased | OpenState::Scratch, _) | Phase::Lost => return Ok(()),
+            Phase::Draft(..) => {}
         }
         self.phase.on(FileEvent::Try);
         let committed = self.commit_draft(writing, &key);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::phase::{OpenState, Phase};
+use super::phase::OpenState;
 use super::state::FileState;
 use super::{KeyFile, Writing};
 use crate::budget::Holding;
@@ -70,7 +70,7 @@ impl KeyFile {
 impl FileState {
     /// Writes what was written to a journal. Returns `false` where no journal takes it.
     fn keep_for_later(&mut self, writing: &Writing) -> Result<bool, Error> {
-        let is_whole = matches!(self.phase, Phase::Drafting(_) | Phase::Failed(_));
+        let is_whole = matches!(self.phase.state(), OpenState::Drafting | OpenState::Failed);
         let key = self.key().cloned();
         // The journal of a shard could not take an inner chunk just now.
         let Some(key) = key.filter(|_| is_whole && !self.target(writing).is_part()) else {

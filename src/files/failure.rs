@@ -80,6 +80,13 @@ impl FileState {
         log::error!("{}: what was written is not saved: {reason}", self.name);
         self.has_wrong_pages = true;
     }
+
+    /// Drops the bytes that were saved as nothing, once no handle reads them.
+    fn release_erased(&mut self, is_last: bool) {
+        if is_last && self.phase.state() == OpenState::Erased {
+            self.phase.on(FileEvent::Release);
+        }
+    }
 }
 
 impl KeyFile {
@@ -181,14 +188,5 @@ impl KeyFile {
     /// Drops what was written.
     pub(super) fn give_up(&self, writing: &Writing, reason: &Error) {
         self.lock().drop_draft(writing, reason);
-    }
-}
-
-impl FileState {
-    /// Drops the bytes that were saved as nothing, once no handle reads them.
-    fn release_erased(&mut self, is_last: bool) {
-        if is_last && self.phase.state() == OpenState::Erased {
-            self.phase.on(FileEvent::Release);
-        }
     }
 }

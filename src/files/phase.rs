@@ -112,13 +112,9 @@ impl OpenState {
 #[derive(Debug)]
 pub(super) enum Phase {
     Clean(Clean),
-    Drafting(FileDraft),
     Broken(FileDraft, FailedChange),
-    Saving(FileDraft),
-    Failed(FileDraft),
-    Unsaved(FileDraft),
-    Erased(FileDraft),
-    Scratch(FileDraft),
+    /// One of the other states that have a draft.
+    Draft(OpenState, FileDraft),
     Lost,
 }
 
@@ -155,13 +151,8 @@ impl Phase {
     pub(super) fn state(&self) -> OpenState {
         match self {
             Phase::Clean(_) => OpenState::Clean,
-            Phase::Drafting(_) => OpenState::Drafting,
             Phase::Broken(..) => OpenState::Broken,
-            Phase::Saving(_) => OpenState::Saving,
-            Phase::Failed(_) => OpenState::Failed,
-            Phase::Unsaved(_) => OpenState::Unsaved,
-            Phase::Erased(_) => OpenState::Erased,
-            Phase::Scratch(_) => OpenState::Scratch,
+            Phase::Draft(state, _) => *state,
             Phase::Lost => OpenState::Lost,
         }
     }
@@ -170,13 +161,7 @@ impl Phase {
     pub(super) fn draft(&self) -> Option<&FileDraft> {
         match self {
             Phase::Clean(_) | Phase::Lost => None,
-            Phase::Drafting(draft)
-            | Phase::Broken(draft, _)
-            | Phase::Saving(draft)
-            | Phase::Failed(draft)
-            | Phase::Unsaved(draft)
-            | Phase::Erased(draft)
-            | Phase::Scratch(draft) => Some(draft),
+            Phase::Broken(draft, _) | Phase::Draft(_, draft) => Some(draft),
         }
     }
 
@@ -184,13 +169,7 @@ impl Phase {
     pub(super) fn draft_mut(&mut self) -> Option<&mut FileDraft> {
         match self {
             Phase::Clean(_) | Phase::Lost => None,
-            Phase::Drafting(draft)
-            | Phase::Broken(draft, _)
-            | Phase::Saving(draft)
-            | Phase::Failed(draft)
-            | Phase::Unsaved(draft)
-            | Phase::Erased(draft)
-            | Phase::Scratch(draft) => Some(draft),
+            Phase::Broken(draft, _) | Phase::Draft(_, draft) => Some(draft),
         }
     }
 
@@ -216,7 +195,7 @@ impl Phase {
     pub(super) fn begin(&mut self, draft: FileDraft) {
         debug_assert!(self.state().after(FileEvent::Begin).is_some());
         let failure = self.clean_mut().and_then(|clean| clean.failure.take());
-        *self = Phase::Drafting(draft);
+        *self = Phase::Draft(OpenState::Drafting, draft);
         if failure.is_some() {
             self.go(FileEvent::ChangeFails, failure);
         }
@@ -244,12 +223,7 @@ impl Phase {
         };
         let (draft, failure) = match std::mem::replace(self, Phase::Lost) {
             Phase::Broken(draft, failure) => (draft, Some(failure)),
-            Phase::Drafting(draft)
-            | Phase::Saving(draft)
-            | Phase::Failed(draft)
-            | Phase::Unsaved(draft)
-            | Phase::Erased(draft)
-            | Phase::Scratch(draft) => (draft, None),
+            Phase::Draft(_, draft) => (draft, None),
             // Without a draft, nothing but its beginning happens.
             phase @ (Phase::Clean(_) | Phase::Lost) => {
                 *self = phase;
@@ -259,13 +233,9 @@ impl Phase {
         *self = match (after, failure.or(failed)) {
             (OpenState::Clean, _) => Phase::Clean(Clean::default()),
             (OpenState::Broken, Some(failure)) => Phase::Broken(draft, failure),
-            (OpenState::Drafting | OpenState::Broken, _) => Phase::Drafting(draft),
-            (OpenState::Saving, _) => Phase::Saving(draft),
-            (OpenState::Failed, _) => Phase::Failed(draft),
-            (OpenState::Unsaved, _) => Phase::Unsaved(draft),
-            (OpenState::Erased, _) => Phase::Erased(draft),
-            (OpenState::Scratch, _) => Phase::Scratch(draft),
+            (OpenState::Broken, None) => Phase::Draft(OpenState::Drafting, draft),
             (OpenState::Lost, _) => Phase::Lost,
+            (state, _) => Phase::Draft(state, draft),
         };
         debug_assert_eq!(
             self.state(),

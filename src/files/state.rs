@@ -94,7 +94,7 @@ impl FileState {
     ) -> FileState {
         FileState {
             form,
-            phase: Phase::Drafting(FileDraft::made(draft, writer)),
+            phase: Phase::Draft(OpenState::Drafting, FileDraft::made(draft, writer)),
             ..FileState::of_object(key, None)
         }
     }
@@ -103,7 +103,7 @@ impl FileState {
     pub(super) fn of_scratch(key: &Key, draft: Draft) -> FileState {
         let draft = FileDraft::made(draft.into(), HandleId::default());
         FileState {
-            phase: Phase::Scratch(draft),
+            phase: Phase::Draft(OpenState::Scratch, draft),
             ..FileState::of_object(key, None)
         }
     }
