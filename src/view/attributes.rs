@@ -278,6 +278,7 @@ impl Tree {
             let absent = self.absent_chunk(array, indices, None)?;
             return Ok(absent.map(|found| found.with_fingerprint(shown.fingerprint)));
         };
+        let meta = self.chunk_meta(array, indices, &meta)?;
         if shown.is_draft {
             return Ok(Some(self.draft_file(&meta, &shown)));
         }
@@ -319,6 +320,7 @@ impl Tree {
             return Ok(absent.map(|found| found.with_fingerprint(shown.fingerprint)));
         };
         if shown.is_draft {
+            let meta = self.chunk_meta(array, indices, &meta)?;
             return Ok(Some(self.draft_file(&meta, &shown)));
         }
         if stored.is_none_or(|stored| stored.version != meta.version) {

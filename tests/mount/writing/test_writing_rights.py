@@ -128,6 +128,20 @@ def test_a_program_of_a_user_does_not_get_the_group_of_the_store(option, store, 
     assert (bits(store / "new"), owner(store / "new")) == (0o755, (STRANGER, 0))
 
 
+# Names in another version.
+
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_a_directory_that_names_in_another_version_leave_out_counts(view, store, show):
+    os.chmod(store / "t/c", 0o700)
+    made = show(store, "--view", view, "--as", "v2").path
+    assert as_user(GUEST, read_error, str(made / "t/0")) == "EACCES"
+    assert bits(made / "t/0") == 0o600
+    with open(made / "t/0", "r+b") as file:
+        file.write(b"12345678")
+        file.flush()
+        assert as_user(GUEST, read_error, str(made / "t/0")) == "EACCES"
+
+
 # Set-user-ID and set-group-ID bits.
 
 @pytest.mark.parametrize("user", [GUEST, (0, [])], ids=["guest", "root"])
