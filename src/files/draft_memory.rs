@@ -21,8 +21,8 @@ pub(super) struct DraftMemory {
 }
 
 impl DraftMemory {
-    /// Memory for the bytes that `form` shows; `None` where they belong into a file. A part of an object is never made
-    /// of a file.
+    /// Memory for the bytes that `form` shows; `None` if they belong into a file. A file never becomes a part of an
+    /// object, so that the bytes of a part may be in memory in any case.
     pub(super) fn of(form: &dyn Form) -> Option<DraftMemory> {
         let rules = form.rules();
         let is_encoded = rules.draft == DraftBytes::Encoded || form.inner().is_some();

@@ -1,5 +1,5 @@
 //! Files that show something else than the bytes of their objects: decoded chunks, and the documents
-//! that describe them. What they show, and what the store gets, is in [`crate::translate`].
+//! that describe them. [`crate::translate`] translates between shown and stored bytes.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::shards::InnerChunk;
 use crate::store::{Key, NewFile, StoredFile, Times};
 use crate::translate::{Encoded, Rules};
 
-/// Where the bytes of a file are that shows something else than those of its object.
+/// A file that shows something else than the bytes of its object: its objects, and the steps around a commit.
 pub(crate) trait Form: Translation {
-    /// What holds of the file however often its object changes.
+    /// The rules of the file, which do not change with its object.
     fn rules(&self) -> Rules;
 
-    /// Opens what the store has now; `None` when it has nothing, and nothing is shown for that.
+    /// Opens the current version in the store; `None` if the store has none and nothing is shown for that.
     ///
     /// # Errors
     /// [`Error`] when it cannot be opened.
@@ -30,12 +30,12 @@ pub(crate) trait Form: Translation {
     /// [`Error`] when the store cannot be read.
     fn exists(&self) -> Result<bool, Error>;
 
-    /// The inner chunk of a shard that the file is; `None` where it is an object.
+    /// The inner chunk of a shard that the file shows; `None` if it shows an object.
     fn inner(&self) -> Option<&InnerChunk> {
         None
     }
 
-    /// The objects of a document that is not just the one at its key.
+    /// The objects of a document that is not made from the object at its key alone; `None` for other files.
     ///
     /// # Errors
     /// [`Error`] when they cannot be found out.
@@ -43,7 +43,7 @@ pub(crate) trait Form: Translation {
         Ok(None)
     }
 
-    /// The mode and the owner of an object that was not there before, and that nobody made.
+    /// The mode and the owner of a new object that no program has created.
     ///
     /// # Errors
     /// [`Error`] when they cannot be found out.
@@ -57,8 +57,8 @@ pub(crate) trait Form: Translation {
         None
     }
 
-    /// Called before the store gets what is `encoded`. What it returns follows when the store has it, and is noted in
-    /// the store before, where it must follow though the daemon is killed in between.
+    /// Prepares the commit of `encoded`, and returns the steps that follow it. If they must follow even when the daemon
+    /// is killed in between, this leaves a note in the store.
     ///
     /// # Errors
     /// [`Error`] when the note cannot be made.
@@ -71,12 +71,12 @@ pub(crate) trait Form: Translation {
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>>;
 }
 
-/// What follows a commit. It is told whether what the file shows was not there before.
+/// The steps that follow a commit. The argument is whether the file is new.
 pub(crate) type AfterCommit = Box<dyn FnOnce(bool)>;
 
-/// Reads the bytes of objects and translates them ([`crate::translate`]), as the documents of now say.
+/// Reads the bytes of objects and translates them ([`crate::translate`]) as the current documents say.
 pub(crate) trait Translation: Debug + Send + Sync {
-    /// Whether the documents of now say of the key what they said when the file was opened.
+    /// Whether the current documents give the key the meaning that it had when the file was opened.
     ///
     /// # Errors
     /// [`Error`] when they cannot be examined.
@@ -99,14 +99,14 @@ pub(crate) trait Translation: Debug + Send + Sync {
     /// [`Error`] when the object cannot be read or decoded.
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error>;
 
-    /// What the store gets for the bytes `shown`, in the place of `stored`.
+    /// The change of the store that replaces `stored` by the bytes `shown`.
     ///
     /// # Errors
     /// [`Error::Unacceptable`] when the file must not have these bytes.
     fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error>;
 
-    /// Whether the store gets all bytes of the file as they are, of which `head` are the first ones. Then
-    /// the others are not read.
+    /// Whether the store gets all bytes of the file as they are. `head` are the first bytes. If this is so, the others
+    /// are not read.
     ///
     /// # Errors
     /// As [`Translation::encode`].

@@ -56,7 +56,7 @@ pub(crate) enum NewKind {
 }
 
 impl NewKind {
-    /// What the file shows of its object; `None` where it shows the object's own bytes.
+    /// The form of the file; `None` if the file shows the bytes of its object, or has none.
     pub(super) fn form(&self) -> Option<&Arc<dyn Form>> {
         match self {
             NewKind::Formed(form) => Some(form),
@@ -64,7 +64,7 @@ impl NewKind {
         }
     }
 
-    /// Checks that `maker`, who may make files in the directory of the object, may make it.
+    /// Checks that `maker` may create the file, if that takes more than the right to create files in its directory.
     ///
     /// # Errors
     /// [`Refusal::Denied`]; [`Error::Store`].

@@ -1,4 +1,4 @@
-//! Documents that are made of several objects, and changes of objects that are made one after the other.
+//! Documents that are made from several objects, and changes of several objects one after the other.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::SystemTime;
@@ -14,7 +14,7 @@ use crate::translate::ObjectChange;
 pub(crate) struct Objects {
     pub(crate) own: Option<Key>,
     pub(crate) attributes: Option<Key>,
-    /// Copies of the documents of other nodes, which a document in another version has in it.
+    /// Copies of the documents of other nodes, which are part of a document in another version.
     pub(crate) copies: Option<Key>,
 }
 
@@ -23,7 +23,7 @@ impl Objects {
         self.own.iter().chain(&self.attributes).chain(&self.copies)
     }
 
-    /// The attributes of the objects together; `None` where none of the node's own documents is there.
+    /// The attributes of the objects together; `None` if none of the node's own documents exists.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -31,7 +31,7 @@ impl Objects {
         self.together(|key| writer.stat(key))
     }
 
-    /// The first of the objects that is there, with the attributes of all of them.
+    /// The first existing object, with the attributes of all objects together.
     ///
     /// # Errors
     /// [`StoreError`] when one cannot be opened.
@@ -47,7 +47,7 @@ impl Objects {
         Ok(stored.map(|(stored, meta)| StoredFile { meta, ..stored }))
     }
 
-    /// The attributes of the objects together, of which `ask` gives those of one.
+    /// The attributes of the objects together. `ask` returns those of one object.
     fn together(
         &self,
         mut ask: impl FnMut(&Key) -> Result<Option<ObjectMeta>, StoreError>,
@@ -60,8 +60,8 @@ impl Objects {
 }
 
 /// Makes the changes. With `--durability close`, their names then survive a loss of power. `new` makes the
-/// draft of an object that is not there, with its bytes. Returns the position of the first change that was
-/// not made, because its object is not the one any more that it was made of.
+/// draft of a missing object, with its bytes. Returns the position of the first change that was not made because
+/// another program has changed its object.
 pub(crate) fn change(
     writer: &DirWriter,
     changes: &[ObjectChange],

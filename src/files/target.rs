@@ -50,12 +50,12 @@ impl<'t> Target<'t> {
         Target { writer, key, form }
     }
 
-    /// The inner chunk of a shard that it is; `None` where it is the object at the key.
+    /// The inner chunk of a shard; `None` if the target is the object at the key.
     fn inner(&self) -> Option<&'t InnerChunk> {
         self.form.and_then(Form::inner)
     }
 
-    /// The objects of a document that is not just the one at the key.
+    /// The objects of a document that is not made from the object at the key alone.
     fn objects(&self) -> Result<Option<Objects>, Error> {
         self.form.map_or(Ok(None), Form::objects)
     }
@@ -68,8 +68,8 @@ impl<'t> Target<'t> {
         }
     }
 
-    /// The attributes of the object now; `None` when it is not there. A file of several objects has a version that changes
-    /// with each of them.
+    /// The current attributes of the object; `None` if it does not exist. A file of several objects has a version that
+    /// changes with each of them.
     pub(super) fn now(&self) -> Result<Option<ObjectMeta>, Error> {
         if let Some(inner) = self.inner() {
             return inner.now();
@@ -80,7 +80,7 @@ impl<'t> Target<'t> {
         })
     }
 
-    /// The object, open for reading, with the attributes that it has [now](Self::now).
+    /// The object, open for reading, with its [current](Self::now) attributes.
     pub(super) fn open_now(&self) -> Result<Option<StoredFile>, Error> {
         if let Some(inner) = self.inner() {
             return inner.open_now();
@@ -128,7 +128,7 @@ impl<'t> Target<'t> {
             .map_or(Ok(None), |inner| inner.same_in(version, stored))
     }
 
-    /// An empty draft, which a caller makes as `new`.
+    /// An empty draft of a new file with the mode and owner of `new`.
     pub(super) fn begin_new(&self, new: NewFile) -> Result<DraftFile, Error> {
         let draft = match (self.form, self.inner()) {
             (Some(form), Some(inner)) => {
@@ -140,7 +140,7 @@ impl<'t> Target<'t> {
         Ok(DraftFile::of_form(draft, self.form))
     }
 
-    /// An empty draft in the place of `stored`.
+    /// An empty draft that is to replace `stored`.
     pub(super) fn begin_like(&self, stored: Option<&StoredFile>) -> Result<DraftFile, Error> {
         match (stored, self.form) {
             // The open file of a part is that of a shard, or of a journal.

@@ -1,4 +1,4 @@
-//! What holds of a file however often its object changes: data that open files ask for, and no translation.
+//! Rules of a file that do not change with its object. They are data for open files, and no translation.
 
 use super::options::{Conflict, WriteOptions};
 use super::{Presentation, chunk};
@@ -8,27 +8,27 @@ use crate::metadata::DocumentName;
 /// The longest document that is written, in bytes.
 pub(crate) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
-/// What holds of a file that shows something else than the bytes of its object.
+/// The rules of a file that shows something else than the bytes of its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rules {
     /// The only length that the file may have, in bytes; `None` where there are several.
     pub(crate) len: Option<u64>,
     /// The greatest length that the file may have, in bytes.
     pub(crate) max_len: u64,
-    /// What was not written, and may be taken from another version of the object than the one that was opened.
+    /// The content that was not written and may be taken from another version of the object than the opened one.
     pub(crate) merge: Merge,
-    /// What becomes of a draft whose writer may have read the version that was opened.
+    /// The outcome for a draft whose writer may have read the opened version, if another program has changed the object.
     pub(crate) conflict: Conflict,
-    /// The bytes of a draft.
+    /// Which bytes a draft has.
     pub(crate) draft: DraftBytes,
-    /// Whether the file is a document. Its text is made of other objects, too, and after a commit it shows a text that
-    /// means the same as the one that was written.
+    /// Whether the file is a document. Its text is made from other objects, too. After a commit the document may show
+    /// another text than the written one, with the same meaning.
     pub(crate) is_document: bool,
-    /// Whether nothing is shown where there is no object.
+    /// Whether the file is not shown if it has no object.
     pub(crate) hides_absent: bool,
 }
 
-/// What may be taken from another version.
+/// Content that may be taken from another version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Merge {
     /// Nothing.
@@ -39,24 +39,24 @@ pub(crate) enum Merge {
     Members,
 }
 
-/// The bytes of a draft.
+/// Which bytes a draft has, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DraftBytes {
-    /// The store gets them as they are, so that they are in a file.
+    /// The bytes that the store gets. They are in a file.
     Stored,
-    /// The store gets other ones, so that they need no file of their own before that.
+    /// Bytes that are encoded before the store gets them. They may be in memory.
     Encoded,
-    /// They begin as a copy of the object, whose bytes the file shows.
+    /// At first a copy of the object, whose bytes the file shows.
     Copied,
 }
 
 impl Rules {
-    /// Those of a document of this name; `None` for documents of Zarr before v2.
+    /// The rules of a document of this name; `None` for documents of Zarr before v2.
     pub(crate) fn of_document(name: Option<DocumentName>, writes: WriteOptions) -> Rules {
         Rules {
             len: None,
             max_len: MAX_DOCUMENT_BYTES,
-            // A copy of documents is made of the stored ones in any case.
+            // The copies in it are made from the stored documents in any case.
             merge: if name == Some(DocumentName::ZMetadata) {
                 Merge::Parts
             } else {
@@ -69,7 +69,7 @@ impl Rules {
         }
     }
 
-    /// Those of a file of the elements of a chunk.
+    /// The rules of a file with the elements of a chunk.
     pub(crate) fn of_elements(
         layout: &ChunkLayout,
         presentation: &Presentation,
@@ -91,7 +91,7 @@ impl Rules {
         }
     }
 
-    /// Those of a file of the encoded bytes of a chunk.
+    /// The rules of a file with the encoded bytes of a chunk.
     pub(crate) fn of_encoded(writes: WriteOptions) -> Rules {
         Rules {
             len: None,
@@ -109,8 +109,8 @@ impl Rules {
         self.merge == Merge::Members
     }
 
-    /// Whether what was not written is taken from another version, though its writer may have read the one that was
-    /// opened.
+    /// Whether content that was not written is taken from another version, although the writer may have read the opened
+    /// one.
     pub(crate) fn merges_in_any_case(&self) -> bool {
         self.merge != Merge::No && self.conflict == Conflict::Merge
     }
