@@ -144,18 +144,20 @@
 //!
 //! A file that shows something else than the bytes of its object has a *form* (`view::forms`), which reads these bytes
 //! when a part of the file is written, and again when the draft is committed. What the file shows of them, and what the
-//! store gets, is a matter of bytes alone: [`translate`] has a table of it. A document is also shown again before it is
-//! saved, and compared with what was written. Where a document is shown in another Zarr version,
-//! [`metadata::translate`] carries what was written back to the stored ones. The keys view with `--shards keep` has no
-//! forms: its files are the objects, whatever nodes are there. A file keeps its fingerprint, and so its inode number,
-//! through its own commits; a renamed file or directory keeps its vnode number (`view::numbers`). A request that meets
-//! a name that was changed since the kernel looked it up gets `ESTALE`, so that the kernel looks again.
+//! store gets, is a matter of bytes alone: [`translate`] has a table of it, and of what holds of a file however often
+//! its object changes. A document is also shown again before it is saved, and compared with what was written. Where a
+//! document is shown in another Zarr version, [`metadata::translate`] carries what was written back to the stored ones.
+//! The keys view with `--shards keep` has no forms: its files are the objects, whatever nodes are there. A file keeps
+//! its fingerprint, and so its inode number, through its own commits; a renamed file or directory keeps its vnode
+//! number (`view::numbers`). A request that meets a name that was changed since the kernel looked it up gets `ESTALE`,
+//! so that the kernel looks again.
 //!
-//! An open file is written to a *target* (`files::target`), which is an object or an inner chunk of a shard. Both have the
-//! same verbs. The encoded bytes of an inner chunk go to a journal in the store, from which all views have them at once,
-//! and the shard is written anew later, once for many inner chunks ([`shards`], `load::pack`). A lookup of an inner
-//! chunk by its name finds it in the journal; before the shard is read as one object, it is written. The other inner
-//! chunks of a shard that was written anew keep their fingerprints.
+//! An open file is written to a *target* (`files::target`), and `view` looks at chunks and removes them by their
+//! *objects* (`shards::ChunkObject`). Each is an object of the store or an inner chunk of a shard, with the same verbs.
+//! The encoded bytes of an inner chunk go to a journal in the store, from which all views have them at once, and the
+//! shard is written anew later, once for many inner chunks ([`shards`], `load::pack`). A lookup of an inner chunk by
+//! its name finds it in the journal; before the shard is read as one object, it is written. The other inner chunks of a
+//! shard that was written anew keep their fingerprints.
 //!
 //! The lists below are in the style of those above. A chunk that is encoded, and fits into memory:
 //!

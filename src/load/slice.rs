@@ -5,7 +5,7 @@ use super::size::to_usize;
 use crate::budget::{Holding, Reservation};
 use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
-use crate::store::{Object, ReadRange, ReceivedBytes, StoreError};
+use crate::store::{DirWriter, Key, Object, ReadRange, ReceivedBytes, StoreError, StoredFile};
 use crate::sync::Arc;
 
 /// Bytes `offset..offset + len` of an object in one version, or of a block.
@@ -64,6 +64,23 @@ impl Slice {
             len,
             holding: Holding::NOTHING,
         }
+    }
+
+    /// All of the object at `key` in the version that was opened as `stored`. A read fails if the object has changed
+    /// since.
+    ///
+    /// # Errors
+    /// [`StoreError::Changed`] when it has changed.
+    pub fn of_stored(
+        writer: &DirWriter,
+        key: &Key,
+        stored: &StoredFile,
+    ) -> Result<Slice, StoreError> {
+        let object = writer.object_of(key, &stored.file)?;
+        if object.meta().version != stored.meta.version {
+            return Err(StoreError::changed(key));
+        }
+        Ok(Slice::of_object(object, key.to_string().into()))
     }
 
     /// All of `block`, which was made from the bytes of this slice.

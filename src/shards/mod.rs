@@ -16,10 +16,16 @@
 //!   chunks that it has not changed are replaced by the staged ones. Inner chunks that it has changed stay as they are,
 //!   and the staged ones are dropped, with an error in the log.
 //! * Chunks of arrays without shards that could not be saved before the mount ended go to a journal, too.
+//! * `ChunkObject` is an inner chunk or an object of the store. It has the same verbs for both, so that its callers need
+//!   not know which of the two it is.
+//! * `View::recover` recovers what an earlier daemon has left, in two steps. The journals are recovered here. Then `view`
+//!   brings consolidated metadata up to date, of which that daemon has left notes: its copies of documents are made of
+//!   the documents that are shown, which this module does not know.
 //! * A shard that was packed has new bytes, but its untouched inner chunks have not changed. `PackedShards` remembers
 //!   their versions and times, so that the kernel keeps their pages.
 
 mod inner;
+mod object;
 mod pack;
 mod packed;
 mod packer;
@@ -39,6 +45,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub(crate) use inner::{InnerChunk, OpenInnerDraft};
+pub(crate) use object::ChunkObject;
 use packed::PackedShards;
 use packer::Packer;
 pub(crate) use packer::join_other;

@@ -12,7 +12,7 @@ use super::vnode::{Vnode, VnodeAttributes, VnodeKind};
 use crate::error::Error;
 use crate::files::{ShownFile, Writing};
 use crate::load::Block;
-use crate::shards::InnerChunk;
+use crate::shards::ChunkObject;
 use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, Version};
 use crate::view::control::statistics;
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
@@ -193,11 +193,10 @@ impl Tree {
         let chunked = &array.chunked;
         let is_sharded = chunked.layout().is_sharded();
         let writing = self.writing(array.view);
-        if let Some(writing) = writing.filter(|_| array.unwritable.is_none()) {
-            return match self.inner_chunk(array, indices)? {
-                Some(inner) => self.written_inner(writing, array, indices, &inner),
-                None => self.written_chunk(writing, array, indices),
-            };
+        if let Some(writing) = writing.filter(|_| array.unwritable.is_none())
+            && let Some(object) = self.chunk_object(array, indices)?
+        {
+            return self.written_chunk(writing, (array, indices), &object);
         }
         let found = if is_sharded || array.form == FileForm::Decoded {
             self.loader.stat_for_reading(chunked, indices)?
@@ -205,7 +204,7 @@ impl Tree {
             self.loader.stat_stored(chunked, indices)?
         };
         let Some(meta) = found else {
-            return self.absent_chunk(array, indices, None);
+            return self.absent_chunk(array, indices);
         };
         let shown = self.chunk_meta(array, indices, &meta)?;
         if !is_sharded && array.form != FileForm::Decoded {
@@ -216,7 +215,7 @@ impl Tree {
         }
         // Index and attributes must be of one version, that of the object that is opened here.
         let Some(object) = self.loader.open_stored(chunked, indices, Some(meta))? else {
-            return self.absent_chunk(array, indices, None);
+            return self.absent_chunk(array, indices);
         };
         let shown = self.chunk_meta(array, indices, object.meta())?;
         let mut locator = self.loader.locator(chunked, &object, indices)?;
@@ -249,95 +248,55 @@ impl Tree {
         if !self.shows_leftovers(array) {
             return Ok(None);
         }
-        let stored = if let Some(inner) = self.inner_chunk(array, indices)? {
-            let found = inner.find()?;
-            found.map(|found| (found.meta, found.encoded.len()))
-        } else {
-            let stored = self.loader.sources().stat(&array.file_key(indices)?)?;
-            stored.map(|meta| (meta, meta.size()))
-        };
-        Ok(stored.map(|(meta, len)| {
+        let object = self.chunk_object(array, indices)?;
+        let found = object.map_or(Ok(None), |object| object.find())?;
+        Ok(found.map(|found| {
             let decoded = array
                 .decoded_len()
                 .filter(|_| array.form == FileForm::Decoded);
-            self.part(&meta, decoded.unwrap_or(len))
+            self.part(&found.meta, decoded.unwrap_or(found.len))
         }))
     }
 
-    /// As [`Tree::chunk`], of a chunk that is one object and may be written.
+    /// Does the same as [`Tree::chunk`] for a chunk that may be written and has this object.
     fn written_chunk(
         &self,
         writing: &Writing,
-        array: &ShownArray,
-        indices: &[u64],
+        (array, indices): (&ShownArray, &[u64]),
+        object: &ChunkObject,
     ) -> Result<Option<VnodeAttributes>, Error> {
-        let chunked = &array.chunked;
-        let stored = self.loader.stat_for_reading(chunked, indices)?;
-        let shown = writing.shown(&chunked.stored_key(indices)?, stored)?;
-        let Some(meta) = shown.meta else {
-            let absent = self.absent_chunk(array, indices, None)?;
-            return Ok(absent.map(|found| found.with_fingerprint(shown.fingerprint)));
-        };
-        let meta = self.chunk_meta(array, indices, &meta)?;
-        if shown.is_draft {
-            return Ok(Some(self.draft_file(&meta, &shown)));
-        }
-        let len = if array.form != FileForm::Decoded {
-            meta.size()
-        } else if let Some(len) = array.decoded_len() {
-            len
-        } else {
-            let object = self.loader.open_stored(chunked, indices, Some(meta))?;
-            let Some(object) = object else {
-                return Ok(None);
-            };
-            array.decoded_len_of(&self.loader, &object, indices)?
-        };
-        let own = meta.version.fingerprint();
-        let fingerprint = shown.fingerprint.unwrap_or(own);
-        Ok(Some(self.writable(&meta, len, fingerprint)))
-    }
-
-    /// As [`Tree::chunk`], of an inner chunk of a shard that may be written.
-    fn written_inner(
-        &self,
-        writing: &Writing,
-        array: &ShownArray,
-        indices: &[u64],
-        inner: &InnerChunk,
-    ) -> Result<Option<VnodeAttributes>, Error> {
-        // What was found may hold memory, which neither the lock of the file nor a load must wait for.
-        let find = || -> Result<_, Error> {
-            let found = inner.find()?;
-            Ok(found.map(|found| (found.meta, found.encoded.len(), found.object)))
-        };
-        let mut found = find()?;
-        let stored = found.as_ref().map(|(meta, ..)| *meta);
+        let mut found = object.find()?;
+        let stored = found.as_ref().map(|found| found.meta);
         let key = array.file_key(indices)?;
-        let shown = writing.shown_by(&key, stored, || inner.now())?;
+        let shown = writing.shown_by(&key, stored, || object.now())?;
         let Some(meta) = shown.meta else {
-            let absent = self.absent_chunk(array, indices, inner.access()?)?;
+            let absent = self.absent_chunk(array, indices)?;
             return Ok(absent.map(|found| found.with_fingerprint(shown.fingerprint)));
         };
         if shown.is_draft {
-            let meta = self.chunk_meta(array, indices, &meta)?;
+            let meta = self.with_shown_mode(array, indices, meta)?;
             return Ok(Some(self.draft_file(&meta, &shown)));
         }
         if stored.is_none_or(|stored| stored.version != meta.version) {
             // It was committed meanwhile.
-            found = find()?;
+            found = object.find()?;
         }
-        let Some((found, encoded_len, object)) = found else {
-            return Err(Error::Stale);
+        let found = found.ok_or(Error::Stale)?;
+        let len = match (array.form, array.decoded_len()) {
+            (FileForm::Decoded, Some(len)) => len,
+            (FileForm::Decoded, None) => {
+                let open = || (self.loader).open_stored(&array.chunked, indices, Some(found.meta));
+                let Some(opened) = found.object.map_or_else(open, |object| Ok(Some(object)))?
+                else {
+                    return Ok(None);
+                };
+                array.decoded_len_of(&self.loader, &opened, indices)?
+            }
+            (FileForm::Encoded | FileForm::Stored, _) => found.len,
         };
-        let len = if array.form == FileForm::Decoded {
-            array.decoded_len_of(&self.loader, &object, indices)?
-        } else {
-            encoded_len
-        };
-        let own = found.version.fingerprint();
+        let own = found.meta.version.fingerprint();
         let fingerprint = shown.fingerprint.unwrap_or(own);
-        let meta = self.chunk_meta(array, indices, &found)?;
+        let meta = self.with_shown_mode(array, indices, found.meta)?;
         Ok(Some(self.writable(&meta, len, fingerprint)))
     }
 
@@ -352,14 +311,13 @@ impl Tree {
     }
 
     /// The attributes of a chunk that is not stored; `None` unless it is shown as a file of fill
-    /// value. `shard` has the mode and the owner of the shard that is changed when the chunk is written. Where
+    /// value. A chunk that is written into a shard has the mode and the owner of that one. Where
     /// an object would be made, the chunk has those of the document, and those may write to it who may make
     /// files in the directory, too.
     pub(super) fn absent_chunk(
         &self,
         array: &ShownArray,
         indices: &[u64],
-        shard: Option<NewFile>,
     ) -> Result<Option<VnodeAttributes>, Error> {
         let fingerprint = hash(&("absent", array.node.chunk_identity));
         let Some(len) = array.absent_len else {
@@ -367,6 +325,8 @@ impl Tree {
         };
         let document = &array.node.document;
         let mut meta = document.meta;
+        let object = self.chunk_object(array, indices)?;
+        let shard = object.map_or(Ok(None), |object| object.access())?;
         if let Some(NewFile { mode, uid, gid, .. }) = shard {
             meta = ObjectMeta {
                 mode,

@@ -51,22 +51,29 @@ impl Tree {
         self.add_search(&key.parent(), readers)
     }
 
-    /// The attributes of the stored object that holds the shown chunk `indices`, with the mode that
-    /// the chunk is shown with.
+    /// The attributes of the chunk `indices` as they are shown. Its stored object has the attributes `meta`.
     pub(super) fn chunk_meta(
         &self,
         array: &ShownArray,
         indices: &[u64],
         meta: &ObjectMeta,
     ) -> Result<ObjectMeta, Error> {
-        let meta = &match self.inner_chunk(array, indices)? {
-            Some(inner) => inner.meta_in(*meta),
-            None => *meta,
-        };
+        let object = self.chunk_object(array, indices)?;
+        let meta = object.map_or(*meta, |object| object.meta_in(*meta));
+        self.with_shown_mode(array, indices, meta)
+    }
+
+    /// The attributes `meta` of the chunk `indices`, with the mode that is shown.
+    pub(super) fn with_shown_mode(
+        &self,
+        array: &ShownArray,
+        indices: &[u64],
+        meta: ObjectMeta,
+    ) -> Result<ObjectMeta, Error> {
         if array.is_at_stored_path() {
-            return Ok(*meta);
+            return Ok(meta);
         }
-        self.shown_apart(meta, &array.chunked.stored_key(indices)?.parent())
+        self.shown_apart(&meta, &array.chunked.stored_key(indices)?.parent())
     }
 
     /// `meta` with the mode for a file that is stored in `directory` and shown at another path.

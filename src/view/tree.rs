@@ -16,7 +16,7 @@ use crate::files::{Writing, Writings};
 use crate::hierarchy::Hierarchy;
 use crate::load::{Loader, Sources};
 use crate::metadata::DocumentName;
-use crate::shards::InnerChunk;
+use crate::shards::ChunkObject;
 use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, Version};
 use crate::view::changes::rename_locks::Renames;
 use crate::view::nodes::cache::ShownNodeCache;
@@ -163,24 +163,19 @@ impl Tree {
         writings.is_some_and(|writings| writings.staging().has_chunks_below(prefix))
     }
 
-    /// The inner chunk `indices` of `array`, to be written; `None` if its chunks are objects, or the mount is
-    /// read-only.
+    /// The object of the chunk `indices` of `array`, to be read or written; `None` if the mount is read-only.
     ///
     /// # Errors
     /// [`Error::Stale`] when no grid could have such a chunk.
-    pub(in crate::view) fn inner_chunk(
+    pub(in crate::view) fn chunk_object(
         &self,
         array: &ShownArray,
         indices: &[u64],
-    ) -> Result<Option<InnerChunk>, Error> {
+    ) -> Result<Option<ChunkObject>, Error> {
+        let what = (&array.node, &array.chunked);
         let writings = self.writings.as_ref();
-        let writings = writings.filter(|_| array.has_inner_chunks());
-        writings
-            .map(|writings| {
-                let what = (&array.node, &array.chunked);
-                InnerChunk::new(writings.staging(), what, indices)
-            })
-            .transpose()
+        let object = writings.map(|writings| ChunkObject::new(writings.staging(), what, indices));
+        object.transpose()
     }
 
     /// The files that are written through `view`; `None` if nothing may be written through it.

@@ -257,13 +257,10 @@ impl View {
                 if is_kept && let Some(fill) = self.fill_of_erased(&array)? {
                     return self.fill_chunk(writing, (&array, &vnode), &fill);
                 }
-                match self.tree.inner_chunk(&array, &place.indices)? {
-                    _ if array.unwritable.is_some() && array.has_inner_chunks() => {
-                        return Err(refused(&vnode, Refusal::Fixed));
-                    }
-                    Some(inner) => writing.erase_by((&key, &[]), is_kept, |_| inner.erase())?,
-                    None => writing.erase(&key, is_kept)?,
-                }
+                let object = self.tree.chunk_object(&array, &place.indices)?;
+                let object = object.filter(|_| array.can_lose_chunks());
+                let object = object.ok_or_else(|| refused(&vnode, Refusal::Fixed))?;
+                writing.erase_by((&key, &[]), is_kept, |_| object.erase())?;
             }
             (Vnode::Prefix { view, path }, VnodeKind::Directory)
                 if let Some(draft) = self.tree.resolve(*view, path)?.draft() =>

@@ -12,8 +12,8 @@ use crate::files::{CleanFile, Form, Translation, is_document, looks_like_a_chunk
 use crate::hierarchy::Node;
 use crate::load::{Cache, ChunkedArray, Shards};
 use crate::metadata::{DocumentName, NodeMetadata};
-use crate::shards::InnerChunk;
-use crate::store::{Key, NewFile, Object, Prefix, StoreError, StoredFile};
+use crate::shards::{ChunkObject, InnerChunk};
+use crate::store::{Key, NewFile, Prefix, StoredFile};
 use crate::translate::{
     ChunkFile, DecodedChunk, DraftBytes, Encoded, EncodedChunk, Rules, memory_for_document,
     parse_new,
@@ -34,8 +34,7 @@ pub(super) struct ChunkForm {
     pub(super) key: Key,
     /// The chunk; `None` where the view shows the store as it is.
     pub(super) place: Option<ChunkPlace>,
-    /// The inner chunk of a shard that it is; `None` where it is an object.
-    pub(super) inner: Option<InnerChunk>,
+    pub(super) object: ChunkObject,
     pub(super) rules: Rules,
     /// Whether the file has the elements of the chunk, and not its encoded bytes.
     pub(super) is_decoded: bool,
@@ -83,7 +82,7 @@ impl ChunkForm {
         Ok(ChunkFile::Encoded(EncodedChunk {
             key: &self.key,
             is_of_array: self.place.is_some(),
-            has_ended: self.inner.is_some() && has_ended(&*self.known_array()?),
+            has_ended: self.inner().is_some() && has_ended(&*self.known_array()?),
             array: self.stored_array()?,
             is_checked: self.checks(),
             max_bytes,
@@ -137,10 +136,8 @@ impl ChunkForm {
     }
 
     fn open_once(&self) -> Result<Option<CleanFile>, Error> {
-        match (&self.place, &self.inner) {
-            (Some(place), Some(inner)) => return open_inner(&self.view, place, inner),
-            (Some(place), None) => return open_chunk(&self.view, place, &self.key),
-            (None, _) => {}
+        if let Some(place) = &self.place {
+            return open_chunk(&self.view, place, &self.object);
         }
         let tree = &self.view.tree;
         let Some(stored) = tree.open_stored(&self.key)? else {
@@ -184,10 +181,9 @@ impl Translation for ChunkForm {
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
         let translation = self.translation()?;
         let layout = translation.array().map(ChunkedArray::layout);
-        let what = (&self.key, self.inner.as_ref());
-        let read = |stored| read_encoded(&self.view, what, layout, stored);
-        let encoded = stored.map(read).transpose()?;
         let loader = &self.view.tree.loader;
+        let read = |stored| read_encoded(loader, &self.object.read(stored)?, layout);
+        let encoded = stored.map(read).transpose()?;
         loader.decoding(|| translation.decode(encoded))
     }
 
@@ -221,133 +217,73 @@ impl Form for ChunkForm {
     }
 
     fn exists(&self) -> Result<bool, Error> {
-        let now = match &self.inner {
-            Some(inner) => inner.now()?,
-            None => self.view.tree.writer()?.stat(&self.key)?,
-        };
-        Ok(now.is_some())
+        Ok(self.object.now()?.is_some())
     }
 
     fn inner(&self) -> Option<&InnerChunk> {
-        self.inner.as_ref()
+        self.object.inner()
     }
 
     fn new_file(&self) -> Result<NewFile, Error> {
-        if let Some(inner) = &self.inner {
-            return inner.new_file();
-        }
-        let (writer, array) = (self.view.tree.writer()?, self.array()?);
-        let document = &array.node.document;
-        Ok(writer.new_like((&document.key, &document.meta), &self.key)?)
+        self.object.new_file()
     }
 
     fn moved(&self, key: &Key) -> Option<Arc<dyn Form>> {
+        let tree = &self.view.tree;
         let place = self.place.as_ref();
-        let place = place.map(|place| moved_place(&self.view, place, (&self.key, key)));
-        let place = place.flatten();
-        let inner = place
-            .as_ref()
-            .and_then(|place| inner_at(&self.view, place).ok());
-        if inner.is_none() && self.is_decoded {
+        let place = place.and_then(|place| moved_place(&self.view, place, (&self.key, key)));
+        let object = place.as_ref().and_then(|place| {
+            let array = tree.array_of(place).ok()?;
+            tree.chunk_object(&array, &place.indices).ok()?
+        });
+        if object.is_none() && self.is_decoded {
             return None;
         }
+        let staging = tree.writings.as_ref()?.staging();
         Some(Arc::new(ChunkForm {
             view: Arc::clone(&self.view),
             key: key.clone(),
             // Without an array at the new key, the file shows the bytes of an object.
             place,
-            inner: inner.flatten(),
+            object: object.unwrap_or_else(|| ChunkObject::at(staging, key)),
             rules: self.rules,
             is_decoded: self.is_decoded,
         }))
     }
 }
 
-/// Opens the chunk at `place`, whose object is at `key`.
-pub(super) fn open_chunk(
+/// Opens the chunk at `place`, which has this object.
+fn open_chunk(
     view: &Arc<View>,
     place: &ChunkPlace,
-    key: &Key,
+    object: &ChunkObject,
 ) -> Result<Option<CleanFile>, Error> {
     // Whether the document is current is checked when the chunk is open.
     let array = view.tree.array_of(place)?;
     if !array.grid().contains(&place.indices) {
         return Ok(None);
     }
-    // Whoever opens a file of this form waits until the object is settled, unless it is its own.
-    let opened = view.tree.in_one_directory(&array, || {
-        let object = view.tree.loader.sources().open_young(key)?;
-        view.opened_chunk(Arc::clone(&array), &place.indices, object)
-    })?;
-    let Some((OpenedVnode { attributes, file }, object)) = opened else {
-        return Ok(None);
-    };
-    let stored = object.map(|object| stored_file(key, &*object));
-    Ok(Some(CleanFile {
-        file,
-        stored: stored.transpose()?,
-        attributes: attributes.into(),
-    }))
-}
-
-/// The inner chunk of a shard at `place`; `None` where the chunk is an object.
-pub(super) fn inner_at(view: &View, place: &ChunkPlace) -> Result<Option<InnerChunk>, Error> {
-    let array = view.tree.array_of(place)?;
-    view.tree.inner_chunk(&array, &place.indices)
-}
-
-/// As [`open_chunk`], of an inner chunk of a shard.
-pub(super) fn open_inner(
-    view: &Arc<View>,
-    place: &ChunkPlace,
-    inner: &InnerChunk,
-) -> Result<Option<CleanFile>, Error> {
-    let array = view.tree.array_of(place)?;
-    if !array.grid().contains(&place.indices) {
-        return Ok(None);
-    }
+    // `files` waits until the object is settled, unless this mount has written it.
     let opened = view.tree.in_one_directory(&array, || -> Result<_, Error> {
-        // What was found holds memory, which opening the chunk must not wait for.
-        let found = inner
-            .find()?
-            .map(|found| (Arc::clone(&found.object), found.stored_file()));
-        let (object, stored) = found.unzip();
+        let (object, stored) = object.open()?.unzip();
         let opened = view.opened_chunk(Arc::clone(&array), &place.indices, object)?;
         Ok(opened.map(|(opened, _)| (opened, stored)))
     })?;
-    let Some((OpenedVnode { attributes, file }, stored)) = opened else {
-        return Ok(None);
-    };
-    Ok(Some(CleanFile {
-        file,
-        stored: stored.transpose()?,
-        attributes: attributes.into(),
-    }))
+    Ok(
+        opened.map(|(OpenedVnode { attributes, file }, stored)| CleanFile {
+            file,
+            stored,
+            attributes: attributes.into(),
+        }),
+    )
 }
 
 /// The chunk `place` after a directory above its object was renamed, so that the object, which was at
 /// `from`, is at `to`.
-pub(super) fn moved_place(
-    view: &View,
-    place: &ChunkPlace,
-    (from, to): (&Key, &Key),
-) -> Option<ChunkPlace> {
+fn moved_place(view: &View, place: &ChunkPlace, (from, to): (&Key, &Key)) -> Option<ChunkPlace> {
     // The object has kept the end of its key.
     let end = from.as_bytes().strip_prefix(place.path.as_bytes())?;
     let path = Prefix::parse(to.as_bytes().strip_suffix(end)?).ok()?;
     let array = view.tree.shown(place.view, &path).ok()?;
     Some(array.into_array()?.place(place.indices.clone()))
-}
-
-/// The open file of an object.
-fn stored_file(key: &Key, object: &dyn Object) -> Result<StoredFile, Error> {
-    let file = object.as_file();
-    let file = file.ok_or_else(|| StoreError::problem(key, "no file of its own"))?;
-    Ok(StoredFile {
-        file: Arc::clone(file),
-        meta: *object.meta(),
-        offset: 0,
-        whole: None,
-        is_writable: false,
-    })
 }

@@ -5,7 +5,7 @@
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::files::looks_like_a_chunk;
-use crate::load::{ChunkedArray, Shards};
+use crate::load::{ChunkedArray, Shards, Slice};
 use crate::metadata::ArrayMetadata;
 use crate::store::{EntryKind, Key, Prefix};
 use crate::translate::{EarlierChunk, no_chunk};
@@ -89,7 +89,9 @@ impl View {
         }
         let holding = Holding::SOURCE.to_hold("a chunk that is checked");
         let _room = loader.cache().reserve(chunk.memory(len), holding)?;
-        let read = read_encoded(self, (key, None), Some(array.layout()), &stored);
+        let read = Slice::of_stored(self.tree.writer()?, key, &stored)
+            .map_err(Error::from)
+            .and_then(|encoded| read_encoded(loader, &encoded, Some(array.layout())));
         loader.decoding(|| chunk.check(read))
     }
 }

@@ -34,6 +34,7 @@ use crate::files::{
 use crate::grid::Dims;
 use crate::hierarchy::Node;
 use crate::metadata::DocumentName;
+use crate::shards::ChunkObject;
 use crate::store::{
     Cursor, Detail, DirWriter, EntryKind, Key, ListEntry, Prefix, Refusal, StoreError,
 };
@@ -50,7 +51,7 @@ use translated::TranslatedForm;
 pub(super) struct FormedFile {
     /// The key of its object.
     pub(super) key: Key,
-    /// What it shows of the object; `None` where it shows the object's own bytes.
+    /// The form in which it shows the object; `None` if it shows the object's own bytes.
     pub(super) form: Option<Arc<dyn Form>>,
 }
 
@@ -123,10 +124,7 @@ impl View {
     /// Writes what is staged of an array's shards before its document is removed. Refuses that while
     /// chunks are there and cannot be removed.
     pub(super) fn check_ends(&self, array: &ShownArray) -> Result<(), Error> {
-        if !array.has_inner_chunks() {
-            return Ok(());
-        }
-        if array.unwritable.is_some() && self.has_chunks(array)? {
+        if !array.can_lose_chunks() && self.has_chunks(array)? {
             return Err(StoreError::refused(&array.path, Refusal::Fixed).into());
         }
         self.tree
@@ -229,17 +227,16 @@ impl View {
     /// The form of a file of a view that shows the store as it is, whose chunks may have to be checked.
     fn checked_form(self: &Arc<Self>, key: &Key) -> Option<Arc<dyn Form>> {
         let is_asked = self.tree.options.writes.checks;
-        let is_checked = is_asked && is_checked(key);
-        is_checked.then(|| -> Arc<dyn Form> {
-            Arc::new(ChunkForm {
-                view: Arc::clone(self),
-                key: key.clone(),
-                place: None,
-                inner: None,
-                rules: Rules::of_encoded(self.tree.options.writes),
-                is_decoded: false,
-            })
-        })
+        let writings = self.tree.writings.as_ref();
+        let writings = writings.filter(|_| is_asked && is_checked(key))?;
+        Some(Arc::new(ChunkForm {
+            view: Arc::clone(self),
+            key: key.clone(),
+            place: None,
+            object: ChunkObject::at(writings.staging(), key),
+            rules: Rules::of_encoded(self.tree.options.writes),
+            is_decoded: false,
+        }))
     }
 
     /// The array that the document at `key` describes in `view`.
@@ -285,6 +282,8 @@ impl View {
         if array.unwritable.is_some() {
             return Ok(None);
         }
+        let object = self.tree.chunk_object(array, &place.indices)?;
+        let object = object.ok_or(Error::Stale)?;
         let is_decoded = array.form == FileForm::Decoded;
         let options = &self.tree.options;
         Ok(Some(Arc::new(ChunkForm {
@@ -297,7 +296,7 @@ impl View {
             } else {
                 Rules::of_encoded(options.writes)
             },
-            inner: self.tree.inner_chunk(array, &place.indices)?,
+            object,
             is_decoded,
         })))
     }

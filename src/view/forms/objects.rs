@@ -1,9 +1,9 @@
 //! The objects that hold the documents of a node, and changes of them.
 
-use super::stored_bytes::stored_slice;
 use crate::error::{Error, FormatError};
 use crate::files::Objects;
 use crate::hierarchy::{ArrayNode, Node, TreeNode, TreePlace};
+use crate::load::Slice;
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Replaces, StoredFile};
 use crate::translate::{MAX_DOCUMENT_BYTES, NodeTexts, Text};
@@ -90,7 +90,7 @@ pub(super) fn read_document(
     key: &Key,
     stored: &StoredFile,
 ) -> Result<Vec<u8>, Error> {
-    let bytes = stored_slice(writer, key, stored)?;
+    let bytes = Slice::of_stored(writer, key, stored)?;
     FormatError::check_limit("the size of the document", bytes.len(), MAX_DOCUMENT_BYTES)
         .map_err(|error| Error::in_document(key, error))?;
     bytes.read_all()

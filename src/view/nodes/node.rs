@@ -220,6 +220,11 @@ impl ShownArray {
         self.chunked.layout().is_sharded()
     }
 
+    /// Whether its chunks can be removed. The removal of an inner chunk writes its shard anew.
+    pub(in crate::view) fn can_lose_chunks(&self) -> bool {
+        self.unwritable.is_none() || !self.has_inner_chunks()
+    }
+
     /// The key by which a file of the chunk `indices` is known: the key of its object. A file of an inner chunk has the
     /// key that its object would have.
     pub(in crate::view) fn file_key(&self, indices: &[u64]) -> Result<Key, StoreError> {

@@ -238,9 +238,7 @@ impl View {
             self.tree.check_current(&array, &key, meta)?;
         }
         let Some(object) = found else {
-            let inner = self.tree.inner_chunk(&array, indices)?;
-            let shard = inner.map(|inner| inner.access()).transpose()?.flatten();
-            return absent(self.tree.absent_chunk(&array, indices, shard)?);
+            return absent(self.tree.absent_chunk(&array, indices)?);
         };
         let meta = self.tree.chunk_meta(&array, indices, object.meta())?;
         if array.form == FileForm::Stored {
