@@ -15,7 +15,7 @@ pub(crate) struct RemoteArgs {
     #[arg(long)]
     anonymous: bool,
 
-    /// The region of an S3 bucket [default: `AWS_REGION`, the profile, or what the server tells]
+    /// The region of an S3 bucket [default: `AWS_REGION`, the profile, or the server's answer]
     #[arg(long, value_name = "REGION")]
     region: Option<String>,
 
@@ -40,7 +40,7 @@ pub(crate) struct RemoteArgs {
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
 
-    /// Most requests in flight to the server, 1 to 1024. Fewer are while it asks for that
+    /// Most requests in flight to the server, 1 to 1024. While it asks for fewer, there are fewer
     #[arg(long, value_name = "N", value_parser = requests, default_value_t = DEFAULT_REQUESTS)]
     requests: usize,
 

@@ -1,8 +1,8 @@
-//! Where the chunks of an array are: in which stored object, and in which slot of which shard.
+//! The places of the chunks of an array: their stored objects, and their slots in shards.
 //!
 //! A sharded array is shown as the unsharded array of its innermost chunks. All arithmetic uses
-//! *array axes*. Only the rank of a slot uses *codec axes*, which are those that the sharding codec
-//! gets after the transpositions before it.
+//! *array axes*. Only the rank of a slot uses *codec axes*, which are the axes after
+//! the transpositions in front of the sharding codec.
 //!
 //! ```text
 //! shape 8, shards of 4, inner chunks of 2:

@@ -23,7 +23,7 @@ use super::bigtiff::Directories;
 use super::transform::Transform;
 use crate::error::FormatError;
 
-/// The array axis that each axis of the file is, slowest first.
+/// The array axes in the order of the axes of the file, slowest first.
 pub type AxisOrder = SmallVec<[usize; 6]>;
 
 /// The sources of the bytes of a file.
@@ -59,7 +59,7 @@ pub enum PartContent {
 pub struct Elements {
     /// The array, by its [`Array::id`].
     pub array: usize,
-    /// The array axis that each axis of the file is, slowest first.
+    /// The array axes in the order of the axes of the file, slowest first.
     pub order: AxisOrder,
     /// Bytes of the sequence before the run.
     pub skip: u64,
@@ -161,7 +161,7 @@ impl Layout {
         builder.finish()
     }
 
-    /// The file with `transform` of all its elements, which the format takes as they are.
+    /// The file with `transform` for all its elements, which so far have none.
     pub(super) fn with_transform(mut self, transform: &Transform) -> Layout {
         for part in &mut self.parts {
             if let PartContent::Elements(elements) = &mut part.content {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0     nx, ny, nz, mode       i32
-//! 28    mx, my, mz             i32   cells: of a stack mz is 1
+//! 28    mx, my, mz             i32   cells; mz is 1 for a stack
 //! 40    cell                   3 f32, angstrom; 0 where voxel sizes are not known
 //! 52    angles                 3 f32 = 90
 //! 64    axes                   1, 2, 3

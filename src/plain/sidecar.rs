@@ -211,7 +211,7 @@ mod tests {
     use super::super::testing::{array, attributes};
     use super::*;
 
-    fn told(array: &Array) -> Value {
+    fn parsed(array: &Array) -> Value {
         let facts = SidecarFacts {
             array,
             zarr_format: ZarrFormat::V3,
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_told() {
+    fn all_facts_are_written() {
         let mut array = array("t", r#""<f4""#, &[8, 9]);
         array.dimension_names[0] = Some("y\u{1}\"".to_owned());
         array.axes[0] = Axis {
@@ -257,11 +257,11 @@ mod tests {
             "files": {"npy": "a\"\n.npy"},
             "left_out": {"nii": "no such type"},
         });
-        assert_eq!(told(&array), expected);
+        assert_eq!(parsed(&array), expected);
     }
 
     #[test]
-    fn types_and_fill_values_say_all() {
+    fn types_and_fill_values_are_complete() {
         let utf32 = ['é', '\0'].map(|c| u32::from(c).to_le_bytes()).concat();
         for (typestr, fill, data_type, fill_value) in [
             (r#"">i2""#, &[1, 255][..], json!(">i2"), json!(-255)),
@@ -278,7 +278,7 @@ mod tests {
         ] {
             let mut array = array("t", typestr, &[1]);
             array.fill_value = FillValue::new(fill.to_vec(), true);
-            let told = told(&array);
+            let told = parsed(&array);
             assert_eq!(told["data_type"], data_type);
             assert_eq!(told["fill_value"], fill_value, "{typestr}");
         }
@@ -287,7 +287,7 @@ mod tests {
         let raw = serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
         array.data_type = DataType::parse_v3(&raw).unwrap();
         array.fill_value = FillValue::new(vec![0; 8], false);
-        let told = told(&array);
+        let told = parsed(&array);
         assert_eq!(
             told["data_type"],
             serde_json::from_str::<Value>(text).unwrap()
