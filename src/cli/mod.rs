@@ -147,7 +147,7 @@ fn recover(
     if found.changed > 0 {
         let chunks = counted(found.changed, "chunk", "chunks");
         said.push(format!(
-            "{chunks} dropped, because somebody else has changed what the store has"
+            "{chunks} dropped, because another program has changed what the store has"
         ));
     }
     if found.copied > 0 {

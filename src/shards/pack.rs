@@ -144,7 +144,7 @@ impl Staging {
             return Ok(());
         }
         log::error!(
-            "{}: somebody else has changed {} inner chunks since they were written through the \
+            "{}: another program has changed {} inner chunks since they were written through the \
              mount; theirs stay, and what was written is dropped",
             shard.key,
             changed.len()

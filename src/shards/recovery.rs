@@ -197,7 +197,7 @@ impl Staging {
         }
         if changed > 0 {
             log::error!(
-                "{key}: somebody else has changed {changed} of {n} inner chunks that an earlier \
+                "{key}: another program has changed {changed} of {n} inner chunks that an earlier \
                  mount had not written to the shard yet; theirs stay"
             );
         }

@@ -91,7 +91,7 @@ impl Staging {
                 found.packed = 1;
             } else {
                 log::error!(
-                    "{key}: somebody else has changed the chunk, which an earlier mount had not saved yet; \
+                    "{key}: another program has changed the chunk, which an earlier mount had not saved yet; \
                      theirs stays"
                 );
                 found.changed = 1;
