@@ -154,7 +154,7 @@ impl Tree {
 
     /// Forgets the array `node`, shown at `path`, so that it is looked up again.
     pub(in crate::view) fn forget_array(&self, node: &ArrayNode, path: &Prefix) {
-        self.hierarchy.forget(&node.prefix);
+        self.hierarchy.forget_changed(&node.prefix);
         self.hierarchy.forget(&node.document.key.parent());
         self.hierarchy.forget(path);
     }
