@@ -176,7 +176,17 @@ impl View {
         let Place { vnode, key, kind } = self.place_of(&parent, name)?;
         self.tree.note_new_in(&key.parent());
         let new = self.tree.options.makeable(new);
-        let opened = self.opened_handle(writing.create((&key, kind), new, thread)?)?;
+        let is_shown_apart = match &vnode {
+            Vnode::Chunk(place) => !self.tree.array_of(place)?.is_at_stored_path(),
+            _ => false,
+        };
+        let mut opened = self.opened_handle(writing.create((&key, kind), new, thread)?)?;
+        if is_shown_apart {
+            // The kernel checks other users against this mode from now on.
+            let shown = self.attributes_of(&vnode).ok().flatten();
+            let own = opened.attributes.mode & 0o700;
+            opened.attributes.mode = shown.map_or(own, |shown| shown.mode);
+        }
         if let Some(view) = vnode.view() {
             self.tree.note_asked(view, &key);
         }

@@ -133,13 +133,18 @@ def test_a_program_of_a_user_does_not_get_the_group_of_the_store(option, store, 
 @pytest.mark.parametrize("view", ["keys", "chunks"])
 def test_a_directory_that_names_in_another_version_leave_out_counts(view, store, show):
     os.chmod(store / "t/c", 0o700)
+    os.unlink(store / "t/c/1")
     made = show(store, "--view", view, "--as", "v2").path
-    assert as_user(GUEST, read_error, str(made / "t/0")) == "EACCES"
-    assert bits(made / "t/0") == 0o600
-    with open(made / "t/0", "r+b") as file:
-        file.write(b"12345678")
-        file.flush()
-        assert as_user(GUEST, read_error, str(made / "t/0")) == "EACCES"
+
+    def is_private(name):
+        return as_user(GUEST, read_error, str(made / name)) == "EACCES" and bits(made / name) == 0o600
+    assert is_private("t/0")
+    for name, mode in ("t/0", "r+b"), ("t/1", "w+b"):
+        with open(made / name, mode) as file:
+            file.write(bytes(range(64)))
+            file.flush()
+            assert is_private(name)
+        assert is_private(name)
 
 
 # Set-user-ID and set-group-ID bits.
