@@ -13,7 +13,7 @@ use crate::store::{Commit, FileChange, Key, Refusal, Replaces, StoreError, Store
 use crate::translate::DraftBytes;
 
 impl FileState {
-    /// An empty draft of an object that is replaced whole.
+    /// An empty draft of an object that is replaced as a whole.
     pub(super) fn begin(
         &self,
         writing: &Writing,
@@ -26,8 +26,8 @@ impl FileState {
         Ok((target.begin_like(self.stored.as_ref())?, replaces))
     }
 
-    /// The file of the object where that is written itself; `None` where the draft is written, which is
-    /// made if there is none.
+    /// The file of the object, if the object is written in place; `None` if a draft is written, which is made if there
+    /// is none.
     pub(super) fn begin_change(&mut self, writing: &Writing) -> Result<Option<Arc<File>>, Error> {
         if self.phase.draft().is_some() {
             return Ok(None);
@@ -45,13 +45,14 @@ impl FileState {
         if let Some(form) = self.form.clone() {
             let (mut draft, replaces) = match self.key() {
                 Some(key) => self.begin(writing, key)?,
-                // It was removed, or replaced by name: only its own handles read what is written.
+                // The object was removed, or its name was given to another one: only the file's own handles read the
+                // bytes.
                 None => (
                     writing.writer.begin_apart(&self.name)?.into(),
                     Replaces::Nothing,
                 ),
             };
-            // Without a name there is no object whose other bytes could be taken later.
+            // Without a name, there is no object from which the other bytes could be taken later.
             let partial = form.rules().len.filter(|_| self.key().is_some());
             self.note_base(writing);
             let filled = if let Some(len) = partial {
@@ -89,7 +90,7 @@ impl FileState {
             && !writing.is_current(name, None)?
         {
             log::warn!(
-                "{name}: another program has made it a part of an array, and it is not written"
+                "{name}: another program has made it a part of an array, so it is not written"
             );
             return Err(StoreError::changed(name).into());
         }
@@ -108,8 +109,8 @@ impl FileState {
     }
 }
 
-/// Gives the object at `key`, whose file has other names too, a file of its own: what a snapshot made
-/// of hard links has stays as it was, and to the kernel each name is a file.
+/// Gives the object at `key`, whose file has other names too, a file of its own: a snapshot made of hard links stays
+/// unchanged, and for the kernel each name is a file.
 fn break_link(writing: &Writing, key: &Key, stored: &mut StoredFile) -> Result<(), Error> {
     let meta = writing.writer.meta_of(key, &stored.file)?;
     let old = StoredFile {

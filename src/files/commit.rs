@@ -1,9 +1,9 @@
-//! Commits: what was written to a file becomes its object.
+//! Commits: the draft of a file becomes its object.
 //!
 //! ```text
-//! draft --as it is, or encoded by the form--> a nameless file --commit--> the object
+//! draft --unchanged, or encoded by the form--> a nameless file --commit--> the object
 //!                                                    | another program has changed the object
-//!                                                    +-- the draft takes its place all the same,
+//!                                                    +-- the draft replaces it nevertheless,
 //!                                                        is merged into it, or is dropped (ESTALE)
 //! ```
 
@@ -23,19 +23,19 @@ use crate::translate::{Encoded, ObjectChange};
 /// How often a commit is tried again when another program changes the object meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// So many bytes of a file tell mostly whether all of them have to be looked at.
+/// The number of first bytes of a file that mostly suffices to decide whether all of its bytes must be examined.
 const HEAD_BYTES: usize = 4096;
 
 impl FileState {
-    /// Makes what was written the object.
+    /// Makes the draft the object.
     pub(super) fn commit(&mut self, writing: &Writing) -> Result<(), Error> {
         self.check_not_lost()?;
-        // A file without a name is read by its own handles only.
+        // Only the file's own handles read a file without a name.
         let Some(key) = self.key().cloned() else {
             return Ok(());
         };
         match &mut self.phase {
-            // A lost change is an error once: the next one may be saved.
+            // The error of a lost change is returned once: the next change may be saved.
             Phase::Clean(clean) => {
                 let failure = clean.failure.take();
                 return failure.map_or(Ok(()), |failure| Err(failure.error));
@@ -47,7 +47,7 @@ impl FileState {
         self.phase.on(FileEvent::Try);
         let committed = self.commit_draft(writing, &key);
         if let (Err(_), Some(draft)) = (&committed, self.phase.draft_mut()) {
-            // A writer who writes the file anew does not know what it was merged with.
+            // A writer that writes the file anew does not know the bytes with which its draft was merged.
             draft.go_back();
         }
         if self.phase.state() == OpenState::Saving {
@@ -66,11 +66,11 @@ impl FileState {
         if self.commits(writing, (key, true), FileState::goes_on_after_conflict)? {
             return self.sync_closed(writing);
         }
-        let reason = "somebody else has changed it since it was read";
+        let reason = "another program has changed it since it was read";
         Err(self.lose(writing, key, reason))
     }
 
-    /// Commits what was written, unless another handle than `writer` is about to write it anew.
+    /// Commits the draft, unless another handle than `writer` is about to write the file anew.
     pub(super) fn flush(&mut self, writing: &Writing, writer: HandleId) -> Result<Flushed, Error> {
         let is_broken = self.phase.is_broken();
         if let Some(draft) = self.phase.draft_mut() {
@@ -86,16 +86,16 @@ impl FileState {
         Ok(Flushed::Committed)
     }
 
-    /// Drops what was written to the file, which has no name from now on. Returns the error for its writers.
+    /// Drops the draft of the file, which has no name from now on. Returns the error for its writers.
     fn lose(&mut self, writing: &Writing, key: &Key, reason: &str) -> Error {
-        log::warn!("{key}: {reason}, and what was written through the mount is dropped");
+        log::warn!("{key}: {reason}, so the changes through the mount are dropped");
         writing.counters.lost.add(1);
         self.phase.on(FileEvent::Conflict);
         self.name.lose();
         StoreError::changed(key).into()
     }
 
-    /// Shows the file as it is now, until what is returned is dropped.
+    /// Shows the current attributes of the file, until the result is dropped.
     fn begin_saving(&self, writing: &Writing, is_scratch: bool) -> Result<SavingGuard, Error> {
         Ok(self.saving.begin(Saving {
             meta: writing.writer.meta_of(&self.name, self.file()?)?,
@@ -105,22 +105,21 @@ impl FileState {
         }))
     }
 
-    /// Makes the name of an object that was committed survive a loss of power, where closing a file does so.
-    /// The caller gets the error, but the object has the bytes, and the draft must not be written to any more.
+    /// Makes the name of a committed object survive a loss of power, if closing a file does so. The caller gets the
+    /// error, but the object has the bytes, and the draft must not be written to any more.
     pub(super) fn sync_closed(&self, writing: &Writing) -> Result<(), Error> {
         self.key()
             .map_or(Ok(()), |_| self.target(writing).sync_closed())
     }
 
-    /// Makes what was written, which has no object yet, that of `key`. Returns `false`, and changes
-    /// nothing, when something is there that must stay (`Replaces::Nothing`). [`FileState::sync_closed`]
-    /// follows.
+    /// Makes the draft, which has no object yet, the object at `key`. Returns `false`, and changes nothing, when an
+    /// object is there that must stay (`Replaces::Nothing`). [`FileState::sync_closed`] follows.
     pub(super) fn place(&mut self, writing: &Writing, key: &Key) -> Result<bool, Error> {
         self.check_not_lost()?;
         if !writing.is_current(key, self.form.as_deref())? {
             return Err(StoreError::changed(key).into());
         }
-        // A document of several objects may be absent where the objects are there.
+        // A document of several objects may be absent although the objects exist.
         let has_objects = match &self.form {
             Some(form) => form.objects()?.is_some(),
             None => false,
@@ -138,7 +137,7 @@ impl FileState {
         })
     }
 
-    /// Tries to commit the draft, until `goes_on` says that it gives way to another program's change. Handles may
+    /// Tries to commit the draft, until `goes_on` returns that it must yield to another program's change. Handles may
     /// have the file open (`is_open`).
     fn commits(
         &mut self,
@@ -159,7 +158,7 @@ impl FileState {
         for _ in 0..ATTEMPTS {
             let mut after = None;
             let attempt = match self.try_commit(writing, key, &mut after) {
-                // The object was changed while it was read.
+                // The object was changed while it was being read.
                 Err(Error::Store(StoreError::Changed { .. })) => Attempt::Conflict,
                 attempt => attempt?,
             };
@@ -180,12 +179,12 @@ impl FileState {
                 if let Some(after) = after {
                     after(is_new);
                 }
-                // It may be spelled in another way now.
+                // The document may be spelled differently now.
                 self.has_wrong_pages |= form.is_some_and(|form| form.rules().is_document);
                 return Ok(true);
             }
             writing.counters.conflicts.add(1);
-            // The mount may have changed copies of documents, and does so no more before this is saved.
+            // The mount may have changed copies of documents. It must not do so again before this is saved.
             copies = copies.or_else(|| form.as_ref()?.keep_copies());
             if !goes_on(self, writing)? {
                 return Ok(false);
@@ -194,7 +193,7 @@ impl FileState {
         Ok(false)
     }
 
-    /// Commits the draft, once. What follows that, where its form asks for it, is put into `after`.
+    /// Tries to commit the draft once. Steps that follow the commit of a file with a form are put into `after`.
     fn try_commit(
         &mut self,
         writing: &Writing,
@@ -229,7 +228,7 @@ impl FileState {
         };
         let encoded = form.encode(shown, self.stored.as_ref())?;
         let is_rounded = matches!(encoded, Encoded::Rounded(_));
-        // Others may encode while the store is written to.
+        // Other threads may encode while the store is being written to.
         let read = self.in_memory().map_or(len, |_| 0);
         room.shrink_to(encoded.memory().saturating_add(read));
         *after = form.before_commit(&encoded)?;
@@ -242,12 +241,12 @@ impl FileState {
                 target.put(encoded.bytes(shown), draft, self.stored.as_ref())?
             }
         };
-        // The kernel has pages of what was written.
+        // The kernel has pages of the written bytes.
         self.has_wrong_pages |= is_rounded;
         Ok(committed)
     }
 
-    /// Makes changes of the objects that the file is made of.
+    /// Makes the changes of the objects from which the file is made.
     fn change_objects(
         &self,
         writing: &Writing,
@@ -264,8 +263,8 @@ impl FileState {
             Some(at) => {
                 let at = changes.get(at).map_or(key, |change| &change.key);
                 log::warn!(
-                    "{key}: somebody else has changed {at} meanwhile, and a part of what was \
-                     written is saved"
+                    "{key}: another program has changed {at} meanwhile, and a part of the \
+                     changes is saved"
                 );
                 return Err(StoreError::changed(at).into());
             }
@@ -286,18 +285,18 @@ impl FileState {
         read.map_err(|error| self.failed(&error))
     }
 
-    /// The bytes of the draft; `None` where they are in a file.
+    /// The bytes of the draft; `None` if they are in a file.
     fn in_memory(&self) -> Option<&[u8]> {
         self.phase.draft()?.bytes.in_memory()
     }
 
-    /// What the draft takes the place of.
+    /// The version that the draft replaces.
     fn replaces(&self) -> Replaces {
         let draft = self.phase.draft();
         draft.map_or(Replaces::Nothing, |draft| draft.replaces)
     }
 
-    /// Makes the draft one that takes the place of what the store has now.
+    /// Makes the draft replace the current version in the store.
     pub(super) fn rebase(&mut self, writing: &Writing) -> Result<(), Error> {
         if let (Some(draft), Some(key)) = (self.phase.draft_mut(), self.name.key()) {
             let now = Target::of(&writing.writer, key, self.form.as_deref()).open_now()?;
@@ -305,7 +304,7 @@ impl FileState {
                 Replaces::Version(stored.meta.version)
             }));
             self.stored = now;
-            // The kernel has pages of the version before.
+            // The kernel has pages of the earlier version.
             self.has_wrong_pages |= draft.is_partial();
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What was written to a file and is not in the store yet.
+//! Bytes that were written to a file and are not in the store yet.
 
 use std::ops::Range;
 
@@ -10,57 +10,57 @@ use super::{HandleAccess, HandleId};
 use crate::store::Replaces;
 use crate::translate::Rules;
 
-/// The bytes of a file that were written.
+/// The draft of a file.
 #[derive(Debug)]
 pub(super) struct FileDraft {
     pub(super) bytes: DraftFile,
     pub(super) replaces: Replaces,
     beginning: Beginning,
-    /// The numbers of the handles that made the file empty, to write it anew, and were not closed
-    /// since. While there are any, another one that is closed does not commit what they have half
-    /// written.
+    /// The numbers of the handles that made the file empty, to write it anew, and were not closed since. While there
+    /// are any, the close of another handle does not commit the half-written file.
     pub(super) rewriters: Vec<HandleId>,
-    /// The handles that save what was written when they are closed, beside those that have written it.
+    /// The handles that save the draft when they are closed, beside those that have written it.
     pub(super) savers: Savers,
     /// Whether the times of the file were set after it was last written.
     pub(super) has_times: bool,
-    /// Whether all who wrote cannot have read the file by the same handles.
+    /// Whether no writer can have read the file by the same handle.
     is_blind: bool,
-    /// What a document had before.
+    /// The earlier text of a document.
     pub(super) base: Base,
-    /// Whether the object is another text than the base already when the draft begins.
+    /// Whether the object already differs from the base when the draft begins.
     pub(super) is_behind: bool,
-    /// What was written, before it was merged with what another program has written.
+    /// The written text, before it was merged with the changes of another program.
     pub(super) unmerged: Option<Base>,
-    /// What the draft has; `None` where it has all bytes of the file.
+    /// The parts that the draft has; `None` if it has all bytes of the file.
     parts: Option<Parts>,
     /// The bytes that were written since the file was made or made empty.
     anew: RangeSet<u64>,
 }
 
-/// What a draft began as.
+/// The beginning of a draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beginning {
-    /// The object: what is not written stays.
+    /// The draft began as the object: bytes that are not written stay.
     Object,
-    /// No bytes, after a program that may have read the object has made it empty.
+    /// The draft began empty, after a program that may have read the object has made the file empty.
     Emptied,
-    /// No bytes, and its writer has not read what it takes the place of.
+    /// The draft began empty, and its writer has not read the version that it replaces.
     Empty,
 }
 
-/// The handles that save what was written.
+/// The handles that save the draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Savers {
-    /// Those that have written it.
+    /// The handles that have written it.
     Writers,
-    /// Those that write the file anew, to which others have left what they wrote.
+    /// The handles that write the file anew, to which others have left their bytes.
     Rewriters,
-    /// All that may write, because some of it is from mapped memory, which the kernel writes through any handle.
+    /// All handles that may write, because some bytes come from mapped memory, which the kernel writes through any
+    /// handle.
     All,
 }
 
-/// The parts of a file that were written, where its other bytes are decoded when they are needed.
+/// The parts of a file that were written. Its other bytes are decoded when they are needed.
 #[derive(Debug)]
 struct Parts {
     written: RangeSet<u64>,
@@ -111,7 +111,7 @@ impl FileDraft {
         }
     }
 
-    /// Notes that all bytes are new. A writer who `is_blind` cannot have read the ones before.
+    /// Notes that all bytes are new. A writer that `is_blind` cannot have read the earlier ones.
     pub(super) fn begin_empty(&mut self, writer: HandleId, is_blind: bool) {
         if is_blind {
             self.beginning = Beginning::Empty;
@@ -150,14 +150,14 @@ impl FileDraft {
         len > 0 && self.anew.gaps(&(0..len)).next().is_none()
     }
 
-    /// Notes that what was merged is not saved: what the writers know is what they have written.
+    /// Notes that the merged text is not saved: the writers know only the text that they have written.
     pub(super) fn go_back(&mut self) {
         if let Some(unmerged) = self.unmerged.take() {
             (self.base, self.is_behind) = (unmerged, true);
         }
     }
 
-    /// Notes that all was saved, by removing the object.
+    /// Notes that the whole draft was saved, by removing the object.
     pub(super) fn saved_as_nothing(&mut self) {
         self.replaces = Replaces::Nothing;
         // The file can be read.
@@ -165,7 +165,7 @@ impl FileDraft {
         self.rewriters.clear();
     }
 
-    /// Whether its writer has not read what it takes the place of.
+    /// Whether its writer has not read the version that it replaces.
     pub(super) fn began_empty(&self) -> bool {
         self.beginning == Beginning::Empty
     }
@@ -189,7 +189,7 @@ impl FileDraft {
         }
     }
 
-    /// Puts the missing bytes in, of which `base` has those of the whole file.
+    /// Adds the missing bytes from `base`, which has those of the whole file.
     pub(super) fn complete(&mut self, base: &[u8]) -> std::io::Result<()> {
         for gap in self.missing(base.len() as u64) {
             let place = usize::try_from(gap.start).ok();
@@ -203,7 +203,7 @@ impl FileDraft {
         Ok(())
     }
 
-    /// Notes that the bytes that were not written have to be taken from another version.
+    /// Notes that the bytes that were not written must be taken from another version.
     pub(super) fn rebase(&mut self, replaces: Replaces) {
         self.replaces = replaces;
         if let Some(parts) = &mut self.parts {
@@ -216,9 +216,8 @@ impl FileDraft {
         self.parts.is_some()
     }
 
-    /// Whether the draft may take the place of another version, from which the bytes or the members that were
-    /// not written are taken, if they can be taken: all who wrote are blind, or the mount merges what others
-    /// have written in any case.
+    /// Whether the draft may replace another version, from which the bytes or members that were not written are taken:
+    /// they can be taken, and all writers are blind, or the mount merges changes of others in any case.
     pub(super) fn can_rebase(&self, rules: Rules) -> bool {
         let merges = rules.merges_in_any_case();
         let can_be_taken = rules.merges_members() || self.parts.is_some();

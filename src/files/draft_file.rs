@@ -1,12 +1,11 @@
-//! Where the bytes of a draft are: in memory, as far as the budget has room, otherwise in a file.
+//! The place of the bytes of a draft: memory, as far as the budget has room, otherwise a file.
 //!
 //! ```text
 //! encoded by its form, and room    memory         the file has the attributes
 //! all others                       the file       it becomes the object, unless that is encoded
 //! ```
 //!
-//! Each byte that is kept in a file takes a fresh page there, which costs more than to encode it with a
-//! fast codec.
+//! Each byte that is kept in a file takes a fresh page there, which costs more than encoding it with a fast codec.
 
 use std::fs::{File, FileTimes};
 use std::io;
@@ -26,14 +25,14 @@ use crate::store::{
 #[derive(Debug)]
 pub(super) struct DraftFile {
     draft: Draft,
-    /// The bytes; `None` where the file of the draft has them. That one is as long in any case.
+    /// The bytes; `None` if they are in the file of the draft, which always has the same length.
     memory: Option<DraftMemory>,
-    /// Tells the shard that this draft is open; `None` unless the file is an inner chunk.
+    /// Notes in the shard that this draft is open; `None` unless the file is an inner chunk.
     _inner: Option<OpenInnerDraft>,
 }
 
 impl DraftFile {
-    /// An empty draft of a file in this form, of which `draft` has the attributes.
+    /// An empty draft of a file in this form, with the attributes of `draft`.
     pub(super) fn of_form(draft: Draft, form: Option<&dyn Form>) -> DraftFile {
         DraftFile {
             draft,
@@ -64,7 +63,7 @@ impl DraftFile {
         self.draft.file()
     }
 
-    /// The bytes; `None` where they are in the file.
+    /// The bytes; `None` if they are in the file.
     pub(super) fn in_memory(&self) -> Option<&[u8]> {
         self.memory.as_ref().map(DraftMemory::bytes)
     }
@@ -82,13 +81,13 @@ impl DraftFile {
         }
         let noted = file.set_len(len as u64);
         if noted.is_err() {
-            // As where there is a limit of file sizes: both stay as long as they were.
+            // As with a limit of file sizes: both keep their length.
             memory.set_len(before as u64)?;
         }
         noted
     }
 
-    /// Puts bytes into the draft that nobody has written, at `offset`, which is within its length.
+    /// Puts bytes into the draft that no program has written, at `offset`, which is within its length.
     pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         match &mut self.memory {
             Some(memory) => memory.write(offset, bytes),
@@ -96,8 +95,8 @@ impl DraftFile {
         }
     }
 
-    /// Fills the beginning of `buf` from `offset`, and returns the number of bytes, which is less than `buf`
-    /// has at the end only; `None` where they are in the file.
+    /// Fills the beginning of `buf` from `offset`, and returns the number of bytes, which is less than the length of
+    /// `buf` only at the end; `None` if the bytes are in the file.
     pub(super) fn read_in_memory(&self, offset: u64, buf: &mut [u8]) -> Option<usize> {
         let bytes = self.in_memory()?;
         let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
@@ -116,8 +115,7 @@ impl DraftFile {
         }
     }
 
-    /// Makes the file of the draft the object at `key`, with the bytes that it has, and with its times where
-    /// `has_times`.
+    /// Makes the file of the draft the object at `key`, with its bytes, and with its times if it `has_times`.
     pub(super) fn commit(
         &mut self,
         writer: &DirWriter,
@@ -135,8 +133,8 @@ impl DraftFile {
         writer.commit(key, &mut self.draft, replaces)
     }
 
-    /// A draft with `bytes`, and with the mode and the owner of this file, and with its times where
-    /// `has_times`. It is another file in any case: a commit that fails may have put it into the store already.
+    /// A draft with `bytes`, with the mode and the owner of this file, and with its times if it `has_times`. It is
+    /// always another file: a commit that fails may already have put this one into the store.
     pub(super) fn encoded(
         &self,
         writer: &DirWriter,

@@ -13,7 +13,7 @@ use crate::translate::DraftBytes;
 /// The bytes of a draft in memory.
 #[derive(Debug)]
 pub(super) struct DraftMemory {
-    /// As long as the file may become.
+    /// A buffer of the greatest length that the file may have.
     buffer: Buffer,
     /// How many of its bytes are those of the draft.
     len: usize,
@@ -22,7 +22,7 @@ pub(super) struct DraftMemory {
 
 impl DraftMemory {
     /// Memory for the bytes that `form` shows; `None` if they belong into a file. A file never becomes a part of an
-    /// object, so that the bytes of a part may be in memory in any case.
+    /// object, so the bytes of a part may always be in memory.
     pub(super) fn of(form: &dyn Form) -> Option<DraftMemory> {
         let rules = form.rules();
         let is_encoded = rules.draft == DraftBytes::Encoded || form.inner().is_some();
@@ -37,7 +37,7 @@ impl DraftMemory {
         })
     }
 
-    /// Those of the draft.
+    /// The bytes of the draft.
     pub(super) fn bytes(&self) -> &[u8] {
         self.buffer.get(..self.len).unwrap_or_default()
     }
@@ -71,7 +71,7 @@ impl DraftMemory {
         Ok(())
     }
 
-    /// Cuts or extends them.
+    /// Cuts or extends the bytes.
     pub(super) fn set_len(&mut self, len: u64) -> io::Result<()> {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
         if len > self.len {
@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn memory_is_changed_as_a_file_is(steps in prop::collection::vec(step(), 1..20)) {
+        fn memory_changes_as_a_file_does(steps in prop::collection::vec(step(), 1..20)) {
             let mut memory = used();
             let file = File::from(rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC)?);
             for step in steps {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn changes_that_do_not_fit_are_refused() {
         let mut memory = used();
         let data = &[1; 10];
         let refused = [

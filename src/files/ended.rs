@@ -1,4 +1,4 @@
-//! The end of the mount: what is not in the store yet is saved, or goes to a journal.
+//! The end of the mount: drafts that are not in the store yet are saved, or go to a journal.
 
 use std::sync::atomic::Ordering;
 
@@ -10,23 +10,23 @@ use crate::error::Error;
 use crate::load::to_usize;
 use crate::translate::Encoded;
 
-/// How many files were not saved when the mount ended.
+/// The number of files that were not saved when the mount ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Unsaved {
-    /// Those that are gone.
+    /// Files that are lost.
     pub(super) lost: usize,
-    /// Those that are in a journal, for the next mount.
+    /// Files in a journal, for the next mount.
     pub(super) kept: usize,
-    /// Those that were in the mount only.
+    /// Files that were only in the mount.
     pub(super) scratch: usize,
 }
 
 impl Writing {
-    /// Commits all files and ends all writing. Adds what was not saved to `unsaved`.
+    /// Commits all files and ends all writing. Adds the files that were not saved to `unsaved`.
     pub(super) fn finish(&self, unsaved: &mut Unsaved) {
         self.has_ended.store(true, Ordering::SeqCst);
         self.retries.end();
-        // A file that was lost has nothing to save, and its programs got the error.
+        // A lost file has nothing to save, and its programs got the error.
         let all = self.all_where(|_| true).into_iter();
         for file in all.filter(|file| !file.lock().is_lost()) {
             let _name = self.keep_name(&file);
@@ -47,10 +47,10 @@ impl Writing {
 }
 
 impl KeyFile {
-    /// Commits what was written. Where that fails and no program got the error, the draft goes to a journal, if that has room.
+    /// Commits the draft. If that fails and no program got the error, the draft goes to a journal, if that has room.
     ///
     /// # Errors
-    /// That of the commit, and whether what was written is in a journal.
+    /// The error of the commit, and whether the draft is in a journal.
     fn finish(&self, writing: &Writing) -> Result<(), (Error, bool)> {
         let mut state = self.lock();
         let was_told = state.phase.state() == OpenState::Failed;
@@ -68,11 +68,11 @@ impl KeyFile {
 }
 
 impl FileState {
-    /// Writes what was written to a journal. Returns `false` where no journal takes it.
+    /// Writes the draft to a journal. Returns `false` if no journal takes it.
     fn keep_for_later(&mut self, writing: &Writing) -> Result<bool, Error> {
         let is_whole = matches!(self.phase.state(), OpenState::Drafting | OpenState::Failed);
         let key = self.key().cloned();
-        // The journal of a shard could not take an inner chunk just now.
+        // The journal of a shard has just refused an inner chunk.
         let Some(key) = key.filter(|_| is_whole && !self.target(writing).is_part()) else {
             return Ok(false);
         };

@@ -1,5 +1,4 @@
-//! A commit that does not succeed: which conflicts are resolved, which commits are tried again, and which program gets
-//! the error.
+//! Commits that fail: how conflicts are resolved, which commits are retried, and which program gets the error.
 //!
 //! ```text
 //! the commit is for             its error                 the file is then      the caller gets
@@ -20,18 +19,18 @@ use super::{HandleId, KeyFile, Writing};
 use crate::error::Error;
 use crate::store::Replaces;
 
-/// The programs that a commit is made for.
+/// The programs for which a commit is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audience {
-    /// One that has written a part of the file, and more will be written.
+    /// A program that has written a part of the file, and will write more.
     WriterOfPart,
-    /// One that has not written the file, but renames it or syncs what is around it.
+    /// A program that has not written the file, but renames it or syncs its directory.
     Other,
 }
 
 impl FileState {
-    /// Whether a commit is tried again after another program has changed the object: the draft takes the place of the
-    /// new object, or its other bytes come from there.
+    /// Whether a commit is retried after another program has changed the object: the draft replaces the new object, or
+    /// takes its other bytes from there.
     pub(super) fn goes_on_after_conflict(&mut self, writing: &Writing) -> Result<bool, Error> {
         let Some(draft) = self.phase.draft_mut() else {
             return Ok(false);
@@ -51,7 +50,7 @@ impl FileState {
         Ok(can_rebase)
     }
 
-    /// Whether something was written that is not committed, or is lost.
+    /// Whether there are changes that are not committed, or that are lost.
     fn has_changes(&self) -> bool {
         match &self.phase {
             Phase::Clean(clean) => clean.failure.is_some(),
@@ -59,7 +58,7 @@ impl FileState {
         }
     }
 
-    /// Drops what was written, and says why in the log.
+    /// Drops the draft, and logs the reason.
     fn drop_draft(&mut self, writing: &Writing, reason: &dyn fmt::Display) {
         if self.phase.draft().is_some() {
             self.phase.on(FileEvent::Drop);
@@ -67,7 +66,7 @@ impl FileState {
         }
     }
 
-    /// Says in the log that a change is lost of which no program was told, where this `is_end` of all that could be.
+    /// Logs the loss of a change whose error no program got, if this `is_end` of all attempts to return it.
     fn drop_failure(&mut self, writing: &Writing, is_end: bool) {
         let clean = self.phase.clean_mut().filter(|_| is_end);
         if let Some(failure) = clean.and_then(|clean| clean.failure.take()) {
@@ -77,11 +76,11 @@ impl FileState {
 
     fn note_lost_bytes(&mut self, writing: &Writing, reason: &dyn fmt::Display) {
         writing.counters.lost.add(1);
-        log::error!("{}: what was written is not saved: {reason}", self.name);
+        log::error!("{}: the changes are not saved: {reason}", self.name);
         self.has_wrong_pages = true;
     }
 
-    /// Drops the bytes that were saved as nothing, once no handle reads them.
+    /// Drops bytes that were saved by removing the object, once no handle reads them.
     fn release_erased(&mut self, is_last: bool) {
         if is_last && self.phase.state() == OpenState::Erased {
             self.phase.on(FileEvent::Release);
@@ -90,8 +89,8 @@ impl FileState {
 }
 
 impl KeyFile {
-    /// Decides what becomes of the draft after its commit for `audience` failed with `error`, and returns the result
-    /// for the caller. A commit for a program that has written needs no decision.
+    /// Decides about the draft after its commit for `audience` failed with `error`, and returns the result for the
+    /// caller. A commit for a program that has written needs no decision.
     pub(super) fn after_failure(&self, error: Error, audience: Audience) -> Result<(), Error> {
         let mut state = self.lock();
         let has_failed = state.phase.state() == OpenState::Failed;
@@ -110,25 +109,26 @@ impl KeyFile {
         Err(error)
     }
 
-    /// Commits what is left once the handle `writer` is closed, as when mapped memory was written after close(2). Where
-    /// that fails and the handle `is_last`, the draft is kept and tried again. Where another attempt would fail, too, or
-    /// a program got the error, the draft is dropped when no handle is left that may write. Returns whether it is kept.
+    /// Commits the rest of the draft once the handle `writer` is closed, as when mapped memory was written after
+    /// close(2). If that fails and the handle `is_last`, the draft is kept and retried. If another attempt would fail,
+    /// too, or a program got the error, the draft is dropped when no handle is left that may write. Returns whether it
+    /// is kept.
     pub(super) fn released(
         &self,
         writing: &Writing,
         (writer, has_written): (HandleId, bool),
         is_last: bool,
     ) -> bool {
-        // Most handles leave nothing, and do not lock the table of all files for it.
+        // Most handles leave no draft, and do not lock the table of all files for it.
         if !self.lock().has_changes() {
             return false;
         }
         let has_room = writing.has_room_for_unsaved();
         let mut state = self.lock();
-        // Another handle may have been opened since, and may have made the file empty. It could do neither
-        // unseen, because it is counted before it takes this lock.
+        // Another handle may have been opened since, and may have made the file empty. It could do neither unseen,
+        // because it is counted before it takes this lock.
         let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
-        // Those who have opened a file without a name read what was written to it.
+        // Programs that have opened a file without a name read the bytes that were written to it.
         let ends = |state: &FileState| {
             is_last || self.writers.load(Ordering::Relaxed) == 0 && state.key().is_some()
         };
@@ -149,7 +149,7 @@ impl KeyFile {
         // A program that got the error knows that nothing was saved.
         let was_told = before == OpenState::Failed;
         let (reason, can_be_saved) = if was_told {
-            ("its program was told why".to_owned(), false)
+            ("its program got the error".to_owned(), false)
         } else if let Err(error) = state.flush(writing, writer) {
             let is_hopeless = error.is_refusal() || matches!(error, Error::Stale);
             (error.to_string(), has_room && !is_hopeless)
@@ -160,7 +160,7 @@ impl KeyFile {
         let is_end = ends(&state);
         let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
         if !matches!(state.phase.state(), OpenState::Failed | OpenState::Broken) {
-            // The store has it, or it is lost: what failed came after that.
+            // The store has the draft, or it is lost: the failure came after that.
             state.release_erased(is_last);
             return false;
         }
@@ -169,15 +169,13 @@ impl KeyFile {
             state.phase.on(FileEvent::Untold);
             if before != OpenState::Unsaved {
                 let name = &state.name;
-                log::error!(
-                    "{name}: what was written is not saved yet, and is tried again: {reason}"
-                );
+                log::error!("{name}: the changes are not saved yet, and are tried again: {reason}");
             }
             return is_last;
         }
         if is_end {
             if !was_told {
-                let line = format!("{}: what was written is not saved: {reason}", state.name);
+                let line = format!("{}: the changes are not saved: {reason}", state.name);
                 writing.refused.push(&line);
             }
             state.drop_draft(writing, &reason);
@@ -185,7 +183,7 @@ impl KeyFile {
         false
     }
 
-    /// Drops what was written.
+    /// Drops the draft.
     pub(super) fn give_up(&self, writing: &Writing, reason: &Error) {
         self.lock().drop_draft(writing, reason);
     }

@@ -1,5 +1,5 @@
-//! Files that show something else than the bytes of their objects: decoded chunks, and the documents
-//! that describe them. [`crate::translate`] translates between shown and stored bytes.
+//! Files that do not show the bytes of their objects: decoded chunks, and the documents that describe them.
+//! [`crate::translate`] translates between shown and stored bytes.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::shards::InnerChunk;
 use crate::store::{Key, NewFile, StoredFile, Times};
 use crate::translate::{Encoded, Rules};
 
-/// A file that shows something else than the bytes of its object: its objects, and the steps around a commit.
+/// A file that does not show the bytes of its object: its objects, and the steps around a commit.
 pub(crate) trait Form: Translation {
     /// The rules of the file, which do not change with its object.
     fn rules(&self) -> Rules;
@@ -51,8 +51,8 @@ pub(crate) trait Form: Translation {
         Err(Error::Stale)
     }
 
-    /// Keeps the mount itself from changing what the file shows, until the result is dropped: it has copies of other
-    /// documents. `None` for a file that the mount does not change.
+    /// Prevents the mount itself from changing the file, which has copies of other documents, until the result is
+    /// dropped. `None` for a file that the mount does not change.
     fn keep_copies(&self) -> Option<NameLock<'_>> {
         None
     }
@@ -84,7 +84,7 @@ pub(crate) trait Translation: Debug + Send + Sync {
         Ok(true)
     }
 
-    /// The cache whose budget the memory for the file is part of.
+    /// The cache whose budget limits the memory for the file.
     fn cache(&self) -> &Cache;
 
     /// The memory, in bytes, that decoding or encoding `len` bytes of the file takes, these included.
@@ -93,7 +93,7 @@ pub(crate) trait Translation: Debug + Send + Sync {
     /// [`Error`] when it cannot be found out.
     fn memory(&self, len: u64) -> Result<u64, Error>;
 
-    /// The bytes that the file shows of `stored`, or of an object that is not there.
+    /// The bytes that the file shows for `stored`, or for an absent object.
     ///
     /// # Errors
     /// [`Error`] when the object cannot be read or decoded.
@@ -105,8 +105,8 @@ pub(crate) trait Translation: Debug + Send + Sync {
     /// [`Error::Unacceptable`] when the file must not have these bytes.
     fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error>;
 
-    /// Whether the store gets all bytes of the file as they are. `head` are the first bytes. If this is so, the others
-    /// are not read.
+    /// Whether the store gets all bytes of the file unchanged. `head` are the first bytes. If so, the others are not
+    /// read.
     ///
     /// # Errors
     /// As [`Translation::encode`].
@@ -120,14 +120,14 @@ impl dyn Form + '_ {
     /// Reserves the memory that decoding or encoding `len` bytes of the file takes, which no caller may hold twice.
     ///
     /// # Errors
-    /// [`Error::Memory`] when there is none for so long.
+    /// [`Error::Memory`] when there is none for too long.
     pub(super) fn reserve(&self, len: u64) -> Result<Reservation, Error> {
         let holding = Holding::NOTHING.to_hold("what is written");
         (self.cache()).reserve_in_turn(self.memory(len)?, holding)
     }
 }
 
-/// What keys are in a view now.
+/// The current meanings of keys in a view.
 pub(crate) trait Meanings: Debug + Send + Sync {
     /// Whether the view shows the object at `key` as it is stored, because no node has it as a chunk or as a
     /// document.
@@ -137,16 +137,16 @@ pub(crate) trait Meanings: Debug + Send + Sync {
     fn is_plain(&self, key: &Key) -> Result<bool, Error>;
 }
 
-/// The bytes of a file to which nothing was written.
+/// The bytes of a file without a draft.
 pub(crate) trait CleanBytes: Debug + Send + Sync {
     /// Calls `reply` with `len` bytes at `offset`, fewer only at the end of the file. This thread may wait.
     fn read(self: Arc<Self>, offset: u64, len: usize, reply: ReadReply);
 }
 
-/// Gets the bytes of a read.
+/// The callback for the bytes of a read.
 pub(crate) type ReadReply = Box<dyn FnOnce(Result<&[u8], Error>) + Send>;
 
-/// The attributes of a file to which nothing was written.
+/// The attributes of a file without a draft.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CleanAttributes {
     /// Length in bytes.
@@ -156,17 +156,17 @@ pub(crate) struct CleanAttributes {
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Each version of the bytes has another one.
+    /// The fingerprint, which differs between any two versions of the bytes.
     pub(crate) fingerprint: u64,
 }
 
-/// A file as the store has it, to which nothing was written.
+/// A file as the store has it, without a draft.
 #[derive(Debug)]
 pub(crate) struct CleanFile {
-    /// Reads its bytes.
+    /// The reader of its bytes.
     pub(crate) file: Arc<dyn CleanBytes>,
     /// Its object; `None` for a file that shows the fill value of an absent chunk.
     pub(crate) stored: Option<StoredFile>,
-    /// What is shown of it. The fingerprint is that of bytes that this mount has not written.
+    /// The attributes that are shown of it. The fingerprint is for bytes that this mount has not written.
     pub(crate) attributes: CleanAttributes,
 }

@@ -23,10 +23,10 @@ use crate::store::{
 };
 use crate::threads::process_of;
 
-/// How often an object is opened again that changes meanwhile.
+/// How often an object that changes meanwhile is opened again.
 const ATTEMPTS: usize = 16;
 
-/// What a handle may do.
+/// The rights of a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HandleAccess {
     /// `O_RDONLY`
@@ -44,14 +44,14 @@ impl HandleAccess {
     }
 }
 
-/// What a new file is.
+/// The kind of a new file.
 #[derive(Debug)]
 pub(crate) enum NewKind {
     /// An object that has the bytes of the file.
     Stored,
     /// An object that is shown in this form.
     Formed(Arc<dyn Form>),
-    /// None: it is in the mount only.
+    /// A file that is only in the mount.
     Scratch,
 }
 
@@ -74,17 +74,17 @@ impl NewKind {
     }
 }
 
-/// Which handle it is; the default is none.
+/// The identity of a handle; the default is that of no handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct HandleId {
-    /// No other handle has this number.
+    /// The number, which no other handle has.
     number: u64,
     /// The process that opened the file for writing, if that is known.
     process: Option<u32>,
 }
 
 impl HandleId {
-    /// Whether the process that has this thread opened the file.
+    /// Whether the process of this thread opened the file.
     pub(super) fn is_of_process(self, thread: u32) -> bool {
         self.process.is_some() && self.process == process_of(thread)
     }
@@ -96,17 +96,17 @@ pub(crate) struct KeyHandle {
     writing: Arc<Writing>,
     file: Arc<KeyFile>,
     id: HandleId,
-    /// Whether something was written by this handle since it was last closed. That it made the file
-    /// empty does not count: shells and dd close a duplicate of a handle before they write.
+    /// Whether bytes were written by this handle since it was last closed. Making the file empty does not count: shells
+    /// and dd close a duplicate of a handle before they write.
     has_written: AtomicBool,
     access: HandleAccess,
-    /// Whether pages that the kernel has of this fingerprint are valid.
+    /// Whether the pages that the kernel has for this fingerprint are valid.
     pub(crate) keeps_pages: bool,
 }
 
 impl Writing {
-    /// Opens the file at `key`, which shows its object in `form`; `None` when nothing is there.
-    /// `thread` is one of the process that asks.
+    /// Opens the file at `key`, which shows its object in `form`; `None` when there is no such file. `thread` belongs
+    /// to the process that opens it.
     pub(crate) fn open(
         self: &Arc<Self>,
         (key, form): (&Key, Option<&Arc<dyn Form>>),
@@ -136,13 +136,13 @@ impl Writing {
             if let Some(file) = self.join_open_file(key, access) {
                 match file.can_be_joined(self, key, (access.writes(), form.is_some())) {
                     Ok(Some(keeps_pages)) => return Ok(Some(handle(file, keeps_pages))),
-                    // Another program has replaced the object: this is another file.
+                    // Another program has replaced the object, so this is another file.
                     Ok(None) => {
                         self.detach(key, &file);
                         self.release(&file, access);
                     }
                     Err(error) => {
-                        // To close the file takes the lock, too.
+                        // The close of the file takes the lock, too.
                         drop(name);
                         handle(file, true).close();
                         return Err(error);
@@ -159,12 +159,12 @@ impl Writing {
                 && (form.is_some() || is_replaced_whole(key))
                 && let Some(wait) = meta.and_then(|meta| meta.settles_in(SystemTime::now()))
             {
-                // Nobody waits for this meanwhile.
+                // No other caller waits for this meanwhile.
                 drop(name);
                 thread::sleep(wait);
                 name = self.share_name(key);
-                // A file that was replaced still has its bytes; one that was written to has not.
-                // It may have been renamed meanwhile, and another one may have its name.
+                // A replaced file still has its bytes, but a file that was written to has not. It may have been renamed
+                // meanwhile, and another file may have its name.
                 let now = self.now(key, form.map(|form| &**form))?;
                 if !file.lock().is_unchanged(self)? || now.map(|now| now.version) != version {
                     continue;
@@ -172,22 +172,22 @@ impl Writing {
             }
             let file = Arc::new(file);
             if self.register(key, &file, access) {
-                // Now no other file commits to the key. One may have done so before.
+                // From now on, no other file commits to the key, but one may have done so before.
                 let may_differ = commits.is_none() || commits != self.commits.count();
                 if may_differ && self.has_other_own((key, form), version)? {
                     self.unregister(key, &file);
                     continue;
                 }
                 drop(name);
-                // The version tells that nobody has changed the object. To drop pages for safety would
-                // race with the writes of other handles. What is absent has no version.
+                // The version shows that no program has changed the object. Dropping pages for safety would race with
+                // the writes of other handles. An absent object has no version.
                 return Ok(Some(handle(file, version.is_some() || is_own)));
             }
         }
         Err(KeyFile::lost(key))
     }
 
-    /// Whether this mount has committed something else than `version` to `key`.
+    /// Whether this mount has committed another version than `version` to `key`.
     fn has_other_own(
         &self,
         (key, form): (&Key, Option<&Arc<dyn Form>>),
@@ -198,7 +198,7 @@ impl Writing {
         Ok(now != version && self.own_fingerprint(key, now).is_some())
     }
 
-    /// The file of what the store has at `key`, and its attributes there.
+    /// The file of the object that the store has at `key`, and its attributes there.
     fn open_stored(
         &self,
         (key, form): (&Key, Option<&Arc<dyn Form>>),
@@ -228,7 +228,7 @@ impl Writing {
         };
         let own = own.filter(|&own| is_text_of(own));
         let fingerprint = own.unwrap_or(shown);
-        // From now on no other text is shown under it.
+        // From now on, no other text is shown under it.
         is_text_of(fingerprint);
         let is_own = own.is_some();
         let file = KeyFile::of_form((key, Arc::clone(form)), clean, fingerprint, is_own);
@@ -244,7 +244,7 @@ impl Writing {
     ) -> Result<KeyHandle, Error> {
         let _name = self.share_name(key);
         self.check_goes_on()?;
-        // Another program may have removed the object of a file that is open.
+        // Another program may have removed the object of an open file.
         let open = self.lock_open().get(key).cloned();
         let has_form = matches!(kind, NewKind::Formed(_));
         if let Some(file) = open
@@ -258,7 +258,7 @@ impl Writing {
         let exists = || Error::from(StoreError::refused(key, Refusal::Exists));
         let file = match kind {
             NewKind::Scratch => {
-                // Each takes a descriptor for as long as it is there.
+                // Each draft takes a descriptor for as long as it exists.
                 if self.lock_open().len() >= self.writer.most_drafts() {
                     return Err(DirWriter::too_many_drafts(key).into());
                 }
@@ -279,7 +279,7 @@ impl Writing {
                 KeyFile::of_draft((key, form.cloned()), draft, fingerprint, id)
             }
         };
-        // Readers may have a file open that was made and has become nothing.
+        // Readers may have a file open that was made and then erased.
         let held = self.lock_open().get(key).cloned();
         if let Some(held) = held.filter(|held| held.lock().is_nothing()) {
             self.detach(key, &held);
@@ -292,7 +292,7 @@ impl Writing {
         Ok(KeyHandle::new(self, file, id, access, true))
     }
 
-    /// What no other handle is.
+    /// A number for a handle, which no other one has.
     pub(super) fn new_handle(&self, process: Option<u32>) -> HandleId {
         HandleId {
             number: self.new_number(),
@@ -308,7 +308,7 @@ impl Writing {
         Some(Arc::clone(file))
     }
 
-    /// Adds `file` to the open ones, with one handle; `false` when another one is at its key.
+    /// Adds `file` to the open files, with one handle; `false` when another one is at its key.
     fn register(&self, key: &Key, file: &Arc<KeyFile>, access: HandleAccess) -> bool {
         let mut open = self.lock_open();
         if open.contains_key(key) {
@@ -319,7 +319,7 @@ impl Writing {
         true
     }
 
-    /// Takes a handle away.
+    /// Removes a handle.
     fn release(&self, file: &KeyFile, access: HandleAccess) {
         let _open = self.lock_open();
         file.handles.fetch_sub(1, Ordering::Relaxed);
@@ -356,12 +356,12 @@ impl KeyHandle {
         self.access.writes()
     }
 
-    /// Whether something is not committed.
+    /// Whether there are changes that are not committed.
     pub(crate) fn has_draft(&self) -> bool {
         self.file.has_draft()
     }
 
-    /// The attributes of the file now, and its fingerprint.
+    /// The current attributes of the file, and its fingerprint.
     pub(crate) fn shown(&self) -> Result<(FileAttributes, u64), Error> {
         Ok((self.file.attributes(&self.writing)?, self.file.fingerprint))
     }
@@ -374,9 +374,8 @@ impl KeyHandle {
         }
     }
 
-    /// Fills the beginning of `buf` from `offset`, and returns the number of bytes, which is less
-    /// than `buf` has at the end of the file only. A file that nothing was written to may be returned
-    /// instead, to be read.
+    /// Fills the beginning of `buf` from `offset`, and returns the number of bytes, which is less than the length of
+    /// `buf` only at the end of the file. A file without a draft may be returned instead, to be read.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<ReadBytes, Error> {
         let content = self.file.lock().content(&self.writing, offset, buf)?;
         let (file, version) = match content {
@@ -398,13 +397,13 @@ impl KeyHandle {
         Ok(ReadBytes::Len(len))
     }
 
-    /// Keeps the name of the file from being changed while a draft begins, which asks the store for the object.
+    /// Prevents a change of the file's name while a draft begins, which examines the object in the store.
     fn name_for_change(&self) -> Option<NameLock<'_>> {
         let begins = self.file.begins_draft();
         begins.then(|| self.writing.keep_name(&self.file)).flatten()
     }
 
-    /// Writes `data`, which is from memory that some process has mapped, at `offset`.
+    /// Writes `data`, which comes from memory that a process has mapped, at `offset`.
     pub(crate) fn write_mapped(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.change(&FileChange::Write { offset, data })?;
         if let Some(draft) = self.file.lock().phase.draft_mut() {
@@ -425,7 +424,7 @@ impl KeyHandle {
             && had_written
             && state.phase.draft().is_some()
         {
-            // What was written before is not all that was to be saved.
+            // The earlier changes are not all that had to be saved.
             state.phase.change_fails(error, *offset);
         }
         changed
@@ -449,7 +448,7 @@ impl KeyHandle {
         self.file.lock().clear(&self.writing, self.id, true)
     }
 
-    /// Cuts or extends the file as truncate(2) does: at once, unless others have it open for writing.
+    /// Cuts or extends the file as truncate(2) does: at once, unless other handles have it open for writing.
     pub(crate) fn cut(&self, len: u64) -> Result<(), Error> {
         self.set_len(len)?;
         if self.file.writers.load(Ordering::Relaxed) > 1 && self.file.lock().form.is_some() {
@@ -472,8 +471,7 @@ impl KeyHandle {
         self.file.lock().set_attributes(&self.writing, new)
     }
 
-    /// Commits what was written, if this handle may write. `thread` is one of the process that closes
-    /// the file.
+    /// Commits the draft, if this handle may write. `thread` belongs to the process that closes the file.
     pub(crate) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
         // Other handles commit what they have written when they are closed. `concerns` knows the exceptions.
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
@@ -487,7 +485,7 @@ impl KeyHandle {
         let flushed = state.flush(&self.writing, self.id);
         drop(state);
         if !matches!(flushed, Ok(Flushed::Committed)) {
-            // It is not saved. Not all programs look at the result of closing a duplicate, so that each later close(2)
+            // The draft is not saved. Not all programs check the result of closing a duplicate, so each later close(2)
             // fails, too.
             self.has_written.store(true, Ordering::Relaxed);
         }
@@ -511,7 +509,7 @@ impl KeyHandle {
         self.file.lock().has_wrong_pages
     }
 
-    /// Commits what was written, and makes it survive a loss of power. `thread` is one of the process that wants it.
+    /// Commits the draft, and makes it survive a loss of power. `thread` belongs to the process that requests it.
     pub(crate) fn sync(&self, thread: u32) -> Result<(), Error> {
         let _name = self.writing.keep_name(&self.file);
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
@@ -527,7 +525,7 @@ impl KeyHandle {
         synced
     }
 
-    /// Releases the handle. The last one commits what is left, or leaves it to be tried again.
+    /// Releases the handle. The last one commits the rest of the draft, or leaves it to be retried.
     pub(crate) fn close(&self) {
         let (writing, file) = (&self.writing, &self.file);
         let writers = u64::from(self.access.writes());
@@ -545,12 +543,12 @@ impl KeyHandle {
                 drop(open);
                 return writing.retries.begin(writing);
             }
-            // Nobody has the file now, so that its lock is free.
+            // No caller has the file now, so its lock is free.
             if file.is_scratch() {
                 return;
             }
             if file.has_draft() {
-                // Another handle was released since, and left something.
+                // Another handle was released since, and left changes.
                 file.handles.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
@@ -574,11 +572,11 @@ impl KeyHandle {
     }
 }
 
-/// What was read.
+/// The result of a read.
 pub(crate) enum ReadBytes {
-    /// So many bytes.
+    /// This many bytes were read.
     Len(usize),
-    /// Nothing: this file has the bytes.
+    /// No bytes were read: this file has them.
     Elsewhere(Arc<dyn CleanBytes>),
 }
 

@@ -1,4 +1,4 @@
-//! One file that is open, which all its handles share.
+//! One open file, which all its handles share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -17,7 +17,7 @@ use super::{HandleAccess, HandleId, ShownFile, Writing};
 use crate::error::Error;
 use crate::store::{Draft, Key, ObjectMeta, Refusal, Replaces, StoreError, StoredFile};
 
-/// The state of a file that is locked is asked for so often without a pause, before ...
+/// A locked state of a file is tried this often without a pause, before ...
 const YIELDS: usize = 64;
 
 /// ... each further attempt waits this long.
@@ -27,7 +27,7 @@ const STEP: Duration = Duration::from_micros(200);
 #[derive(Debug)]
 pub(crate) struct KeyFile {
     pub(super) fingerprint: u64,
-    /// Changed only while the table of open files is locked.
+    /// The number of handles, which changes only while the table of open files is locked.
     pub(super) handles: AtomicU64,
     /// How many of the handles may write. More are counted only while that table is locked.
     pub(super) writers: AtomicU64,
@@ -63,7 +63,7 @@ impl KeyFile {
         KeyFile::new(FileState::of_draft(key, form, draft, writer), fingerprint)
     }
 
-    /// The file `key` of the mount alone, with the bytes of `draft`.
+    /// The file `key`, which is only in the mount, with the bytes of `draft`.
     pub(super) fn of_scratch(key: &Key, draft: Draft, fingerprint: u64) -> KeyFile {
         KeyFile::new(FileState::of_scratch(key, draft), fingerprint)
     }
@@ -86,7 +86,7 @@ impl KeyFile {
         self.look().map_or_else(|saving| saving.is_new, new)
     }
 
-    /// Whether the file is in the mount only, and has a name there.
+    /// Whether the file is only in the mount, and has a name there.
     pub(super) fn is_scratch(&self) -> bool {
         let scratch = |state: MutexGuard<'_, FileState>| {
             state.phase.state() == OpenState::Scratch && state.key().is_some()
@@ -94,19 +94,19 @@ impl KeyFile {
         self.look().map_or_else(|saving| saving.is_scratch, scratch)
     }
 
-    /// The key, unless the file has none any more.
+    /// The key, unless the file has lost its name.
     pub(super) fn key(&self) -> Option<Key> {
         self.lock().key().cloned()
     }
 
-    /// Takes the name of the file away. Its handles still read its bytes.
+    /// Removes the name of the file. Its handles still read its bytes.
     pub(super) fn lose_name(&self, writing: &Writing) {
         let mut state = self.lock();
         state.keep(writing);
         state.name.lose();
     }
 
-    /// Gives the file the key that it was renamed to, unless it has none any more.
+    /// Gives the file the key to which it was renamed, unless it has lost its name.
     pub(super) fn rename(&self, key: &Key) {
         let mut state = self.lock();
         if state.key().is_some() {
@@ -114,8 +114,8 @@ impl KeyFile {
         }
     }
 
-    /// As [`Writing::shown`]. There is no fingerprint when another program has changed the object, so that
-    /// it is another file now.
+    /// As [`Writing::shown`]. There is no fingerprint when another program has changed the object, which makes it
+    /// another file.
     pub(super) fn shown(
         &self,
         writing: &Writing,
@@ -139,7 +139,7 @@ impl KeyFile {
                 is_draft: true,
             });
         }
-        // It may have been committed since the caller looked.
+        // The file may have been committed since the caller read the attributes.
         let is_late = state.key().is_some() && !state.is_current(now.as_ref());
         let now = if is_late {
             state.now(writing, key)?
@@ -154,16 +154,17 @@ impl KeyFile {
         })
     }
 
-    /// Whether the file is what another open of its key gets, and if so, whether the kernel's pages
-    /// of it are valid. `must_write` demands that the object can be written to. A file `has_form`, or not, as long
-    /// as the documents around it say so.
+    /// Whether another open of its key gets this file, and if so, whether the kernel's pages of it are valid.
+    /// `must_write` demands that the object can be written to. A file keeps having a form, or not (`has_form`), as long
+    /// as the documents around it do not change.
     pub(super) fn can_be_joined(
         &self,
         writing: &Writing,
         key: &Key,
         (must_write, has_form): (bool, bool),
     ) -> Result<Option<bool>, Error> {
-        // No other handle commits while the store is asked. A caller that only reads does not wait for one that does.
+        // No other handle commits while the store is examined. A caller that only reads does not wait for one that
+        // does.
         let looked = (!must_write).then(|| self.look());
         let mut state = match looked {
             Some(Err(saving)) => return Ok(Some(!saving.has_wrong_pages)),
@@ -217,8 +218,8 @@ impl KeyFile {
         }))
     }
 
-    /// The key, the attributes that the object had when the kernel's pages were last known to be
-    /// right, and its fingerprint; `None` where the version alone gives the fingerprint.
+    /// The key, the attributes that the object had when the kernel's pages were last known to be right, and its
+    /// fingerprint; `None` if the version alone gives the fingerprint.
     pub(super) fn to_remember(&self, writing: &Writing) -> Option<(Key, Option<ObjectMeta>, u64)> {
         let state = self.lock();
         let key = state.key()?.clone();
@@ -227,7 +228,7 @@ impl KeyFile {
             return Some((key, meta, writing.new_fingerprint()));
         }
         let is_own = match meta {
-            // The fingerprint of a file with a form is another one than the version gives.
+            // The fingerprint of a file with a form is not the one that the version gives.
             _ if state.form.is_some() => state.is_own,
             Some(meta) => meta.version.fingerprint() != self.fingerprint,
             None => false,
@@ -235,8 +236,7 @@ impl KeyFile {
         is_own.then_some((key, meta, self.fingerprint))
     }
 
-    /// The attributes that the object had when it was last opened; `None` where they have to be asked
-    /// for.
+    /// The attributes that the object had when it was last opened; `None` if the store must be asked for them.
     pub(super) fn meta_at_open(&self) -> Option<ObjectMeta> {
         let state = self.look().ok()?;
         if state.phase.draft().is_some() || state.form.is_some() {
@@ -253,8 +253,8 @@ impl KeyFile {
         }
     }
 
-    /// Whether the handle `writer` commits what was written through others, or a draft whose failed commit no program
-    /// knows of.
+    /// Whether the handle `writer` commits changes of other handles, or a draft whose failed commit no program knows
+    /// of.
     pub(super) fn concerns(&self, writer: HandleId) -> bool {
         let state = self.lock();
         let saves = |draft: &FileDraft| match draft.savers {
@@ -265,8 +265,8 @@ impl KeyFile {
         state.phase.state() == OpenState::Unsaved || state.phase.draft().is_some_and(saves)
     }
 
-    /// Makes the file, which is scratch, the object at `key`, which is shown in this form. Where that
-    /// fails, it stays what it is.
+    /// Makes the file, which is scratch, the object at `key`, which is shown in this form. If that fails, it stays
+    /// scratch.
     pub(super) fn place(
         &self,
         writing: &Writing,
@@ -307,7 +307,7 @@ impl KeyFile {
         placed
     }
 
-    /// A file with the same bytes, which is scratch.
+    /// A scratch file with the same bytes.
     pub(super) fn copied(&self, writing: &Writing) -> Result<KeyFile, Error> {
         let state = self.lock();
         let key = state.key().ok_or(Error::Stale)?;
@@ -323,14 +323,14 @@ impl KeyFile {
         Ok(KeyFile::of_scratch(key, draft, self.fingerprint))
     }
 
-    /// Gives the file the form that it has at its new key.
+    /// Gives the file the form of its new key.
     pub(super) fn move_form(&self, key: &Key) {
         let mut state = self.lock();
         if let Some(form) = &state.form
             && let Some(moved) = form.moved(key)
         {
             state.form = Some(moved);
-            // A text that the cache evicts is made again by the name of the file, which is another one now.
+            // A text that the cache evicts is made again by the name of the file, which is another name now.
             state.forget_opened();
         }
     }
@@ -342,7 +342,7 @@ impl KeyFile {
         self.writers.fetch_add(writers, Ordering::Relaxed);
     }
 
-    /// Whether a change begins a draft, perhaps when what is being saved is saved.
+    /// Whether a change begins a draft, perhaps after the current save has ended.
     pub(super) fn begins_draft(&self) -> bool {
         let begins = |state: MutexGuard<'_, FileState>| {
             state.phase.draft().is_none() && state.is_replaced_whole()
@@ -350,17 +350,17 @@ impl KeyFile {
         self.look().map_or(true, begins)
     }
 
-    /// Notes what a document has that is opened for writing.
+    /// Notes the text of a document that is opened for writing.
     pub(super) fn note_base(&self, writing: &Writing) {
         let mut state = self.lock();
         if self.writers.load(Ordering::Relaxed) == 1 {
-            // Nobody is left who knows another text than the one that is shown.
+            // No writer is left that knows another text than the shown one.
             state.forget_base();
         }
         state.note_base(writing);
     }
 
-    /// Whether something is not committed.
+    /// Whether there are changes that are not committed.
     pub(super) fn has_draft(&self) -> bool {
         let Ok(state) = self.look() else {
             return true;
@@ -369,7 +369,7 @@ impl KeyFile {
         state.phase.draft().is_some() && !is_saved && state.key().is_some()
     }
 
-    /// The state of the file; while it is saved, what is shown of it.
+    /// The state of the file, or the attributes that are shown while it is saved.
     fn look(&self) -> Result<MutexGuard<'_, FileState>, Arc<Saving>> {
         let mut attempts = 0;
         loop {
@@ -381,7 +381,7 @@ impl KeyFile {
             if let Some(saving) = self.saving.get() {
                 return Err(saving);
             }
-            // To wait for the lock would be to wait for who begins to save the file right now.
+            // Waiting for the lock would mean waiting for the thread that is beginning to save the file.
             attempts += 1;
             if attempts < YIELDS {
                 thread::yield_now();
@@ -395,13 +395,13 @@ impl KeyFile {
         self.state.lock().unwrap_or_else(after_panic)
     }
 
-    /// The error for a file that is not what it was.
+    /// The error for a file that has changed.
     pub(super) fn lost(key: &Key) -> Error {
         StoreError::changed(key).into()
     }
 }
 
-/// The state of a file after a thread has panicked that had locked it. A commit that ended in this way has failed.
+/// The state of a file after a thread that had locked it has panicked. A commit that ended in this way has failed.
 fn after_panic(poisoned: PoisonError<MutexGuard<'_, FileState>>) -> MutexGuard<'_, FileState> {
     let mut state = poisoned.into_inner();
     if state.phase.state() == OpenState::Saving {

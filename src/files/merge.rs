@@ -1,5 +1,5 @@
-//! Documents that another program has changed since they were written to through the mount: the changes of
-//! both are merged, member by member.
+//! Documents that another program has changed since they were written to through the mount: the changes of both are
+//! merged, member by member.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::metadata::merge::{is_same_but_for_copies, merged};
 use crate::store::{FileChange, Replaces, StoreError};
 
 impl FileState {
-    /// Notes what a document has, before another program changes it. Of other files, nothing is noted.
+    /// Notes the text of a document, before another program changes it. For other files, nothing is noted.
     pub(super) fn note_base(&mut self, writing: &Writing) {
         let form = self
             .form
@@ -38,7 +38,8 @@ impl FileState {
             if !matches!(&text, Err(error) if error.kind() == ErrorKind::Stale) {
                 return text;
             }
-            // It was changed while it was opened, so that its writer can know no more than the text after that.
+            // The document was changed while it was being opened, so its writer can know no later text than that of the
+            // open.
             let _copies = form.keep_copies();
             until_current(|| {
                 let now = Target::of(&writing.writer, &key, Some(&*form)).open_now()?;
@@ -51,8 +52,9 @@ impl FileState {
         }
     }
 
-    /// Notes that the draft was saved: its writers know of a document what they have written, and not what it was merged
-    /// with. Handles may have it open (`is_open`). Where nothing `is_shown` of it any more, these go on with the draft.
+    /// Notes that the draft was saved: the writers of a document know the text that they have written, and not the
+    /// merged one. Handles may have it open (`is_open`). If the file is no longer shown (`is_shown`), these go on with
+    /// the draft.
     pub(super) fn end_saving(&mut self, writing: &Writing, is_open: bool, is_shown: bool) {
         let merges = self
             .form
@@ -79,16 +81,16 @@ impl FileState {
         }
     }
 
-    /// Forgets what writers knew of a document.
+    /// Forgets the text of a document that its writers knew.
     pub(super) fn forget_base(&mut self) {
         if let Some(clean) = self.phase.clean_mut() {
             (clean.known, clean.is_behind) = (None, false);
         }
     }
 
-    /// Makes the draft one that takes the place of what the store has now, with the changes of both; `false`
-    /// where they are of the same member. Unless its writers cannot have read what they have changed, or they
-    /// want this all the same (`can_merge`), the other change must be one of consolidated metadata.
+    /// Makes the draft replace the current version in the store, with the changes of both; `false` if both have changed
+    /// the same member. The other change must be one of consolidated metadata, unless the writers cannot have read the
+    /// members that they have changed, or request the merge in any case (`can_merge`).
     pub(super) fn merge(
         &mut self,
         writing: &Writing,
@@ -107,7 +109,7 @@ impl FileState {
         };
         let now = Target::of(&writing.writer, key, Some(&**form)).open_now()?;
         let Some(now) = now else {
-            // The program that removed it did not know of the change.
+            // The program that removed the document did not know of the change.
             return Ok(false);
         };
         let _room = form.reserve(len.max(base_len).max(now.meta.size()))?;
@@ -117,14 +119,14 @@ impl FileState {
         let mut ours = vec![0; to_usize(len)?];
         let read = draft.bytes.read_exact_at(&mut ours, 0);
         read.map_err(|error| failed(&error))?;
-        // What is no document is none of the store's.
+        // A text that is not a document must not be stored.
         differences(&ours, &ours).map_err(|error| Error::unacceptable(name, error))?;
         let theirs = match form.decode(Some(&now)) {
-            // It has changed once more, and is looked at again.
+            // The document has changed once more, and is examined again.
             Err(Error::Store(StoreError::Changed { .. })) => return Ok(true),
             theirs => theirs?,
         };
-        // What they have written may be no document.
+        // The other program's text may not be a document.
         let can_merge = can_merge || is_same_but_for_copies(&base, &theirs).unwrap_or(false);
         let text = merged(&base, &ours, &theirs).ok().flatten();
         let Some(text) = text.filter(|_| can_merge) else {
@@ -147,7 +149,7 @@ impl FileState {
         draft.is_behind = false;
         draft.replaces = Replaces::Version(now.meta.version);
         self.stored = Some(now);
-        // The kernel has pages of what was written.
+        // The kernel has pages of the written text.
         self.has_wrong_pages = true;
         Ok(true)
     }

@@ -1,10 +1,9 @@
 //! Files that are written through the mount.
 //!
-//! The documents and the chunks of Zarr nodes are *replaced whole*: what is written goes to a
-//! [`Draft`](crate::store::Draft), which takes the place of the stored object when the file is closed
-//! or synced. All handles of the file share the draft, and see what was written at once; other programs, which look
-//! into the store, see the old bytes until then, and the new ones afterwards. All other files
-//! are *written in place*, as on any file system. The name of a key tells which it is
+//! The documents and the chunks of Zarr nodes are *replaced whole*: writes go to a [`Draft`](crate::store::Draft),
+//! which replaces the stored object when the file is closed or synced. All handles of the file share the draft, and see
+//! writes at once. Other programs, which read the store, see the old bytes until then, and the new ones afterwards. All
+//! other files are *written in place*, as on any file system. The name of a key decides which way is used
 //! (`is_replaced_whole`).
 //!
 //! ```text
@@ -16,32 +15,32 @@
 //!
 //! Where to start reading:
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `phase` | the states of an open file, and the table of what leads from one to another |
+//! | `phase` | the states of an open file, and the table of the transitions between them |
 //! | `state` | an open file: its name, its stored object, its phase; reads and changes |
 //! | `begin`, `draft`, `draft_file` | the beginning of a draft, and its bytes |
 //! | `target` | the object of a file, which may be an inner chunk of a shard |
 //! | `commit`, `merge` | a draft becomes the object |
 //! | `failure` | conflicts, attempts that are repeated, and which program gets an error |
 //! | `key_file`, `handle` | the lock of an open file; its handles |
-//! | `names` | what renames and removals do to open files |
+//! | `names` | the effects of renames and removals on open files |
 //!
-//! * A file that shows something else than the bytes of its object has a `Form`. Its draft has what is
-//!   shown, and of a part of a chunk the bytes that were written; the other ones are decoded when they
-//!   are read, or when the draft is committed. Then the form makes the bytes of the object.
-//! * A file of the mount alone (*scratch*) is a draft that is never committed, until it is renamed to
-//!   a name that has an object.
-//! * An open file is a `KeyFile`, whatever the number of its handles. It keeps its fingerprint, and
-//!   so its inode number, through all commits; when the last handle is closed, `Writing` remembers
-//!   which version of the object has this fingerprint.
+//! * A file that does not show the bytes of its object has a `Form`. Its draft has the shown bytes. If only a part of a
+//!   chunk was written, the draft has that part, and the other bytes are decoded when they are read, or when the draft
+//!   is committed. Then the form makes the bytes of the object.
+//! * A file that is only in the mount (*scratch*) is a draft that is never committed, until it is renamed to a name
+//!   that has an object.
+//! * An open file is a `KeyFile`, whatever the number of its handles. It keeps its fingerprint, and so its inode
+//!   number, through all commits. When the last handle is closed, `Writing` remembers which version of the object has
+//!   this fingerprint.
 //! * Several handles share a draft. It is committed when a handle that has written is closed, or when
 //!   one is synced. A handle that made the file empty writes it anew: until that one is closed, closing
 //!   another handle commits nothing, so that no half of a file is in the store.
-//! * A commit names the version that it takes the place of. Where another program has changed the
-//!   object since, a draft of a chunk that began empty takes its place all the same, because its writer has
-//!   not read it. Parts of a chunk, and members of a document, are merged into the new one if their writers
-//!   have not read it; any other draft is dropped, and its writer gets `ESTALE`.
+//! * A commit names the version that it replaces. If another program has changed the object since, a draft of a chunk
+//!   that began empty replaces it nevertheless, because its writer has not read it. Parts of a chunk, and members of a
+//!   document, are merged into the new version if their writers have not read it. Any other draft is dropped, and its
+//!   writer gets `ESTALE`.
 //! * A draft whose last handle was closed before its commit failed is kept, and committed again later.
 //! * Locks are taken in this order: a lock of `NameLocks`, then `open`, then the state of a file.
 
@@ -106,31 +105,31 @@ use crate::recent_lines::RecentLines;
 use crate::shards::Staging;
 use crate::store::{DirWriter, Key, ObjectMeta, Prefix, Refusal, StoreError, Version};
 
-/// Closed files of which the fingerprint is remembered.
+/// The number of closed files whose fingerprints are remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
 
-/// The open files of one view of a mount. To them, what is written through another view is written by another program.
+/// The open files of one view of a mount. For them, a write through another view is a write by another program.
 #[derive(Debug)]
 pub(crate) struct Writing {
     writer: Arc<DirWriter>,
-    /// The open files, by the keys that they have now.
+    /// The open files, by their current keys.
     open: Mutex<HashMap<Key, Arc<KeyFile>>>,
-    /// Files that are open still, and have made room for others at their keys.
+    /// Files that are still open, and that were detached from their keys.
     left: Mutex<Vec<(Key, Weak<KeyFile>)>>,
     own: Mutex<LruCache<Key, OwnVersion>>,
     texts: Texts,
     names: NameLocks,
     commits: Commits,
     counters: Arc<WriteCounters>,
-    /// Why the last changes were refused.
+    /// The reasons why the last changes were refused.
     refused: Arc<RecentLines>,
-    /// Where inner chunks of shards go.
+    /// The journals of inner chunks of shards.
     staging: Arc<Staging>,
-    /// Tells before each commit whether a key is still what it was taken for.
+    /// Checks before each commit whether a key still has the same meaning.
     meanings: OnceLock<Box<dyn Meanings>>,
     hasher: RandomState,
     made: AtomicU64,
-    /// Whether the mount ends, so that nothing new is written.
+    /// Whether the mount is ending, so that no new changes are accepted.
     has_ended: AtomicBool,
     retries: Retries,
 }
@@ -143,7 +142,7 @@ struct Commits {
 }
 
 impl Commits {
-    /// The number of commits; `None` while there is one.
+    /// The number of commits; `None` while one is under way.
     fn count(&self) -> Option<u64> {
         let ended = self.ended.load(Ordering::SeqCst);
         (self.begun.load(Ordering::SeqCst) == ended).then_some(ended)
@@ -173,19 +172,19 @@ struct OwnVersion {
     fingerprint: u64,
 }
 
-/// What is shown of a file.
+/// The attributes that are shown of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShownFile {
-    /// The attributes of its object, or of what was written; `None` when the store has nothing.
+    /// The attributes of its object, or of the draft; `None` when there is neither.
     pub(crate) meta: Option<ObjectMeta>,
-    /// Its fingerprint, if it was written through the mount; else its version gives one.
+    /// Its fingerprint, if it was written through the mount. Otherwise its version gives one.
     pub(crate) fingerprint: Option<u64>,
-    /// Whether the attributes, the length included, are those of what was written.
+    /// Whether the attributes, the length included, are those of the draft.
     pub(crate) is_draft: bool,
 }
 
 impl Writing {
-    /// Nothing is written yet.
+    /// No file is open yet.
     fn new(
         writer: Arc<DirWriter>,
         counters: Arc<WriteCounters>,
@@ -211,8 +210,7 @@ impl Writing {
         }
     }
 
-    /// Whether the documents of now say of the file at `key`, with this form, what they said when it was
-    /// opened.
+    /// Whether the current documents mean the same for the file at `key`, with this form, as when it was opened.
     fn is_current(&self, key: &Key, form: Option<&dyn Form>) -> Result<bool, Error> {
         match (form, self.meanings.get()) {
             (Some(form), _) => form.is_current(),
@@ -221,17 +219,17 @@ impl Writing {
         }
     }
 
-    /// The attributes of what the store has of the file at `key`, with this form, now.
+    /// The current attributes of the stored object of the file at `key`, with this form.
     fn now(&self, key: &Key, form: Option<&dyn Form>) -> Result<Option<ObjectMeta>, Error> {
         Target::of(&self.writer, key, form).now()
     }
 
-    /// What is shown of the file at `key`, where `stored` is what the store has there.
+    /// The attributes that are shown of the file at `key`, whose object in the store has the attributes `stored`.
     pub(crate) fn shown(&self, key: &Key, stored: Option<ObjectMeta>) -> Result<ShownFile, Error> {
         self.shown_by(key, stored, || Ok(self.writer.stat(key)?))
     }
 
-    /// As [`Writing::shown`], where `now` asks the store again.
+    /// As [`Writing::shown`], where `now` reads the attributes again.
     pub(crate) fn shown_by(
         &self,
         key: &Key,
@@ -244,7 +242,7 @@ impl Writing {
             if shown.fingerprint.is_some() || shown.meta.is_some() {
                 return Ok(shown);
             }
-            // The same fingerprint would do for what is absent, and the kernel has pages of the file.
+            // Otherwise absence would get the same fingerprint again, for which the kernel has pages of the file.
             let own = self.own_fingerprint(key, None);
             let fingerprint = own.unwrap_or_else(|| self.new_fingerprint());
             self.remember(key, None, fingerprint);
@@ -253,7 +251,7 @@ impl Writing {
                 ..shown
             });
         }
-        // It may have been opened, committed and closed since the caller looked.
+        // The file may have been opened, committed and closed since the caller read the attributes.
         let version = |meta: Option<ObjectMeta>| meta.map(|meta| meta.version);
         let own = self.lock_own().get(key).copied();
         let is_late = own.is_some_and(|own| own.version != version(stored));
@@ -265,7 +263,7 @@ impl Writing {
         })
     }
 
-    /// The fingerprint of the object at `key`, which is not open, if it is one of this mount.
+    /// The fingerprint of the object at `key`, which is not open, if this mount has written it.
     fn own_fingerprint(&self, key: &Key, version: Option<Version>) -> Option<u64> {
         let mut own = self.lock_own();
         let known = own.get_mut(key)?;
@@ -273,7 +271,7 @@ impl Writing {
             return Some(known.fingerprint);
         }
         if version.is_none() {
-            // Another program has removed it, and the kernel may have its pages.
+            // Another program has removed the object, and the kernel may have its pages.
             known.version = None;
             known.fingerprint = self.new_fingerprint();
             return Some(known.fingerprint);
@@ -290,20 +288,20 @@ impl Writing {
         self.lock_own().put(key.clone(), own);
     }
 
-    /// Whether the file at `key` is in the mount only.
+    /// Whether the file at `key` is only in the mount.
     pub(crate) fn is_scratch(&self, key: &Key) -> bool {
         let file = self.lock_open().get(key).cloned();
         file.is_some_and(|file| file.is_scratch())
     }
 
-    /// Makes room for another file at `key`, where another program has changed the object of `file`.
+    /// Detaches `file` from its key for another file, because another program has changed its object.
     fn detach(&self, key: &Key, file: &Arc<KeyFile>) {
         self.unregister(key, file);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.retain(|(_, file)| file.strong_count() > 0);
         left.push((key.clone(), Arc::downgrade(file)));
         drop(left);
-        // Where nothing is stored, the same fingerprint would do again, and the kernel has its pages.
+        // If nothing is stored, the same fingerprint would count again, and the kernel has its pages.
         self.remember(key, None, self.new_fingerprint());
     }
 
@@ -347,8 +345,8 @@ impl Writing {
         plain.next().map(|(key, _)| key)
     }
 
-    /// The open files whose keys are `wanted`. Their own locks are taken after that of the table is
-    /// given back, because a file is locked while it is committed.
+    /// The open files whose keys are `wanted`. Their own locks are taken after that of the table is released, because a
+    /// file is locked while it is committed.
     fn open_where(&self, wanted: impl Fn(&Key) -> bool) -> Vec<(Key, Arc<KeyFile>)> {
         let open = self.lock_open();
         let found = open.iter().filter(|(key, _)| wanted(key));
@@ -357,7 +355,7 @@ impl Writing {
             .collect()
     }
 
-    /// As [`Writing::open_where`], with the files that have made room for others.
+    /// As [`Writing::open_where`], with the files that were detached from their keys.
     fn all_where(&self, wanted: impl Fn(&Key) -> bool) -> Vec<Arc<KeyFile>> {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let left = left.iter().filter(|(key, _)| wanted(key));
@@ -366,13 +364,13 @@ impl Writing {
         all
     }
 
-    /// Commits the files whose keys are `wanted`. The caller then syncs all that was changed.
+    /// Commits the files whose keys are `wanted`. The caller then syncs all changes.
     ///
     /// # Errors
-    /// The first error, after all were tried.
+    /// The first error, after all files were tried.
     fn commit_where(&self, who: Syncer, wanted: impl Fn(&Key) -> bool) -> Result<(), Error> {
         let mut result = Ok(());
-        // Of a file that was lost there is nothing to save, and its own handles get the error.
+        // A lost file has nothing to save, and its own handles get the error.
         let all = self.all_where(wanted).into_iter();
         for file in all.filter(|file| !file.lock().is_lost()) {
             let _name = self.keep_name(&file);
@@ -381,17 +379,17 @@ impl Writing {
         result
     }
 
-    /// Commits what was written to `file`, for a program that changes its name.
+    /// Commits the draft of `file`, for a program that changes its name.
     fn commit_of(&self, file: &KeyFile) -> Result<(), Error> {
         let committed = file.lock().commit(self);
         committed.or_else(|error| file.after_failure(error, Audience::Other))
     }
 
-    /// Commits the files below `prefix`, and makes all that was changed there survive a loss of power, which is below
-    /// `stored` in the store.
+    /// Commits the files below `prefix`, which is `stored` in the store, and makes all changes there survive a loss of
+    /// power.
     ///
     /// # Errors
-    /// The first error, after all were tried.
+    /// The first error, after all files were tried.
     pub(crate) fn sync_below(&self, prefix: &Prefix, stored: &Prefix) -> Result<(), Error> {
         let committed = self.commit_where(Syncer::Directory, |key| is_below(key, prefix));
         let committed = committed.and(self.staging.settle_below(prefix));
@@ -399,7 +397,7 @@ impl Writing {
         committed.and(Ok(removed.and(self.writer.sync_below(stored))?))
     }
 
-    /// How many files have what is not in the store yet, and how many are in the mount only.
+    /// How many files have drafts that are not in the store yet, and how many are only in the mount.
     fn n_drafts(&self) -> (usize, usize) {
         let (mut drafts, mut scratch) = (0, 0);
         for file in self.all_where(|_| true) {
@@ -412,8 +410,8 @@ impl Writing {
         (drafts, scratch)
     }
 
-    /// Whether one more file may be kept that is not saved. Each takes a descriptor for as long as it is
-    /// there, and none is kept when the mount ends.
+    /// Whether one more file that is not saved may be kept. Each takes a descriptor for as long as it exists, and none
+    /// is kept when the mount ends.
     fn has_room_for_unsaved(&self) -> bool {
         let has_ended = self.has_ended.load(Ordering::SeqCst);
         !has_ended && self.lock_open().len() <= self.writer.most_drafts()
@@ -426,7 +424,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Removes `file` from the open ones, if it is the one at `key`.
+    /// Removes `file` from the open files, if it is the one at `key`.
     fn unregister(&self, key: &Key, file: &Arc<KeyFile>) {
         let mut open = self.lock_open();
         if open.get(key).is_some_and(|held| Arc::ptr_eq(held, file)) {
@@ -442,13 +440,13 @@ impl Writing {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For work on the file at `key`.
+    /// A lock for work on the file at `key`.
     fn share_name(&self, key: &Key) -> NameLock<'_> {
         self.names.share(vec![key.to_prefix()])
     }
 
-    /// For changes of the names `keys`, and of what is at the `other` paths. Documents of one directory may be shown
-    /// of one object, and those of the groups above may have copies of them, so that nobody saves one of these
+    /// A lock for changes of the names `keys`, and of the files at the `other` paths. Documents of one directory may
+    /// come from one object, and those of the groups above may have copies of them, so no such document is saved
     /// meanwhile.
     fn take_names(&self, keys: &[&Key], other: &[Prefix]) -> NameLock<'_> {
         let mut paths: Vec<_> = keys.iter().map(|key| key.to_prefix()).collect();
@@ -465,12 +463,12 @@ impl Writing {
         self.names.take(paths)
     }
 
-    /// Keeps the name of `file` from being changed. `None` when the file has none, and gets none any more.
+    /// Prevents a change of the name of `file`. `None` when the file has no name, and so never gets one.
     fn keep_name(&self, file: &KeyFile) -> Option<NameLock<'_>> {
         let mut locked = file.key()?;
         let mut lock = self.share_name(&locked);
         loop {
-            // It may have been renamed in between.
+            // The file may have been renamed in between.
             let key = file.key()?;
             if key == locked {
                 return Some(lock);

@@ -11,14 +11,14 @@ use crate::store::{
 };
 
 impl Writing {
-    /// Removes the file at `key`. Open handles keep their bytes.
-    /// Where the file is shown without an object, too (`is_kept`), its object may be absent.
+    /// Removes the file at `key`. Open handles keep their bytes. If the file is shown even without an object
+    /// (`is_kept`), its object may be absent.
     pub(crate) fn erase(&self, key: &Key, is_kept: bool) -> Result<(), Error> {
         self.erase_by((key, &[]), is_kept, |writer| Ok(writer.unlink(key)?))
     }
 
-    /// As [`Writing::erase`], where `erase` removes what the store has of the file. Nothing is saved at the `other`
-    /// paths meanwhile.
+    /// As [`Writing::erase`], where `erase` removes the stored objects of the file. No file at the `other` paths is
+    /// saved meanwhile.
     pub(crate) fn erase_by(
         &self,
         (key, other): (&Key, &[Prefix]),
@@ -28,7 +28,7 @@ impl Writing {
         let _names = self.take_names(&[key], other);
         self.check_goes_on()?;
         let open = self.lock_open().get(key).cloned();
-        // What was written makes the name, also where the store has nothing, or nothing any more.
+        // A draft makes the name exist, even if the store has no object, or no longer.
         let may_lack = is_kept || open.as_ref().is_some_and(|file| file.has_draft());
         let is_scratch = open.as_ref().is_some_and(|file| file.is_scratch());
         if let Some(file) = &open {
@@ -44,7 +44,7 @@ impl Writing {
             self.unlink_file(key, &file);
         }
         if is_kept {
-            // The kernel may have pages of what was erased.
+            // The kernel may have pages of the erased file.
             self.remember(key, None, self.new_fingerprint());
         } else {
             self.lock_own().pop(key);
@@ -52,8 +52,8 @@ impl Writing {
         Ok(())
     }
 
-    /// Fills the file at `key`, which its `form` shows as `len` bytes, by `fill`, which writes the bytes from an offset on.
-    /// Other handles of the file see it, as they see any write.
+    /// Fills the file at `key`, which its `form` shows as `len` bytes, by `fill`, which writes the bytes from an offset
+    /// on. Other handles of the file see this like any write.
     pub(crate) fn fill(
         self: &Arc<Self>,
         (key, form): (&Key, &Arc<dyn Form>),
@@ -76,7 +76,7 @@ impl Writing {
             handle.flush(None)
         };
         let written = write();
-        // The kernel did not write this, and may have pages of what was there.
+        // The kernel did not write these bytes, and may have pages of the earlier ones.
         handle.file().lock().has_wrong_pages = true;
         handle.close();
         written
@@ -88,14 +88,14 @@ impl Writing {
         file.lose_name(self);
     }
 
-    /// Saves what was written below `directory`, which is about to be renamed: others wait for the rename, and this
+    /// Saves the drafts below `directory`, which is about to be renamed: other callers wait for the rename, and this
     /// may take long.
     pub(super) fn prepare_rename(&self, directory: &Key) -> Result<(), Error> {
         let _names = self.take_names(&[directory], &[]);
         self.save_before_rename(directory).map(drop)
     }
 
-    /// Saves the open files that have other names when `from` is renamed, and returns them.
+    /// Saves the open files whose names change when `from` is renamed, and returns them.
     fn save_before_rename(&self, from: &Key) -> Result<Vec<(Key, Arc<KeyFile>)>, Error> {
         let prefix = from.to_prefix();
         let moved = self.open_where(|key| key == from || is_below(key, &prefix));
@@ -109,8 +109,7 @@ impl Writing {
         Ok(moved)
     }
 
-    /// Renames a file or a directory. `follow` does what has to be done before anything is committed by the
-    /// new name.
+    /// Renames a file or a directory. `follow` does the steps that must precede the first commit under the new name.
     pub(crate) fn rename(
         &self,
         from: &Key,
@@ -152,8 +151,8 @@ impl Writing {
         Ok(())
     }
 
-    /// Gives the file at `from`, which shows the bytes that it has, the name of `to`, where it becomes
-    /// what `kind` says. A `mode` of `None` links: the file keeps its old name, too.
+    /// Gives the file at `from`, which shows its stored bytes, the name `to`, where it becomes a file of `kind`. A
+    /// `mode` of `None` links: the file keeps its old name, too.
     pub(crate) fn place(
         self: &Arc<Self>,
         from: &Key,
@@ -178,7 +177,7 @@ impl Writing {
         self.check_goes_on()?;
         let [source, other] = [from, to].map(|key| self.lock_open().get(key).cloned());
         if !source.is_some_and(|source| Arc::ptr_eq(&source, file)) {
-            // It was renamed, removed or replaced since it was opened.
+            // The file was renamed, removed or replaced since it was opened.
             return Err(KeyFile::lost(from));
         }
         let is_kept = mode != Some(RenameMode::Replace);
@@ -205,7 +204,7 @@ impl Writing {
         } else {
             Replaces::Anything
         };
-        // What keeps its name is copied, and a file of the store is there until the new object is.
+        // A file that keeps its name is copied, and a file of the store exists until the new object does.
         let is_moved = file.is_scratch() && mode.is_some();
         let placed = if is_moved {
             Arc::clone(file)
@@ -219,7 +218,7 @@ impl Writing {
             }
             placed => placed?,
         }
-        // A failure is returned once the names are as they are in the store.
+        // A failure is returned after the names are as they are in the store.
         let synced = placed.lock().sync_closed(self);
         if let Some(other) = other {
             self.unlink_file(to, &other);
@@ -239,8 +238,8 @@ impl Writing {
         synced
     }
 
-    /// Gives the open files below `from`, a directory that was renamed to `to` through another view, the
-    /// keys and the forms that they have there. The caller has the names.
+    /// Gives the open files below `from`, a directory that was renamed to `to` through another view, the keys and the
+    /// forms that they have there. The caller holds the locks of the names.
     pub(super) fn follow(&self, from: &Key, to: &Key) {
         for (key, file) in self.open_where(|key| is_below(key, &from.to_prefix())) {
             if let Some(target) = key.moved(from, to) {
@@ -258,7 +257,7 @@ impl Writing {
         }
     }
 
-    /// Gives the open file at `key`, if there is one, the form that `kind` says.
+    /// Gives the open file at `key`, if there is one, the form of `kind`.
     pub(crate) fn reform(&self, key: &Key, kind: &NewKind) {
         let file = self.lock_open().get(key).cloned();
         if let Some(file) = file {
@@ -273,19 +272,19 @@ impl Writing {
         drop(open);
         file.rename(to);
         if !is_replaced_whole(to) {
-            // Another program may have written it since it was renamed, under the name that it had.
+            // Another program may have written to the file since it was renamed, under its earlier name.
             self.writer.wrote_in_place(to);
         }
     }
 
-    /// Makes the bytes of a file survive a loss of power before it gets the name of a document or a
-    /// chunk, so that this is never empty or torn.
+    /// Makes the bytes of a file survive a loss of power before it gets the name of a document or a chunk, so that the
+    /// document or chunk is never empty or torn.
     fn sync_before_name(&self, from: &Key, to: &Key) -> Result<(), StoreError> {
         let is_needed = is_replaced_whole(to) && !is_replaced_whole(from);
         if !is_needed || self.writer.durability() == Durability::Never {
             return Ok(());
         }
-        // What cannot be opened is a directory, or is refused by the rename.
+        // A path that cannot be opened is a directory, or the rename refuses it.
         if let Ok(Some(stored)) = self.writer.open_object(from, false) {
             self.writer.sync(from, &stored.file)?;
         }
@@ -316,8 +315,8 @@ impl Writing {
         Ok(self.writer.make_prefix(key, new)?)
     }
 
-    /// Removes what is shown as the directory `key`, as `remove` does it, unless files were made in it that
-    /// are not in the store. The store has it at `key`, and at the `other` paths.
+    /// Removes the shown directory `key`, by `remove`, unless files were made in it that are not in the store. The
+    /// store has it at `key`, and at the `other` paths.
     pub(crate) fn remove_prefix(
         &self,
         (key, other): (&Key, &[Prefix]),
@@ -331,8 +330,8 @@ impl Writing {
         Ok(remove(&self.writer)?)
     }
 
-    /// Sets attributes of what is at `path`. `fingerprint` is that of an object which this mount has
-    /// not written. What is shown without an object (`is_kept`) has none to set.
+    /// Sets attributes of the file or directory at `path`. `fingerprint` is that of an object which this mount has not
+    /// written. A file that is shown without an object (`is_kept`) has none to set.
     pub(crate) fn set_attributes(
         &self,
         path: &Prefix,
@@ -348,10 +347,10 @@ impl Writing {
         if let Some(file) = self.lock_open().get(&key).cloned() {
             return file.lock().set_attributes(self, new);
         }
-        // The version has the time of modification in it, and the bytes stay the same.
+        // The version contains the time of modification, and the bytes stay the same.
         let before = self.writer.stat(&key)?;
         if before.is_none() && is_kept {
-            // No object stands behind what is shown.
+            // The shown file has no object.
             return Ok(());
         }
         self.writer.set_attributes(path, new)?;

@@ -99,7 +99,7 @@ fn together(own: Option<ObjectMeta>, other: Option<ObjectMeta>) -> Option<Object
     let is_settled = own.settles_in(now).or(other.settles_in(now)).is_none();
     Some(ObjectMeta {
         version,
-        // Nobody has to wait until they are older.
+        // No reader has to wait until they are older.
         is_own: is_settled,
         ..own
     })

@@ -1,4 +1,4 @@
-//! The states of an open file, and the one table of what leads from one to another.
+//! The states of an open file, and the one table of the transitions between them.
 //!
 //! ```text
 //!              begin            try              saved
@@ -12,11 +12,11 @@
 //!                              +---------------------------+
 //! ```
 //!
-//! The table is [`OpenState::after`]. A [`Phase`] is a state with what only a file in that state has, and goes
-//! where the table says. The model of the tests takes its states from the same table.
+//! The table is [`OpenState::after`]. A [`Phase`] is a state with the data that only a file in that state has, and
+//! changes by the table. The model of the tests takes its states from the same table.
 //!
-//! Beside its state, a file has a name or not ([`Name`](super::name::Name)): one without a name is written and read
-//! by its own handles, and is never committed.
+//! Beside its state, a file has a name or not ([`Name`](super::name::Name)). Only its own handles write and read a file
+//! without a name, and it is never committed.
 
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ use crate::error::Error;
 /// The name of the state of an open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenState {
-    /// All that was written is in the store.
+    /// All changes are in the store.
     Clean,
-    /// Bytes were written that are not in the store.
+    /// There are changes that are not in the store.
     Drafting,
     /// A change of the draft failed, perhaps in the middle, so that the draft must not be committed.
     Broken,
@@ -38,17 +38,17 @@ pub enum OpenState {
     Saving,
     /// The commit failed, and a program that wrote got the error.
     Failed,
-    /// The commit failed, and no program that wrote got the error. The mount tries it again.
+    /// The commit failed, and no program that wrote got the error. The mount retries it.
     Unsaved,
     /// The draft was committed by removing the object: nothing is stored or shown. Open handles read the draft.
     Erased,
-    /// The file is in the mount only, because its name is not one of an array.
+    /// The file is only in the mount, because its name is not one of an array.
     Scratch,
     /// The draft was dropped, because another program has changed the object.
     Lost,
 }
 
-/// What happens to an open file.
+/// An event of an open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileEvent {
     /// A draft is made.
@@ -65,11 +65,11 @@ pub enum FileEvent {
     Saved,
     /// The object was removed, because all bytes of the draft are the fill value.
     SavedAsNothing,
-    /// Another program has changed the object, and the draft gives way.
+    /// Another program has changed the object, and the draft yields.
     Conflict,
     /// The commit failed, and its caller gets the error.
     Fail,
-    /// The error of a failed commit is told to no program that wrote.
+    /// No program that wrote gets the error of a failed commit.
     Untold,
     /// The failed commit was early, and no program gets an error: more will be written.
     Continue,
@@ -80,7 +80,7 @@ pub enum FileEvent {
 }
 
 impl OpenState {
-    /// The state after `event`; `None` where the event does not happen in this state.
+    /// The state after `event`; `None` if the event does not happen in this state.
     #[allow(clippy::match_same_arms, reason = "the rows of a table")]
     pub fn after(self, event: FileEvent) -> Option<OpenState> {
         use FileEvent as On;
@@ -100,7 +100,8 @@ impl OpenState {
             (Failed, On::Continue) => Drafting,
             (Drafting | Failed | Unsaved | Broken, On::Drop) => Clean,
             (Erased, On::Release) => Clean,
-            // What fails in a file that is saved, or that is in the mount only, leaves its bytes as they are.
+            // A change that fails in a file that is being saved, or that is only in the mount, leaves its bytes
+            // unchanged.
             (Erased, On::ChangeFails) => Erased,
             (Scratch, On::Change | On::ChangeFails | On::Repair) => Scratch,
             _ => return None,
@@ -108,7 +109,7 @@ impl OpenState {
     }
 }
 
-/// The state of an open file, with what a file in this state has.
+/// The state of an open file, with the data of that state.
 #[derive(Debug)]
 pub(super) enum Phase {
     Clean(Clean),
@@ -118,16 +119,16 @@ pub(super) enum Phase {
     Lost,
 }
 
-/// What a file has to which nothing was written since its last commit.
+/// The data of a file that was not written to since its last commit.
 #[derive(Debug, Default)]
 pub(super) struct Clean {
-    /// Reads the bytes of a file with a form; `None` before it is asked for.
+    /// The reader of a file with a form; `None` before it is needed.
     pub(super) opened: Option<(Arc<dyn CleanBytes>, CleanAttributes)>,
-    /// What the writers of a document know of it; `None` before it is opened for writing.
+    /// The text of a document that its writers know; `None` before it is opened for writing.
     pub(super) known: Option<Base>,
-    /// Whether the object is another text than the writers know: what was saved was merged.
+    /// Whether the object differs from the text that the writers know, because the saved text was merged.
     pub(super) is_behind: bool,
-    /// Why no draft could begin, so that a change is lost.
+    /// The reason why no draft could begin, so that a change is lost.
     pub(super) failure: Option<FailedChange>,
 }
 
@@ -135,7 +136,7 @@ pub(super) struct Clean {
 #[derive(Debug)]
 pub(super) struct FailedChange {
     pub(super) error: Error,
-    /// The first byte that it may have changed.
+    /// The first byte that the change may have altered.
     pub(super) start: u64,
 }
 
@@ -157,7 +158,7 @@ impl Phase {
         }
     }
 
-    /// What was written.
+    /// The draft.
     pub(super) fn draft(&self) -> Option<&FileDraft> {
         match self {
             Phase::Clean(_) | Phase::Lost => None,
@@ -173,7 +174,7 @@ impl Phase {
         }
     }
 
-    /// What the file has while nothing is written to it.
+    /// The data of the file while it has no draft.
     pub(super) fn clean_mut(&mut self) -> Option<&mut Clean> {
         match self {
             Phase::Clean(clean) => Some(clean),
@@ -186,12 +187,12 @@ impl Phase {
         matches!(self, Phase::Broken(..))
     }
 
-    /// Whether handles write the file anew, so that what they have half written is left to them.
+    /// Whether handles write the file anew, to which its half-written bytes are left.
     pub(super) fn is_rewritten(&self) -> bool {
         !self.is_broken() && self.draft().is_some_and(FileDraft::has_rewriters)
     }
 
-    /// Makes `draft` that of the file, which had none. A change that was lost before makes it a broken one.
+    /// Makes `draft` that of the file, which had none. An earlier lost change makes it a broken one.
     pub(super) fn begin(&mut self, draft: FileDraft) {
         debug_assert!(self.state().after(FileEvent::Begin).is_some());
         let failure = self.clean_mut().and_then(|clean| clean.failure.take());
@@ -201,7 +202,7 @@ impl Phase {
         }
     }
 
-    /// Notes that a change of the draft has failed that begins at `start`.
+    /// Notes that a change of the draft that begins at `start` has failed.
     pub(super) fn change_fails(&mut self, error: &Error, start: u64) {
         self.go(
             FileEvent::ChangeFails,
@@ -209,7 +210,7 @@ impl Phase {
         );
     }
 
-    /// Goes to the state that the table has after `event`.
+    /// Goes to the state that follows `event` in the table.
     pub(super) fn on(&mut self, event: FileEvent) {
         self.go(event, None);
     }
@@ -224,7 +225,7 @@ impl Phase {
         let (draft, failure) = match std::mem::replace(self, Phase::Lost) {
             Phase::Broken(draft, failure) => (draft, Some(failure)),
             Phase::Draft(_, draft) => (draft, None),
-            // Without a draft, nothing but its beginning happens.
+            // Without a draft, only the beginning of one happens.
             phase @ (Phase::Clean(_) | Phase::Lost) => {
                 *self = phase;
                 return;
@@ -263,7 +264,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_lost_stays_lost() {
+    fn a_lost_file_stays_lost() {
         for event in [On::Begin, On::Change, On::Try, On::Saved, On::Release] {
             assert_eq!(OpenState::Lost.after(event), None, "{event:?}");
         }
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_ends_in_what_it_says() {
+    fn a_commit_ends_in_the_state_of_its_outcome() {
         for (event, after) in [
             (On::Saved, OpenState::Clean),
             (On::SavedAsNothing, OpenState::Erased),

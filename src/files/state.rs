@@ -1,4 +1,4 @@
-//! The state of a file that is open: what the store has, and what was written.
+//! The state of an open file: its stored object, and its draft.
 
 use std::fs::File;
 use std::io;
@@ -18,36 +18,36 @@ use crate::store::{
     Draft, FileChange, Key, NewAttributes, ObjectMeta, Refusal, StoreError, StoredFile, Version,
 };
 
-/// How often an inner chunk is looked for again whose shard changes meanwhile.
+/// How often an inner chunk is looked up again because its shard has changed meanwhile.
 const ATTEMPTS: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct FileState {
     pub(super) name: FileName,
-    /// What the file shows of its object; `None` where it shows the object's own bytes.
+    /// The form in which the file shows its object; `None` if it shows the object's own bytes.
     pub(super) form: Option<Arc<dyn Form>>,
     pub(super) phase: Phase,
-    /// The object of the store; `None` where it has none, or none yet. Its attributes are those that
-    /// it had when the kernel's pages were last known to be right.
+    /// The object of the store; `None` if there is none, or none yet. Its attributes are those that it had when the
+    /// kernel's pages were last known to be right.
     pub(super) stored: Option<StoredFile>,
     /// Whether the kernel may have pages that are not those of the object.
     pub(super) has_wrong_pages: bool,
     /// Whether the fingerprint of a file with a form is one of this mount, because the mount has
     /// written it, or set its times.
     pub(super) is_own: bool,
-    /// What is shown of the file while it is saved.
+    /// The attributes that are shown of the file while it is saved.
     pub(super) saving: SavingSlot,
 }
 
-/// Where the bytes of a file are.
+/// The place of the bytes of a file.
 pub(super) enum Content {
     /// In a file that may be written to meanwhile.
     Changing(Arc<File>),
     /// In an object of this version.
     Version(Arc<File>, Version),
-    /// In a file that reads them by itself.
+    /// In a file that reads them itself.
     Clean(Arc<dyn CleanBytes>),
-    /// In memory, from where this many were read.
+    /// In memory. This many of them were read from there.
     Read(usize),
 }
 
@@ -55,12 +55,12 @@ pub(super) enum Content {
 pub(crate) enum FileAttributes {
     /// Those of the file that has its bytes.
     Object(ObjectMeta),
-    /// Those that are shown, but for the fingerprint.
+    /// The shown attributes, except for the fingerprint.
     Shown(CleanAttributes),
 }
 
 impl FileState {
-    /// The state of a file that is in the store, or shows what is not.
+    /// The state of a file that is in the store, or that is shown without an object.
     pub(super) fn of_object(key: &Key, stored: Option<StoredFile>) -> FileState {
         FileState {
             name: FileName::Named(key.clone()),
@@ -99,7 +99,7 @@ impl FileState {
         }
     }
 
-    /// The state of a file of the mount alone, which has the bytes of `draft`.
+    /// The state of a file that is only in the mount, with the bytes of `draft`.
     pub(super) fn of_scratch(key: &Key, draft: Draft) -> FileState {
         let draft = FileDraft::made(draft.into(), HandleId::default());
         FileState {
@@ -108,12 +108,12 @@ impl FileState {
         }
     }
 
-    /// Whether what was written was dropped.
+    /// Whether the draft was dropped.
     pub(super) fn is_lost(&self) -> bool {
         self.phase.state() == OpenState::Lost
     }
 
-    /// Whether what was made is dropped, and nothing is stored: the name is free.
+    /// Whether a new file was dropped, and nothing is stored, so that the name is free.
     pub(super) fn is_nothing(&self) -> bool {
         self.phase.state() == OpenState::Clean && self.stored.is_none()
     }
@@ -130,13 +130,13 @@ impl FileState {
         draft.is_some_and(|draft| draft.rewriters.contains(&writer))
     }
 
-    /// Whether the file is replaced whole when it is committed. One without a name is not: its own
-    /// handles alone read it.
+    /// Whether the file is replaced as a whole when it is committed. A file without a name is not: only its own handles
+    /// read it.
     pub(super) fn is_replaced_whole(&self) -> bool {
         self.form.is_some() || self.key().is_some_and(is_replaced_whole)
     }
 
-    /// Whether `now`, what the store has at the key, is the object of this file.
+    /// Whether `now`, the store's object at the key, is the object of this file.
     pub(super) fn is_current(&self, now: Option<&ObjectMeta>) -> bool {
         let is_whole = self.is_replaced_whole();
         let is_same = |stored: &StoredFile, now: &ObjectMeta| {
@@ -155,8 +155,8 @@ impl FileState {
             }
     }
 
-    /// Takes `now` for the object of this file, where that is an inner chunk of a shard in which somebody
-    /// else has changed other chunks only.
+    /// Takes `now` for the object of this file, if it is an inner chunk of a shard in which another program has changed
+    /// only other chunks.
     pub(super) fn follow(
         &mut self,
         writing: &Writing,
@@ -171,7 +171,7 @@ impl FileState {
         if let Some(new) = self.target(writing).same_bytes(now.version, stored)? {
             self.stored = Some(new);
             self.forget_opened();
-            // The fingerprint of the new version is another one.
+            // The fingerprint that the new version gives is another one.
             self.is_own = true;
         }
         Ok(())
@@ -182,7 +182,7 @@ impl FileState {
         Target::of(&writing.writer, self.name.last(), self.form.as_deref())
     }
 
-    /// The attributes of what the store has at `key` now.
+    /// The current attributes of the store's object at `key`.
     pub(super) fn now(&self, writing: &Writing, key: &Key) -> Result<Option<ObjectMeta>, Error> {
         writing.now(key, self.form.as_deref())
     }
@@ -194,7 +194,7 @@ impl FileState {
         file.ok_or_else(|| self.refused(Refusal::Gone))
     }
 
-    /// Where the bytes are. Those from `offset` that are in memory are put to the beginning of `buf`.
+    /// The place of the bytes. Bytes from `offset` that are in memory are copied to the beginning of `buf`.
     pub(super) fn content(
         &mut self,
         writing: &Writing,
@@ -222,7 +222,7 @@ impl FileState {
         })
     }
 
-    /// The attributes now.
+    /// The current attributes.
     pub(super) fn attributes(&mut self, writing: &Writing) -> Result<FileAttributes, Error> {
         if self.form.is_some() && self.phase.draft().is_none() {
             return Ok(FileAttributes::Shown(self.clean(writing)?.1));
@@ -231,7 +231,7 @@ impl FileState {
         Ok(FileAttributes::Object(meta))
     }
 
-    /// The length now, in bytes.
+    /// The current length, in bytes.
     pub(super) fn len(&mut self, writing: &Writing) -> Result<u64, Error> {
         Ok(match self.attributes(writing)? {
             FileAttributes::Object(meta) => meta.size(),
@@ -239,7 +239,7 @@ impl FileState {
         })
     }
 
-    /// The file with a form as the store has it.
+    /// The file with a form, as the store has it.
     fn clean(
         &mut self,
         writing: &Writing,
@@ -261,7 +261,7 @@ impl FileState {
                 }
                 return Ok(opened);
             }
-            // Where other parts of its object were written meanwhile, this one is looked for again.
+            // If other parts of its object were written meanwhile, this one is looked up again.
             if !self.target(writing).is_part() {
                 break;
             }
@@ -269,17 +269,17 @@ impl FileState {
         Err(Error::Stale)
     }
 
-    /// Opens what the store has, so that handles can read it when the file has lost its name.
+    /// Opens the stored object, so that handles can read it after the file has lost its name.
     pub(super) fn keep(&mut self, writing: &Writing) {
         if self.phase.draft().is_some() {
-            // Errors are those of the reads then.
+            // The reads return the errors.
             let _ = self.complete();
         } else if self.form.is_some() {
             let _ = self.clean(writing);
         }
     }
 
-    /// Fails where another program has changed the object.
+    /// Fails if another program has changed the object.
     pub(super) fn check_not_lost(&self) -> Result<(), Error> {
         if self.is_lost() {
             return Err(self.refused(Refusal::Gone));
@@ -295,7 +295,7 @@ impl FileState {
         change: &FileChange,
     ) -> Result<(), Error> {
         let len = match change {
-            // It changes the same bytes, however long the file is.
+            // The change alters the same bytes, however long the file is.
             FileChange::Write { .. } => 0,
             FileChange::SetLen(_) | FileChange::Allocate { .. } => self.len(writing)?,
         };
@@ -347,7 +347,7 @@ impl FileState {
                 FileChange::SetLen(len) => draft.note_len(*len),
                 _ => {}
             }
-            // What a failed change has left there is none of the bytes of the file.
+            // The bytes that a failed change has left there do not count as bytes of the file.
             draft.note(if failed.is_none() { range } else { 0..0 }, access);
         }
         self.phase.on(FileEvent::Change);
@@ -373,20 +373,20 @@ impl FileState {
             let changed = change.changed_bytes(now);
             self.change_range(writing, (changed, access), &change)?;
         } else if self.phase.draft().is_none() && !self.is_replaced_whole() {
-            // Its bytes stay the same, but the system takes bits of its mode away with this call, too.
+            // The bytes stay the same, but the system removes bits of the mode with this call, too.
             self.begin_change(writing)?;
             self.note(writing)?;
         }
         if let Phase::Broken(_, failure) = &self.phase
             && len <= failure.start
         {
-            // Where the failed change was, nothing is left.
+            // Nothing is left at the place of the failed change.
             self.phase.on(FileEvent::Repair);
         }
         Ok(())
     }
 
-    /// Makes the file empty. A writer who `is_blind` cannot have read what it has.
+    /// Makes the file empty. A writer that `is_blind` cannot have read its bytes.
     pub(super) fn clear(
         &mut self,
         writing: &Writing,
@@ -411,7 +411,7 @@ impl FileState {
         Ok(())
     }
 
-    /// Puts bytes into the draft that were not written, and are those of the object.
+    /// Adds the object's bytes to the draft that were not written.
     pub(super) fn complete(&mut self) -> Result<(), Error> {
         let (Some(draft), Some(form)) = (self.phase.draft_mut(), &self.form) else {
             return Ok(());
@@ -429,23 +429,23 @@ impl FileState {
         completed.map_err(|error| self.failed(&error))
     }
 
-    /// Sets attributes, of the draft where there is one.
+    /// Sets attributes, those of the draft if there is one.
     pub(super) fn set_attributes(
         &mut self,
         writing: &Writing,
         new: &NewAttributes,
     ) -> Result<(), Error> {
         if self.form.is_some() && self.phase.draft().is_none() && self.stored.is_none() {
-            // No object stands behind the file.
+            // The file has no object.
             return Ok(());
         }
         if self.phase.draft().is_none() && self.target(writing).is_part() {
-            // The attributes are those of the object that it is a part of.
+            // The attributes belong to the object of which it is a part.
             writing.counters.without_effect.add(1);
             return Ok(());
         }
         if self.form.is_some() && self.key().is_none() {
-            // The object is another version then, and cannot be opened again.
+            // The object will have another version, and then it cannot be opened again.
             self.begin_change(writing)?;
         }
         (writing.writer).set_attributes_of_file(&self.name, self.file()?, new)?;
@@ -459,7 +459,7 @@ impl FileState {
         self.note(writing)
     }
 
-    /// Notes the version that the object has after it was written in place.
+    /// Notes the version of the object after it was written in place.
     fn note(&mut self, writing: &Writing) -> Result<(), Error> {
         if self.phase.draft().is_none()
             && let Some(stored) = &mut self.stored
@@ -469,12 +469,12 @@ impl FileState {
         Ok(())
     }
 
-    /// The key; `None` where the file has no name any more.
+    /// The key; `None` if the file has lost its name.
     pub(super) fn key(&self) -> Option<&Key> {
         self.name.key()
     }
 
-    /// Begins a draft, with what its writers know of a document.
+    /// Begins a draft, with the text of a document that its writers know.
     pub(super) fn begin_draft(&mut self, mut draft: FileDraft) {
         if let Some(clean) = self.phase.clean_mut() {
             if let Some(known) = clean.known.take() {
@@ -485,7 +485,7 @@ impl FileState {
         self.phase.begin(draft);
     }
 
-    /// Forgets how the bytes are read of a file to which nothing was written, because the object has changed.
+    /// Forgets the reader of a file without a draft, because the object has changed.
     pub(super) fn forget_opened(&mut self) {
         if let Some(clean) = self.phase.clean_mut() {
             clean.opened = None;
@@ -500,7 +500,7 @@ impl FileState {
         }
         if let Some(clean) = self.phase.clean_mut() {
             clean.failure = Some(FailedChange::new(error, start));
-            // Where it was made to mapped memory, that has it.
+            // A change of mapped memory remains in that memory.
             self.has_wrong_pages = true;
         }
     }

@@ -1,4 +1,4 @@
-//! What fsync(2) does: commits, and makes the bytes and the name of a file survive a loss of power.
+//! fsync(2): commits, and makes the bytes and the name of a file survive a loss of power.
 
 use super::failure::Audience;
 use super::phase::OpenState;
@@ -7,10 +7,10 @@ use super::{HandleId, KeyFile, Writing};
 use crate::error::Error;
 use crate::store::Key;
 
-/// For whom a file is synced.
+/// The program for which a file is synced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Syncer {
-    /// The process of this thread by a handle, which `has_written` since it was last flushed, or not.
+    /// The process of this thread, by a handle that `has_written` since it was last flushed, or not.
     Handle {
         id: HandleId,
         thread: u32,
@@ -18,15 +18,15 @@ pub(crate) enum Syncer {
     },
     /// A program that syncs a directory.
     Directory,
-    /// A program that wants everything to be saved.
+    /// A program that requests that everything is saved.
     Mount,
 }
 
 impl KeyFile {
-    /// Commits, and makes the bytes and the name survive a loss of power, the latter only for who syncs this file. A
-    /// chunk that has all its bytes is committed in any case. What handles that write the file anew have half written
-    /// is left to them, unless their process syncs it, or another one that has written, or everything is to be saved and
-    /// this can be.
+    /// Commits, and makes the bytes survive a loss of power, and also the name, if the program syncs this file. A chunk
+    /// with all its bytes is always committed. Half-written bytes are left to the handles that write the file anew,
+    /// unless their process syncs it, or another one that has written, or everything is to be saved and this file can
+    /// be.
     pub(super) fn sync(&self, writing: &Writing, syncer: Syncer) -> Result<(), Error> {
         let mut state = self.lock();
         let len = state.form.as_ref().and_then(|form| form.rules().len);
@@ -63,11 +63,11 @@ impl KeyFile {
             state.stored.clone(),
         );
         let is_scratch = state.phase.state() == OpenState::Scratch;
-        // The disk may be slow, and nothing of the file is needed any more.
+        // The disk may be slow, and the state of the file is no longer needed.
         drop(state);
         let (key, is_named) = name;
         let target = Target::of(&writing.writer, &key, form.as_deref());
-        // After a directory or all of the mount, all that was changed is synced at once, but for journals.
+        // After a directory or the whole mount, all changes except journals are synced at once.
         let is_alone = matches!(syncer, Syncer::Handle { .. });
         if is_scratch || !is_alone && !target.is_part() {
             return Ok(());

@@ -1,7 +1,8 @@
 //! The object that a file is written to.
 //!
-//! An inner chunk of a shard is an object like any other here: it has the same verbs, which go to the journal of its shard
-//! ([`crate::shards`]) instead of a file of its own. Nothing else below `files` asks whether a key is in a shard.
+//! An inner chunk of a shard is an object like any other here: it has the same verbs, which go to the journal of its
+//! shard ([`crate::shards`]) instead of a file of its own. No other module below `files` asks whether a key is in a
+//! shard.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -91,8 +92,8 @@ impl<'t> Target<'t> {
         })
     }
 
-    /// Whether the object is a part of a larger one: it has no attributes of its own, it is not made of a file, and
-    /// looking for it again may find it in another place.
+    /// Whether the object is a part of a larger one: it has no attributes of its own, it is not made from a file, and
+    /// another lookup may find it in another place.
     pub(super) fn is_part(&self) -> bool {
         self.inner().is_some()
     }
@@ -102,7 +103,7 @@ impl<'t> Target<'t> {
         self.inner().map_or(self.key, InnerChunk::shard)
     }
 
-    /// Fails where the object is a symbolic link or lies behind one, and where this daemon may not replace it.
+    /// Fails if the object is a symbolic link or lies behind one, or if this daemon may not replace it.
     pub(super) fn check_writable(&self) -> Result<(), Error> {
         self.writer.open_object(self.stored_key(), false)?;
         Ok(self.writer.check_replaces(self.stored_key())?)
@@ -117,8 +118,8 @@ impl<'t> Target<'t> {
         Ok(now.is_some_and(|now| now.version == stored.meta.version))
     }
 
-    /// The object of this `version`, open for reading, where it has the bytes that it had when it was opened as `stored`:
-    /// another part of its object was changed. `None` where the version tells that the bytes are other ones.
+    /// The object of this `version`, open for reading, if it has the bytes that it had when it was opened as `stored`:
+    /// then only another part of its object was changed. `None` if the version shows that the bytes differ.
     pub(super) fn same_bytes(
         &self,
         version: Version,
@@ -210,17 +211,17 @@ impl<'t> Target<'t> {
         })
     }
 
-    /// Makes the name of an object that was committed survive a loss of power, where closing a file does so.
+    /// Makes the name of a committed object survive a loss of power, if closing a file does so.
     pub(super) fn sync_closed(&self) -> Result<(), Error> {
         if self.is_part() {
-            // A journal has it.
+            // The object is in a journal.
             return Ok(());
         }
         Ok(self.writer.sync_closed(self.key)?)
     }
 
-    /// Makes the object, which is open as `stored`, and its name survive a loss of power. Of a file that has no name any
-    /// more (`is_named`), nothing but its journal is synced.
+    /// Makes the object, which is open as `stored`, and its name survive a loss of power. For a file that has lost its
+    /// name (`is_named`), only its journal is synced.
     pub(super) fn sync(&self, stored: Option<&StoredFile>, is_named: bool) -> Result<(), Error> {
         if let Some(inner) = self.inner() {
             return inner.sync(stored.filter(|_| is_named));
@@ -233,7 +234,7 @@ impl<'t> Target<'t> {
         if let Some(stored) = stored {
             self.writer.sync(self.key, &stored.file)?;
         }
-        // A chunk of fill value may have been removed.
+        // A chunk of fill values may have been removed.
         Ok(self.writer.sync_names(&self.key.parent())?)
     }
 }

@@ -1,4 +1,4 @@
-//! Rules of a file that do not change with its object. They are data for open files, and no translation.
+//! Rules of a file that do not change with its object. They are data for open files, and not a translation.
 
 use super::options::{Conflict, WriteOptions};
 use super::{Presentation, chunk};
@@ -8,10 +8,10 @@ use crate::metadata::DocumentName;
 /// The longest document that is written, in bytes.
 pub(crate) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
-/// The rules of a file that shows something else than the bytes of its object.
+/// The rules of a file that does not show the bytes of its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// The only length that the file may have, in bytes; `None` where there are several.
+    /// The only length that the file may have, in bytes; `None` if several are allowed.
     pub(crate) len: Option<u64>,
     /// The greatest length that the file may have, in bytes.
     pub(crate) max_len: u64,

@@ -258,7 +258,7 @@ def test_a_change_by_another_program_since_the_read_is_not_overwritten(store, wr
     assert refused(os.close, other) == "ESTALE"
     assert refused(os.close, fd) == "ESTALE"
     assert (store / C).read_bytes() == b"theirs" == (written.path / C).read_bytes()
-    assert "somebody else has changed it" in written.log_text()
+    assert "another program has changed it" in written.log_text()
 
 
 def test_a_write_in_place_by_another_program_is_not_overwritten(store, written):

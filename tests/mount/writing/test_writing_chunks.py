@@ -233,7 +233,7 @@ def test_a_chunk_that_is_only_emptied_stays_and_the_mount_says_so(chunks, store)
     """No call of `: > chunk` can fail, because others begin a file in the same way."""
     ok("sh", "-c", f": > {chunks.path}/a/c/0/0")
     told = chunks.path / ".zarr-mount/refused"
-    until(lambda: "a/c/0/0: what was written is not saved: a/c/0/0: it does not have all its bytes" in told.read_text(), "why nothing was saved")
+    until(lambda: "a/c/0/0: the changes are not saved: a/c/0/0: it does not have all its bytes" in told.read_text(), "why nothing was saved")
     np.testing.assert_array_equal(np.fromfile(chunks.path / "a/c/0/0", "<f4").reshape(16, 16), expected()[:16, :16])
     np.testing.assert_array_equal(stored(store), expected())
 
