@@ -10,7 +10,7 @@
 //! | [`counters`], [`escape`], [`mount_table`], [`notice`] | counters; text for people, without terminal control sequences; the kernel's mounts; what the user is to see at once | anything else |
 //! | [`store`] | bytes by key: directory, zip file, memory, servers; changes to a directory | Zarr |
 //! | [`sync`] | locks and threads, of the system or of a model checker | anything else |
-//! | [`fresh`] | what was read from the store, and when the store is asked again | Zarr |
+//! | [`fresh`] | results of reading the store, and when the store is asked for them again | Zarr |
 //! | [`budget`], [`buffers`], [`recent_lines`], [`threads`] | the memory budget; buffers; the last lines of the log; the thread pool | anything else |
 //! | [`grid`], [`dtype`] | index arithmetic; data types and fill values | I/O, JSON |
 //! | [`codec`] | encoded bytes to decoded bytes, shard index layout | keys, I/O |
@@ -20,7 +20,7 @@
 //! | [`hierarchy`] | the node at a prefix, or at a path of the tree (reads documents and caches them) | chunks |
 //! | [`load`] | one chunk by its indices: locate, fetch, decode, cache | file names |
 //! | [`shards`] | inner chunks of shards that are written: journal, pack, recovery | names of a view |
-//! | [`translate`] | what files show of stored bytes, and what is stored for bytes that are written | requests to a store, locks |
+//! | [`translate`] | the bytes that files show of stored bytes, and the bytes to store for written ones | requests to a store, locks |
 //! | [`read`] | a byte range of an array out of its chunks; readahead | file names |
 //! | [`files`] | open files that are written: drafts, commits, conflicts | vnodes, FUSE |
 //! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
@@ -111,8 +111,8 @@
 //!
 //! # Identity and freshness
 //!
-//! * What was read from the store remembers all that it was made from, and one rule says when the
-//!   store is asked for that again ([`fresh`]).
+//! * The result of reading the store remembers all objects and listings that it was made from, and
+//!   one rule says when the store is asked for them again ([`fresh`]).
 //! * A *vnode* is a path of the view. The vnode numbers of an array are computed: they are a
 //!   contiguous range, which has the directories of partial indices first and then the chunks, so
 //!   that ten million files take no memory. Other paths are interned until the kernel forgets them,
@@ -127,35 +127,35 @@
 //! * A handle pins one [`store::Object`], so that a shard index and its chunks come from one
 //!   version. A version that is younger than the grain of the clock is not trusted before it is
 //!   older than that.
-//! * Whether an object is a plain file or a part of an array is not taken from what is remembered:
-//!   the documents above it that decide this are looked at after it was found, and again before it is
-//!   written (`view::nodes::meaning`).
+//! * No remembered document decides whether an object is a plain file or a part of an array: the
+//!   documents above the object are checked after it was found, and again before it is written
+//!   (`view::nodes::meaning`).
 //! * A whole array has too many objects to pin. Its handles share a snapshot (`view::arrays`),
 //!   which remembers the versions of the objects that were read, and detects when the same state of
 //!   the array can no longer be read.
 //!
 //! # Writing
 //!
-//! `view::changes` turns a request of the kernel into calls of [`files`], which has one open file for each key of a
-//! view that is open, and [`store::DirWriter`] makes the changes. Chunks and documents are written to a nameless file of
-//! the store's file system, which takes their name when it is committed (`store::dir::writer`); all other files are
-//! written in place. An open file is in one of nine states, and one table says what leads from one to another
+//! `view::changes` turns a request of the kernel into calls of [`files`], which has one open file for each key of a view
+//! that is open. [`store::DirWriter`] makes the changes in the store. Chunks and documents are written to a nameless
+//! file of the store's file system, which takes their name when it is committed (`store::dir::writer`); all other files
+//! are written in place. An open file is in one of nine states, and one table has all transitions between them
 //! ([`files::OpenState`]).
 //!
-//! A file that shows something else than the bytes of its object has a *form* (`view::forms`), which reads these bytes
-//! when a part of the file is written, and again when the draft is committed. What the file shows of them, and what the
-//! store gets, is a matter of bytes alone: [`translate`] has a table of it, and of what holds of a file however often
-//! its object changes. A document is also shown again before it is saved, and compared with what was written. Where a
-//! document is shown in another Zarr version, [`metadata::translate`] carries what was written back to the stored ones.
-//! The keys view with `--shards keep` has no forms: its files are the objects, whatever nodes are there. A file keeps
-//! its fingerprint, and so its inode number, through its own commits; a renamed file or directory keeps its vnode
-//! number (`view::numbers`). A request that meets a name that was changed since the kernel looked it up gets `ESTALE`,
-//! so that the kernel looks again.
+//! A file that shows something other than the bytes of its object has a *form* (`view::forms`). A form reads the object
+//! when a part of the file is written, and again when the draft is committed. [`translate`] computes the bytes that the
+//! file shows and the bytes that the store gets, from bytes alone; it has one table of both, and of the rules that hold
+//! for a file however often its object changes. A document is also decoded again before it is saved, and compared with
+//! the bytes that were written. Where a document is shown in another Zarr version, [`metadata::translate`] carries the
+//! written changes back to the stored documents. The keys view with `--shards keep` has no forms: its files are the
+//! objects, whatever nodes are there. A file keeps its fingerprint, and so its inode number, through its own commits; a
+//! renamed file or directory keeps its vnode number (`view::numbers`). A request for a name that was changed since the
+//! kernel looked it up gets `ESTALE`, so that the kernel looks the name up again.
 //!
-//! An open file is written to a *target* (`files::target`), and `view` looks at chunks and removes them by their
-//! *objects* (`shards::ChunkObject`). Each is an object of the store or an inner chunk of a shard, with the same verbs.
-//! The encoded bytes of an inner chunk go to a journal in the store, from which all views have them at once, and the
-//! shard is written anew later, once for many inner chunks ([`shards`], `load::pack`). A lookup of an inner chunk by
+//! An open file is written to a *target* (`files::target`), and `view` examines and removes chunks by their *objects*
+//! (`shards::ChunkObject`). Each target or object is an object of the store or an inner chunk of a shard, and both have
+//! the same verbs. The encoded bytes of an inner chunk go to a journal in the store, where all views find them at once.
+//! The shard is written anew later, once for many inner chunks ([`shards`], `load::pack`). A lookup of an inner chunk by
 //! its name finds it in the journal; before the shard is read as one object, it is written. The other inner chunks of a
 //! shard that was written anew keep their fingerprints.
 //!

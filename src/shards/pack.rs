@@ -145,7 +145,7 @@ impl Staging {
         }
         log::error!(
             "{}: another program has changed {} inner chunks since they were written through the \
-             mount; theirs stay, and what was written is dropped",
+             mount; its changes stay, and the bytes written through the mount are dropped",
             shard.key,
             changed.len()
         );

@@ -198,7 +198,7 @@ impl Staging {
         if changed > 0 {
             log::error!(
                 "{key}: another program has changed {changed} of {n} inner chunks that an earlier \
-                 mount had not written to the shard yet; theirs stay"
+                 mount had not written to the shard yet; its changes stay"
             );
         }
         let mut state = shard.lock();

@@ -92,7 +92,7 @@ impl Staging {
             } else {
                 log::error!(
                     "{key}: another program has changed the chunk, which an earlier mount had not saved yet; \
-                     theirs stays"
+                     its change stays"
                 );
                 found.changed = 1;
             }

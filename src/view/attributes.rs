@@ -1,6 +1,5 @@
-//! What `stat` shows of a vnode. Sizes and times come from the store's attributes and from shard
-//! indices, so that no attributes cost a read of chunk bytes (except those of variable-length
-//! chunks).
+//! The attributes that `stat` shows of a vnode. Sizes and times come from the attributes in the store and from shard
+//! indices, so that no chunk has to be read for them (except chunks of variable-length types).
 
 use std::sync::Arc;
 
@@ -27,7 +26,7 @@ impl View {
                 statistics::SIZE,
                 0,
             ))),
-            // As a working directory it has attributes still.
+            // A program may still have it as its working directory, so it keeps attributes.
             Vnode::Gone(VnodeKind::Directory) => {
                 Ok(Some(self.tree.directory(&self.tree.root_meta())))
             }
@@ -39,7 +38,7 @@ impl View {
             }
             Vnode::Prefix { view, path } => {
                 let meta = match self.tree.directory_meta(*view, path) {
-                    // Where the store is gone, the mount's own files tell so.
+                    // Where the store is gone, the mount's own files say so.
                     Err(_) | Ok(None) if path.is_root() => Some(self.tree.root_meta()),
                     found => found?,
                 };
@@ -76,7 +75,7 @@ impl View {
             Vnode::Written { view, path, name } if let Some(writing) = self.tree.writing(*view) => {
                 let key = path.key(name.as_str().as_bytes())?;
                 let now = || self.tree.documents_now(*view, path);
-                // The text is that of this version, if it has not changed afterwards.
+                // The text belongs to this version if the objects have not changed afterwards.
                 let stored = now()?;
                 let document = self.document_of(vnode)?;
                 let shown = writing.shown_by(&key, stored, now)?;
@@ -108,8 +107,9 @@ impl View {
         }
     }
 
-    /// The attributes of a document that may be written, of which this text was found when it had `version`. It has the
-    /// fingerprint of its open file, or of the one that was closed last, if that shows this text.
+    /// The attributes of a document that may be written. `shown` is what its open file shows, with the version that the
+    /// stored document had when the text was read. The attributes have the fingerprint of the open file, or of the one
+    /// that was closed last, if that file shows this text.
     fn document_attributes(
         &self,
         writing: &Writing,
@@ -143,15 +143,15 @@ impl View {
 }
 
 impl Tree {
-    /// The attributes of the store's root: the current ones, or those from the start where the
-    /// store is gone, because the mount's own directories remain.
+    /// The attributes of the store's root: the current ones, or, where the store is gone, those from the start of the
+    /// mount, because the mount's own directories remain.
     fn root_meta(&self) -> ObjectMeta {
         let now = self.loader.sources().store().stat_root();
         now.unwrap_or(self.root)
     }
 
-    /// The attributes of the directory of the chunks that begin with `first`; `None` when no stored
-    /// chunk can be in it.
+    /// The attributes of the directory of the chunks whose indices begin with `first`; `None` when no stored chunk can
+    /// be in it.
     pub(super) fn chunk_directory(
         &self,
         array: &ShownArray,
@@ -162,8 +162,8 @@ impl Tree {
         }
         let stored = array.stored_directory(first)?;
         let meta = match self.loader.sources().stat_prefix(&stored)? {
-            // A draft's array without chunks has no directory of its own, but its document always
-            // lies in one. So does the one of an array whose first inner chunks are staged.
+            // An array of a draft that has no chunks has no directory of its own, but its document always lies in one.
+            // An array whose first inner chunks are staged has no directory either.
             None if array.has_directory(first)
                 && (array.absent_len.is_some() || self.has_staged_below(&stored)) =>
             {
@@ -179,9 +179,8 @@ impl Tree {
         Ok(Some(self.directory(&meta)))
     }
 
-    /// The attributes of a chunk; `None` when it is not in the grid, or not stored and not shown as
-    /// fill value. A chunk of a variable-length type is decoded, because nothing else tells its
-    /// size.
+    /// The attributes of a chunk; `None` when it is outside of the grid, or is not stored and not shown as fill value.
+    /// A chunk of a variable-length type is decoded, because its size is stored nowhere.
     pub(super) fn chunk(
         &self,
         array: &ShownArray,
@@ -213,7 +212,7 @@ impl Tree {
         if !is_sharded && let Some(len) = array.decoded_len() {
             return Ok(Some(self.part(&shown, len)));
         }
-        // Index and attributes must be of one version, that of the object that is opened here.
+        // The index and the attributes must belong to one version, the one of the object that is opened here.
         let Some(object) = self.loader.open_stored(chunked, indices, Some(meta))? else {
             return self.absent_chunk(array, indices);
         };
@@ -258,7 +257,7 @@ impl Tree {
         }))
     }
 
-    /// Does the same as [`Tree::chunk`] for a chunk that may be written and has this object.
+    /// As [`Tree::chunk`], for a chunk that may be written and that lies in `object`.
     fn written_chunk(
         &self,
         writing: &Writing,
@@ -278,7 +277,7 @@ impl Tree {
             return Ok(Some(self.draft_file(&meta, &shown)));
         }
         if stored.is_none_or(|stored| stored.version != meta.version) {
-            // It was committed meanwhile.
+            // Another thread has committed it meanwhile.
             found = object.find()?;
         }
         let found = found.ok_or(Error::Stale)?;
@@ -300,7 +299,7 @@ impl Tree {
         Ok(Some(self.writable(&meta, len, fingerprint)))
     }
 
-    /// A file to which something was written.
+    /// A file that has a draft.
     fn draft_file(&self, meta: &ObjectMeta, shown: &ShownFile) -> VnodeAttributes {
         self.writable(meta, meta.size(), shown.fingerprint.unwrap_or_default())
     }
@@ -310,10 +309,9 @@ impl Tree {
         self.file(meta, len, meta.version.fingerprint())
     }
 
-    /// The attributes of a chunk that is not stored; `None` unless it is shown as a file of fill
-    /// value. A chunk that is written into a shard has the mode and the owner of that one. Where
-    /// an object would be made, the chunk has those of the document, and those may write to it who may make
-    /// files in the directory, too.
+    /// The attributes of a chunk that is not stored; `None` unless it is shown as a file of fill value. A chunk of a
+    /// shard has the mode and the owner of the shard. Where writing the chunk makes an object, the chunk has the
+    /// attributes of the document, and the users who may make files in the directory may also write to it.
     pub(super) fn absent_chunk(
         &self,
         array: &ShownArray,
@@ -360,7 +358,7 @@ impl Tree {
         Ok(!0)
     }
 
-    /// A stored object, shown as it is.
+    /// The attributes of a stored object that is shown unchanged.
     pub(super) fn object(&self, meta: &ObjectMeta) -> VnodeAttributes {
         self.file(meta, meta.size(), meta.version.fingerprint())
     }
@@ -384,13 +382,13 @@ impl Tree {
         }
     }
 
-    /// The permission bits that are shown of what may be written: `bits`, or all where the mount is
-    /// written to.
+    /// The permission bits that a file or directory shows if it may be written: all of them where the mount is
+    /// writable, otherwise `bits`.
     fn bits(&self, bits: u32) -> u32 {
         if self.is_writable() { 0o7777 } else { bits }
     }
 
-    /// A file that may be written, if the mount is written to.
+    /// The attributes of a file that may be written, if the mount is writable.
     pub(super) fn writable(
         &self,
         meta: &ObjectMeta,
@@ -420,8 +418,8 @@ impl Tree {
         Ok(self.loader.sources().store().stat(key)?)
     }
 
-    /// The attributes of a prefix; `None` when it does not exist. In a store without directories, a
-    /// prefix exists if a node is there, or if names can be listed and there are any.
+    /// The attributes of a prefix; `None` when it does not exist. In a store without directories, a prefix exists if a
+    /// node is there, or if names can be listed and at least one begins with the prefix.
     pub(super) fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
         let sources = self.loader.sources();
         let Some(key) = prefix.to_key() else {
@@ -436,8 +434,8 @@ impl Tree {
         Ok(self.stat(&key)?.and_then(|stat| stat.prefix_meta()))
     }
 
-    /// As [`Tree::stat_prefix`], where names cannot be listed, so that the store does not tell of a
-    /// prefix. `None` otherwise.
+    /// As [`Tree::stat_prefix`], for a store whose names cannot be listed, which cannot say whether a prefix exists.
+    /// `None` for other stores.
     pub(super) fn stat_untold(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
         if !self.hierarchy.is_unlisted() || !self.hierarchy.finds_node_from(prefix)? {
             return Ok(None);

@@ -1,11 +1,10 @@
-//! The users who may read a file that is made of several objects, or is not shown at its stored
-//! path.
+//! The users who may read a file that is made of several objects, or that is shown at another path than the stored one.
 //!
-//! The kernel checks callers against the modes that the mount shows, of a file and of the
-//! directories above it. Where these are the directories of the store, that is enough. Where a path
-//! of the mount leaves out directories of the store (in the arrays view, and for some nodes with
-//! `--as`), or where a file is made of several objects, the mode of the file makes up for it: it
-//! grants a class of users no more than all parts, and all directories above them, do.
+//! The kernel checks callers against the modes that the mount shows, both of the file and of the directories above it.
+//! Where these directories are those of the store, that check is enough. A path of the mount may leave out directories
+//! of the store (in the arrays view, and for some nodes with `--as`), and a file may be made of several objects. In
+//! both cases the mode of the file makes up for the missing checks: it grants a class of users no more than all parts,
+//! and all directories above the parts, grant it.
 
 use super::tree::Tree;
 use crate::error::{Error, FormatError};
@@ -116,8 +115,8 @@ pub(super) fn limited_to(meta: &ObjectMeta, readers: &Readers) -> ObjectMeta {
     }
 }
 
-/// Whether the store refuses an object permanently, or has it in a damaged form, so that what is made
-/// of several objects is made without it. Other errors may pass.
+/// Whether the store refuses an object permanently, or has a damaged form of it, so that a file of several objects is
+/// made without it. Other errors may go away.
 pub(super) fn is_refused(error: &StoreError) -> bool {
     matches!(
         error,

@@ -1,13 +1,13 @@
-//! Changes through a mount that is written to: from vnodes and names to the open files of [`crate::files`].
+//! Changes through a writable mount: from vnodes and names to the open files of [`crate::files`].
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
 //! | this one | opening for writing, new files, removals, attributes, syncs |
-//! | `rename` | renames and links: of open files, of vnode numbers, and of what is remembered of paths |
-//! | `rename_locks` | a rename is one step for everything that looks at names meanwhile |
+//! | `rename` | renames and links: of open files, of vnode numbers, and of everything remembered about paths |
+//! | `rename_locks` | locks that make a rename one step for every thread that resolves names meanwhile |
 //! | `mapped_owners` | changes through a mount that shows other owners or modes than the store has |
 //!
-//! What a rename does to open files is in `files::names`, and what it does to numbers in `numbers::renamed`.
+//! The effect of a rename on open files is in `files::names`, and the effect on numbers in `numbers::renamed`.
 
 pub(in crate::view) mod mapped_owners;
 pub(in crate::view) mod rename;
@@ -35,7 +35,7 @@ use crate::view::nodes::node::ShownArray;
 use crate::view::open_file::FileContent;
 use rename_locks::{checked, close_again};
 
-/// What a change of attributes asks for.
+/// The attributes that a caller changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AttributeChange {
     /// The new length, in bytes.
@@ -45,7 +45,7 @@ pub struct AttributeChange {
 }
 
 impl Tree {
-    /// The attributes of the file at `key` of a mount that is written to, which shows its object.
+    /// The attributes of the file at `key` in a writable mount, if the file shows the bytes of its object.
     pub(super) fn written_attributes(
         &self,
         writing: &Writing,
@@ -54,7 +54,7 @@ impl Tree {
         Ok(self.written_file(writing.shown(key, self.object_meta(key)?)?))
     }
 
-    /// The attributes to show of a file that shows its object; `None` where there is none.
+    /// The attributes of a file that shows the bytes of its object; `None` where there is no such file.
     pub(super) fn written_file(&self, shown: ShownFile) -> Option<VnodeAttributes> {
         let meta = shown.meta?;
         let own = meta.version.fingerprint();
@@ -85,7 +85,7 @@ impl Tree {
 }
 
 impl View {
-    /// What is written through the view that shows `vnode`.
+    /// The written files of the view that shows `vnode`.
     pub(super) fn writing(&self, vnode: &Vnode) -> Result<&Arc<Writing>, Error> {
         if !self.is_writable() {
             return Err(refused(vnode, Refusal::ReadOnly));
@@ -101,20 +101,20 @@ impl View {
         Ok(found.0)
     }
 
-    /// As [`View::present`], where the documents of now say the same of it as those that are remembered.
+    /// As [`View::present`], after a check that the current documents say the same of the vnode as the remembered ones.
     pub(super) fn present_now(&self, parent: &Vnode, name: &[u8]) -> Result<Vnode, Error> {
         let vnode = self.present(parent, name)?;
         self.tree.check_meaning(&vnode)?;
         Ok(vnode)
     }
 
-    /// Whether the file `vnode` shows something else than the bytes of its object.
+    /// Whether the file `vnode` shows something other than the bytes of its object.
     pub(super) fn is_formed(self: &Arc<Self>, vnode: &Vnode) -> Result<bool, Error> {
         let file = self.form_of(vnode)?;
         Ok(file.is_some_and(|file| file.form.is_some()))
     }
 
-    /// Opens the file `id` with `access`, for a process that has this thread. `None` when it no longer
+    /// Opens the file `id` with `access` for the process that calls from this thread. `None` when the file no longer
     /// exists.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl View {
     /// Makes an empty file, and opens it.
     ///
     /// # Errors
-    /// [`Error`]; [`Refusal::Exists`] when something has the name.
+    /// [`Error`]; [`Refusal::Exists`] when the name is taken.
     pub fn create(
         self: &Arc<Self>,
         parent: VnodeId,
@@ -198,7 +198,7 @@ impl View {
     /// Makes a directory.
     ///
     /// # Errors
-    /// [`Error`]; [`Refusal::Exists`] when something has the name.
+    /// [`Error`]; [`Refusal::Exists`] when the name is taken.
     pub fn make_directory(
         &self,
         parent: VnodeId,
@@ -223,7 +223,7 @@ impl View {
         self.lookup(parent, name)?.ok_or(Error::Stale)
     }
 
-    /// Removes a file, or an empty directory if `kind` says so.
+    /// Removes a file, or an empty directory if `kind` is that of a directory.
     ///
     /// # Errors
     /// [`Error`].
@@ -313,7 +313,8 @@ impl View {
         Ok(())
     }
 
-    /// Removes an object, which may be the document of an array, with what is left of its chunks.
+    /// Removes the object at `key`. If it is the document of an array, no chunk of that array is saved meanwhile, and
+    /// the view remembers the array, because chunks of it may remain.
     fn remove_object(
         self: &Arc<Self>,
         writing: &Arc<Writing>,
@@ -347,8 +348,8 @@ impl View {
         Ok(())
     }
 
-    /// The fill value that a chunk has for the program that removes it, where it is not that of the store: the shown
-    /// document says another one, as missing values need it. `None` where the chunk may be absent.
+    /// The fill value that the program which removes a chunk expects, where it differs from the fill value of the
+    /// store: the shown document has another one when missing values need it. `None` where the chunk may be absent.
     fn fill_of_erased(&self, array: &ShownArray) -> Result<Option<FillValue>, Error> {
         let is_written_in_v2 = array.foreign == Some(Target::V2);
         if !is_written_in_v2 || array.has_ended.load(Ordering::Relaxed) {
@@ -373,39 +374,39 @@ impl View {
         writing.fill((&key, &form), len, &|offset, part| fill.fill(offset, part))
     }
 
-    /// Removes the directory `place` of chunks, which has none.
+    /// Removes the directory `place`, which shows no chunks.
     fn remove_chunk_directory(
         self: &Arc<Self>,
         writing: &Writing,
         place: &ChunkPlace,
     ) -> Result<(), Error> {
         let array = self.tree.array_of(place)?;
-        // It may be outside of the grid, because the array has become smaller.
+        // The directory may be outside of the grid, because the array has become smaller.
         let stored = array.stored_directory(&place.indices)?;
         let fixed = || refused(Vnode::ChunkDirectory(place.clone()), Refusal::Fixed);
         let key = stored.to_key().ok_or_else(fixed)?;
         self.tree.settle_below(&stored)?;
         if array.shares_stored_directories(&place.indices) {
-            // The store's directory is that of other directories, too, which are not empty perhaps.
+            // The directory of the store also serves other directories, which may not be empty.
             if self.is_without_chunks(&array, place)? {
                 return Ok(());
             }
             return Err(StoreError::refused(&key, Refusal::NotEmpty).into());
         }
-        // Directories of chunks outside of the grid are not listed.
+        // Chunks outside of the grid are not listed, so their directories look empty and go, too.
         let remove = |writer: &DirWriter| {
             let is_gone = array.is_gone(writer);
             let goes = |below: &Key, is_directory: bool| {
                 is_directory || is_gone && array.leaves_over(below, false)
             };
             match writer.remove_prefix_with(&key, &goes) {
-                // A directory may be shown without one in the store.
+                // The view may show a directory that the store does not have.
                 removed if array.absent_len.is_some() => unless_absent(removed),
                 removed => removed,
             }
         };
         match writing.remove_prefix((&key, &[]), remove) {
-            // Shards below it are those of other directories, too.
+            // The shards below it also serve other directories.
             Err(_)
                 if array.has_inner_chunks()
                     && array.has_directory(&place.indices)
@@ -417,9 +418,9 @@ impl View {
         }
     }
 
-    /// Whether `name` in `parent` would be a chunk outside of the grid of an array whose chunks are shown as fill
-    /// value where nothing is stored. Where the array has become smaller, the kernel may know the chunk still,
-    /// and a program that removes it is to find it removed.
+    /// Whether `name` in `parent` would be a chunk outside of the grid of an array that shows absent chunks as fill
+    /// value. When such an array becomes smaller, the kernel may still know the chunk; the removal of that chunk has to
+    /// succeed.
     fn was_fill_value(&self, parent: &Vnode, name: &[u8]) -> Result<bool, Error> {
         let (array, name) = match parent {
             Vnode::Prefix { view, path } => match self.tree.shown(*view, path)?.into_array() {
@@ -442,7 +443,7 @@ impl View {
         Ok(array.absent_len.is_some() && !array.grid().contains(&indices))
     }
 
-    /// Changes attributes of `id`, which no handle is given of.
+    /// Changes attributes of `id` without an open handle.
     ///
     /// # Errors
     /// [`Error`].
@@ -455,14 +456,14 @@ impl View {
         if let (Vnode::Plain(_), None) = (&vnode, change.size)
             && self.is_writable()
         {
-            // cp -p and rsync -a must not fail.
+            // The programs cp -p and rsync -a must not fail.
             self.note_without_effect();
             return Ok(());
         }
         let writing = self.writing(&vnode)?;
         let new = &change.attributes;
         let path = match &vnode {
-            // No object of its own stands behind a document in another version.
+            // A document in another version has no object of its own.
             Vnode::Written { .. } if change.size.is_none() => {
                 self.note_without_effect();
                 return Ok(());
@@ -474,7 +475,7 @@ impl View {
             }
             _ => {
                 let Some(FormedFile { key, form }) = self.form_of(&vnode)? else {
-                    // No object of its own stands behind an inner chunk.
+                    // An inner chunk has no object of its own.
                     let is_chunk = matches!(vnode, Vnode::Chunk(_));
                     return match change.size {
                         None if is_chunk => {
@@ -495,7 +496,7 @@ impl View {
                     changed?;
                 }
                 if is_inner {
-                    // The object behind it is its shard.
+                    // Its object is the shard.
                     if *new != NewAttributes::default() {
                         self.note_without_effect();
                     }
@@ -515,8 +516,8 @@ impl View {
         Ok(())
     }
 
-    /// Whether no chunk is shown in the directory `place`, and none was made there. Directories in it
-    /// are shown wherever something is stored, and may have no chunks either.
+    /// Whether no chunk is shown in the directory `place`, and no program has made one there. The directories in it are
+    /// shown wherever something is stored, and may have no chunks either.
     fn is_without_chunks(
         self: &Arc<Self>,
         array: &Arc<ShownArray>,
@@ -545,7 +546,8 @@ impl View {
         }
     }
 
-    /// Commits all files in the directory `id` that nobody writes anew, and makes its names survive a loss of power.
+    /// Commits all files in the directory `id` that no program is writing anew, and makes its names survive a power
+    /// loss.
     ///
     /// # Errors
     /// [`Error`].
@@ -559,7 +561,7 @@ impl View {
                 return Ok(());
             }
         }
-        // It is renamed all the time.
+        // Other threads rename it again and again.
         Err(Error::Stale)
     }
 
@@ -595,14 +597,14 @@ impl View {
         writing.sync_below(&path, &stored)
     }
 
-    /// Commits what is left, and ends all writing. Called when the mount ends.
+    /// Commits the remaining changes, and ends all writing. The mount calls it at its end.
     pub fn finish_writing(&self) {
         if let Some(writings) = &self.tree.writings {
             writings.finish();
         }
     }
 
-    /// Whether the mount is written to.
+    /// Whether the mount is writable.
     pub fn is_writable(&self) -> bool {
         self.tree.is_writable()
     }

@@ -1,5 +1,5 @@
-//! Renames and links. The store is changed first; then the open files, the numbers of vnodes and all that is remembered
-//! of paths follow.
+//! Renames and links. The store is changed first; then the open files, the numbers of vnodes and everything remembered
+//! about paths follow.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl View {
                     return Err(refused(&vnode, Refusal::OtherPlace));
                 }
                 if !names.is_of_directory() {
-                    // It took the place of a file just now.
+                    // Another thread has just put it in the place of a file.
                     return Err(Error::Stale);
                 }
                 self.rename_directory(writing, (&vnode, *view, path), &to, mode, names)
@@ -78,8 +78,8 @@ impl View {
         Ok(self.tree.resolve(view, path)?.draft().is_some())
     }
 
-    /// Renames the directory `path`: in the store, with the open files below it in all views, and with all that the view
-    /// remembers of paths. The store is first, so that a rename that fails has changed nothing.
+    /// Renames the directory `path`: in the store, then the open files below it in all views, and everything that the
+    /// view remembers about paths. The store comes first, so that a rename that fails has changed nothing.
     fn rename_directory(
         self: &Arc<Self>,
         writing: &Arc<Writing>,
@@ -92,7 +92,7 @@ impl View {
         let from = path
             .to_key()
             .ok_or_else(|| refused(vnode, Refusal::Fixed))?;
-        // A program that saves a file through another view would make the old directory again.
+        // A program that saves a file through another view would otherwise make the old directory again.
         let others = tree.writings.as_ref();
         tree.note_new_in(&to.parent());
         let note = self.note_rename(view, &from, to)?;
@@ -109,7 +109,7 @@ impl View {
         }
         tree.numbers.rename(view, &from, to);
         tree.rename_expected(view, &from, to);
-        // No caller waits for what follows.
+        // No caller waits for the rest.
         drop((kept, names));
         if !tree.shows_store(view) {
             self.move_copies(&from, to, note);
@@ -117,8 +117,8 @@ impl View {
         Ok(())
     }
 
-    /// Renames the file of the object `from`, as which the place is found by `now` afterwards: a document has another
-    /// vnode once it describes something.
+    /// Renames the file of the object `from`. The closure `now` finds the place of that file again afterwards, because
+    /// a document has another vnode as soon as it describes a node.
     fn rename_object(
         self: &Arc<Self>,
         writing: &Arc<Writing>,
@@ -150,7 +150,8 @@ impl View {
         Ok(())
     }
 
-    /// Renames the encoded chunk `from`, which has the same bytes as a chunk of another array, and as any file.
+    /// Renames the encoded chunk `from` to a name where the same bytes are a chunk of another array, or an ordinary
+    /// file.
     fn rename_chunk(
         self: &Arc<Self>,
         writing: &Arc<Writing>,
@@ -161,7 +162,7 @@ impl View {
         let array = self.tree.array_of(from)?;
         let is_placed = match &place.kind {
             NewKind::Stored => true,
-            // An inner chunk of a shard is no object.
+            // An inner chunk of a shard is not an object.
             NewKind::Formed(form) => {
                 matches!(place.vnode, Vnode::Chunk(_)) && form.inner().is_none()
             }

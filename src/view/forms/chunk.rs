@@ -1,7 +1,8 @@
-//! Chunks that are written: files of their elements, or of their encoded bytes.
+//! Chunks of a writable view: files of their elements, or of their encoded bytes.
 //!
-//! In a view that shows the store as it is, a chunk is known by its name alone. With `--check` it is decoded by the
-//! array above it, if there is one, and the document of a new array is checked against the chunks that were made before.
+//! In a view that shows the store as it is, only the name of a file says that it is a chunk. With `--check` such a
+//! chunk is decoded by the array above it, if there is one, and the document of a new array is checked against the
+//! chunks that were made before it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,7 +33,7 @@ pub(super) struct ChunkForm {
     pub(super) view: Arc<View>,
     /// The key of its object, or of its shard.
     pub(super) key: Key,
-    /// The chunk; `None` where the view shows the store as it is.
+    /// The place of the chunk in its array; `None` where the view shows the store as it is.
     pub(super) place: Option<ChunkPlace>,
     pub(super) object: ChunkObject,
     pub(super) rules: Rules,
@@ -40,20 +41,20 @@ pub(super) struct ChunkForm {
     pub(super) is_decoded: bool,
 }
 
-/// Whether the object at `key` is checked before it is saved, if that is asked for. The document of a new array
-/// is looked at, because chunks may have been made before it.
+/// Whether the object at `key` is checked before it is saved, in a mount with `--check`. The document of a new array is
+/// checked, too, because its chunks may have been made before it.
 pub(super) fn is_checked(key: &Key) -> bool {
     makes_an_array(key.name()) || looks_like_a_chunk(key.name()) && !is_document(key)
 }
 
 impl ChunkForm {
-    /// The array as it was known a moment ago, for what need not be right when the document changes.
+    /// The array as it was known a moment ago, for uses that need not follow a change of the document at once.
     fn known_array(&self) -> Result<Arc<ShownArray>, Error> {
         let place = self.place.as_ref().ok_or(Error::Stale)?;
         self.view.tree.array_of(place)
     }
 
-    /// The array as its document says now.
+    /// The array as its document describes it now.
     fn array(&self) -> Result<Arc<ShownArray>, Error> {
         let place = self.place.as_ref().ok_or(Error::Stale)?;
         until_current(|| self.view.tree.array_now(place))
@@ -63,7 +64,7 @@ impl ChunkForm {
         self.view.tree.options.writes.checks
     }
 
-    /// How the file is translated, as the documents say now.
+    /// The translation of the file, by the current documents.
     fn translation(&self) -> Result<ChunkFile<'_>, Error> {
         let tree = &self.view.tree;
         let max_bytes = tree.loader.max_chunk_bytes();
@@ -89,7 +90,7 @@ impl ChunkForm {
         }))
     }
 
-    /// The array that has the encoded chunk, with its shards whole; `None` where no array has it.
+    /// The array that the encoded chunk belongs to, with its shards whole; `None` where it belongs to none.
     fn stored_array(&self) -> Result<Option<Arc<ChunkedArray>>, Error> {
         if self.place.is_some() {
             return Ok(Some(Arc::clone(&self.known_array()?.chunked)));
@@ -112,13 +113,13 @@ impl ChunkForm {
         Ok(None)
     }
 
-    /// Whether it is the document of an array, in a view that shows the store as it is.
+    /// Whether the file is the document of an array, in a view that shows the store as it is.
     fn is_document(&self) -> bool {
         self.place.is_none() && makes_an_array(self.key.name())
     }
 
-    /// Refuses the document `written` of a new array where chunks that were made before it cannot be decoded. Any
-    /// other bytes are the writer's business.
+    /// Refuses the document `written` of a new array if chunks that were made before it cannot be decoded. Bytes that
+    /// are no document of an array are accepted.
     fn check_new_document(&self, written: &[u8]) -> Result<(), Error> {
         let parsed = parse_new(DocumentName::of(self.key.name()), written);
         let Ok(NodeMetadata::Array(mut metadata)) = parsed else {
@@ -188,7 +189,7 @@ impl Translation for ChunkForm {
     }
 
     fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
-        // To encode is right for every chunk. Many are known to need it without a look at the documents.
+        // It is right to encode any chunk. For many chunks that is known to be necessary without reading the documents.
         let is_encoded =
             self.rules.draft == DraftBytes::Encoded || !self.is_decoded && self.checks();
         Ok(!is_encoded && self.translation()?.is_shown_as_is(head)?)
@@ -243,7 +244,7 @@ impl Form for ChunkForm {
         Some(Arc::new(ChunkForm {
             view: Arc::clone(&self.view),
             key: key.clone(),
-            // Without an array at the new key, the file shows the bytes of an object.
+            // Without an array at the new key, the file shows the bytes of its object.
             place,
             object: object.unwrap_or_else(|| ChunkObject::at(staging, key)),
             rules: self.rules,
@@ -258,12 +259,12 @@ fn open_chunk(
     place: &ChunkPlace,
     object: &ChunkObject,
 ) -> Result<Option<CleanFile>, Error> {
-    // Whether the document is current is checked when the chunk is open.
+    // Whether the document is current is checked after the chunk is opened.
     let array = view.tree.array_of(place)?;
     if !array.grid().contains(&place.indices) {
         return Ok(None);
     }
-    // `files` waits until the object is settled, unless this mount has written it.
+    // The module `files` waits until the object is settled, unless this mount has written it.
     let opened = view.tree.in_one_directory(&array, || -> Result<_, Error> {
         let (object, stored) = object.open()?.unzip();
         let opened = view.opened_chunk(Arc::clone(&array), &place.indices, object)?;

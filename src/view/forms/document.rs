@@ -1,4 +1,4 @@
-//! Metadata documents that are written.
+//! Metadata documents of a writable view.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) struct DocumentForm {
 }
 
 impl DocumentForm {
-    /// The document as an edited one; `None` when it is shown as it is stored.
+    /// The vnode of the document if the view shows it edited; `None` when it is shown as it is stored.
     fn edited(&self) -> Result<Option<Vnode>, Error> {
         let (tree, parent) = (&self.view.tree, self.key.parent());
         let folder = tree.folder(self.kind, &parent)?;
@@ -68,14 +68,14 @@ impl DocumentForm {
         self.document().of_array(described, written, parse)
     }
 
-    /// The document of an array whose document was removed, and is made again while its chunks are
-    /// there: what is stored is the old one, with what has changed, because chunks are encoded as it
-    /// says. `None` where there was none, or where nothing of the array is left.
+    /// The document of an array whose document was removed and is made again while its chunks are there. The text to
+    /// store is the old one with the changes in `written`, because the chunks are encoded as the old one says. `None`
+    /// where there was no such array, or where nothing of it is left.
     pub(super) fn of_ended(&self, written: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let Some((array, stored)) = self.view.tree.ended_with(self.kind, &self.key) else {
             return Ok(None);
         };
-        // Chunks that are shown as they are stored are whatever a new document says of them.
+        // Chunks that are shown as they are stored may be described by any new document.
         if array.form == FileForm::Stored {
             return Ok(None);
         }
@@ -93,11 +93,11 @@ impl DocumentForm {
         })
     }
 
-    /// The new document `written`, as it is stored: consolidated metadata in it is a wish to have it, of which the
-    /// copies are those of the store.
+    /// The new document `written`, in the form that is stored. Consolidated metadata in it says only that the group is
+    /// to have some; the stored copies are made of the store's documents.
     ///
     /// # Errors
-    /// [`Error::Unacceptable`] when no reader could use it, or the view would show it otherwise.
+    /// [`Error::Unacceptable`] when no reader could use the document, or when the view would show it changed.
     pub(super) fn checked_new(&self, written: &[u8]) -> Result<Vec<u8>, Error> {
         let (document, tree) = (self.document(), &self.view.tree);
         let parsed = parse_new(DocumentName::of(self.key.name()), written);
@@ -105,7 +105,7 @@ impl DocumentForm {
             parsed.map_err(|error| document.refused(error))?
         {
             let prefix = &self.key.parent();
-            // Chunks may have been made before it.
+            // A program may have made chunks before the document.
             tree.hierarchy.find_separator(prefix, &mut metadata)?;
             document.check_new_array(&metadata, written)?;
             let new = NewArray {
@@ -134,7 +134,7 @@ impl DocumentForm {
         self.view
             .update_copies(std::slice::from_ref(&self.key), note);
         if let Ok(Some(shown)) = self.edited() {
-            // It had no array, or group, to describe when it was made.
+            // When the document was made, there was no array or group that it described.
             let (view, key) = (self.kind, self.key.clone());
             let made = Vnode::Object { view, key };
             tree.numbers.replace(&made, &shown);

@@ -1,6 +1,6 @@
-//! Chunks that were made before the document of their array, as tar(1) and `cp -r` make them: directories come
-//! before the files beside them. Without a document, these are files like any other, so that the document is refused
-//! where they are no chunks.
+//! Chunks that were made before the document of their array, as tar(1) and `cp -r` make them: they write directories
+//! before the files beside them. Without a document such chunks are ordinary files, so the document is refused if it
+//! describes them wrongly.
 
 use crate::budget::Holding;
 use crate::error::Error;
@@ -19,12 +19,12 @@ pub(super) struct NewArray<'a> {
     pub(super) key: &'a Key,
     /// The prefix of the array's chunks.
     pub(super) prefix: &'a Prefix,
-    /// What the document says.
+    /// The metadata in the document.
     pub(super) metadata: &'a ArrayMetadata,
 }
 
 impl View {
-    /// Refuses the document of a `new` array in the view `kind` if the store has files by the names of its chunks
+    /// Refuses the document of a `new` array in the view `kind` if the store has files with the names of its chunks
     /// that the view would refuse as chunks.
     pub(super) fn check_earlier_chunks(
         &self,
@@ -36,7 +36,8 @@ impl View {
         }
         let writing = self.tree.writing(kind);
         if let Some(key) = writing.and_then(|writing| writing.first_plain_draft_below(new.prefix)) {
-            let reason = format!("{key} is written still, and was made before the document");
+            let reason =
+                format!("{key} was made before the document, and a program is still writing it");
             return Err(Error::unacceptable(new.key, reason));
         }
         let &NewArray {

@@ -1,8 +1,8 @@
 //! Documents of groups that the store does not have.
 //!
-//! With `--as`, a directory without a document is shown as a group, with a document. A program that makes a node in
-//! it takes the group for there, and does not make its document. So this is stored with the first node that is made
-//! below, if the program may have relied on it: it has opened the document, or has made the directory.
+//! With `--as`, a directory without a document is shown as a group with a document. A program that makes a node in it
+//! finds that the group exists, and does not make its document. So the mount stores this document with the first node
+//! that is made below, if the program may have relied on it: if it has opened the document, or has made the directory.
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ use super::translated::TranslatedForm;
 
 impl View {
     /// Notes that a program has opened the document of the node at `path`, which the store does not have, or has made
-    /// its directory.
+    /// the directory of the node.
     pub(in crate::view) fn expect_group(&self, view: ViewKind, path: &Prefix) {
         if self.is_writable() && self.tree.options.shown_as.is_some() {
             self.tree.expect_group(view, path);
         }
     }
 
-    /// The stored documents of the group at `path` if its own document is not shown, because a program has made the
-    /// directory and not the document. They go with the directory.
+    /// The stored documents of the group at `path` if the view does not show its own document, because a program has
+    /// made the directory but not the document. They are removed with the directory.
     ///
     /// # Errors
     /// [`Error`] when the store cannot be read.
@@ -59,7 +59,7 @@ impl View {
             match self.store_group(view, &above) {
                 Ok(true) => {}
                 Ok(false) => return,
-                // Somebody else has just made it.
+                // Another program has just made it.
                 Err(error) if error.kind() == ErrorKind::Stale => {}
                 Err(error) => {
                     return log::warn!("{above}: its document is shown, and not stored: {error}");
@@ -68,8 +68,8 @@ impl View {
         }
     }
 
-    /// Stores the document of the directory at `path` if it is shown as a group without one. `false` where the node
-    /// has one.
+    /// Stores the document of the directory at `path` if the view shows it as a group but the store has no document of
+    /// it. Returns `false` where the node has one.
     fn store_group(self: &Arc<Self>, view: ViewKind, path: &Prefix) -> Result<bool, Error> {
         let resolved = self.tree.resolve(view, path)?;
         let (Node::Implicit, Some(target)) = (&resolved.node, resolved.foreign) else {
@@ -99,7 +99,7 @@ impl View {
             self.tree.unshow(view, path, name);
         }
         let key = path.key(name.as_str().as_bytes())?;
-        // In another version, it is another object.
+        // A group that is stored in another version has another object.
         if stored?
             && is_unshown
             && let Some(meta) = self.tree.writer()?.stat(&key)?
@@ -109,7 +109,7 @@ impl View {
         Ok(())
     }
 
-    /// Returns whether the store did not have it, and has it now.
+    /// Stores the text of the document. Returns whether that made a new object.
     fn store_text(
         self: &Arc<Self>,
         resolved: &NodePath,
@@ -135,7 +135,7 @@ impl View {
             draft.fill(key, bytes)?;
             Ok(draft)
         };
-        // Where somebody else has made it meanwhile, there is one.
+        // If another program has made the document meanwhile, that one stays.
         let is_new = change_objects(writer, &changes, new)?.is_none();
         if let Some(after) = after {
             after(true);
@@ -143,7 +143,8 @@ impl View {
         Ok(is_new)
     }
 
-    /// Whether a node in the directory is stored in another version. Of many, the first are looked at.
+    /// Whether a node in the directory is stored in another version. In a large directory only the first nodes are
+    /// read.
     fn has_nodes_but_of(&self, resolved: &NodePath, format: ZarrFormat) -> Result<bool, Error> {
         const MOST: usize = 100;
         let folder = self.tree.folder(resolved.view, &resolved.path)?;

@@ -1,10 +1,9 @@
-//! What files are in the store, where a view is written to.
+//! The objects of the store that the files of a writable view stand for.
 //!
-//! A view that shows the store as it is has the store's own files. In any other, a document describes
-//! the files that the view shows, and a chunk may have the elements of its object: these are *forms*
-//! of their objects, and what is written to them is translated back. A name below an array that is no
-//! chunk and no document is *scratch*, which stays in the mount: programs make such files beside the
-//! one that they replace.
+//! A view that shows the store as it is has the store's own files. In any other view a file may be a *form* of its
+//! object: a document describes the files that the view shows, and a chunk may have the elements of its object. Bytes
+//! that are written to a form are translated back. A name below an array that is neither a chunk nor a document is
+//! *scratch*, and stays in the mount: programs make such files beside the file that they replace.
 
 mod chunk;
 mod copies;
@@ -55,7 +54,7 @@ pub(super) struct FormedFile {
     pub(super) form: Option<Arc<dyn Form>>,
 }
 
-/// A file, and what the store has of it.
+/// A file, and its place in the store.
 pub(super) struct Place {
     pub(super) vnode: Vnode,
     pub(super) key: Key,
@@ -63,8 +62,8 @@ pub(super) struct Place {
 }
 
 impl View {
-    /// The key of the file `vnode`, and the form in which it shows its object; `None` for what cannot
-    /// be written.
+    /// The key of the file `vnode`, and the form in which it shows its object; `None` for a vnode that cannot be
+    /// written.
     pub(super) fn form_of(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<FormedFile>, Error> {
         Ok(match vnode {
             Vnode::Object { view, key } => {
@@ -121,8 +120,8 @@ impl View {
         }))
     }
 
-    /// Writes what is staged of an array's shards before its document is removed. Refuses that while
-    /// chunks are there and cannot be removed.
+    /// Writes the staged chunks of an array's shards before its document is removed. Refuses the removal if chunks are
+    /// there that could not be removed afterwards.
     pub(super) fn check_ends(&self, array: &ShownArray) -> Result<(), Error> {
         if !array.can_lose_chunks() && self.has_chunks(array)? {
             return Err(StoreError::refused(&array.path, Refusal::Fixed).into());
@@ -131,7 +130,7 @@ impl View {
             .settle_below(&array.stored_directory(&Dims::new())?)
     }
 
-    /// Whether the store has a chunk of `array`, once what is staged of its shards is written.
+    /// Whether the store has a chunk of `array` after all staged chunks of its shards are written.
     fn has_chunks(&self, array: &ShownArray) -> Result<bool, Error> {
         let root = array.stored_directory(&Dims::new())?;
         self.tree.settle_below(&root)?;
@@ -140,9 +139,10 @@ impl View {
         })
     }
 
-    /// `shown`, before something is made in its directory that has the name `of_array` in the array there. An array whose
-    /// document was removed through the mount goes on as long as the store has something of it. A program that has
-    /// removed all but the directory makes something else there, whose chunks may come before their document.
+    /// The node `shown`, before a program makes a name in its directory; `of_array` is the meaning of that name in the
+    /// array there. An array whose document was removed through the mount goes on as long as the store has something of
+    /// it. A program that has removed everything except the directory makes something new there, whose chunks may come
+    /// before their document.
     fn before_new_names(
         &self,
         shown: ShownNode,
@@ -162,7 +162,8 @@ impl View {
         Ok(ShownNode::Plain)
     }
 
-    /// Whether something of `array` is in the store, or was written and is not there yet.
+    /// Whether the store has something of `array`, or a program has written something of it that is not in the store
+    /// yet.
     fn has_something_of(&self, array: &ShownArray) -> Result<bool, Error> {
         let prefix = &array.node.prefix;
         let Some(writings) = self.tree.writings.as_ref() else {
@@ -175,23 +176,23 @@ impl View {
             })?)
     }
 
-    /// Whether the object at `key`, which is written in place, is written through the keys view alone of
-    /// the views of the mount: the kernel has pages and a length of it for each view.
+    /// Whether the object at `key`, which is written in place, may be written only through the keys view: the kernel
+    /// has separate pages and a separate length of the object for each view.
     fn is_of_keys_view(&self, view: ViewKind, key: &Key) -> bool {
         let has_keys = self.tree.options.views.contains(&ViewKind::Keys);
         let is_scratch = || (self.tree.writing(view)).is_some_and(|made| made.is_scratch(key));
         has_keys && view != ViewKind::Keys && !is_replaced_whole(key) && !is_scratch()
     }
 
-    /// Whether the store has other names beside the document at `key`.
+    /// Whether the store has a name beside the document at `key` that is no document.
     fn has_other_names(&self, key: &Key) -> Result<bool, Error> {
         self.finds_name(&key.parent(), |name| {
             name != key.name() && DocumentName::of(name).is_none() && name != CONTROL
         })
     }
 
-    /// Whether there is an object with a wanted name in `prefix`, or below a wanted name. A directory alone is
-    /// none.
+    /// Whether there is an object with a wanted name in `prefix`, or any object below a wanted name. A directory alone
+    /// does not count.
     fn finds_object(&self, prefix: &Prefix, wanted: &dyn Fn(&[u8]) -> bool) -> Result<bool, Error> {
         self.finds_entry(prefix, &mut |entry| {
             if entry.kind != EntryKind::Prefix || !wanted(&entry.name) {
@@ -206,7 +207,7 @@ impl View {
         self.finds_entry(prefix, &mut |entry| Ok(wanted(&entry.name)))
     }
 
-    /// Whether an entry of `prefix` is `wanted`. Those after it are not looked at.
+    /// Whether an entry of `prefix` is `wanted`. The entries after the first wanted one are not read.
     fn finds_entry(
         &self,
         prefix: &Prefix,
@@ -224,7 +225,7 @@ impl View {
         Ok(false)
     }
 
-    /// The form of a file of a view that shows the store as it is, whose chunks may have to be checked.
+    /// The form of a file in a view that shows the store as it is, if its chunks may have to be checked.
     fn checked_form(self: &Arc<Self>, key: &Key) -> Option<Arc<dyn Form>> {
         let is_asked = self.tree.options.writes.checks;
         let writings = self.tree.writings.as_ref();
@@ -251,7 +252,7 @@ impl View {
         Ok(self.tree.shown(view, &prefix)?.into_array())
     }
 
-    /// Whether the object at `key` describes a node, or an array of Zarr before v2 that is there.
+    /// Whether the object at `key` describes a node, or describes an existing array of Zarr before v2.
     fn is_document(&self, key: &Key) -> Result<bool, Error> {
         if is_document(key) || !may_be_old_document(key) {
             return Ok(is_document(key));
@@ -301,10 +302,10 @@ impl View {
         })))
     }
 
-    /// The file that `name` in the directory `parent` is, or would be.
+    /// The file that `name` in the directory `parent` stands for, or would stand for once it is made.
     ///
     /// # Errors
-    /// [`Refusal::Fixed`] for names that nothing can have, and [`Refusal::OutsideGrid`].
+    /// [`Refusal::Fixed`] for names that no file can have, and [`Refusal::OutsideGrid`].
     pub(super) fn place_of(self: &Arc<Self>, parent: &Vnode, name: &[u8]) -> Result<Place, Error> {
         let refused = |refusal| {
             let name = String::from_utf8_lossy(name);
@@ -337,14 +338,14 @@ impl View {
                 if resolved.replaces(name) {
                     return refused(Refusal::Fixed);
                 }
-                // In a draft's hierarchy no other keys are shown than those of nodes.
+                // The hierarchy of a draft shows only the keys of nodes.
                 let is_node_only = resolved.draft().is_some_and(|draft| !draft.path.is_root());
                 match self.before_new_names(shown, |array| array.shown.in_array(name))? {
                     ShownNode::Array(array) => {
                         let found = array.shown.in_array(name);
                         (*view, key, array, found)
                     }
-                    // A chunk whose array has no document yet has no place.
+                    // A chunk whose array has no document yet could be stored nowhere.
                     ShownNode::Plain if is_node_only && looks_like_a_chunk(name) => {
                         return refused(Refusal::Fixed);
                     }
@@ -387,7 +388,7 @@ impl View {
             ChunkName::Other if array.node.attributes.as_ref() == Some(&key) => {
                 Ok(self.document_place(view, key))
             }
-            // Another document would describe other chunks than those that are here.
+            // Another document would describe other chunks than those that are stored.
             ChunkName::Other if is_document(&key) => refused(Refusal::Fixed),
             ChunkName::Other if self.tree.hides_lock(&array, name) => Ok(scratch(view, key)),
             ChunkName::Other if self.tree.object_meta(&key)?.is_some() => Ok(stored(view, key)),
@@ -395,11 +396,11 @@ impl View {
         }
     }
 
-    /// The directory of chunks that the directory at `path` has become, where `error` says that it is no
-    /// longer what it was.
+    /// The directory of chunks that the directory at `path` has become, if `error` says that it is no longer what it
+    /// was.
     ///
     /// # Errors
-    /// `error`, where it says something else.
+    /// `error`, if it is any other one.
     pub(super) fn directory_now(
         &self,
         view: ViewKind,
@@ -420,10 +421,10 @@ impl View {
         }
     }
 
-    /// The directory of the store that `name` in `parent` would be.
+    /// The directory of the store that `name` in `parent` would make.
     ///
     /// # Errors
-    /// [`Refusal::Fixed`] where none can be.
+    /// [`Refusal::Fixed`] where no directory can be made.
     pub(super) fn directory_place(&self, parent: &Vnode, name: &[u8]) -> Result<Key, Error> {
         let refused = || {
             let name = String::from_utf8_lossy(name);
@@ -450,7 +451,7 @@ impl View {
                 let NodeDirectory { resolved, shown } = self.tree.folder(*view, path)?;
                 let shown = self.before_new_names(shown, |_| ChunkName::Directory(Dims::new()))?;
                 match (shown, resolved.draft()) {
-                    // The directory of a node's children makes it one.
+                    // A directory among the children of a node makes that node a group.
                     (ShownNode::Plain, Some(draft)) => Ok(draft.children()?.key(name)?),
                     (ShownNode::Plain, None) => Ok(path.key(name)?),
                     (ShownNode::Array(array), _) => of_array(&array, array.shown.in_array(name)),
@@ -477,14 +478,14 @@ impl ShownArray {
 }
 
 impl Tree {
-    /// Who changes the store.
+    /// The writer that changes the store.
     pub(super) fn writer(&self) -> Result<&DirWriter, Error> {
         let writings = self.writings.as_ref().ok_or(Error::Stale)?;
         Ok(writings.writer())
     }
 }
 
-/// A file that is in the mount only.
+/// A file that exists only in the mount.
 fn scratch(view: ViewKind, key: Key) -> Place {
     let kind = NewKind::Scratch;
     Place {
@@ -493,7 +494,7 @@ fn scratch(view: ViewKind, key: Key) -> Place {
     }
 }
 
-/// A document in another version than that of its node.
+/// A document that is shown in another version than its node has.
 fn translated_place(key: Key, form: TranslatedForm) -> Place {
     let vnode = Vnode::Written {
         view: form.kind,
@@ -504,7 +505,7 @@ fn translated_place(key: Key, form: TranslatedForm) -> Place {
     Place { vnode, key, kind }
 }
 
-/// A file that is its object.
+/// A file that shows the bytes of its object.
 fn stored(view: ViewKind, key: Key) -> Place {
     Place {
         vnode: Vnode::Object {

@@ -1,5 +1,5 @@
-//! Notes of changes of documents that consolidated metadata has copies of. The copies are changed after the
-//! document, and a daemon that was killed in between leaves the note, by which the next one changes them.
+//! Notes of changes to documents that consolidated metadata has copies of. The copies are changed after the document.
+//! If a daemon is killed in between, its note remains, and the next daemon changes the copies by it.
 
 use super::objects::read_object;
 use crate::error::Error;
@@ -10,8 +10,8 @@ use crate::translate::copies::{HOLDERS, has_mark};
 use crate::view::{View, ViewKind};
 
 impl View {
-    /// Notes that documents at `path` are about to be written or removed; `None` where no consolidated metadata
-    /// is concerned. `written` is what the documents have afterwards.
+    /// Notes that documents at `path` are about to be written or removed; `None` where no consolidated metadata has
+    /// copies of them. `written` has the new texts of the documents.
     ///
     /// # Errors
     /// [`Error`] when the note cannot be made.
@@ -27,7 +27,7 @@ impl View {
         Ok(Some(self.tree.writer()?.note_change(&change)?))
     }
 
-    /// As [`View::note_change`], of the object at `key` that is removed, which may be no document.
+    /// As [`View::note_change`], for the removal of the object at `key`, which may not be a document.
     pub(in crate::view) fn note_removal(&self, key: &Key) -> Result<Option<ChangeNote>, Error> {
         if DocumentName::of(key.name()).is_none() {
             return Ok(None);
@@ -35,7 +35,7 @@ impl View {
         self.note_change(&key.parent(), &[])
     }
 
-    /// As [`View::note_change`], of the documents at `path` that get what is `encoded`.
+    /// As [`View::note_change`], for the documents at `path` that are about to be written as `encoded`.
     pub(super) fn note_commit(
         &self,
         path: &Prefix,
@@ -51,8 +51,8 @@ impl View {
         }
     }
 
-    /// Notes that the directory `from` is about to be renamed to `to` through `view`; `None` where no consolidated metadata is
-    /// concerned.
+    /// Notes that the directory `from` is about to be renamed to `to` through `view`; `None` where no consolidated
+    /// metadata has copies of documents in it.
     ///
     /// # Errors
     /// [`Error`] when the note cannot be made.
@@ -87,8 +87,8 @@ impl View {
         Ok(false)
     }
 
-    /// Brings copies up to date that an earlier daemon has not, because it was killed. Returns the number of
-    /// changes whose copies are up to date now, and of those where that was not possible.
+    /// Brings those copies up to date that an earlier daemon left behind because it was killed. Returns the number of
+    /// changes whose copies are up to date now, and the number of those where that was not possible.
     pub(in crate::view) fn recover_copies(&self) -> Result<(usize, usize), Error> {
         let (mut updated, mut left) = (0, 0);
         for (note, change) in self.tree.writer()?.left_notes()? {
@@ -114,7 +114,7 @@ impl View {
 
     fn recover_moved_copies(&self, from: &Key, to: &Key) -> Result<bool, Error> {
         let mut is_updated = self.move_all_copies(from, to);
-        // The directory may have had other names in between.
+        // The directory may have had other names before the last one.
         let above = from.parent();
         for group in above.with_ancestors().chain(to.parent().with_ancestors()) {
             for holder in HOLDERS {

@@ -43,7 +43,7 @@ impl Objects {
     /// The texts of the node's own documents.
     ///
     /// # Errors
-    /// [`Error::Stale`] where it has none; [`Error`] when one cannot be read.
+    /// [`Error::Stale`] where the node has none; [`Error`] when one cannot be read.
     pub(super) fn texts(&self, writer: &DirWriter) -> Result<NodeTexts, Error> {
         let read = |key: &Key| read_object(writer, key.clone());
         Ok(NodeTexts {
@@ -54,8 +54,7 @@ impl Objects {
 }
 
 impl Tree {
-    /// Forgets what was known of the node at `path`, whose documents or directories were written or
-    /// removed.
+    /// Forgets everything known about the node at `path`, because its documents or directories were written or removed.
     pub(super) fn node_changed(&self, path: &Prefix) {
         self.hierarchy.forget(path);
         self.forget_ended(path);
@@ -69,7 +68,7 @@ impl Tree {
         }
     }
 
-    /// The attributes of the stored documents of the node at `path`, together; `None` where it has none.
+    /// The common attributes of the stored documents of the node at `path`; `None` where it has none.
     pub(in crate::view) fn documents_now(
         &self,
         view: ViewKind,

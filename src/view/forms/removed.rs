@@ -38,7 +38,8 @@ impl TranslatedForm {
                 let copies = self.key_of(DocumentName::ZMetadata)?;
                 let is_v2 = matches!(&resolved.node,
                     Node::Group(group) if group.format == ZarrFormat::V2);
-                // The own document last, so that the node is whole, or gone.
+                // The node's own document is removed last, so that the node is either whole or
+                // gone.
                 let keys = objects
                     .attributes
                     .into_iter()
@@ -64,7 +65,7 @@ impl View {
         let form = self.translated_form(&resolved, name.as_str().as_bytes());
         let form = form.ok_or(Error::Stale)?;
         let is_kept = matches!(resolved.node, Node::Implicit) || name == DocumentName::ZAttrs;
-        // Who removes all that is in a directory removes the directory afterwards.
+        // A program that empties a directory removes the directory itself afterwards.
         let kept = resolved.draft().map(DraftNode::children).transpose()?;
         let kept = kept.and_then(|children| children.to_key());
         let mut ended = None;

@@ -1,4 +1,4 @@
-//! The bytes of the versions of objects that open files have.
+//! Reads the bytes of the object versions that open files hold.
 
 use crate::error::Error;
 use crate::load::{ChunkLayout, Loader, Slice};

@@ -70,7 +70,7 @@ impl TranslatedForm {
         self.view.tree.writer()
     }
 
-    /// What the store has of the document; `None` where the node has no such document.
+    /// The text of the document, made of the stored objects; `None` where the node has no such document.
     pub(super) fn text(&self) -> Result<Option<Vec<u8>>, Error> {
         let found = self.view.document_of(&self.vnode())?;
         Ok(found.map(|(_, text)| text.to_vec()))
@@ -80,7 +80,7 @@ impl TranslatedForm {
         read_object(self.writer()?, key)
     }
 
-    /// The changes that make the node what `written` says.
+    /// The changes to the store that give the node the metadata in `written`.
     fn changes(&self, written: &[u8], before: Option<&[u8]>) -> Result<Vec<ObjectChange>, Error> {
         let (resolved, document) = (self.resolved()?, self.document()?);
         let Some(target) = resolved.foreign else {
@@ -104,7 +104,7 @@ impl TranslatedForm {
         }
     }
 
-    /// The array `node`, and the texts of its documents, which are those that it was made of.
+    /// The array `node`, and the texts of the stored documents that describe it.
     pub(super) fn array(&self, node: &ArrayNode) -> Result<(Arc<ShownArray>, NodeTexts), Error> {
         let tree = &self.view.tree;
         let array = tree.shown(self.kind, &self.path)?.into_array();
@@ -132,8 +132,8 @@ impl TranslatedForm {
         }
     }
 
-    /// The changes that make the documents of an array again, whose own document was removed, and whose chunks are
-    /// there.
+    /// The changes that make the documents of an array again after its own document was removed while its chunks
+    /// stayed.
     fn of_ended(&self, array: &ShownArray, written: &[u8]) -> Result<Vec<ObjectChange>, Error> {
         let ended = (self.view.tree).ended_with(self.kind, &array.node.document.key);
         let (_, before) = ended.ok_or(Error::Stale)?;
@@ -143,7 +143,7 @@ impl TranslatedForm {
         document.of_ended(array, (&before, &texts), written, parse)
     }
 
-    /// The changes that make a group what `written` says, with what is wished of consolidated metadata.
+    /// The changes that give a group the metadata in `written`, and the consolidated metadata that it asks for.
     pub(super) fn of_group(
         &self,
         group: &GroupNode,
@@ -180,7 +180,7 @@ impl TranslatedForm {
         })
     }
 
-    /// The changes that make a new array, or a new group, where `group` or nothing is.
+    /// The changes that make a new array or a new group in the place of `group`, or where no node is.
     fn new_array(
         &self,
         resolved: &NodePath,
@@ -254,8 +254,8 @@ impl TranslatedForm {
         Ok(changes)
     }
 
-    /// Refuses the document of a new array that the view could not show, or whose chunks were made before it and are
-    /// none.
+    /// Refuses the document of a new array if the view could not show the array, or if files with the names of its
+    /// chunks were made before it and are no chunks.
     fn check_new(&self, document: &ForeignDocument, written: &[u8]) -> Result<(), Error> {
         let parsed = parse_new(Some(self.name), written);
         let NodeMetadata::Array(metadata) = parsed.map_err(|error| document.refused(error))? else {
@@ -369,7 +369,7 @@ impl Translation for TranslatedForm {
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
         let text = self.text()?;
         self.check_version(stored)?;
-        // The node may have other documents, and not this one.
+        // The node may have other documents but not this one.
         Ok(text.unwrap_or_else(|| b"{}".to_vec()))
     }
 
@@ -402,7 +402,7 @@ impl Form for TranslatedForm {
     }
 
     fn exists(&self) -> Result<bool, Error> {
-        // The node may have documents, and not this one.
+        // The node may have other documents but not this one.
         Ok(self.text()?.is_some())
     }
 
@@ -423,7 +423,7 @@ impl Form for TranslatedForm {
     }
 
     fn keep_copies(&self) -> Option<NameLock<'_>> {
-        // One of them may be its object.
+        // One of these holders may be the object of this document.
         let holders = HOLDERS.map(|name| self.path.key(name.as_str().as_bytes()));
         let holders = holders.iter().flatten().map(Key::to_prefix);
         Some(self.view.keep_copies(holders))
@@ -455,7 +455,7 @@ impl TranslatedForm {
     }
 }
 
-/// What is known of `array` to translate its documents.
+/// The properties of `array` that the translation of its documents needs.
 pub(super) fn stored_array(array: &ShownArray) -> Result<StoredArray<'_>, Error> {
     Ok(StoredArray {
         metadata: &array.node.metadata,
@@ -490,7 +490,7 @@ impl View {
         })
     }
 
-    /// Brings the copies of the documents of a node up to date, which were written.
+    /// Brings the copies of a node's documents up to date after the documents were written.
     fn update_copies_of_node(&self, view: ViewKind, path: &Prefix, note: Option<ChangeNote>) {
         let objects = self.tree.resolve(view, path);
         let objects = objects.and_then(|resolved| Objects::of(&resolved));

@@ -1,8 +1,8 @@
 //! Open files: the bytes of one version of a vnode.
 //!
-//! An open handle pins an object of the store and no memory of the cache, so that idle handles do
-//! not keep other readers from using the cache. `buffer` has the memory of one read, and `written` the files of a mount that
-//! is written to.
+//! An open handle pins an object of the store and no memory of the cache, so that idle handles do not keep other
+//! readers from using the cache. The module `buffer` has the memory of one read, and `written` has the files of a
+//! writable mount.
 
 pub(in crate::view) mod buffer;
 pub(in crate::view) mod written;
@@ -34,7 +34,7 @@ pub struct OpenedVnode {
     pub file: Arc<OpenFile>,
 }
 
-/// An opened chunk, and its object.
+/// An opened chunk, and the stored object that has it.
 pub(in crate::view) type OpenedChunk = (OpenedVnode, Option<Arc<dyn Object>>);
 
 /// One version of the bytes of a vnode.
@@ -53,9 +53,9 @@ pub(in crate::view) enum FileContent {
     Paged(Arc<Pages>, KeyReadahead),
     /// A stored object that cannot be read in ranges; all of it is cached.
     Whole(Slice),
-    /// A chunk that is not stored, and is shown as fill value.
+    /// A chunk that is not stored and is shown as fill value.
     Absent(Arc<ShownArray>),
-    /// A chunk that has to be decoded, or whose enclosing shard has to be.
+    /// A chunk that has to be decoded itself, or whose shard has to be decoded.
     Chunk(Arc<ChunkFile>),
     /// A whole array, or a group of arrays.
     Plain(PlainOpen),
@@ -72,9 +72,9 @@ pub(in crate::view) enum FileContent {
     Kept(Arc<Block>),
     /// A file that is written through the mount.
     Written(KeyHandle),
-    /// Nothing; fsync(2) commits all that was written through the mount.
+    /// An empty file; fsync(2) on it commits all changes that were made through the mount.
     Sync,
-    /// Text of the daemon about itself, as it was when the file was opened.
+    /// Text of the daemon about itself, from the moment when the file was opened.
     Momentary(Vec<u8>),
 }
 
@@ -103,7 +103,7 @@ impl View {
                 match writing.zip(self.form_of(vnode)?) {
                     Some((writing, file)) => {
                         match self.open_written((writing, &file), HandleAccess::Reads, 0) {
-                            // What is or lies behind a link is read, and not written.
+                            // A link, or an object behind a link, can be read but not written.
                             Err(Error::Store(StoreError::Denied { .. })) => {
                                 self.open_unwritten(vnode)
                             }
@@ -117,7 +117,7 @@ impl View {
         }
     }
 
-    /// Opens a vnode that nobody writes to.
+    /// Opens a vnode that no program writes to.
     fn open_unwritten(self: &Arc<Self>, vnode: &Vnode) -> Result<Option<OpenedVnode>, Error> {
         match vnode {
             Vnode::Sync => {
@@ -206,7 +206,7 @@ impl View {
         }))
     }
 
-    /// Opens the chunk `indices`, and the object that it is in; without one, it is shown as fill value.
+    /// Opens the chunk `indices` and the object that has it; a chunk without an object is shown as fill value.
     pub(in crate::view) fn open_chunk_of(
         self: &Arc<Self>,
         array: &Arc<ShownArray>,
@@ -220,7 +220,8 @@ impl View {
         })
     }
 
-    /// As [`View::open_chunk_of`], where the chunk is in `object`, which was just opened, in the one directory.
+    /// As [`View::open_chunk_of`], for a chunk in `object`, which was just opened. The caller has made sure that both
+    /// belong to the same directory.
     pub(in crate::view) fn opened_chunk(
         self: &Arc<Self>,
         array: Arc<ShownArray>,
@@ -255,8 +256,8 @@ impl View {
         let (len, as_stored) = match array.form {
             FileForm::Decoded => {
                 let len = array.decoded_len_of(&self.tree.loader, &object, indices)?;
-                // Stored bytes that need no decoding are passed through, if their length is right,
-                // and a request for all of them is not better.
+                // Stored bytes that need no decoding are passed through if their length is right, unless one request
+                // for all of them is better.
                 let same = chunked.layout().is_identity()
                     && array.decoded_len() == Some(encoded_len)
                     && !self.tree.loader.loads_early(chunked);
@@ -329,7 +330,7 @@ impl OpenFile {
         self.len == 0
     }
 
-    /// Whether each open shows other bytes, so that the kernel must not cache them.
+    /// Whether each open may show other bytes, so that the kernel must not cache them.
     pub fn is_uncached(&self) -> bool {
         matches!(self.content, FileContent::Momentary(_) | FileContent::Sync)
     }
@@ -344,7 +345,7 @@ impl OpenFile {
         }
     }
 
-    /// Tells the file that the kernel holds no pages of this version any more.
+    /// Notes that the kernel no longer holds pages of this version.
     pub fn pages_dropped(&self) {
         if let FileContent::Plain(plain) = &self.content {
             plain.pages_dropped();
@@ -359,9 +360,8 @@ impl OpenFile {
         }
     }
 
-    /// Calls `reply` with `len` bytes at `offset`, fewer only at the end of the file. It replies at
-    /// once when the bytes are in memory or `patience` allows this thread to wait, and otherwise
-    /// from another thread.
+    /// Calls `reply` with `len` bytes at `offset`, or with fewer at the end of the file. The call comes from this
+    /// thread if the bytes are in memory or `patience` allows this thread to wait, and otherwise from another thread.
     pub fn read(
         self: &Arc<Self>,
         offset: u64,
@@ -423,8 +423,8 @@ impl OpenFile {
                     };
                 }
                 let mut reply = reply;
-                // Memory for the bytes is taken when their pages have come. Pages may be evicted
-                // before they are read; they are waited for with that memory only at last.
+                // Memory for the bytes is taken only after their pages have come. The cache may evict pages before they
+                // are read; only the last attempt waits for pages while it holds that memory.
                 for is_last in [false, false, false, true] {
                     match loader.load_pages(pages, offset, range.len(), patience) {
                         Ok(true) => {}
@@ -483,15 +483,15 @@ impl OpenFile {
         let file = Arc::clone(self);
         let read = move || file.read(offset, len, Patience::Waits, reply);
         let class = match &self.content {
-            // It waits while the file is saved.
+            // The read waits while the file is saved.
             FileContent::Written(handle) if handle.has_draft() => Class::Changes,
             _ => Class::Read,
         };
         self.view.tree.loader.threads().submit(class, read);
     }
 
-    /// Replies with `len` bytes that `fill` writes. When `fill` gives `false`, nothing is sent and
-    /// `reply` is returned.
+    /// Replies with `len` bytes that `fill` writes. When `fill` returns `false`, nothing is sent and the caller gets
+    /// `reply` back.
     fn fill<R: FnOnce(Result<&[u8], Error>)>(
         &self,
         len: usize,
@@ -523,7 +523,7 @@ impl OpenFile {
         loader.ask_for(key, load, answer_with(range, reply), Patience::Waits);
     }
 
-    /// Makes the evicted text again; it is stale if it has changed.
+    /// Makes the text again after the cache evicted it; the error is [`Error::Stale`] if the text has changed.
     fn document(&self, vnode: &Vnode, fingerprint: u64) -> Result<Arc<Block>, Error> {
         let (_, text) = self.view.document_of(vnode)?.ok_or(Error::Stale)?;
         if text.stamp() != fingerprint {
@@ -548,7 +548,7 @@ fn waits_for(patience: Patience) -> bool {
     patience == Patience::Waits
 }
 
-/// Replies with `range` of the block that the loader brings.
+/// Replies with `range` of the block that the loader returns.
 fn answer_with(
     range: Range<usize>,
     reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
