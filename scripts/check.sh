@@ -15,36 +15,47 @@ esac
 need_system_packages
 need_cargo
 
-if [ "${1-}" != tests ]; then
-    say "formatting"
-    cargo fmt --check
+lints() {
     say "lints"
-    cargo clippy --quiet --all-targets -- -D warnings
+    cargo clippy --quiet --all-targets -- -D warnings || return
     say "lints without remote stores"
     # These are of the library and the program only, because what tests add is the same with remote stores and without.
     cargo clippy --quiet --no-default-features -- -D warnings
-fi
+}
 # The model checker runs locks and threads. ZARR_MOUNT_SCHEDULES is the number of schedules of each test. A lock that the checker
 # does not know can wait for ever.
 schedules() {
     local model=(--quiet --no-default-features --features model --lib)
-    cargo test "${model[@]}" --no-run
-    timeout 600 cargo test "${model[@]}" schedules::
-}
-
-if [ "${1-}" != lints ]; then
-    say "tests and doc tests"
-    cargo test --quiet --no-run
-    # Some tests wait, so that the model checker compiles and runs beside them.
-    log=$(mktemp)
-    schedules >"$log" 2>&1 &
-    beside=$! failed=
-    cargo test --quiet || failed="tests"
     say "schedules of threads"
-    wait "$beside" || failed="${failed:+$failed and }schedules of threads"
-    cat "$log"
-    rm "$log"
-    [ -z "$failed" ] || fail "$failed failed"
+    cargo test "${model[@]}" --no-run && timeout 600 cargo test "${model[@]}" schedules::
+}
+documentation() {
     say "documentation"
     RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps
+}
+
+if [ "${1-}" != tests ]; then
+    say "formatting"
+    cargo fmt --check
 fi
+if [ "${1-}" = lints ]; then
+    lints
+    exit
+fi
+say "tests and doc tests"
+cargo test --quiet --no-run
+# Many tests wait, so that everything else compiles and runs beside them. Cargo compiles for one command at a time: the tests must
+# have begun before another command may compile.
+log=$(mktemp)
+cargo test --quiet >"$log" 2>&1 &
+tests=$! failed=()
+trap 'kill "$tests"; exit 130' INT TERM
+while [ ! -s "$log" ] && kill -0 "$tests" 2>/dev/null; do sleep 0.1; done
+[ "${1-}" = tests ] || lints || failed+=("lints")
+schedules || failed+=("schedules of threads")
+documentation || failed+=("documentation")
+say "waiting for the tests"
+wait "$tests" || failed+=("tests")
+cat "$log"
+rm "$log"
+[ ${#failed[@]} = 0 ] || fail "failed: ${failed[*]}"
