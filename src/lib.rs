@@ -136,8 +136,8 @@
 //!
 //! # Writing
 //!
-//! `view::changes` turns a request of the kernel into calls of [`files`], which has one open file for each key of a view
-//! that is open. [`store::DirWriter`] makes the changes in the store. Chunks and documents are written to a nameless
+//! `view::changes` and `view::names` turn a request of the kernel into calls of [`files`], which has one open file for each
+//! key of a view that is open. A change of a name is made in the store first, and then in all that knows the name. [`store::DirWriter`] makes the changes in the store. Chunks and documents are written to a nameless
 //! file of the store's file system, which takes their name when it is committed (`store::dir::writer`); all other files
 //! are written in place. An open file is in one of nine states, and one table has all transitions between them
 //! ([`files::OpenState`]).
@@ -177,7 +177,7 @@
 //!   shards/packer  run -> shards/pack  pack, pack_until, try_pack, write -> load/pack  pack,
 //!     and then -> store/dir/writer/draft  commit
 //! rename(2) of a directory with open files   6 functions in 4 files
-//!   fuse/filesystem  rename -> fuse/changes  rename -> view/changes/rename  rename, rename_directory
+//!   fuse/filesystem  rename -> fuse/changes  rename -> view/names/rename  rename, rename_directory
 //!     -> files/names  rename, move_entry
 //! ```
 //!

@@ -9,7 +9,7 @@
 //! Tree        nodes, keys and chunks: the vnode at a path, and its readers
 //! Documents   metadata documents, edited or written in another Zarr version
 //! Arrays      whole arrays and groups as files of other formats
-//! Writing     open files that programs write, in a mount with `--rw` (`changes` calls it)
+//! Writing     open files that programs write, in a mount with `--rw` (`names` and `changes` call it)
 //! ```
 //!
 //! | folder or file | contents |
@@ -18,7 +18,7 @@
 //! | `vnode`, `numbers` | a path of a view, and its number |
 //! | `tree`, `nodes` | the nodes as a view shows them |
 //! | `chunks`, `documents`, `arrays` | three kinds of files |
-//! | `changes`, `forms` | changes: from names to open files, and from shown bytes to stored ones |
+//! | `names`, `changes`, `forms` | changes: of names, from vnodes to open files, and from shown bytes to stored ones |
 //! | `rights`, `xattr`, `control`, `options` | users, extended attributes, the daemon's own files, options |
 //!
 //! Each part uses those above it, and has its own state.
@@ -33,6 +33,7 @@ mod fingerprint;
 mod forms;
 mod listing;
 mod lookup;
+mod names;
 mod nodes;
 mod numbers;
 mod open_file;
@@ -78,8 +79,8 @@ use crate::store::{
 };
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
-use changes::rename_locks::close_again;
 use documents::Documents;
+use names::rename_locks::close_again;
 use nodes::meaning::MeaningsInView;
 use tree::Tree;
 use vnode::Vnode;

@@ -18,7 +18,7 @@ use crate::load::{Loader, Sources};
 use crate::metadata::DocumentName;
 use crate::shards::ChunkObject;
 use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, Version};
-use crate::view::changes::rename_locks::Renames;
+use crate::view::names::rename_locks::Renames;
 use crate::view::nodes::cache::ShownNodeCache;
 use crate::view::nodes::node::ShownArray;
 use crate::view::nodes::recent_checks::RecentChecks;
