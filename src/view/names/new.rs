@@ -12,7 +12,7 @@ impl View {
     /// Makes an empty file, and opens it.
     ///
     /// # Errors
-    /// [`Error`]; [`Refusal::Exists`] when the name is taken.
+    /// [`Error`]; [`Refusal::Exists`](crate::store::Refusal::Exists) when the name is taken.
     pub fn create(
         self: &Arc<Self>,
         parent: VnodeId,
@@ -48,7 +48,7 @@ impl View {
     /// Makes a directory.
     ///
     /// # Errors
-    /// [`Error`]; [`Refusal::Exists`] when the name is taken.
+    /// [`Error`]; [`Refusal::Exists`](crate::store::Refusal::Exists) when the name is taken.
     pub fn make_directory(
         &self,
         parent: VnodeId,
