@@ -1,12 +1,14 @@
-"""This build beside another one (`--against BINARY`), reading by reading in turn: what a change costs or gains."""
+"""This build beside another one (`--against BINARY`), each reading and writing in turn: what a change costs or gains."""
 import statistics
 
 import random_reads
 from support import shards
 import workbench
+import writers
 from datasets import NAMED
-from workbench import program, timed
+from workbench import MIB, program, timed
 
+WRITTEN = (("raw", 1), ("blosc", 2), ("zstd", 1), ("tiny", 1))  # data set, streams
 WHOLE = ("raw", "blosc", "zstd", "zlib", "shblosc", "shzstd", "images", "climate", "tiny")
 LEAST = 0.97
 
@@ -18,11 +20,17 @@ def run(bench):
         return
     table = bench.report.table(
         "This build beside another one", ["what", "this one", "the other", "ratio", "lowest and highest of a round"],
-        note=f"The other is {other.name} of --against. Seconds of a whole reading, or µs of one of 4 KiB at the median. The ratio is the median over "
-        "the rounds of how many times faster this build is; both were measured in each round.")
-    for what, key, reader in readings(bench):
+        note=f"The other is {other.name} of --against. Seconds of a whole reading or writing, or µs of a reading of 4 KiB at the median. The ratio is the "
+        "median over the rounds of how many times faster this build is; both were measured in each round.")
+    with writers.folder_in_memory(bench, 3 * max(64, bench.options.size) * MIB) as folder:
+        compare(bench, table, readings(bench), other)
+        compare(bench, table, writings(bench, folder), other)
+
+
+def compare(bench, table, ways, other):
+    for what, key, way in ways:
         bench.say(f"paired: {what}")
-        found = bench.alternate({"this": lambda: reader(None), "other": lambda: reader(other)})
+        found = bench.alternate({"this": lambda: way(None), "other": lambda: way(other)})
         ratios = [b[key] / a[key] for a, b in zip(found["this"], found["other"])]
         figure = statistics.median(ratios)
         values = [workbench.median(found[name], key) for name in ("this", "other")]
@@ -51,6 +59,20 @@ def readings(bench):
     shards.write(store, (n // 100, 100), 1, ".")
     for command in ("-f", "-ln"):
         yield f"ls {command} of {n:,} virtual chunks", "seconds", lambda binary, c=command: listed(bench, store, c, binary)
+
+
+def writings(bench, folder):
+    """As `readings`, of arrays in `folder` that are written through a mount, until the last file is closed."""
+    for name, streams in WRITTEN:
+        dataset = NAMED[name]
+        source = writers.Source(bench.data, dataset if name == "tiny" else NAMED["raw"], folder)
+        ways = writers.Writers(bench, dataset, source, folder)
+        yield (f"{dataset.label}, chunk files written, {streams} at once", "seconds",
+               lambda binary, w=ways, s=streams: w.mount(s, binary=binary))
+    dataset = NAMED["shblosc"]
+    ways = writers.Writers(bench, dataset, writers.Source(bench.data, NAMED["raw"], folder), folder, dataset.shards)
+    yield (f"{dataset.label}, inner chunks of one shard written and synced", "seconds",
+           lambda binary: ways.mount(1, syncs=True, binary=binary))
 
 
 def whole(bench, dataset, view, binary):
