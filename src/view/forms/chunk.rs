@@ -66,11 +66,19 @@ impl ChunkForm {
 
     /// The translation of the file, by the current documents.
     fn translation(&self) -> Result<ChunkFile<'_>, Error> {
+        self.translation_by(|| self.array())
+    }
+
+    /// The translation of a file of elements by this array, and of a file of encoded bytes by the one that is known.
+    fn translation_by(
+        &self,
+        array: impl FnOnce() -> Result<Arc<ShownArray>, Error>,
+    ) -> Result<ChunkFile<'_>, Error> {
         let tree = &self.view.tree;
         let max_bytes = tree.loader.max_chunk_bytes();
         let has_ended = |array: &ShownArray| array.has_ended.load(Ordering::Relaxed);
         if let Some(place) = self.place.as_ref().filter(|_| self.is_decoded) {
-            let array = self.array()?;
+            let array = array()?;
             return Ok(ChunkFile::Elements(DecodedChunk {
                 key: &self.key,
                 array: Arc::clone(&array.chunked),
@@ -176,7 +184,8 @@ impl Translation for ChunkForm {
         if self.is_document() {
             return Ok(memory_for_document(len));
         }
-        Ok(self.translation()?.memory(len))
+        // The documents are examined when the chunk is encoded or decoded.
+        Ok(self.translation_by(|| self.known_array())?.memory(len))
     }
 
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error> {
