@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 
-use rustix::fs::{Mode, XattrFlags, fchmod, fremovexattr, fsetxattr, getxattr};
+use rustix::fs::{Mode, XattrFlags, fchmod, fgetxattr, fremovexattr, fsetxattr, getxattr};
 use rustix::io::Errno;
 
 /// The extended attribute with the list of a file.
@@ -76,14 +76,20 @@ impl AccessList {
     /// # Errors
     /// Those of getxattr(2); [`Errno::INVAL`] for bytes that are not a list.
     pub(super) fn of(file: impl AsFd, name: &str) -> Result<Option<AccessList>, Errno> {
-        // This path also works for descriptors that were opened with O_PATH.
-        let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+        let read_into = |list: &mut [u8]| match fgetxattr(&file, name, &mut *list) {
+            // A descriptor that was opened with O_PATH is read by this path, which takes the system longer.
+            Err(Errno::BADF) => {
+                let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+                getxattr(path.as_str(), name, list)
+            }
+            read => read,
+        };
         let mut usual = [0; USUAL_BYTES];
         let mut long = Vec::new();
-        let mut read = getxattr(path.as_str(), name, &mut usual).map(|len| usual.get(..len));
+        let mut read = read_into(&mut usual).map(|len| usual.get(..len));
         if read == Err(Errno::RANGE) {
             long.resize(MOST_BYTES, 0);
-            read = getxattr(path.as_str(), name, &mut long[..]).map(|len| long.get(..len));
+            read = read_into(&mut long).map(|len| long.get(..len));
         }
         match read {
             Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),
