@@ -114,7 +114,7 @@ pub struct InfoConfig {
 pub enum StoreArgument {
     /// Something in the file system: absolute, free of links, present.
     Path(PathBuf),
-    /// What is no path, as typed: [`Location::is_name`].
+    /// A name that is not a path ([`Location::is_name`]), as the user typed it.
     Name(OsString),
 }
 

@@ -17,7 +17,7 @@
 //! | `rename` | renames and links |
 //! | `rename_locks` | locks that make a rename one step for every thread that resolves names meanwhile |
 //!
-//! What a file becomes under its name, and which documents change with it, is in [`super::forms`].
+//! The module [`super::forms`] decides as what a file is saved under its name, and which documents change with it.
 
 mod new;
 mod remove;
