@@ -57,23 +57,23 @@ impl Hierarchy {
                 return Ok(());
             }
         }
-        self.forget_documents(prefix);
+        self.ask_again_for_documents(prefix);
+        // A load that has begun before this does not come into the cache any more.
+        self.lock().forget(prefix);
         Ok(())
     }
 
     /// As [`Hierarchy::forget`], of a node whose document has changed.
     pub fn forget_changed(&self, prefix: &Prefix) {
-        self.forget_documents(prefix);
+        self.ask_again_for_documents(prefix);
         self.forget(prefix);
     }
 
-    /// Forgets the node of `prefix` alone, and makes the store ask again for its documents: those that were absent when
-    /// they were last requested may describe another node now.
-    fn forget_documents(&self, prefix: &Prefix) {
+    /// Makes the store ask again for the documents of the node of `prefix`: those that were absent when they were last
+    /// requested may describe another node now.
+    fn ask_again_for_documents(&self, prefix: &Prefix) {
         let names = NAMES.iter().chain(&ATTRIBUTES);
         let keys: Vec<Key> = names.filter_map(|name| prefix.key(name).ok()).collect();
         self.store.ask_again_for(&keys);
-        // A load that has begun before this does not come into the cache any more.
-        self.lock().forget(prefix);
     }
 }

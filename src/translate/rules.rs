@@ -51,7 +51,7 @@ pub(crate) enum DraftBytes {
 }
 
 impl Rules {
-    /// The rules of a document of this name; `None` for documents of Zarr before v2.
+    /// The rules of a document of this `name`, which is `None` for documents of Zarr before v2.
     pub(crate) fn of_document(name: Option<DocumentName>, writes: WriteOptions) -> Rules {
         Rules {
             len: None,
