@@ -31,7 +31,7 @@ struct DocumentBuffer<'b> {
 }
 
 impl DocumentsAhead {
-    /// None yet.
+    /// Without requests.
     pub(super) fn new() -> DocumentsAhead {
         DocumentsAhead {
             begun: LastCheck::now(),
@@ -65,7 +65,7 @@ impl DocumentsAhead {
         self.found.values().any(Option::is_some)
     }
 
-    /// Whether any document exists that makes a node: not the attributes of one alone.
+    /// Whether any document exists that makes a node, as attributes alone do not.
     fn has_node(&self) -> bool {
         let makes_node = |key: &Key| DocumentName::of(key.name()) != Some(DocumentName::ZAttrs);
         let mut found = self.found.iter();
@@ -119,7 +119,7 @@ pub(super) fn open_many(
                 };
                 ahead.found.insert(key, Some(document));
             }
-            // Most files of this name are no documents.
+            // A file of this name is rarely a document.
             Err(error) if counts_as_absent(&key, &error) => {
                 ahead.found.insert(key, None);
             }

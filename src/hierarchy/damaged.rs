@@ -18,8 +18,8 @@ use crate::store::{Cursor, Detail, EntryKind, Key, Prefix};
 const MOST_NAMES: usize = 64;
 
 impl DocumentSearch<'_> {
-    /// The array of v1 at `prefix` whose document has this `text`, which is damaged; `None` where nothing else says that an
-    /// array is there.
+    /// The array of v1 at `prefix` whose document has this `text`, which is damaged; `None` where no other object shows
+    /// that it is an array.
     pub(super) fn damaged_v1(
         &mut self,
         prefix: &Prefix,
@@ -68,8 +68,8 @@ impl Hierarchy {
         Ok(false)
     }
 
-    /// The node at `prefix`, which has no document of its own: where a draft's hierarchy has the chunks of an array there, of
-    /// which the root is damaged, it cannot be shown either.
+    /// The node at `prefix`, which has no document of its own. It cannot be shown either if a draft's hierarchy with a
+    /// damaged root has the chunks of an array there.
     pub(super) fn node_of_damaged_root(&self, prefix: &Prefix) -> Result<Node, Error> {
         for root in possible_roots(prefix) {
             let root = root?;

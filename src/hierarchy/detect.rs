@@ -112,8 +112,9 @@ impl<'h> DocumentSearch<'h> {
         }
     }
 
-    /// Opens the documents that the prefix may have in one round trip, the less likely ones in
-    /// another if there is none. What is likely depends on the group that the prefix is in.
+    /// Opens the documents that the prefix is likely to have in one round trip, and where there are
+    /// none, the less likely ones in another. The group that the prefix is in decides which are
+    /// likely.
     fn look_ahead(&mut self, prefix: &Prefix) -> Result<(), Error> {
         let hierarchy = self.hierarchy;
         let likely = match hierarchy.format_of_group_above(prefix) {
@@ -125,7 +126,7 @@ impl<'h> DocumentSearch<'h> {
         let mut keys: Vec<Key> = keys.collect::<Result<_, _>>()?;
         let rest = keys.split_off(likely);
         if likely > 1 {
-            // An array of v2 has its attributes there.
+            // An array of v2 has its attributes in this document.
             keys.push(prefix.key(b".zattrs")?);
         }
         let mut ahead = DocumentsAhead::new();
@@ -144,7 +145,7 @@ impl<'h> DocumentSearch<'h> {
         Ok(())
     }
 
-    /// As [`Hierarchy::open`], of a document that may have been opened.
+    /// As [`Hierarchy::open`], for a document that may have been opened ahead.
     fn open(&mut self, key: &Key) -> Result<Option<OpenDocument>, Error> {
         let ahead = self.ahead.as_mut();
         match ahead.filter(|ahead| ahead.has_asked(key)) {
@@ -186,8 +187,8 @@ impl<'h> DocumentSearch<'h> {
         Ok(text)
     }
 
-    /// Reads the document at `key`, or only the outline of a long one, and says what the outline
-    /// leaves out.
+    /// Reads the document at `key`, or only the outline of a long one. Also returns which parts the
+    /// outline leaves out.
     fn read_outline(&mut self, key: &Key) -> Result<Option<(DocumentText, OmittedParts)>, Error> {
         let Some(opened) = self.open(key)? else {
             self.note(key, None);
@@ -218,8 +219,8 @@ impl<'h> DocumentSearch<'h> {
         Ok(Node::broken(Document::new(key, meta), error, kind))
     }
 
-    /// As [`DocumentSearch::read`], for a file with these attributes that may be something else than
-    /// a document: `None` when it is large or cannot be read.
+    /// As [`DocumentSearch::read`], for a file with these attributes that need not be a document:
+    /// `None` when it is large or cannot be read.
     fn read_common(&mut self, key: &Key, meta: ObjectMeta) -> Result<Option<DocumentText>, Error> {
         if meta.size() > MAX_COMMON_BYTES {
             self.observations.add_object(key, Some(&meta));

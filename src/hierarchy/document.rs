@@ -40,8 +40,8 @@ pub(super) fn is_common_name(name: &[u8]) -> bool {
     matches!(name, b"meta" | b"attributes.json")
 }
 
-/// Whether `error` at `key` counts as absence: that of a file which is probably no document must not end the
-/// search for others. But a medium that cannot be read may well have one.
+/// Whether `error` at `key` counts as absence. The error of a file that is probably no document must not end
+/// the search for others, except that of a medium that cannot be read.
 pub(super) fn counts_as_absent(key: &Key, error: &StoreError) -> bool {
     is_common_name(key.name()) && !error.is_of_medium()
 }

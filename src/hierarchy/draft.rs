@@ -20,8 +20,8 @@ use crate::store::{Cursor, Detail, EntryKind, Prefix, StatKind, StoreError};
 /// The number of names below `meta` that are examined to find the layout.
 const MOST_NAMES: usize = 1024;
 
-/// The prefixes at which the root of a draft's hierarchy would be that has `prefix` below its `meta` or
-/// its `data`, from the outermost.
+/// The prefixes of possible roots of a draft's hierarchy with `prefix` below its `meta` or its `data`,
+/// from the outermost.
 pub(super) fn possible_roots(
     prefix: &Prefix,
 ) -> impl Iterator<Item = Result<Prefix, StoreError>> + '_ {
@@ -37,10 +37,10 @@ pub(super) fn possible_roots(
 }
 
 impl Hierarchy {
-    /// The draft's hierarchy that has `prefix` below the `meta` or the `data` of its root; `None`
+    /// The root of the draft's hierarchy that has `prefix` below its `meta` or its `data`; `None`
     /// when there is none.
     pub(super) fn draft_root_of(&self, prefix: &Prefix) -> Result<Option<Arc<DraftRoot>>, Error> {
-        // The prefixes above one are in no draft's hierarchy: the loop would have returned at an outer
+        // No prefix above `root` is in a draft's hierarchy: the loop would have returned at an outer
         // root.
         for root in possible_roots(prefix) {
             let root = root?;

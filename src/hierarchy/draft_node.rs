@@ -1,4 +1,4 @@
-//! A node of a v3 draft, and where its keys are.
+//! Nodes of a v3 draft, and the location of their keys.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Nodes of a store that is not local: in how many round trips they are found, and which documents
-//! count.
+//! Nodes of a store that is not local: the number of round trips that find them, and the documents
+//! that decide.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -25,7 +25,7 @@ impl Layer for Denies {
     ) -> Result<T, StoreError> {
         let key = call.path.to_text();
         if self.0.contains(&key) {
-            let reason = "the test says so".to_owned();
+            let reason = "denied by the test".to_owned();
             return Err(StoreError::Denied { key, reason });
         }
         ask()
@@ -69,7 +69,7 @@ impl Far {
         }
     }
 
-    /// How many round trips, and how many requests, there were since the last time.
+    /// The numbers of round trips and of requests since the last call.
     fn asked(&self) -> (usize, usize) {
         let asked = (self.recording.round_trips(), self.recording.requests());
         self.recording.clear();
@@ -82,7 +82,7 @@ fn zmetadata(entries: &str) -> String {
 }
 
 #[test]
-fn documents_are_asked_for_together_and_the_first_one_decides() {
+fn documents_are_requested_together_and_the_first_one_decides() {
     for (objects, expected) in [
         (
             &[("zarr.json", GROUP_V3), (".zarray", ARRAY)][..],
@@ -110,7 +110,7 @@ fn documents_are_asked_for_together_and_the_first_one_decides() {
 }
 
 #[test]
-fn a_short_document_is_read_once_however_late_the_rest_of_it_is_needed() {
+fn a_short_document_is_read_once_although_its_attributes_are_needed_later() {
     let text = r#"{"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int8",
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
         "chunk_key_encoding": "default", "fill_value": 0, "codecs": ["bytes"]}"#;
@@ -127,7 +127,7 @@ fn a_short_document_is_read_once_however_late_the_rest_of_it_is_needed() {
 }
 
 #[test]
-fn what_is_likely_in_a_group_is_asked_for_first() {
+fn likely_documents_of_a_group_are_requested_first() {
     let far = far(
         &[
             ("three/zarr.json", GROUP_V3),
@@ -158,7 +158,7 @@ fn what_is_likely_in_a_group_is_asked_for_first() {
 }
 
 #[test]
-fn copies_are_found_from_below() {
+fn copies_are_found_by_a_lookup_below_their_group() {
     let text = zmetadata(&format!(r#""g/h/a/.zarray": {ARRAY}"#));
     let far = far(&[(".zgroup", GROUP), (".zmetadata", &text)], &[], 1 << 20);
     assert_eq!(far.at("g/h/a"), "array of g/h/a/.zarray");
@@ -216,7 +216,7 @@ fn copies_that_take_too_much_memory_are_not_used() {
 }
 
 #[test]
-fn what_a_bucket_denies_is_absent_beside_a_document() {
+fn denied_documents_of_a_bucket_count_as_absent_beside_a_document() {
     let names = ["zarr.json", ".zarray", ".zmetadata", "__zmeta__"];
     let found = far(&[(".zgroup", GROUP)], &names, 1 << 20);
     assert_eq!(found.at(""), "V2 group");

@@ -28,7 +28,8 @@ impl Hierarchy {
         self.look_again_at(prefix)
     }
 
-    /// As [`Hierarchy::look_again`], of the array that a document at `key` describes, or would.
+    /// As [`Hierarchy::look_again`], for the array that a document at `key` describes or would
+    /// describe.
     ///
     /// # Errors
     /// As [`Hierarchy::node`].
@@ -58,18 +59,18 @@ impl Hierarchy {
             }
         }
         self.ask_again_for_documents(prefix);
-        // A load that has begun before this does not come into the cache any more.
+        // After this, a load that has begun before does not enter the cache.
         self.lock().forget(prefix);
         Ok(())
     }
 
-    /// As [`Hierarchy::forget`], of a node whose document has changed.
+    /// As [`Hierarchy::forget`], for a node whose document has changed.
     pub fn forget_changed(&self, prefix: &Prefix) {
         self.ask_again_for_documents(prefix);
         self.forget(prefix);
     }
 
-    /// Makes the store ask again for the documents of the node of `prefix`: those that were absent when they were last
+    /// Makes the store request the documents of the node of `prefix` again: those that were absent when they were last
     /// requested may describe another node now.
     fn ask_again_for_documents(&self, prefix: &Prefix) {
         let names = NAMES.iter().chain(&ATTRIBUTES);

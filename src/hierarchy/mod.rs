@@ -110,7 +110,7 @@ impl Hierarchy {
         catalog.is_some_and(|catalog| catalog.is_unlisted())
     }
 
-    /// Whether a node is at `prefix`, or where names cannot be listed, was found below it.
+    /// Whether a node is at `prefix`, or was found below it where names cannot be listed.
     ///
     /// # Errors
     /// As [`Hierarchy::node`].
@@ -180,7 +180,7 @@ impl Hierarchy {
         })
     }
 
-    /// The metadata that `text` says of `array`, as another version of its document.
+    /// The metadata of `array` according to `text`, which is another version of its document.
     ///
     /// # Errors
     /// [`Error::Metadata`] when it is no document of an array of the same Zarr version.
@@ -204,7 +204,7 @@ impl Hierarchy {
             },
         };
         let mut parsed = parsed.map_err(|error| Error::in_document(key, error))?;
-        // The document does not have this. It was found out by examining the store.
+        // The document does not have this: the stored keys show it.
         let known = array.metadata.chunk_keys;
         let is_scalar = known.kind == KeyKind::DraftScalar && parsed.shape.is_empty();
         if parsed.separator_is_assumed || is_scalar {
@@ -250,15 +250,15 @@ impl Hierarchy {
         Ok(node)
     }
 
-    /// The store's observations of the documents that make a node. An error for a name that other programs than Zarr
-    /// mostly use counts as absence, so that it does not end the search.
+    /// The store's observations of the documents that make a node. An error for a name that mostly other programs
+    /// use counts as absence, so that it does not end the search.
     fn observe(&self, subjects: &[&Subject]) -> Result<Vec<Option<Observed>>, StoreError> {
         let found = look(&*self.store, subjects).into_iter().zip(subjects);
         let found = found.map(|(found, subject)| match (found, subject) {
             (Err(error), Subject::Object(key)) if document::counts_as_absent(key, &error) => {
                 Ok(None)
             }
-            // As when the node was found: buckets deny access to absent objects.
+            // This counts as it did when the node was found: buckets deny access to absent objects.
             (Err(StoreError::Denied { .. }), Subject::Object(_)) if self.catalog.is_some() => {
                 Ok(None)
             }
@@ -286,12 +286,12 @@ impl Hierarchy {
         }
     }
 
-    /// Empties the cache, because a directory has another name now, and all nodes below it have.
+    /// Empties the cache, because a directory and all nodes below it have new names.
     pub fn forget_all(&self) {
         self.lock().clear();
     }
 
-    /// As [`Hierarchy::forget`], of a node of a draft.
+    /// As [`Hierarchy::forget`], for a node of a draft.
     pub fn forget_draft(&self, node: &DraftNode) {
         let data = node.data();
         let group = node.group_document().map(|key| key.to_prefix());
@@ -305,8 +305,8 @@ impl Hierarchy {
     }
 }
 
-/// The attributes of the object at `key`, of which the store says `stat`. An error for a name that is
-/// mostly used by others than Zarr counts as absent, so that it does not end a search.
+/// The attributes of the object at `key` according to the store's `stat`. An error for a name that
+/// mostly other programs use counts as absence, so that it does not end a search.
 fn meta_in(key: &Key, stat: Result<Option<Stat>, StoreError>) -> Result<Option<ObjectMeta>, Error> {
     let stat = match stat {
         Err(error) if document::counts_as_absent(key, &error) => None,

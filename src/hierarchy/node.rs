@@ -35,7 +35,7 @@ pub struct GroupNode {
     /// Whether the document is long and has no copies of other documents, so that views need not
     /// edit it.
     pub is_only_long: bool,
-    /// Whether its document has a fault, although it surely is that of a group.
+    /// Whether its document, which is certainly that of a group, has a fault.
     pub is_faulty: bool,
 }
 
@@ -72,7 +72,7 @@ pub struct BrokenNode {
     pub kind: BrokenKind,
 }
 
-/// The kind of node that a document describes which cannot be used.
+/// The kind of node of a document that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BrokenKind {
     /// An array, which has no nodes below it.
@@ -101,7 +101,7 @@ pub struct Document {
     pub(super) recent: Option<Arc<RecentText>>,
 }
 
-/// A short text, and when it was read.
+/// A short text, and the time at which it was read.
 #[derive(Debug)]
 pub(super) struct RecentText {
     pub(super) bytes: Vec<u8>,
@@ -115,7 +115,7 @@ impl Document {
         Document { key, meta, recent }
     }
 
-    /// The length of the text that it keeps.
+    /// The length of the kept text, in bytes.
     pub(super) fn recent_bytes(&self) -> u64 {
         self.recent
             .as_ref()
@@ -221,7 +221,7 @@ impl Node {
 }
 
 impl BrokenNode {
-    /// Whether its document may be that of the root of a draft's hierarchy.
+    /// Whether the document may be that of the root of a draft's hierarchy.
     pub fn may_be_draft_root(&self) -> bool {
         let name = DocumentName::of(self.document.key.name());
         self.kind == BrokenKind::Unknown && name == Some(DocumentName::ZarrJson)

@@ -24,7 +24,7 @@ pub(super) struct NodeCache {
     memory_bytes: u64,
     /// The [generation](crate::store::Store::generation) of the store that the nodes were found in.
     generation: u64,
-    /// How often nodes were removed, because something of them has changed.
+    /// How often nodes were removed because of a change.
     removals: u64,
     /// The count of events that may have changed documents above other nodes.
     changes: u64,
@@ -106,8 +106,8 @@ impl NodeCache {
         }
     }
 
-    /// When it was last known that neither the node at `prefix` nor one above it is an array or the root
-    /// of a draft's hierarchy; `None` where that is not known.
+    /// The last time at which neither the node at `prefix` nor one above it was an array or the root of
+    /// a draft's hierarchy; `None` where that is not known.
     pub(super) fn lineage(&mut self, prefix: &Prefix) -> Option<LastCheck> {
         let changes = self.changes;
         let known = self.by_prefix.get(prefix)?.lineage.as_ref();
@@ -116,8 +116,8 @@ impl NodeCache {
             .map(|(checked, _)| checked.clone())
     }
 
-    /// Notes that the node at `prefix` and those above it are as [`NodeCache::lineage`] says, where those
-    /// above it were last known to be so at `above`. Returns since when that is known.
+    /// Notes that [`NodeCache::lineage`] holds for the node at `prefix` and for those above it, for which
+    /// it was last known at `above`. Returns the last time at which it holds for all of them.
     pub(super) fn note_lineage(&mut self, prefix: &Prefix, above: &LastCheck) -> LastCheck {
         let changes = self.changes;
         let node = self.by_prefix.get_mut(prefix);

@@ -11,7 +11,7 @@ use crate::store::Prefix;
 
 /// The most copies that are examined.
 const MOST_COPIES: usize = 1000;
-/// Consolidated metadata that is longer than this, in bytes, is not read for this.
+/// Longer consolidated metadata, in bytes, is not read for this message.
 const MOST_BYTES: u64 = 4 << 20;
 
 impl Hierarchy {
@@ -19,7 +19,7 @@ impl Hierarchy {
     /// document. Looks at a bounded part of the metadata.
     ///
     /// # Errors
-    /// [`Error`] when the store cannot be read, or the metadata is none.
+    /// [`Error`] when the store cannot be read, or the document is not consolidated metadata.
     pub fn only_copied(&self, prefix: &Prefix) -> Result<Vec<Prefix>, Error> {
         // With a catalog, the copies take the place of documents.
         let Node::Group(group) = self.node(prefix)? else {
@@ -59,7 +59,8 @@ impl Hierarchy {
         Ok(missing)
     }
 
-    /// Whether the store has anything at `prefix`: the copy of an array that was removed names nothing.
+    /// Whether the store has `prefix`. It lacks that of an array that was removed and has a copy
+    /// still.
     fn has_prefix(&self, prefix: &Prefix) -> Result<bool, Error> {
         let Some(key) = prefix.to_key() else {
             return Ok(true);

@@ -84,15 +84,15 @@ impl Hierarchy {
             },
         };
         let attributes = match &array.attributes {
-            // The array's own document is held meanwhile, and a request must not wait for memory
-            // that it holds itself.
+            // The memory of the array's own document is held meanwhile, and a request must not wait
+            // for memory that it holds itself.
             Some(key) => self.read(key, Holding::SOURCE.and_one())?,
             None => None,
         };
         Ok(Some(ArrayDocuments { own, attributes }))
     }
 
-    /// The text of `document`, if that was kept, and is still trusted.
+    /// The text of `document`, if it was kept and is still trusted.
     fn recent(&self, document: &Document) -> Option<DocumentText> {
         let recent = document.recent.as_ref()?;
         let is_trusted = self.freshness.trusts(&recent.read) || recent.read.is_within(RECENT);
@@ -103,8 +103,8 @@ impl Hierarchy {
         })
     }
 
-    /// Reads the document at `key`; `None` when it is absent. `holding` says which part of the
-    /// budget the caller holds already.
+    /// Reads the document at `key`; `None` when it is absent. `holding` is the part of the budget
+    /// that the caller holds already.
     ///
     /// # Errors
     /// [`Error::Store`], [`Error::Metadata`] when the document is larger than
@@ -248,8 +248,8 @@ impl Hierarchy {
     }
 }
 
-/// The text of the document at `key`. Attributes of v2 that say nothing are none, as programs leave them that
-/// make the file and have nothing to write.
+/// The text of the document at `key`. Attributes of v2 that are empty or `null` count as `{}`: some
+/// programs leave such a file when they have no attributes to write.
 fn without_nothing(key: &Key, text: Vec<u8>) -> Vec<u8> {
     let is_attributes = DocumentName::of(key.name()) == Some(DocumentName::ZAttrs);
     if is_attributes && say_nothing(&text) {

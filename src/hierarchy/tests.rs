@@ -144,7 +144,7 @@ fn the_first_document_decides() {
 }
 
 #[test]
-fn files_of_common_names_are_keys_like_any_other() {
+fn files_of_common_names_need_not_be_documents() {
     for (name, text) in [
         ("meta", "anything"),
         ("meta", r#"{"zarr_format": 2}"#),
@@ -160,7 +160,7 @@ fn files_of_common_names_are_keys_like_any_other() {
 }
 
 #[test]
-fn what_changes_is_seen() {
+fn changed_documents_are_seen() {
     let tree = tree(&[]);
     assert_eq!(tree.at("a"), "implicit");
     tree.put("a/meta", "a note");
@@ -186,7 +186,7 @@ fn what_changes_is_seen() {
 }
 
 #[test]
-fn a_separator_that_no_document_says_is_the_stored_one() {
+fn a_separator_that_no_document_has_is_the_stored_one() {
     let nested = V2.replace("\"<i4\"", "\"<i4\", \"dimension_separator\": \".\"");
     let vector = V2.replace("[4, 4]", "[4]").replace("[2, 2]", "[2]");
     for (document, chunk, separator) in [
@@ -309,7 +309,7 @@ fn the_root_of_a_draft_may_be_an_array_and_groups_implicit() {
 }
 
 #[test]
-fn keys_tell_the_layout_before_the_version_does() {
+fn the_keys_decide_the_layout_before_the_version_does() {
     for (entry, document, data) in [
         (PROTOCOL, "meta/a.array.json", "data/a"),
         (CORE, "meta/root/a.array.json", "data/root/a"),
@@ -377,7 +377,7 @@ fn other_documents_describe_the_prefix_that_they_lie_at() {
 }
 
 #[test]
-fn what_is_above_a_path_is_remembered_until_it_changes() {
+fn nodes_above_a_path_are_remembered_until_they_change() {
     let store = Arc::new(MemoryStore::new());
     let shared: Arc<dyn Store> = Arc::clone(&store) as _;
     let freshness = Freshness::Checked(Duration::from_secs(3600));
@@ -404,7 +404,7 @@ fn what_is_above_a_path_is_remembered_until_it_changes() {
 }
 
 #[test]
-fn no_path_is_trusted_for_longer_than_what_is_above_it() {
+fn no_path_is_trusted_for_longer_than_the_nodes_above_it() {
     let tree = tree(&[("a/zarr.json", V3_GROUP), ("a/b/c/zarr.json", V3)]);
     let is_below_array = || {
         let found = tree.hierarchy.tree_node(&prefix("a/b/c")).unwrap();

@@ -81,8 +81,8 @@ impl Hierarchy {
         Ok(TreeNode { node, place })
     }
 
-    /// The prefixes above `path`, from the nearest, that may be arrays or roots of drafts; and since when those above
-    /// all of these are known to be neither. So a path of many names is not examined name by name each time.
+    /// The prefixes above `path`, from the nearest, that may be arrays or roots of drafts, and the last time at which
+    /// the prefixes above these were neither. So a path of many names is not examined name by name each time.
     fn unknown_above(&self, path: &Prefix) -> (Vec<Prefix>, LastCheck) {
         let generation = self.store.generation();
         let mut nodes = self.lock();

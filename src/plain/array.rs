@@ -69,7 +69,7 @@ pub struct Options {
 }
 
 impl Array {
-    /// An array that nothing is known of but its elements.
+    /// An array of which only the shape and the elements are described.
     pub fn of_elements(shape: Dims, data_type: DataType, fill_value: FillValue) -> Array {
         Array {
             id: 0,

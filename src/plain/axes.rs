@@ -5,8 +5,8 @@
 //! CF        dimension names, coordinate arrays  names, kinds, units
 //! ```
 //!
-//! In CF a spacing is the difference of two coordinates. These are elements, so it is unknown here.
-//! Attributes of the array itself describe its values, so they are not used.
+//! In CF a spacing is the difference of two coordinates. Coordinates are elements, so spacings are
+//! unknown here. Attributes of the array itself describe its values, so they are not used.
 
 mod axis;
 mod cf;

@@ -10,8 +10,8 @@ const HEADER: u64 = 16;
 /// Size of an entry in bytes.
 const ENTRY: u64 = 20;
 
-/// The directories of a file, one for each plane; the description of the first directory follows
-/// after the last one.
+/// The directories of a file, one for each plane; the description, to which the first directory
+/// points, follows the last directory.
 #[derive(Debug)]
 pub struct Directories {
     plane_shape: [u64; 2],
@@ -45,7 +45,7 @@ impl Directories {
         directories
     }
 
-    /// Size of a directory in bytes; the first one has an entry more.
+    /// Size of a directory in bytes; the first one has one more entry.
     fn directory_bytes(&self) -> u64 {
         8 + self.sample.n_entries() * ENTRY + 8
     }

@@ -162,8 +162,8 @@ impl FileFormat {
         matches!(self, FileFormat::Raw | FileFormat::Npy)
     }
 
-    /// Whether a file of this format is an image for programs of which some open no wide integers, so
-    /// that a user may have them narrower.
+    /// Whether a user may have integers narrowed in files of this format: those of images, because
+    /// some programs for images open no wide integers.
     pub fn takes_narrowed(self) -> bool {
         matches!(
             self,

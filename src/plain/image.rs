@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_planes_is_refused() {
+    fn arrays_without_planes_are_refused() {
         let shapes: [&[u64]; 4] = [&[], &[5], &[3, 0], &[2, 2, 2, 2, 3, 4]];
         for shape in shapes {
             let array = array("a", r#""|u1""#, shape);

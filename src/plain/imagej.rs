@@ -65,9 +65,8 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
 }
 
 /// Whether a file holds numbers of this type: those that `ImageJ` works with, and wider integers, of
-/// which masks of labels are made. TIFF has these as they are, so no value has to be known. `ImageJ`
-/// converts integers of 32 bits to floats, and refuses those of 64 bits. It would take `int8` for
-/// unsigned numbers.
+/// which masks of labels consist. TIFF stores these unchanged. `ImageJ` converts integers of 32 bits
+/// to floats, and refuses those of 64 bits. It would take `int8` for unsigned numbers.
 fn is_held(number: Scalar) -> bool {
     !matches!(
         number,
@@ -113,7 +112,7 @@ fn header(
     description: &str,
     resolution: Option<[(u32, u32); 2]>,
 ) -> Option<Vec<u8>> {
-    // With the description and the unit of the resolution.
+    // Two entries are the description and the unit of the resolution.
     let n = sample.n_entries() + 2 + if resolution.is_some() { 2 } else { 0 };
     let description_at = 8 + 2 + 12 * n + 4;
     let description_len = description.len() as u64 + 1;

@@ -7,8 +7,8 @@
 //! this module does no I/O and knows no chunks.
 //!
 //! A format refuses an array that it cannot hold without loss, and the error names the reason:
-//! nothing is narrowed or rounded. Integers are narrowed for a user who asks for that, and each of
-//! them is compared when it is read.
+//! nothing is narrowed or rounded. A user may ask for narrower integers; then each integer is
+//! checked when it is read.
 
 mod array;
 mod axes;

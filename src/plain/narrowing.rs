@@ -1,9 +1,9 @@
 //! Integers of 32 and 64 bits as narrower numbers, in images for programs that open no wide integers.
 //!
-//! Which values an array has is known only when all of it has been read, and what its document declares
-//! does not bound them: values outside `valid_range` are legal (they count as missing), and the colours of
-//! OME-NGFF need not name every label. So the user chooses the type, and each value is compared with it
-//! when it is read. A value that the type does not hold is an error, and never another value.
+//! The values of an array are known only when all of it has been read, and its document does not bound
+//! them: values outside `valid_range` are legal (they count as missing), and the colours of OME-NGFF need
+//! not name every label. So the user chooses the type, and each value is checked against it when it is
+//! read. A value that the type does not hold is an error, and never another value.
 
 use super::{Array, FileFormat, Transform};
 use crate::dtype::{DataType, Element, FillValue, FloatFormat, element_bytes};
@@ -128,7 +128,7 @@ impl Narrowing {
     ///
     /// # Errors
     ///
-    /// When the type does not hold an integer; the error has it.
+    /// When the type does not hold an integer, which the error names.
     pub(super) fn apply(self, elements: &mut [u8]) -> Result<(), FormatError> {
         let (wide, narrow) = (self.wide_bytes, self.narrow_bytes());
         for number in 0..elements.len() / wide.max(1) {

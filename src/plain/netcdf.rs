@@ -59,8 +59,8 @@ struct Classic<'a> {
     omitted: Vec<Omitted>,
 }
 
-/// Lays out the arrays that are directly in `group` as a file: of CDF-2 if that can hold all that
-/// `NetCDF`-4 can, else of `NetCDF`-4; with a record dimension of CDF-2, else of CDF-5.
+/// Lays out the arrays that are directly in `group` as a file of CDF-2 if that can hold all that
+/// `NetCDF`-4 can, else of `NetCDF`-4. With a record dimension, the file is CDF-2 or else CDF-5.
 ///
 /// # Errors
 ///

@@ -77,7 +77,10 @@ impl Selection {
             let (Some(axis), Some(seen)) = (axis, unseen) else {
                 return Err(FormatError::document(
                     "selection",
-                    format!("entry {} is of no dimension, or of one twice", position + 1),
+                    format!(
+                        "entry {} names no dimension, or one that another entry has",
+                        position + 1
+                    ),
                 ));
             };
             *seen = true;

@@ -37,13 +37,13 @@ pub struct StringsLimit {
 }
 
 impl StringsLimit {
-    /// The error that strings take more.
+    /// The error of strings that exceed the limit.
     pub fn exceeded(self) -> FormatError {
         FormatError::above_limit(self.what, self.bytes)
     }
 }
 
-/// The bytes that an element takes of the limit, beside its own: as much as its length takes in a
+/// The bytes that each element adds to its own in the limit: as many as its length takes in a
 /// decoded chunk.
 pub const ELEMENT_BYTES: u64 = 4;
 
@@ -52,8 +52,8 @@ impl Strings {
     ///
     /// # Errors
     ///
-    /// [`FormatError::TooLarge`] when they take more, and [`FormatError::Encoded`] when `fill` is
-    /// not valid UTF-8.
+    /// [`FormatError::TooLarge`] when they exceed the limit, and [`FormatError::Encoded`] when
+    /// `fill` is not valid UTF-8.
     pub fn filled(
         n: u64,
         fill: &[u8],
@@ -76,7 +76,7 @@ impl Strings {
         Ok(strings)
     }
 
-    /// Sets the element of `rank`; there is none of a greater rank than the last.
+    /// Sets the element of `rank`, if the array has one.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ mod tests {
     use super::symbol;
 
     #[test]
-    fn what_has_no_symbol_stays() {
+    fn units_without_a_symbol_stay() {
         for (unit, expected) in [
             ("micrometer", "um"),
             ("µm", "um"),

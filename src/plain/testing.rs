@@ -28,8 +28,8 @@ pub(super) fn array(name: &str, typestr: &str, shape: &[u64]) -> Array {
     }
 }
 
-/// An array of strings of any length, along a dimension of its own name; `id` is where it is in the
-/// list of all.
+/// An array of strings of any length, along a dimension of its own name; `id` is its index in the
+/// list of all arrays.
 pub(super) fn strings(id: usize, name: &str, all: &[&str]) -> Array {
     let mut array = array(name, "\"|u1\"", &[all.len() as u64]);
     array.id = id;

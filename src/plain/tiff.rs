@@ -70,8 +70,8 @@ impl IfdEntry {
         }
     }
 
-    /// An entry with the same short number for each of at most four samples. All of them are in
-    /// `value`, whatever has room there.
+    /// An entry with the same short number for each of at most four samples. `value` has all of
+    /// them, even where the entry has room for two.
     fn of_samples(tag: u16, value: u16, samples: u16) -> IfdEntry {
         let repeated = (0..samples.min(4)).fold(0, |all, n| all | u64::from(value) << (16 * n));
         IfdEntry {

@@ -123,7 +123,7 @@ impl CopyEntry {
             is_array,
         } = copied;
         Key::parse(key.as_bytes()).ok()?;
-        // The documents of the group itself are beside the consolidated one, but for its attributes.
+        // The group's own documents are beside the consolidated one, except for its attributes.
         let is_own = !key.contains('/') && key != DocumentName::ZAttrs.as_str();
         (!is_own).then(|| CopyEntry {
             key: key.into_bytes().into(),

@@ -19,7 +19,7 @@ use crate::fresh::{Freshness, LastCheck};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Cursor, Detail, Key, ObjectMeta, Prefix, Store, StoreError, Version};
 
-/// The most groups of which it is remembered whether they have copies.
+/// The most groups that are remembered with the answer whether they have copies.
 const MOST_GROUPS: NonZeroUsize = NonZeroUsize::new(16_384).expect("16384 is not 0");
 
 /// The documents that decide whether a group has copies of others.
@@ -59,7 +59,7 @@ pub(super) struct Holder {
     /// The document that has them.
     pub(super) key: Key,
     meta: ObjectMeta,
-    /// The documents of the group itself, as they were found.
+    /// The group's own documents, as they were found.
     pub(super) own: Vec<(Key, Option<ObjectMeta>)>,
     /// Whether a later change of these documents shows in their attributes.
     is_settled: bool,
@@ -136,7 +136,7 @@ impl Catalog {
         self.add_group(prefix, &ahead)
     }
 
-    /// Remembers what the documents of the group at `prefix` say of the documents below it.
+    /// Remembers the copies that the documents of the group at `prefix` have.
     ///
     /// # Errors
     /// [`StoreError`] when a long document cannot be read.
@@ -283,8 +283,8 @@ impl Catalog {
         ))
     }
 
-    /// The time before which no trusted answer was given, by copies or by the store: `since` is that of the store's
-    /// remembered answers. Copies are checked by those answers, and trusted for the time to live.
+    /// A time that no trusted answer, of copies or of the store, is older than. `since` is that time for the
+    /// store's remembered answers. Copies are checked by those answers, and trusted for the time to live.
     pub(super) fn trusted_before(&self, since: SystemTime) -> SystemTime {
         match self.freshness {
             Freshness::Checked(ttl) => since.checked_sub(ttl).unwrap_or(SystemTime::UNIX_EPOCH),
@@ -309,7 +309,7 @@ impl Catalog {
         let now = self.store.stat_objects(&keys);
         for ((_, before), now) in looked_at.into_iter().zip(now) {
             let now = match now {
-                // The errors count as when the group was examined.
+                // These errors count as absence, as they did when the group was examined.
                 Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. }) => None,
                 now => now?,
             };
@@ -332,7 +332,7 @@ impl Catalog {
     }
 
     /// Whether the names in the store cannot be listed, so that a node is found by its name only.
-    /// The store is asked once.
+    /// One request finds this out.
     pub(in crate::hierarchy) fn is_unlisted(&self) -> bool {
         if self.names_are.load(Ordering::Relaxed) == NamesAre::Unknown as u8 {
             let listed = self
@@ -365,7 +365,7 @@ impl Catalog {
         self.guesses.has_found_below(prefix)
     }
 
-    /// The names in the group at `prefix` that are known, in order. `error` is why they cannot be
+    /// The known names in the group at `prefix`, in order. `error` is the reason why they cannot be
     /// listed.
     pub(super) fn names_known_in(
         &self,

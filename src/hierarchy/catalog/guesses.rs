@@ -35,7 +35,7 @@ pub(super) struct Guesses {
     groups: Mutex<LruCache<Prefix, NamesOfGroup>>,
 }
 
-/// The names that exist in a group, and when they were looked for.
+/// The names that exist in a group, and the time at which they were looked for.
 type NamesOfGroup = (LastCheck, Arc<[KnownName]>);
 
 /// A name that exists.
@@ -47,7 +47,7 @@ pub(super) struct KnownName {
 }
 
 impl Guesses {
-    /// Of `store`, where nothing was found yet.
+    /// The guesses about `store`, before any node was found.
     pub(super) fn new(
         store: &Arc<dyn Store>,
         budget: &Arc<Budget>,
@@ -79,8 +79,8 @@ impl Guesses {
         !self.names_found_in(prefix).is_empty()
     }
 
-    /// The names in the group at `prefix` that are known, in order. Prefixes have the attributes
-    /// `meta`. `error` is why the names cannot be listed.
+    /// The known names in the group at `prefix`, in order. Prefixes have the attributes `meta`.
+    /// `error` is the reason why names cannot be listed.
     pub(super) fn names_in(
         &self,
         prefix: &Prefix,

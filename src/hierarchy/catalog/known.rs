@@ -82,7 +82,8 @@ impl Catalog {
         })
     }
 
-    /// Whether the group at `prefix` has a child called `name`; `None` if no copies have the names in it.
+    /// Whether the group at `prefix` has a child called `name`; `None` if no copies describe its
+    /// children.
     pub(in crate::hierarchy) fn has_copied_child(
         &self,
         prefix: &Prefix,
@@ -97,8 +98,8 @@ impl Catalog {
         Ok(Some(child.is_some()))
     }
 
-    /// `entry` of a listing of `prefix` in the store, where a document has the attributes of its
-    /// copy; `None` where it is not shown.
+    /// `entry` of the store's listing of `prefix`, with the attributes of the copy where there is
+    /// one; `None` where the entry is not shown.
     pub(super) fn checked(&self, prefix: &Prefix, entry: ListEntry) -> Option<ListEntry> {
         if entry.kind != EntryKind::Object || !is_document_name(&entry.name) {
             return Some(entry);

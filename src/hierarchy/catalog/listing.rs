@@ -26,7 +26,7 @@ pub(super) struct CopiesListing {
 /// The names in a group that are known although names cannot be listed.
 pub(super) struct NamesListing {
     entries: std::vec::IntoIter<ListEntry>,
-    /// Why the others are unknown.
+    /// The reason why other names are unknown.
     error: StoreError,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct CheckedListing {
 }
 
 impl CopiesListing {
-    /// Of the group at `path` below the group that has the copies, from `after` on.
+    /// Lists the group at `path` below the group that has the copies, from `after` on.
     pub(super) fn new(
         covered: Covered,
         path: &[u8],
@@ -79,7 +79,8 @@ impl CopiesListing {
     }
 }
 
-/// Changes a key into one that follows it, or where it ends in `/`, all keys that begin with it.
+/// Changes a key into the next one; where it ends in `/`, into one after all keys that begin with
+/// it.
 fn after_all_below(key: &mut Vec<u8>) {
     match key.pop() {
         Some(b'/') => key.push(b'/' + 1),
@@ -142,7 +143,7 @@ impl NamesListing {
         let all = names.iter();
         let entries = all.map(|known| entry(BELOW, &known.name, known.kind, Some(known.meta)));
         let mut entries: Vec<ListEntry> = entries.collect();
-        // Names may be known that were not before, so the name counts and not its number.
+        // New names may be known since, so the listing resumes by name and not by number.
         entries.retain(|entry| entry.cursor.as_bytes() > after.as_bytes());
         NamesListing {
             entries: entries.into_iter(),

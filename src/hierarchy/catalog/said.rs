@@ -10,7 +10,7 @@ use crate::store::Prefix;
 /// The most subjects that are remembered.
 const MOST_SUBJECTS: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
-/// The subjects of which something was logged.
+/// The subjects of logged warnings.
 #[derive(Debug)]
 pub(super) struct SaidOnce(Mutex<LruCache<Prefix, ()>>);
 

@@ -12,14 +12,14 @@ use crate::store::{
     ObjectMeta, Prefix, Profile, Stat, Store, StoreError,
 };
 
-/// A store whose catalog is asked first.
+/// A store whose catalog is consulted before it.
 #[derive(Debug)]
 pub(in crate::hierarchy) struct CatalogStore {
     catalog: Arc<Catalog>,
     face: Face,
 }
 
-/// Where copies and stored documents may differ: which of them is shown.
+/// The choice between copies and stored documents, which may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::hierarchy) enum Face {
     /// The copies, which make the nodes.
@@ -31,9 +31,9 @@ pub(in crate::hierarchy) enum Face {
 
 /// An answer about a key without a request.
 enum Told<T> {
-    /// This is there, or nothing.
+    /// The catalog knows this object, or its absence.
     Here(Option<T>),
-    /// The store has to be asked.
+    /// Only the store knows.
     Unknown,
 }
 
@@ -84,7 +84,7 @@ impl CatalogStore {
         })
     }
 
-    /// `found`, or the copy at `key` instead of nothing.
+    /// `found`, or the copy at `key` where nothing was found.
     fn stat_or_copy(
         &self,
         key: &Key,
@@ -331,7 +331,8 @@ impl Store for CatalogStore {
         self.within().profile()
     }
 
-    /// Copies are trusted for the time to live after they were checked, by answers that may have been as old.
+    /// Copies are trusted for the time to live after they were checked, and the answers that checked them may
+    /// have been as old.
     fn told_since(&self) -> Option<SystemTime> {
         let since = self.within().told_since()?;
         Some(self.catalog.trusted_before(since))

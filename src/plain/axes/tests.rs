@@ -77,7 +77,7 @@ fn version_05_is_within_ome() {
     let text = version_04(SCALE, SHARED).replace("0.4", "0.5");
     let axes = of_group("1", &format!(r#"{{"ome": {text}, "multiscales": 3}}"#), 5);
     assert_eq!(spacings(&axes), [0.1, 1.0, 1.0, 1.0, 2.0].map(Some));
-    // Without axes it is nothing: they were not optional any more.
+    // From version 0.4 on, a multiscale without axes is invalid and skipped.
     let text = r#"{"ome": {"multiscales": [{"datasets": [{"path": "0"}]}]}}"#;
     assert_eq!(names(&of_group("0", text, 5)), ["-"; 5]);
 }
@@ -134,8 +134,8 @@ fn ill_formed_transformations_give_no_sizes() {
         assert_eq!(spacings(&axes), [None; 5], "{case}");
         assert!(axes.iter().all(|axis| axis.unit.is_none()), "{case}");
     }
-    // A scale that all datasets share may be left out, but not be wrong; and a product may be too
-    // small.
+    // The scale that all datasets share may be absent but not invalid. A product of scales may be
+    // too small.
     let tiny = r#"[{"type": "scale", "scale": [1e-300, 1, 1, 1, 1]}]"#;
     for (own, shared) in [(SCALE, r#"[{"type": "scale"}]"#), (tiny, tiny)] {
         let axes = of_group("1", &version_04(own, shared), 5);

@@ -96,8 +96,8 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
     list
 }
 
-/// Adds what `NetCDF` has no types for: truth values, which are bytes there as xarray writes them, and
-/// the encoding of text, which is made of chars.
+/// Adds attributes for types that `NetCDF` lacks: `dtype` for truth values, which are bytes as xarray
+/// writes them, and `_Encoding` for text, which consists of chars.
 pub(in crate::plain) fn say_element(list: &mut Vec<Attribute>, array: &Array) {
     match &array.data_type.element {
         Element::Bool => set_text(list, "dtype", "bool"),

@@ -12,7 +12,8 @@ use std::collections::HashMap;
 use super::names::Names;
 use crate::plain::{Array, Group};
 
-/// The widest text element in bytes; an element is transformed as a whole.
+/// The widest text element in bytes. The reason for the limit is that an element is transformed as
+/// a whole.
 pub(in crate::plain) const MOST_TEXT: u64 = 64 << 10;
 
 /// The name of the dimension of the two parts of complex numbers.
@@ -43,9 +44,9 @@ pub(in crate::plain) struct Dimensions {
 }
 
 impl Dimensions {
-    /// No dimensions yet. Where `arrays` has a coordinate variable, the dimension of its length
-    /// bears its name without a suffix.
-    /// No dimension gets the name of an array without dimensions: xarray does not open such a file.
+    /// Starts without dimensions. Where `arrays` has a coordinate variable, the dimension of its
+    /// length bears its name without a suffix. No dimension gets the name of an array without
+    /// dimensions: xarray does not open such a file.
     pub(in crate::plain) fn new<'a>(arrays: impl Iterator<Item = &'a Array>) -> Dimensions {
         let arrays: Vec<&Array> = arrays.collect();
         let mut names = Names::default();

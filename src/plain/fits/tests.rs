@@ -71,7 +71,7 @@ fn unsigned_numbers_are_shifted_by_half_their_range() {
             ("BLANK", blank),
         ] {
             let card = format!("{card:<8}= {value:>20}");
-            // Readers do not get along with a missing value of int8.
+            // Readers replace the wrong value if an int8 array has `BLANK`.
             let is_there = !(card.starts_with("BLANK") && bits == 8);
             assert_eq!(cards.contains(&card), is_there, "{card}");
         }

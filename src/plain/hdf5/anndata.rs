@@ -35,20 +35,20 @@ pub(in crate::plain) fn is_anndata(attributes: &Attributes) -> bool {
     attributes.text(ENCODING) == Some("anndata")
 }
 
-/// Whether `array` stands for nothing at all, which HDF5 has a dataspace for and Zarr has not.
+/// Whether `array` stands for "no value", for which HDF5 has the null dataspace and Zarr has
+/// nothing.
 pub(super) fn is_null(array: &Array) -> bool {
     array.attributes.text(ENCODING) == Some("null")
 }
 
-/// Whether `array` in `group` stands for the lack of raw data, of which the library writes nothing in
-/// HDF5, and does not open a file for parts of it (`backed`) that says so.
+/// Whether `array` in `group` stands for missing raw data. The library writes no object for these
+/// into HDF5, and a file that has one cannot be opened in parts (`backed`).
 pub(super) fn is_no_raw(group: &Group, array: &Array) -> bool {
     array.name == "raw" && is_null(array) && is_anndata(&group.attributes)
 }
 
-/// Checks that `group`, whose members in the file are `members` and of which `omitted` is left out,
-/// is one that the library can open: an element of several parts, such as a sparse matrix, has all
-/// of them, and a table all of its columns.
+/// Checks that the library can open `group` with these `members` and without `omitted`: an element
+/// of several parts, such as a sparse matrix, needs all of them, and a table all of its columns.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub(super) fn check_parts(
     omitted: Option<&Omitted>,
 ) -> Result<(), FormatError> {
     let encoding = group.attributes.text(ENCODING);
-    // These have members that are known by name only to the user.
+    // The user alone knows the members that these should have.
     if matches!(encoding, None | Some("anndata" | "dict")) {
         return Ok(());
     }
@@ -87,7 +87,7 @@ enum Items {
     Texts(Vec<String>),
 }
 
-/// `error` of the object or the attribute at `place`, because of which there is no file.
+/// `error` with the `place` of the object or attribute because of which there is no file.
 pub(super) fn at(place: &str, error: &FormatError) -> FormatError {
     FormatError::document(place.trim_end_matches('/'), error.to_string())
 }
@@ -96,8 +96,8 @@ pub(super) fn at(place: &str, error: &FormatError) -> FormatError {
 ///
 /// # Errors
 ///
-/// When one of them cannot be added, as the library does not open a file without it, or when the
-/// headers of the file become too large.
+/// When an attribute cannot be added, because the library does not open a file without it, or when
+/// the headers of the file become too large.
 pub(super) fn add_all(
     header: &mut ObjectHeader,
     attributes: &Attributes,
@@ -128,7 +128,7 @@ fn add(
         one => items_of(std::slice::from_ref(one))?,
     };
     let length = json.as_list().map(|list| list.len() as u64);
-    // An object, and a list that has no type, is one text.
+    // An object, or a list without a common type, becomes one text.
     let (items, length) = match items {
         Some(items) => (items, length),
         None => (Items::Texts(vec![json.to_string()]), None),
@@ -147,7 +147,7 @@ fn add(
     header.attribute(name, &Datatype::Inline(datatype), Some(shape), &value)
 }
 
-/// The items of a list, if they are of one type; no items are floats.
+/// The items of a list, if they are of one type; an empty list is one of floats.
 fn items_of(list: &[JsonTree]) -> Result<Option<Items>, FormatError> {
     let text = |item: &JsonTree| {
         let text = item.as_text().filter(|text| !text.contains('\0'));

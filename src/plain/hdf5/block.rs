@@ -16,7 +16,7 @@ pub(super) const UNDEFINED: u64 = u64::MAX;
 const ALIGNMENT: u64 = 8;
 /// Payloads of this size or more begin at a multiple of it, and so does the first payload.
 const PAGE: u64 = 4096;
-/// The most memory of all blocks together but those of strings, in bytes.
+/// The most memory of all blocks together, in bytes, without those of strings.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The block or payload that an address points to.
@@ -31,13 +31,13 @@ pub(super) enum Pointee {
 /// Holes for the same address, at equal distances: the strings of one heap.
 #[derive(Debug, Clone, Copy)]
 struct Holes {
-    /// Where the first one is.
+    /// The offset of the first hole in the block.
     at: usize,
     count: usize,
     target: Pointee,
 }
 
-/// The distance of the addresses of two strings that follow each other.
+/// The distance between the addresses of consecutive strings.
 const STRING: usize = 16;
 
 /// Bytes with holes for addresses.

@@ -66,9 +66,9 @@ fn number_type() -> Result<Datatype, FormatError> {
     datatype::integer(4, true, ByteOrder::Little).map(Datatype::Inline)
 }
 
-/// Lists the numbers of the dimensions of a dataset. Without it the `NetCDF` library examines every
-/// scale, and it has no other way to the dimensions of a scale that has several, which a coordinate
-/// variable of text is.
+/// Lists the numbers of the dimensions of a dataset. Without this list the `NetCDF` library
+/// examines every scale, and cannot find the dimensions of a scale that has several, such as a
+/// coordinate variable of text.
 pub(super) fn number(
     header: &mut ObjectHeader,
     dimensions: &[usize],

@@ -23,7 +23,7 @@ const ALIGNMENT: usize = 8;
 /// Collects references and strings, and writes them in heaps.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
-    /// Whether it has the strings of arrays only, which do not count as headers of the file.
+    /// Whether the heap has only strings of arrays, which do not count as headers of the file.
     is_of_arrays: bool,
     /// The block of the current heap.
     block: usize,
@@ -89,7 +89,7 @@ impl Heap {
             self.block = blocks.reserve();
         }
         self.n_objects += 1;
-        // It has two bytes of an index, and the four bytes after it are 0.
+        // The index has two bytes, and the four bytes after it are 0.
         let index = u64::from(self.n_objects);
         self.objects.push_u64(index).push_u64(object.len() as u64);
         self.objects.push_block(object);

@@ -8,7 +8,7 @@ use crate::plain::Array;
 use crate::plain::testing::{array, attributes, check_slices, counting, strings, whole};
 use parser::{Object, objects, references, texts};
 
-/// An array with names of its dimensions; `id` is where it is in the list of all.
+/// An array with names of its dimensions; `id` is its index in the list of all arrays.
 fn named(id: usize, name: &str, typestr: &str, shape: &[u64], dimensions: &[&str]) -> Array {
     let mut array = array(name, typestr, shape);
     array.id = id;
@@ -121,7 +121,7 @@ fn every_type_is_spelled_as_the_specification_has_it() {
     ];
     for (typestr, expected) in types {
         let mut member = named(0, "a", typestr, &[], &[]);
-        // Text would have to be Unicode.
+        // The test data are no valid Unicode, so text gets no elements.
         if typestr.contains('U') {
             member.shape = [0].into_iter().collect();
             member.dimension_names = vec![None];
@@ -138,7 +138,7 @@ fn every_type_is_spelled_as_the_specification_has_it() {
 }
 
 #[test]
-fn what_hdf5_has_no_type_for_is_left_out_by_name() {
+fn arrays_that_hdf5_has_no_type_for_are_left_out_by_name() {
     let mut members: Vec<Array> = [
         "\"bfloat16\"",
         "\"int4\"",
@@ -169,7 +169,7 @@ fn what_hdf5_has_no_type_for_is_left_out_by_name() {
 }
 
 #[test]
-fn groups_and_payloads_are_where_they_are_said_to_be() {
+fn links_and_layouts_lead_to_groups_and_payloads() {
     let mut inner = of_arrays(vec![named(2, "c", "\"<u4\"", &[2, 3, 4, 5, 6], &[])]);
     inner.name = "日本".to_owned();
     inner.attributes = attributes(r#"{"title": "Größe"}"#);
@@ -304,7 +304,7 @@ fn attributes_have_types_and_an_order() {
     assert_eq!(time.attribute("zarr_data_type"), Some(&b"<M8[25s]"[..]));
     let nat = i64::MIN.to_le_bytes();
     assert_eq!(time.attribute("_FillValue"), Some(&nat[..]));
-    // The NetCDF library would fail with these in float16.
+    // The NetCDF library would fail with float16 attributes.
     let wide = (-1.5_f32).to_le_bytes();
     assert_eq!(found["/h"].attribute("_FillValue"), Some(&wide[..]));
     assert_eq!(found["/h"].fill_value, None);
@@ -312,7 +312,7 @@ fn attributes_have_types_and_an_order() {
 }
 
 #[test]
-fn named_types_come_before_what_is_of_them() {
+fn named_types_come_before_their_datasets() {
     let record = r#"[["z", "<c16"], ["f", "<f2"]]"#;
     let group = of_arrays(vec![
         named(0, "half", record, &[1], &[]),
@@ -330,7 +330,7 @@ fn named_types_come_before_what_is_of_them() {
     let types = ["_PFNC_DOUBLE_COMPLEX_TYPE", "record_2"];
     assert_eq!(links[..3], [&types[..], &["dim_1"]].concat());
     assert_eq!(found["/rec"].datatype, found["/record_2"].datatype);
-    // Two datasets and the link; a type within another is not referred to.
+    // Two datasets and the link refer to it; a type within another has no reference.
     assert_eq!(found["/record_2"].references, Some(3));
     assert_eq!(found["/_PFNC_DOUBLE_COMPLEX_TYPE"].references, None);
     assert_eq!(found["/rec"].data.map(|(_, len)| len), Some(18));
@@ -494,7 +494,7 @@ fn anndata_has_its_own_names_and_attributes() {
     );
     assert_eq!(found["/none"].data, Some((None, 0)));
     assert_eq!(found["/none"].shape, Some(vec![0]), "null");
-    // Text of a record is ASCII to the library, and counts in bytes.
+    // The library takes text of a record for ASCII, with a length in bytes.
     let rest = &found["/text"].datatype[found["/text"].datatype.len() - 8..];
     assert_eq!(rest, [0x13, 1, 0, 0, 12, 0, 0, 0]);
 

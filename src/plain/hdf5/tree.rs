@@ -200,7 +200,7 @@ impl ObjectTree {
             return names.take(&format!("{NO_COORDINATE}{}", array.name));
         }
         if self.convention == Convention::NetCdf && array.name.starts_with(NO_COORDINATE) {
-            // Readers would take the rest for the name.
+            // Readers would take the part after the prefix for the name.
             return names.take(&format!("_{}", array.name));
         }
         self.own_name(names, &array.name)
@@ -299,7 +299,7 @@ impl ObjectTree {
         self.blocks.put(member.block, header.finish()?)
     }
 
-    /// Where the elements of a dataset are, and their length in bytes.
+    /// The place of the elements of a dataset, and their length in bytes.
     fn payload(&mut self, content: &Content) -> Result<(Option<Pointee>, u64), FormatError> {
         Ok(match content {
             Content::Elements(elements) if elements.len > 0 => {

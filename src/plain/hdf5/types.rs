@@ -62,7 +62,7 @@ impl CommittedTypes {
         self.list.iter().map(link).collect()
     }
 
-    /// Writes the headers of the types, when everything that refers to them is written.
+    /// Writes the headers of the types, after all objects that refer to them.
     ///
     /// # Errors
     ///

@@ -113,7 +113,7 @@ fn sizes_are_pixels_per_unit() {
     let text = text(&file);
     let lines = "\nunit=micron\nspacing=2.0\nfinterval=30.0\nyorigin=-10.0\nzorigin=-1.5\nloop=";
     assert!(text.contains(lines), "{text}");
-    // Lengths that no factor relates are none of one unit.
+    // Lengths in units that no factor relates have no common unit.
     array.axes[2].unit = Some("pixel".to_owned());
     let file = whole(&layout(&array).unwrap(), &[(&array, &bytes)]);
     assert!(!super::tests::text(&file).contains("unit="));

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::{Elements, Layout, PartContent, Slabs};
 use crate::error::FormatError;
 
-/// Slabs that are shorter are read together: a run costs more than to copy so many bytes.
+/// Shorter slabs are read together, because a run costs more than copying so many bytes.
 const SHORT_SLAB_BYTES: u64 = 4 << 10;
 
 /// The plan of a read. The reader lets the plan fill the output ([`Plan::fill`]), reads each run of
@@ -41,10 +41,10 @@ pub struct PlannedRun {
     placement: Placement,
 }
 
-/// Where the bytes of a run belong.
+/// The place of the bytes of a run.
 #[derive(Debug)]
 enum Placement {
-    /// Where they are read to.
+    /// The bytes are read to their place in the range.
     InPlace,
     /// In another place, because the range begins or ends within an element, or because the bytes of the
     /// file are fewer than those that are read.

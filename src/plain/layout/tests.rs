@@ -14,7 +14,10 @@ fn run(len: u64, transform: Transform, slabs: Option<Slabs>) -> Elements {
 }
 
 /// Byte `i` of every run is `i`, but never 0.
-#[expect(clippy::unnecessary_wraps, reason = "what a layout asks of its reader")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the signature that a layout requires"
+)]
 fn fetch(_: &Elements, from: u64, out: &mut [u8]) -> Result<(), FormatError> {
     for (i, byte) in out.iter_mut().enumerate() {
         *byte = u8::try_from((from + i as u64) % 255).unwrap() + 1;
@@ -78,7 +81,7 @@ fn a_file_longer_than_a_file_can_be_is_refused() {
 }
 
 #[test]
-fn parts_without_bytes_are_none() {
+fn parts_without_bytes_are_left_out() {
     let mut builder = Layout::builder();
     builder.elements(run(0, Transform::None, None));
     builder.bytes(b"x".to_vec());

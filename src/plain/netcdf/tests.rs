@@ -1,4 +1,4 @@
-//! Files held against bytes spelled by hand and against a reader of the grammar.
+//! Compares files with bytes that are spelled by hand, and with what a reader finds.
 
 mod large;
 mod properties;
@@ -154,7 +154,7 @@ fn a_group_without_arrays_is_a_header() {
 }
 
 #[test]
-fn what_cannot_be_held_is_named() {
+fn omissions_are_named() {
     let refused = |typestr: &str| {
         let whole = group(vec![array("a", typestr, &[2]), array("b", "\"<i2\"", &[2])]);
         let file = classic_file(&whole, Cdf::Two, &Options::default()).unwrap();
@@ -279,7 +279,7 @@ fn magic(group: &Group, options: &Options) -> (Vec<u8>, Vec<String>) {
 }
 
 #[test]
-fn what_does_not_fit_cdf2_is_netcdf4() {
+fn groups_that_do_not_fit_cdf2_become_netcdf4() {
     let int = || named("i", "\"<i4\"", &[2], &["x"]);
     let classic = (b"CDF\x02".to_vec(), vec![]);
     let hdf5 = (b"\x89HDF".to_vec(), vec![]);
@@ -314,7 +314,8 @@ fn strings_are_chars_as_wide_as_the_longest() {
     assert_eq!(header.shape(variable), [3, 4]);
     let values = header.values(&bytes, variable);
     assert_eq!(values, [&b"a\0\0\0\0\0\0\0"[..], "zoë".as_bytes()].concat());
-    // Wider than any string alone, and all of it would be in memory: together more than 4 MiB.
+    // Each string is padded to the longest, and together they exceed the 4 MiB that may be in
+    // memory.
     let long = "x".repeat(50_000);
     let mut many = vec![""; 60];
     many.push(&long);

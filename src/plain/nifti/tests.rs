@@ -167,7 +167,7 @@ fn axes_are_on_the_dimensions_meant_for_them() {
 }
 
 #[test]
-fn what_cannot_be_said_is_left_out() {
+fn sizes_that_cannot_be_expressed_are_left_out() {
     let mut array = volume("<i2", &[2, 3, 4], "zyx");
     array.attributes = attributes(r#"{"scale_factor": 0.1}"#);
     place(&mut array, 0, 1.0, 0.0, "pixel");
@@ -185,7 +185,7 @@ fn what_cannot_be_said_is_left_out() {
         (floats(&file, 76, 4), file[123]),
         (vec![1.0, 1.0, 0.5, 1.0], 0)
     );
-    // An axis that is not in space has no part in it.
+    // An axis that is not in space does not change the ratios.
     place(&mut array, 0, 5.0, 0.0, "degree");
     array.axes[0].kind = AxisKind::Other;
     let file = header(&array);

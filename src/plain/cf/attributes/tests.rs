@@ -5,7 +5,7 @@ use crate::dtype::FillValue;
 use crate::error::FormatError;
 use crate::plain::testing::{array, attributes};
 
-#[expect(clippy::unnecessary_wraps, reason = "held against what may be absent")]
+#[expect(clippy::unnecessary_wraps, reason = "compared with optional values")]
 fn text(value: &str) -> Option<CfValue> {
     Some(CfValue::Text(value.to_owned()))
 }
@@ -70,7 +70,7 @@ fn json_becomes_typed() {
 }
 
 #[test]
-fn some_have_the_type_of_the_variable() {
+fn some_attributes_have_the_type_of_the_variable() {
     let list = of(
         "\"<i2\"",
         r#"{"_FillValue": -1, "valid_range": [0, 256], "flag_values": [1], "flag_masks": [],
@@ -90,7 +90,7 @@ fn some_have_the_type_of_the_variable() {
 }
 
 #[test]
-fn a_fill_value_that_means_missing_is_said() {
+fn a_fill_value_that_means_missing_becomes_an_attribute() {
     let mut array = array("a", "\"<i2\"", &[2]);
     array.fill_is_missing = true;
     assert_eq!(of_array(&array), [], "null says nothing");
@@ -119,7 +119,7 @@ fn dates_say_their_units() {
 }
 
 #[test]
-fn a_group_says_what_is_left_out() {
+fn a_group_lists_its_omissions() {
     let omitted = Omitted {
         name: "a\nb".to_owned(),
         reason: FormatError::inexpressible("data type", "float16", "NetCDF"),

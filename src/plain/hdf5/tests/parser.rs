@@ -1,5 +1,5 @@
-//! A reader of the HDF5 that is written here, from the File Format Specification alone: it walks
-//! from the superblock along every link, and holds every checksum against the bytes.
+//! A reader of these HDF5 files, made from the File Format Specification alone: it follows every
+//! link from the superblock on, and checks every checksum.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ pub(super) struct Object {
     pub(super) address: u64,
     /// Lengths; `None` for an object without a dataspace.
     pub(super) shape: Option<Vec<u64>>,
-    /// The datatype message; of a shared one that of the object that has it.
+    /// The datatype message; for a shared datatype, that of the committed one.
     pub(super) datatype: Vec<u8>,
     pub(super) fill_value: Option<Vec<u8>>,
     /// Address (`None` if there is none) and bytes.
     pub(super) data: Option<(Option<u64>, u64)>,
     /// Names in the order of their creation, and the objects.
     pub(super) links: Vec<(String, u64)>,
-    /// How many refer to it, where that is not one.
+    /// The stored number of references, where it is not 1.
     pub(super) references: Option<u32>,
     /// Name, datatype and value, in the order of their creation.
     pub(super) attributes: Vec<(String, Vec<u8>, Vec<u8>)>,

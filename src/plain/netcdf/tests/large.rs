@@ -90,7 +90,7 @@ fn a_dimension_is_unlimited_on_request() {
     let (version, record, names, len) = outline(&made);
     assert_eq!((version, record.as_deref()), (2, Some("t")));
     assert_eq!(names, ["t", "a", "b", "c"]);
-    // Fixed: 12 and, 8 further on, 15 bytes in 16; then 5 records of 8 and 3 bytes.
+    // The fixed variables have 12 and 15 bytes, each in 16; 5 records of 8 and 3 bytes follow.
     assert_eq!(len, 4096 + 16 + 16 + 5 * 12);
     let PartContent::Bytes(header) = &made.layout.parts()[0].content else {
         panic!("the header is first");
@@ -102,7 +102,7 @@ fn a_dimension_is_unlimited_on_request() {
         .map(|(n, l)| (n.as_str(), *l))
         .collect();
     assert_eq!(dimensions, [("t", 0), ("y", 3), ("t_4", 4), ("t_5", 5)]);
-    // A group that does not know it, or has it nowhere in front, has none.
+    // A dimension that is unknown, or first in no array, does not become the record dimension.
     for name in ["z", "x"] {
         let made = classic_file(&group, Cdf::Two, &unlimited(name)).unwrap();
         assert_eq!(outline(&made).1, None);
@@ -125,7 +125,7 @@ fn dimensions_are_limited() {
 }
 
 #[test]
-fn what_no_header_or_file_holds_is_refused() {
+fn groups_too_large_for_a_header_or_a_file_are_refused() {
     let large = |arrays| {
         let error = classic_file(&group(arrays), Cdf::Two, &Options::default());
         matches!(error, Err(FormatError::TooLarge { .. }))

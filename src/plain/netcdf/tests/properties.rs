@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn every_byte_is_one_thing(arrays in arrays(), records: bool, newest: bool) {
+    fn every_byte_has_one_source(arrays in arrays(), records: bool, newest: bool) {
         let group = group(arrays);
         let elements: Vec<Vec<u8>> = group
             .arrays

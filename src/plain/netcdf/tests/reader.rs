@@ -1,4 +1,4 @@
-//! A reader of the classic format, from its grammar: what the files are held against.
+//! A reader of the classic format, made from its grammar, with which the files are tested.
 
 /// The header of a file.
 #[derive(Debug)]
