@@ -1,7 +1,7 @@
 //! Running within a limit of address space (`ulimit -v`).
 //!
 //! The allocator reserves 64 MiB of addresses for each thread that allocates memory, for up to
-//! eight threads a core, and fuser a buffer of 16 MiB for each thread that reads requests. Neither
+//! eight threads a core. fuser has a buffer of 16 MiB for each thread that reads requests. Neither
 //! matters without a limit.
 
 use crate::store::address_limit;
@@ -37,7 +37,7 @@ pub(crate) fn check() -> Result<(), String> {
     }
 }
 
-/// How many threads read requests: `wanted`, or as many as fit the address space.
+/// The number of threads that read requests: `wanted`, or as many as fit the address space.
 pub(crate) fn reader_threads(wanted: usize) -> usize {
     reader_threads_within(address_limit(), wanted)
 }

@@ -1,4 +1,4 @@
-//! How the C library's allocator returns memory to the system.
+//! Settings of the C library's allocator, which decide when it returns memory to the system.
 //!
 //! It maps each long block separately, so that the block is returned to the system when it is
 //! freed. But with each such block it raises the threshold for long blocks, up to 32 MiB; shorter
@@ -43,7 +43,7 @@ pub(crate) fn limit_heaps() {
             Some(_) => 1,
             None => (cores() / 2).clamp(1, MOST_ARENAS),
         };
-        // SAFETY: they change numbers of the allocator, under the allocator's own lock.
+        // SAFETY: these calls change numbers of the allocator, under the allocator's own lock.
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES);
             libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES);

@@ -1,7 +1,7 @@
 //! The likely contents of a directory in which no Zarr node is found.
 //!
-//! A bounded number of names is examined, in the directory itself and then in those of its directories that are among
-//! them; and the first bytes of a few files.
+//! A bounded number of names is examined, in the directory itself and then in directories among them, and the first
+//! bytes of a few files.
 
 use crate::metadata::n5;
 use crate::store::{Cursor, Detail, EntryKind, Key, Prefix, Store};
@@ -29,8 +29,8 @@ pub(super) fn hint(store: &dyn Store) -> String {
     appearance(store).map_or_else(String::new, |found| format!("; it looks like {found}"))
 }
 
-/// The format of the root of `store`, if that is another one, whose files a program that takes them for Zarr
-/// would damage.
+/// The format of the root of `store`, if it is a format other than Zarr whose files would be damaged by
+/// writing Zarr.
 pub(super) fn other_format(store: &dyn Store) -> Option<&'static str> {
     let root = Prefix::root();
     if is_n5(store, &root) {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_of_other_formats_are_told() {
+    fn directories_of_other_formats_are_named() {
         let cases: [(Objects<'_>, &str); 9] = [
             (&[("attributes.json", br#"{"n5": "2.5.0"}"#)], "N5"),
             (

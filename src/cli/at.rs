@@ -76,7 +76,7 @@ fn from_the_start(indices: &[i128], shape: &[u64]) -> Option<Vec<u64>> {
     fits.then(|| indices.iter().zip(shape).map(from_the_start).collect())?
 }
 
-/// Where an element is stored, and its value.
+/// The place where an element is stored, and its value.
 struct ElementLocation {
     /// The innermost chunk.
     chunk: Dims,
@@ -90,7 +90,7 @@ struct ElementLocation {
     key: Key,
     /// Whether there is an object at the key.
     has_object: bool,
-    /// Where the chunk is in the object; `None` where the fill value is all there is.
+    /// The place of the chunk in the object; `None` where it consists of the fill value.
     located: Option<LocatedChunk>,
     element: Element,
     value: String,
@@ -180,7 +180,7 @@ fn element_of(array: &ChunkedArray, chunk: &[u8], number: u64) -> Result<String,
 const MOST_EXACT: u64 = 1 << 53;
 
 impl ElementLocation {
-    /// The value as a number or a truth value where it is one that JSON has, exactly; else the text.
+    /// The value as a number or truth value where JSON has it exactly; else the text.
     fn json_value(&self) -> Value {
         let text = self.value.as_str();
         let number = match &self.element {
@@ -191,7 +191,7 @@ impl ElementLocation {
                 exact.map(Value::from)
             }
             Element::Float(float) => {
-                // The text of an f32 has only the digits that identify it among those.
+                // The text of an f32 has only the digits that distinguish it from other f32 values.
                 let number: Option<f64> = match float.bytes {
                     4 => text.parse::<f32>().ok().map(f64::from),
                     _ => text.parse().ok(),
@@ -262,7 +262,7 @@ impl ElementLocation {
         if self.is_in_journal {
             let saved_by = super::SAVED_BY;
             text = text.line(format_args!(
-                "journal what was written to this chunk later waits there, not shown; {saved_by}"
+                "journal a later version of this chunk waits there, not shown; {saved_by}"
             ));
         }
         text

@@ -59,7 +59,7 @@ pub struct MountConfig {
     pub open: OpenOptions,
     /// The options of its views.
     pub view: ViewOptions,
-    /// How what programs write is stored; `None` where they may not write.
+    /// The way in which written data is stored; `None` where programs may not write.
     pub writing: Option<WriterOptions>,
     /// A warning for the user about options that have another effect than they seem to have.
     pub hint: Option<&'static str>,
@@ -112,7 +112,7 @@ pub struct InfoConfig {
 /// The STORE argument, independent of the working directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreArgument {
-    /// Something in the file system: absolute, free of links, present.
+    /// A path in the file system: absolute, free of links, present.
     Path(PathBuf),
     /// A name that is not a path ([`Location::is_name`]), as the user typed it.
     Name(OsString),
@@ -130,7 +130,7 @@ pub struct LogConfig {
 /// How long metadata is trusted, unless `--ttl` says it.
 const LOCAL_TTL: Duration = Duration::from_secs(1);
 
-/// The same of remote stores, where each check is a request.
+/// The same for remote stores, where each check is a request.
 const REMOTE_TTL: Duration = Duration::from_secs(60);
 
 impl CliTask {
@@ -238,7 +238,7 @@ impl CliTask {
 }
 
 impl StoreArgument {
-    /// The path, of a store in the file system.
+    /// The path of a store in the file system.
     pub fn path(&self) -> Option<&Path> {
         match self {
             StoreArgument::Path(path) => Some(path),
@@ -338,7 +338,7 @@ fn element(mut given: Vec<Indices>) -> Result<Option<Vec<i128>>, CliError> {
     Ok(given.pop().map(|indices| indices.0))
 }
 
-/// How what programs write is stored; `None` where they may not write.
+/// The way in which written data is stored; `None` where programs may not write.
 fn writing(
     args: &Args,
     options: &MountOptions,
@@ -368,7 +368,7 @@ fn writing(
         return refused("only a directory can be written to");
     }
     if store.path().is_some_and(is_shown_by_a_mount) {
-        return refused("STORE is in a mount of zarr-mount; give the store that this shows");
+        return refused("STORE is in a mount of zarr-mount; give the store that this mount shows");
     }
     if args.view == [ViewKind::Arrays] {
         return refused(
@@ -408,7 +408,8 @@ fn writer_options(args: &Args, store: &StoreArgument) -> Result<WriterOptions, C
         .zip(store)
         .is_some_and(|(real, store)| real.starts_with(store))
     {
-        let problem = "--staging: this directory is in STORE, which has one of its own without it";
+        let problem =
+            "--staging: this directory is in STORE; leave the option out to keep journals in STORE";
         return Err(CliError::Usage(problem.to_owned()));
     }
     Ok(WriterOptions {
@@ -531,7 +532,8 @@ fn session_options(
             .unwrap_or_else(|| store.as_os_str().to_owned()),
         access: options.access,
         execution: options.execution,
-        // More than decode: a thread that waits for a disk must not block requests that need none.
+        // These are more than those that decode: a thread that waits for a disk must not block
+        // requests that need none.
         n_threads: addresses::reader_threads(decode_threads.max(4) * 2),
     }
 }

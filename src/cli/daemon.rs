@@ -10,9 +10,9 @@
 //! end of file        the daemon died without a message: status 1
 //! ```
 //!
-//! The daemon gives up its descriptors (a process that reads a pipe to its end, as
-//! `$(zarr-mount …)` does, would wait for the unmount) and its working directory (which would keep
-//! that file system busy) at once, and the session of its parent (`setsid`), with its terminal, when
+//! The daemon gives up its descriptors at once (a process that reads a pipe to its end, as
+//! `$(zarr-mount …)` does, would wait for the unmount), and its working directory (which would keep
+//! that file system busy). It leaves the session of its parent (`setsid`), with its terminal, when
 //! the mount answers. Until then it stays in the process group of its parent. If that group is the
 //! automounter's, the kernel lets the daemon pass the trap of autofs at the mountpoint; a process of
 //! another group would trigger the trap again, and wait for itself.
@@ -91,7 +91,7 @@ fn close_inherited() -> io::Result<()> {
     if result == 0 {
         return Ok(());
     }
-    // Linux before 5.9.
+    // Linux before 5.9 lacks the system call.
     let names = std::fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
         .filter(|descriptor| *descriptor > 2);
@@ -140,7 +140,7 @@ impl StartupResult {
     /// Waits until the mount answers, and hands each warning to `warn` when it comes.
     ///
     /// # Errors
-    /// The message of the daemon, or how it died.
+    /// The message of the daemon, or the way in which it died.
     pub(crate) fn wait(&self, mut warn: impl FnMut(String)) -> Result<(), String> {
         let mut pipe = BufReader::new(&self.pipe);
         loop {
@@ -151,7 +151,7 @@ impl StartupResult {
                 (Ok(_), [b'w', line @ .., END]) => warn(text(line)),
                 (Ok(_), [b'r', END]) => return Ok(()),
                 (Ok(_), [b'f', line @ .., END]) => {
-                    // So that the daemon has ended too when this process ends.
+                    // Waits, so that the daemon has ended too when this process ends.
                     self.end_of_daemon();
                     return Err(text(line));
                 }
@@ -175,7 +175,7 @@ impl StartupResult {
 }
 
 impl StartupReport {
-    /// For the foreground, where no process waits.
+    /// A report that no process waits for, as in the foreground.
     pub(crate) fn to_nobody() -> Self {
         StartupReport {
             pipe: Arc::default(),
@@ -190,7 +190,7 @@ impl StartupReport {
 
     /// Has the parent print a warning of one line, unless the outcome was sent.
     pub(crate) fn warn(&self, line: &str) {
-        // If the parent is gone, the outcome cannot be sent either, and that is noticed.
+        // If the parent is gone, sending the outcome fails too, and that error is handled.
         self.send(b'w', line, false).ok();
     }
 
@@ -199,7 +199,7 @@ impl StartupReport {
     /// between.
     ///
     /// # Errors
-    /// When the parent is gone: interrupted, it is not to leave a mount behind.
+    /// When the parent is gone: a command that was interrupted must not leave a mount behind.
     pub(crate) fn ready(&self, warnings: &[String]) -> io::Result<()> {
         if self.lock().is_some() {
             rustix::process::setsid()?;
@@ -210,7 +210,7 @@ impl StartupReport {
         self.send(b'r', "", true)
     }
 
-    /// Reports what went wrong.
+    /// Reports an error.
     pub(crate) fn failed(&self, line: &str) {
         // If the parent is gone, the message is lost.
         self.send(b'f', line, true).ok();
@@ -221,7 +221,7 @@ impl StartupReport {
         let Some(open) = pipe.as_mut() else {
             return Ok(());
         };
-        // Lines may have any other character in them, since paths do.
+        // Lines may have any character but NUL, since paths do.
         let line = line.replace('\0', " ");
         let sent = open.write_all(&[&[kind], line.as_bytes(), &[END]].concat());
         if is_outcome {

@@ -1,4 +1,4 @@
-//! The daemon of a mount that ends: who unmounts waits for it.
+//! The daemon of a mount that ends. The command `--unmount` waits for it.
 //!
 //! The kernel ends a mount at once. The daemon then saves the remaining drafts, releases the store, and removes the
 //! directory that it made as mountpoint.
@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
-/// A daemon that serves a mount now.
+/// A daemon that is running.
 #[derive(Debug)]
 pub(super) struct RunningDaemon(OwnedFd);
 
@@ -24,7 +24,7 @@ impl RunningDaemon {
         let counters: Value = serde_json::from_slice(&counters).ok()?;
         let pid = i32::try_from(counters.get("pid")?.as_u64()?).ok()?;
         let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-        // In another container, this is the number of some other process, if of any.
+        // If the daemon runs in another container, the number may be that of another process here.
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         name.contains("zarr-mo").then_some(RunningDaemon(process))
     }

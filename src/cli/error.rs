@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Why the command failed.
+/// The reason why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     /// Not an error to the user: `--help` and `--version` print and end.
@@ -14,7 +14,7 @@ pub(crate) enum CliError {
     /// The command line cannot be understood, and the message has its likely meaning.
     #[error("{0}")]
     Meant(String),
-    /// It was understood, and could not be done.
+    /// The command line was understood, but the task could not be done.
     #[error("{0}")]
     Failed(String),
 }

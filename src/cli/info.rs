@@ -1,7 +1,7 @@
-//! `--info STORE [PATH]`: the hierarchy and what each array is, without a mount.
+//! `--info STORE [PATH]`: describes the hierarchy and each array, without a mount.
 //!
-//! One line a node for people, one JSON document for programs (`--json`). `--sizes` walks the
-//! stored chunks as well, and shows its progress on standard error.
+//! It prints one line a node for people, or one JSON document for programs (`--json`). `--sizes`
+//! walks the stored chunks as well, and shows its progress on standard error.
 
 mod facts;
 mod line;
@@ -63,7 +63,7 @@ pub(super) fn report(
             // Strings of files of groups are read as a mount would read them.
             cache_budget_bytes: config.cache_budget_bytes,
             timeout: config.timeout,
-            // The lines of the nodes say it.
+            // The lines of the nodes have the omissions.
             logs_omissions: false,
             ..ViewOptions::default()
         };
@@ -278,7 +278,8 @@ impl InfoReport<'_> {
             matches!(&data_type.element, Element::Integer(integers) if integers.bytes == 8);
         let is_image = files.iter().any(|file| match file.format {
             FileFormat::Tif => file.is_there(),
-            // It is left out for these integers. Narrower ones would do, unless the array has no planes.
+            // The file is left out because of these integers. Narrower ones would fit, unless the array
+            // has no planes.
             FileFormat::OmeTif => array.metadata.shape.len() >= 2,
             _ => false,
         });
@@ -334,7 +335,7 @@ impl InfoReport<'_> {
         }
     }
 
-    /// Why `target` cannot express an array, by view.
+    /// The reasons why `target` cannot express an array, by view.
     fn inexpressible(&self, array: &ArrayNode, target: Target) -> Result<Value, Error> {
         let documents = self.hierarchy.documents(array)?.ok_or(Error::Stale)?;
         let source = documents.source();
@@ -347,7 +348,8 @@ impl InfoReport<'_> {
         Ok(reasons)
     }
 
-    /// How the missing values that xarray reads from `target` are not those of the store, by view.
+    /// The differences, by view, of the missing values that xarray reads from `target` to those of
+    /// the store.
     fn missing_values(&self, array: &ArrayNode, target: Target) -> Result<Value, Error> {
         let documents = self.hierarchy.documents(array)?.ok_or(Error::Stale)?;
         let metadata = &array.metadata;
@@ -399,7 +401,7 @@ impl InfoReport<'_> {
     }
 }
 
-/// By view, the value that some readers of `target` take for the fill value of an array, where they take another one.
+/// By view, the wrong fill value that some readers of `target` use for an array, if they do.
 fn absent_chunks(array: &ArrayMetadata, target: Target) -> Value {
     let mut unlike = json!({});
     if target != Target::V2 {

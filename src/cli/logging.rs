@@ -20,7 +20,7 @@ use crate::escape::Escaped;
 use crate::notice::TOLD;
 use crate::recent_lines::RecentLines;
 
-/// Where standard error of this process leads.
+/// The target of this process's standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StandardError {
     /// To the terminal of a mount in the foreground, whose lines have a time.
@@ -31,9 +31,8 @@ pub(crate) enum StandardError {
     Null,
 }
 
-/// Starts the log, whose last lines go to `recent` too. Until the mount answers, `report` has those
-/// lines printed that the user is to see ([`notice`](crate::notice)). Must be called once in a process, before its
-/// first thread.
+/// Starts the log, whose last lines go to `recent` too. Until the mount answers, `report` prints the lines that
+/// are meant for the user ([`notice`](crate::notice)). Must be called once in a process, before its first thread.
 ///
 /// # Errors
 /// When the file cannot be opened, or is no file.

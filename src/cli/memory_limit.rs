@@ -16,7 +16,8 @@ fn cache_bytes(usable: Option<u64>) -> u64 {
     usable.map_or(MOST, |bytes| (bytes / 4).min(MOST))
 }
 
-/// `read` gives the text of a file of `/proc` or `/sys`; `None` when there is no such file.
+/// The memory that may be used. `read` gives the text of a file of `/proc` or `/sys`; `None` when
+/// there is no such file.
 fn usable_bytes(read: impl Fn(&Path) -> Option<String>, address_space: Option<u64>) -> Option<u64> {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| total_memory(&text));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
@@ -38,8 +39,8 @@ fn total_memory(meminfo: &str) -> Option<u64> {
 /// The files that may hold a limit, for the lines of `/proc/self/cgroup`:
 /// `0::/user.slice/a.scope` (version 2), `9:cpuset,memory:/docker/1f` (version 1).
 ///
-/// A container often sees its own group as the root of the mounted tree under a path that
-/// does not exist there; walking up to the root finds its limit all the same.
+/// A container often sees its own group as the root of the mounted tree under a path that does not
+/// exist there; the walk up to the root finds its limit all the same.
 fn limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

@@ -72,7 +72,7 @@ use crate::view::{OwnLog, View, ViewKind, ViewOptions};
 /// Runs the command with its arguments, the program's name first, and returns its status: 0 when it has done its task,
 /// 1 when it could not, 2 when it was not understood. A helper of mount(8) returns 32 and 1 for the last two.
 ///
-/// To be called once, first thing in a process: it may fork and close descriptors.
+/// A process must call this once, before anything else: it may fork and close descriptors.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let command_line: Vec<_> = args.collect();
     outlive_long_files();
@@ -204,7 +204,7 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
         (None, Ok(())) => info::report(Arc::clone(&store), &start, config, out),
     };
     if matches!(printed, Ok(true)) {
-        // The nodes were logged already.
+        // Problems of the nodes were logged already.
         print_warnings(unlisted(&config.store, &*store, true, true));
     }
     match printed {
@@ -392,7 +392,7 @@ struct Started {
     session: Session,
     mountpoint: Mountpoint,
     view: Arc<View>,
-    /// Further lines of the message to the user.
+    /// Warnings for the user, one line each.
     warnings: Vec<String>,
 }
 
@@ -413,7 +413,8 @@ fn start(
         }
     }
     let (notifier, view) = (filesystem.notifier(), filesystem.view());
-    // Last, so that a slow store can be given up without leaving a directory behind.
+    // The mountpoint is made last, so that a user who gives up waiting for a slow store leaves no
+    // directory behind.
     let mountpoint = Mountpoint::prepare(config)?;
     let notify = |handle| drop(notifier.set(handle));
     let session = Session::mount(filesystem, notify, &mountpoint.path, &config.session)
@@ -522,7 +523,7 @@ fn build(
 }
 
 /// The clause that says how the chunks in the journal get into the store.
-const SAVED_BY: &str = "a mount with --rw, or zarr-mount --recover, saves what waits";
+const SAVED_BY: &str = "a mount with --rw, or zarr-mount --recover, saves such chunks";
 
 /// The chunks of `store` that wait in journals. Journals of other users, which this user may not read, are not
 /// included.
@@ -530,7 +531,7 @@ fn waiting_in(store: &dyn Store) -> WaitingParts {
     store.waiting().unwrap_or_default()
 }
 
-/// A clause on so many chunks that wait in journals, if there are any.
+/// A clause about the `n` chunks that wait in journals, if there are any.
 fn waiting_in_words(n: usize) -> Option<String> {
     let chunks = counted(n, "chunk waits", "chunks wait");
     (n > 0).then(|| format!("{chunks} in a journal, not shown; {SAVED_BY}"))
@@ -590,10 +591,11 @@ fn open_writer(store: &dyn Store, options: &WriterOptions) -> Result<DirWriter, 
     })
 }
 
-/// How long is looked for what `--array`, `--unlimited` and `--files` name.
+/// The longest search for the arrays and groups that `--array`, `--unlimited` and `--files` name.
 const SEARCH_TIME: Duration = Duration::from_secs(2);
 
-/// A line for each pattern of `--array`, for `--unlimited`, and for `--files h5ad`, that surely names nothing in STORE.
+/// A line for each pattern of `--array`, for `--unlimited`, and for `--files h5ad`, that certainly names nothing in
+/// STORE.
 fn useless_options(view: &View, store: &StoreArgument) -> Vec<String> {
     let deadline = Instant::now() + SEARCH_TIME;
     let store = store.as_os_str().display().to_string();
@@ -609,5 +611,5 @@ fn useless_options(view: &View, store: &StoreArgument) -> Vec<String> {
     patterns.chain(unlimited).chain(anndata).collect()
 }
 
-/// How long the kernel may cache what never changes.
+/// The time for which the kernel may cache the entries of a store that never changes.
 const UNCHANGING: Duration = Duration::from_secs(365 * 24 * 60 * 60);

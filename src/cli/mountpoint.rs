@@ -18,8 +18,8 @@ use crate::fuse::session::is_dead;
 use crate::fuse::session_unmount::{Unmount, UnmountError, unmount};
 use crate::mount_table::MountTable;
 
-/// A directory ready to be mounted at. Dropped, it is removed again if it was created here, so
-/// drop it after the unmount.
+/// A directory ready to be mounted at. If it was created here, dropping this value removes it, so
+/// drop the value after the unmount.
 #[derive(Debug)]
 pub(crate) struct Mountpoint {
     /// Absolute, free of links.
@@ -113,7 +113,7 @@ impl Drop for Mountpoint {
     }
 }
 
-/// The longest wait for a daemon that ends. What was closed is saved before.
+/// The longest wait for a daemon that ends. Closed files are saved before this wait begins.
 const MOST_ENDING: Duration = Duration::from_secs(10);
 
 /// The user gets a message about a daemon that does not answer for this long.
@@ -122,7 +122,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// Unmounts what zarr-mount mounted at `mountpoint`, and waits until its daemon has ended.
 ///
 /// # Errors
-/// When nothing is mounted there, or something else, or it is in use.
+/// When nothing, or another file system, is mounted there, or when the mount is in use.
 pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
     let path = resolve(mountpoint)?;
     let shown = path.display();
@@ -171,8 +171,8 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
     }
 }
 
-/// Returns what `ask` asks the daemon of the mount at `path`, and says so when the answer takes long: it saves what was
-/// closed, or waits for a server, or is stopped.
+/// Returns the result of `ask`, a request to the daemon of the mount at `path`. Prints a message when the answer takes
+/// long, because the daemon saves closed files, waits for a server, or is stopped.
 fn told_when_slow<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let (answered, answer) = mpsc::channel::<()>();
@@ -180,7 +180,7 @@ fn told_when_slow<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
             if answer.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
                 let shown = path.display();
                 print_error(&format_args!(
-                    "waiting for the daemon of {shown}, which saves what was closed, or does not answer; umount -l \
+                    "waiting for the daemon of {shown}, which saves closed files, or does not answer; umount -l \
                      {shown} detaches the mount at once"
                 ));
             }
@@ -199,9 +199,10 @@ fn told_when_slow<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
 fn save(mountpoint: &Path) -> Result<(), String> {
     let sync = match fs::File::open(mountpoint.join(".zarr-mount/sync")) {
         Ok(sync) => sync,
-        // It is dead, or another user's. What a program is writing anew, so that the mount is busy, is left to it.
+        // The mount is dead, or another user's. Files that a program has open again, so that the mount is busy,
+        // are left to the program.
         Err(error) if is_out_of_reach(&error) => return Ok(()),
-        // Nothing is written through it.
+        // The mount is read-only.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
             return Err(format!(
@@ -291,8 +292,8 @@ fn resolve(path: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Removes dead mounts of zarr-mount, also several on top of each other: nothing can be mounted at
-/// the path before, and the user who killed the daemon wants them gone.
+/// Removes dead mounts of zarr-mount, also several on top of each other: as long as they exist,
+/// nothing can be mounted at the path.
 fn make_way(path: &Path) -> Result<(), CliError> {
     let shown = path.display();
     while has_dead_mount(path)? {
@@ -357,7 +358,7 @@ mod tests {
     use super::not_saved;
 
     #[test]
-    fn what_is_not_saved_is_counted() {
+    fn changes_that_are_not_saved_are_counted() {
         let files = r#"{"writes": {"drafts": 1, "staged": 0}}"#;
         assert_eq!(not_saved(files.as_bytes()), "1 file is not saved");
         let both = not_saved(br#"{"writes": {"drafts": 2, "staged": 3}}"#);

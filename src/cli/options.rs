@@ -22,7 +22,7 @@ pub(crate) struct MountOptions {
     pub(crate) nonempty: bool,
     /// Answer extended attributes.
     pub(crate) xattr: bool,
-    /// Whether programs may write, where that is said.
+    /// Whether programs may write, where an option says so.
     pub(crate) writing: Option<WriteOption>,
     /// The source that the mount table is to show.
     pub(crate) fsname: Option<OsString>,
@@ -37,9 +37,10 @@ pub(crate) struct MountOptions {
 /// Whether programs may write, as mount options say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteOption {
-    /// They may: `writable`. mount(8) passes `rw` for every mount, which says nothing.
+    /// Programs may write: `writable`. mount(8) passes `rw` for every mount, so `rw` has no
+    /// meaning.
     Writable,
-    /// They may not, whatever other options say: `ro`.
+    /// Programs may not write, whatever other options say: `ro`.
     ReadOnly,
 }
 
@@ -95,7 +96,7 @@ const IGNORED: &[&str] = &[
     "comment",
 ];
 
-/// For a user who has typed `rw`, which mount(8) passes for every mount.
+/// The hint for a user who has typed `rw`. mount(8) passes it for every mount, too.
 const RW_HINT: &str = "-o rw does not make the mount writable: say --rw";
 
 /// With `rw`, `mount.fuse3` passes one of these at least.
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn access_is_said_by_names() {
+    fn names_say_whether_programs_may_write() {
         assert_eq!(
             parse(&["allow_root"]).unwrap().access,
             MountAccess::OwnerAndRoot

@@ -1,7 +1,7 @@
 //! Standard output and standard error of the command.
 //!
-//! No other file opens the two (`clippy.toml` forbids it), and this one writes nothing but
-//! [`Text`] and [`Escaped`] values, so that no name out of a store is obeyed by a terminal.
+//! No other file opens the two (`clippy.toml` forbids it), and this one writes nothing but [`Text`]
+//! and [`Escaped`] values, so that a terminal obeys no name out of a store.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, StdoutLock, Write};
@@ -33,7 +33,7 @@ fn standard_error() -> io::Stderr {
     io::stderr()
 }
 
-/// Writes to standard error, in one line, why the command failed.
+/// Writes `error`, for which the command failed, to standard error in one line.
 pub(super) fn print_error(error: &dyn Display) {
     let line = Text::new().line(format_args!("zarr-mount: {error}"));
     // Standard error may be closed, and then the message is lost.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::error::CliError;
 
-/// The options, or the store, that are meant by words. The rest of the command line follows them.
+/// Words, and the options or the store that they mean. The rest of the command line follows.
 const MEANT: [(&str, &str); 13] = [
     ("help", "--help"),
     ("version", "--version"),

@@ -51,7 +51,8 @@ impl Syslog {
     /// Sends a record, `text` being one line without control characters.
     pub(super) fn send(&self, level: Level, text: &str) {
         let record = record(level, self.pid, text);
-        // By its path each time, so that a log daemon may start late, or again. There may be none.
+        // The socket is found by its path each time, so that a log daemon may start late, or again.
+        // Without a daemon, the record is lost.
         self.socket.send_to(record.as_bytes(), &self.path).ok();
     }
 }
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn records_arrive_and_nobody_is_waited_for() {
+    fn records_arrive_and_no_daemon_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let log = Syslog::at(&path).unwrap();

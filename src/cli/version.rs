@@ -1,4 +1,4 @@
-//! `--version`, and with `-v` further facts that distinguish builds.
+//! `--version`, with further facts that distinguish builds after `-v`.
 
 use crate::escape::Text;
 use crate::{codec, fuse};

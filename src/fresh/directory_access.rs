@@ -23,7 +23,7 @@ pub struct DirectoryAccess {
 }
 
 impl DirectoryAccess {
-    /// Remembers nothing yet.
+    /// Without any remembered directory.
     pub fn new(freshness: Freshness) -> DirectoryAccess {
         DirectoryAccess {
             freshness,

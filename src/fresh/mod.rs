@@ -7,8 +7,8 @@
 //! result is trusted for the same time again, else it is made anew.
 //!
 //! Equal observations prove nothing while one of them is younger than the grain of the clock
-//! ([`ObjectMeta::settles_in`]): a result that was made from such a one is trusted for the time to
-//! live at most.
+//! ([`ObjectMeta::settles_in`]): a result that was made from such an observation is trusted for the
+//! time to live at most.
 //!
 //! Several objects that were read one after the other are of one state of the store if none of them
 //! changed after a [`Moment`].
@@ -27,7 +27,7 @@ pub use observations::{Observations, Observed, Subject, look};
 use crate::store::{ObjectMeta, Recency, StoreError};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The rule that says when the store is asked again.
+/// The rule that says when observations are requested again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     /// Never, because nothing in the store changes (`--immutable`).
@@ -72,7 +72,7 @@ impl Freshness {
         Ok(holds)
     }
 
-    /// How long to wait until the version of an object can be trusted; `None` when it can be now.
+    /// The time after which the version of an object can be trusted; `None` when it can be now.
     pub fn settles_in(self, meta: &ObjectMeta) -> Option<Duration> {
         match self {
             Freshness::Immutable => None,
@@ -104,7 +104,7 @@ pub struct LastCheck {
 }
 
 impl LastCheck {
-    /// Nothing was checked yet.
+    /// The value before the first check.
     pub fn never() -> LastCheck {
         LastCheck {
             ms: AtomicU64::new(0),
@@ -136,7 +136,7 @@ impl LastCheck {
         }
     }
 
-    /// Whether the check began when its answers count for the caller ([`Recency`]).
+    /// Whether the check began late enough for the caller ([`Recency`]).
     fn counts(&self) -> bool {
         // A check of the same millisecond may have begun before that time.
         let since = Recency::since().map(|since| since.saturating_duration_since(*START));

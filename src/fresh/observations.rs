@@ -69,7 +69,7 @@ impl Subject {
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     found: HashMap<Subject, Option<Observed>>,
-    /// More of them, which others have, too, by their addresses.
+    /// Observations that other values share, by their addresses.
     shared: HashMap<usize, Arc<Shared>>,
     /// Whether equal observations prove nothing: one of them is younger than the grain of file
     /// times, so that it could change without a new version, or something was not observed.
@@ -82,12 +82,12 @@ pub struct Observations {
 #[derive(Debug)]
 struct Shared {
     found: HashMap<Subject, Option<Observed>>,
-    /// The hash of each.
+    /// The hash of each observation.
     hashes: Vec<u64>,
 }
 
 impl Observations {
-    /// The same, of which no copy is made where they are added to others.
+    /// The same observations, which are shared and not copied when they are added to others.
     #[must_use]
     pub fn shared(mut self) -> Observations {
         let found = std::mem::take(&mut self.found);
@@ -97,7 +97,7 @@ impl Observations {
         self
     }
 
-    /// Those of them that are not [shared](Observations::shared).
+    /// The observations that are not [shared](Observations::shared).
     #[must_use]
     pub fn unshared(&self) -> Observations {
         Observations {
@@ -124,8 +124,8 @@ impl Observations {
         self.insert(subject, access.map(Observed::passage));
     }
 
-    /// Adds all of `others`. Where a subject was found in two versions and one of them is shared, this is
-    /// noticed when the store is asked again.
+    /// Adds all of `others`. If a subject was found in two versions and one of them is shared,
+    /// [`Observations::are_unchanged`] notices it later.
     pub fn add_all(&mut self, others: &Observations) {
         self.is_unsettled |= others.is_unsettled;
         self.is_torn |= others.is_torn;
@@ -158,8 +158,8 @@ impl Observations {
         !self.is_unsettled && !self.is_torn
     }
 
-    /// Whether the store still has the same; never if a subject was found in two versions. `ask` is called once with
-    /// all subjects, and returns the current observations, in order.
+    /// Whether the observations still hold for the store; never if a subject was found in two versions. `ask` is
+    /// called once with all subjects, and returns the current observations, in order.
     ///
     /// # Errors
     /// Those of `ask`.
@@ -200,7 +200,7 @@ impl Observations {
         self.subjects().map(Subject::prefix).collect()
     }
 
-    /// An estimate of their memory.
+    /// An estimate of their memory, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         const ENTRY: u64 = 256;
         self.entries().count() as u64 * ENTRY

@@ -100,7 +100,7 @@ fn every_kind_of_change_is_noticed() {
 }
 
 #[test]
-fn what_is_younger_than_the_grain_of_the_clock_proves_nothing() {
+fn observations_younger_than_the_grain_of_the_clock_prove_nothing() {
     let watched = watched(&["a"]);
     // On a machine under load, an object may have grown old before it is examined.
     let young = || {
@@ -123,7 +123,7 @@ fn what_is_younger_than_the_grain_of_the_clock_proves_nothing() {
 }
 
 #[test]
-fn what_depends_on_something_unobserved_is_trusted_for_the_time_to_live_only() {
+fn results_with_unobserved_inputs_are_trusted_for_the_time_to_live_only() {
     let watched = watched(&["a"]);
     let mut seen = watched.observe(&["a"]);
     seen.add_unobserved();
@@ -154,7 +154,7 @@ fn a_directory_is_seen_by_its_version_or_only_by_its_mode() {
     }
     assert_ne!(names.fingerprint(), passages.fingerprint());
     assert_eq!(names.prefixes(), passages.prefixes());
-    // An object where the directory was.
+    // An object takes the place of the directory.
     watched.memory.remove(&key("a/b"));
     watched.memory.insert(key("a"), "");
     for seen in both {
@@ -190,7 +190,7 @@ fn periods_follow_each_other_unless_nothing_changes() {
 }
 
 #[test]
-fn what_was_found_in_two_versions_proves_nothing() {
+fn a_subject_found_in_two_versions_proves_nothing() {
     let watched = watched(&["a", "b"]);
     let mut seen = watched.observe(&["a", "b"]);
     let again = watched.observe(&["a"]);
@@ -198,7 +198,7 @@ fn what_was_found_in_two_versions_proves_nothing() {
     assert!(seen.are_settled());
     let later = SystemTime::now() - HOUR / 2;
     watched.memory.insert_at(key("a"), "another", later);
-    // The later version alone is what the store shows.
+    // The store shows only the later version.
     let newer = watched.observe(&["a"]);
     seen.add_all(&newer);
     assert!(!seen.are_settled());
@@ -244,7 +244,7 @@ fn observations_that_are_shared_count_as_copies_do() {
         .memory
         .insert_at(key("d"), "new", SystemTime::now() - HOUR);
     assert!(!watched.holds(zero, &shared, &last));
-    // Something that was found in two versions never holds, whichever of them is the one of now.
+    // Observations with two versions of a subject never hold, whichever version is current.
     let mut both = two.shared();
     both.add_all(&watched.observe(&["d"]));
     assert!(!watched.holds(zero, &both, &last));

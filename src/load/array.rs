@@ -12,7 +12,8 @@ use crate::store::{Key, Prefix, StoreError, Version};
 
 use super::cache::ENTRY_OVERHEAD_BYTES;
 
-/// How the chunks of an array are stored, decoded and named. It holds data only and does no I/O.
+/// Describes how the chunks of an array are stored, decoded and named. It holds data only and does
+/// no I/O.
 #[derive(Debug)]
 pub struct ChunkedArray {
     pub(super) prefix: Prefix,
@@ -63,7 +64,7 @@ impl ChunkedArray {
         })
     }
 
-    /// How chunks lie in stored objects.
+    /// The layout of chunks in stored objects.
     pub fn layout(&self) -> &ChunkLayout {
         &self.layout
     }

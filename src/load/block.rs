@@ -19,7 +19,7 @@ pub struct BlockKey {
     pub owner: Owner,
     /// The version of the stored object.
     pub version: Version,
-    /// Which part of the array or object the block holds.
+    /// The part of the array or object that the block holds.
     pub part: BlockPart,
 }
 
@@ -41,7 +41,7 @@ pub enum Owner {
 pub struct ReaderIdentity {
     /// [`ArrayNode::identity`](crate::hierarchy::ArrayNode::identity).
     pub(in crate::load) array: u64,
-    /// How shards are shown, which decides the grid whose chunks the ranks count.
+    /// The way in which shards are shown. It decides the grid whose chunks the ranks count.
     pub(in crate::load) shards: Shards,
     /// Bytes of each decoded chunk; `None` where the length is known only after decoding.
     pub(in crate::load) decoded_len: Option<u64>,
@@ -94,7 +94,7 @@ pub enum BlockPart {
     Object,
     /// A range of a stored object.
     Page {
-        /// Where the page begins in the object, in bytes.
+        /// The offset of the page in the object, in bytes.
         at: u64,
         /// The length of the page in bytes.
         len: u64,
@@ -108,7 +108,7 @@ pub enum BlockPart {
     IndexPage {
         /// The shard that the index belongs to.
         shard: ShardPlace,
-        /// Where the page begins in the index, in bytes.
+        /// The offset of the page in the index, in bytes.
         at: u64,
     },
 }

@@ -47,7 +47,7 @@ impl FetchBuffer for WholeObject {
     }
 
     fn receive(&mut self, mut bytes: ReceivedBytes) -> bool {
-        // They are kept until the chunk is decoded.
+        // The bytes are kept until the chunk is decoded.
         bytes.compact();
         self.received = Some(bytes);
         true
@@ -72,8 +72,8 @@ impl OpenedChunk {
 }
 
 impl Loader {
-    /// Finds the chunk `indices` in the version that `versions` give, and the load that decodes all of it. It is read
-    /// together with its neighbours, if it is a `neighbour` of other chunks. `token` cancels the requests.
+    /// Finds the chunk `indices` in the version that `versions` give, and the load that decodes all of it. A chunk
+    /// that is a `neighbour` of other chunks is read together with these. `token` cancels the requests.
     pub(super) fn find_latest(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,

@@ -30,7 +30,7 @@ const ONE_PREFETCH: u64 = 1;
 /// The permits of a thread that already holds one for its turn.
 const NONE: u64 = 0;
 
-/// How long a prefetch yields to awaited work.
+/// The time for which a prefetch yields to awaited work.
 const PREFETCH_PATIENCE: Duration = Duration::from_millis(50);
 
 /// A limited number of permits.
@@ -272,7 +272,7 @@ mod tests {
                     thread::yield_now();
                 }
             }
-            // Each is in the queue once it has been counted and this lock is free.
+            // A thread is in the queue once it has been counted and this lock is free.
             drop(gate.outside.lock().unwrap());
             drop(permit);
         });

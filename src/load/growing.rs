@@ -3,9 +3,10 @@
 use super::block::Block;
 use crate::error::Error;
 
-/// Decodes `encoded_len` bytes whose decoded length is unknown, but for the limit `most`. The first
-/// try has room for a few times the encoded length, which is enough for most chunks. Each further
-/// try has more room. So a small chunk does not wait for memory that only a large one needs.
+/// Decodes `encoded_len` bytes whose decoded length is unknown except for the limit `most`. The
+/// first try has room for a few times the encoded length, which is enough for most chunks. Each
+/// further try has more room. So a small chunk does not wait for memory that only a large one
+/// needs.
 pub(super) fn growing(
     encoded_len: u64,
     most: u64,

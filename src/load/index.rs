@@ -36,7 +36,7 @@ pub(super) struct ShardIndex {
     body: Slice,
     /// The number of the layout of this index among those that it may have.
     candidate: u8,
-    /// Where the index begins in the body.
+    /// The offset of the index in the body.
     position: u64,
     /// The page that was used last, because neighbouring entries are often needed one after the
     /// other.
@@ -46,10 +46,10 @@ pub(super) struct ShardIndex {
 /// A part of an index.
 #[derive(Debug)]
 struct Page {
-    /// Where the page begins in the index.
+    /// The offset of the page in the index.
     at: u64,
     block: Arc<Block>,
-    /// Where the page begins in the block.
+    /// The offset of the page in the block.
     skip: usize,
 }
 
@@ -96,7 +96,7 @@ impl ShardIndex {
             .ok_or_else(|| self.internal("no such level of shards"))
     }
 
-    /// How the index is encoded.
+    /// The encoding of the index.
     pub(super) fn layout(&self) -> Result<&IndexLayout, Error> {
         let mut candidates = self.level()?.index.candidates();
         candidates

@@ -23,7 +23,7 @@ pub use crate::metadata::render::Shards;
 use crate::metadata::{ArrayMetadata, Decoding};
 use crate::store::FirstRead;
 
-/// How the shown chunks of an array lie in its stored objects.
+/// The places of the shown chunks of an array in its stored objects.
 #[derive(Debug)]
 pub struct ChunkLayout {
     stored: ChunkGrid,
@@ -186,7 +186,7 @@ impl ChunkLayout {
         &self.chain
     }
 
-    /// How variable-length elements are laid out in a decoded chunk; `None` for elements of a fixed
+    /// The layout of variable-length elements in a decoded chunk; `None` for elements of a fixed
     /// size.
     pub fn variable_length(&self) -> Option<VariableLength> {
         self.chain.variable_length()

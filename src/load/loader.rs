@@ -40,7 +40,7 @@ pub struct LoaderParts {
     pub decoders: usize,
     /// Most bytes of a decoded chunk (`--max-chunk`).
     pub max_chunk_bytes: u64,
-    /// How long a request may take (`--timeout`).
+    /// The longest time of a request (`--timeout`).
     pub timeout: Duration,
     /// Most bytes that are prefetched for a reader (`--readahead`); `None` where the store decides.
     pub readahead: Option<u64>,
@@ -67,9 +67,9 @@ pub struct Loader {
 /// Whether the calling thread may wait for the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// It may wait, and does a part of the work itself.
+    /// The thread may wait, and does a part of the work itself.
     Waits,
-    /// It must not wait.
+    /// The thread must not wait.
     Never,
 }
 
@@ -189,7 +189,8 @@ impl Loader {
         Pending { loader, bytes }
     }
 
-    /// Whether waiting reads take so much memory that others should wait before they take any.
+    /// Whether waiting reads take so much memory that further reads should wait before they take
+    /// any.
     pub fn is_crowded(&self) -> bool {
         self.pending_bytes.load(Ordering::Relaxed) > tuning::MOST_PENDING_BYTES
     }
@@ -409,7 +410,7 @@ impl Loader {
             }
             ChunkSource::Versions(versions) => {
                 // The load finds the version, and each reader may find another one. It is cancelled
-                // with the handles that are open now, not with those that are when it begins.
+                // with the handles that are open now, not with those that are open when it begins.
                 let token = versions.cancel_token().filter(|_| !self.is_local());
                 let key = FlightKey::Latest {
                     reader: Arc::as_ptr(&versions).cast::<()>() as usize,

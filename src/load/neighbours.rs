@@ -95,8 +95,8 @@ impl Neighbour {
     }
 
     /// The chunk with its encoded bytes, which are read together with those of the others: `read`
-    /// is called for the chunks that are still needed, unless another caller did that. `None` if
-    /// the chunk has to be read alone.
+    /// is called for the chunks that are still needed, unless another caller has read them. `None`
+    /// if the chunk has to be read alone.
     pub(super) fn take(
         self,
         read: impl FnOnce(&Neighbours, &[Option<Dims>]) -> Vec<Option<FoundChunk>>,

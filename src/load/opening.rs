@@ -48,7 +48,7 @@ impl Drop for Turn<'_> {
             return;
         };
         let mut opening = lock(&self.opening.0);
-        // One reference is this one, and one is the map's.
+        // This turn has one reference, and the map has one.
         if Arc::strong_count(&gate) == 2 {
             opening.remove(self.key);
         }

@@ -78,8 +78,8 @@ impl Pages {
 }
 
 impl Pages {
-    /// The page that has all of the `len` bytes at `offset`, and where they begin in it; `None`
-    /// where they lie in several.
+    /// The page that has all of the `len` bytes at `offset`, and their offset in it; `None` where
+    /// they lie in several pages.
     pub fn only_page(&self, offset: u64, len: usize) -> Option<(u64, usize)> {
         let mut touched = self.touched(offset, len);
         let (number, from, _) = touched.next()?;

@@ -27,8 +27,8 @@ impl PartialDecodeLedger {
         }
     }
 
-    /// Charges `cost` for parts of the chunk `key`; all of it would cost `whole`. `false` when the
-    /// whole chunk should be decoded now; the ledger then forgets the chunk.
+    /// Charges `cost` for parts of the chunk `key`; the whole chunk would cost `whole`. `false`
+    /// when the whole chunk should be decoded now; the ledger then forgets the chunk.
     pub(super) fn charge(&self, key: &BlockKey, cost: u64, whole: u64) -> bool {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = bytes.peek(key).copied().unwrap_or(0).saturating_add(cost);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_so_many_are_remembered() {
+    fn the_number_of_remembered_chunks_is_bounded() {
         let ledger = PartialDecodeLedger::new();
         let most = u64::try_from(MOST).unwrap();
         for rank in 0..=most {

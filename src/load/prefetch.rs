@@ -82,7 +82,7 @@ impl Loader {
     }
 
     /// Runs queued flights as prefetches. After a step this calls `settle` on `versions`: in a local
-    /// store after each step, else after the last one, because that costs a request.
+    /// store after each step, else after the last one, because each call costs a request.
     pub(super) fn prefetch_queued(
         self: &Arc<Self>,
         batches: Batches,

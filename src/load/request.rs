@@ -13,7 +13,7 @@ pub struct Request {
     pub array: Arc<ChunkedArray>,
     /// The chunk, by its indices in the shown grid.
     pub indices: Dims,
-    /// Where the version of the chunk comes from.
+    /// The source of the version of the chunk.
     pub source: ChunkSource,
 }
 
@@ -22,7 +22,7 @@ pub struct Request {
 pub enum ChunkSource {
     /// The version of an opened object, which must hold the chunk.
     Object(Arc<dyn Object>, ChunkForm),
-    /// The version that these give. The chunk is decoded.
+    /// The version that a [`Versions`] gives. The chunk is decoded.
     Versions(Arc<dyn Versions>),
 }
 
@@ -62,8 +62,8 @@ pub trait Versions: Send + Sync + 'static {
     }
 
     /// The version that the object of the shown chunk `indices` had when it was read some time ago, if
-    /// [`Versions::version`] finds out whether it still has it. If the chunk is in memory in this version, that does
-    /// not need the chunk's bytes.
+    /// [`Versions::version`] finds out whether it still has it. If the chunk is in memory in this version, finding
+    /// that out needs no bytes of the chunk.
     fn earlier(&self, _array: &ChunkedArray, _indices: &[u64]) -> Option<Version> {
         None
     }

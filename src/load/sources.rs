@@ -240,7 +240,7 @@ impl Sources {
         self.open_by(|| self.store.open(key))
     }
 
-    /// As [`Sources::open`], of a version that may be younger, for callers that wait by themselves.
+    /// As [`Sources::open`], for a version that may be younger, because the caller waits by itself.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -294,7 +294,7 @@ impl Sources {
         let was_young =
             !self.freshness.is_immutable() && fetched.object.meta().settles_in(begun).is_some();
         if was_young {
-            // A writer may not have written all of it when it was read.
+            // A writer may not have finished writing the object when it was read.
             let object = self.open(key)?;
             let is_read = false;
             return Ok(object.map(|object| Fetched { object, is_read }));
@@ -424,7 +424,7 @@ impl Sources {
     }
 }
 
-/// The attributes of the prefix that `stat` is of; `None` when it is of an object.
+/// The attributes of a prefix from `stat`; `None` when `stat` is that of an object.
 fn prefix_meta(stat: Option<&Stat>) -> Option<ObjectMeta> {
     stat.and_then(Stat::prefix_meta)
 }
@@ -439,7 +439,7 @@ fn is_out_of_descriptors(error: &StoreError) -> bool {
     )
 }
 
-/// How many objects may be kept open by a process that may have `limit` descriptors. It is never
+/// The number of objects that a process may keep open if it may have `limit` descriptors; never
 /// more than `most`.
 fn most_kept_open(limit: Option<u64>, most: usize) -> NonZeroUsize {
     let part = limit.map_or(u64::MAX, |limit| limit / KEPT_PART);

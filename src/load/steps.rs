@@ -11,7 +11,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Makes `count` steps. `run` is called with the number of each.
+    /// Makes `count` steps. `run` is called with the number of each step.
     pub(crate) fn new(count: usize, run: impl Fn(usize) + Send + Sync + 'static) -> Arc<Steps> {
         Arc::new(Steps {
             count,

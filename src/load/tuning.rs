@@ -13,7 +13,8 @@ pub(crate) const STEP_CHUNKS: usize = if cfg!(feature = "model") { 1 } else { 64
 /// Most encoded bytes of a shard that are read together in a store where requests take long.
 pub(crate) const TOGETHER_BYTES: u64 = 8 << 20;
 
-/// They are also no longer than this fraction of the cache, because each thread that reads may hold as many bytes.
+/// These bytes are also no more than the cache divided by this, because each thread that reads may hold as many
+/// bytes.
 pub(crate) const TOGETHER_SHARE: u64 = 16;
 
 /// Most chunks that are read together. One thread decodes them.

@@ -2,8 +2,8 @@
 //!
 //! A [`Region`] and its [`ChunkOrder`] are the plan: they determine which chunks are read, in which
 //! order. A [`ReadOperation`] walks the plan once, copies the chunks that are in memory, and
-//! replies when the last of the others is loaded. [`Readahead`] detects sequential readers and
-//! makes the loader prefetch for them.
+//! replies when the last of the missing ones is loaded. [`Readahead`] detects sequential readers
+//! and makes the loader prefetch for them.
 
 mod files;
 mod keys;

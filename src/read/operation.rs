@@ -18,13 +18,13 @@ use crate::load::{
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How a read loads a chunk that is not in memory.
+/// The way in which a read loads a chunk that is not in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// The whole chunk is decoded into the cache, because other reads will need the rest of it.
     Whole,
-    /// Parts of the chunk are decoded, until all of them together would cost as much as the whole.
-    /// This bounds the cost whatever other reads need.
+    /// Parts of the chunk are decoded, until all of them together would cost as much as the whole
+    /// chunk. This bounds the cost for any later reads.
     ByCost,
     /// The chunk would be evicted before other reads need it. Where less than half of it is wanted,
     /// only that is decoded, and nothing is cached.
@@ -44,7 +44,7 @@ pub struct RegionRun {
     pub at: usize,
     /// The length of the run in bytes.
     pub len: usize,
-    /// How chunks that are not in memory are loaded.
+    /// The way in which chunks that are not in memory are loaded.
     pub policy: Policy,
 }
 
@@ -73,7 +73,7 @@ impl RegionRun {
         cut.has(self.from, self.len as u64).then_some(cut)
     }
 
-    /// The error for a run that is not within its region, or whose output is not there.
+    /// The error for a run that is not within its region, or not within the output.
     #[track_caller]
     fn outside(&self) -> Error {
         let (prefix, from, len) = (self.array.prefix(), self.from, self.len);
@@ -221,8 +221,8 @@ impl ReadOperation {
         Ok(Some(RunToLoad { shared, missing }))
     }
 
-    /// Requests the missing chunks. Returns the operation when all of them have been copied and
-    /// this thread has ended the last share.
+    /// Requests the missing chunks. Returns the operation when all of these are copied and this
+    /// thread has ended the last share.
     fn ask(self, walks: SmallVec<[RunToLoad; 1]>, patience: Patience) -> Option<ReadOperation> {
         let (loader, versions) = (Arc::clone(&self.loader), Arc::clone(&self.versions));
         let pending = Arc::new(PendingRead {

@@ -106,8 +106,8 @@ impl<'a> ChunkOrder<'a> {
         number
     }
 
-    /// How many chunks should be loaded when byte `at` of the run is read, so that the chunks of a
-    /// row are loaded evenly while the row before is read.
+    /// The number of chunks that should be loaded when byte `at` of the run is read, so that the
+    /// chunks of a row are loaded evenly while the row before is read.
     pub fn evenly(&self, at: u64) -> u64 {
         let met = u128::from(at) * u128::from(self.len) / u128::from(self.run.len().max(1));
         u64::try_from(met).unwrap_or(u64::MAX)

@@ -99,7 +99,7 @@ impl Readahead {
         if plan.window.is_full() {
             return;
         }
-        // The first chunk that the reader has not touched.
+        // This is the first chunk that the reader has not touched.
         let unread = order.number_at(next.saturating_sub(1)) + 1;
         // The chunks that the reader has met and not passed count as read, although it has read
         // only parts of them.

@@ -8,7 +8,7 @@ use crate::load::tuning::{
 /// The reads of one handle.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sequence {
-    /// Where the next read is expected.
+    /// The offset at which the next read is expected.
     next: u64,
     /// The number of reads in order, and their bytes.
     reads: u64,
@@ -53,8 +53,8 @@ impl Sequence {
         }
     }
 
-    /// How far a read of `len` bytes may be from where it is expected. Long reads overtake each
-    /// other, and more so when there are many of them.
+    /// The distance that a read of `len` bytes may have from the expected offset. Long reads
+    /// overtake each other, by more when there are many of them.
     fn stray(&self, len: u64) -> u64 {
         let is_long = len >= LONG_READ_BYTES;
         match (self.reads < OPEN_READS, is_long) {
@@ -64,7 +64,7 @@ impl Sequence {
         }
     }
 
-    /// Where the next read is expected.
+    /// The offset at which the next read is expected.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
@@ -86,7 +86,8 @@ impl Sequence {
     }
 }
 
-/// How far a read of `len` bytes of a sequential reader may be from where it is expected.
+/// The distance that a read of `len` bytes of a sequential reader may have from the expected
+/// offset.
 pub(super) fn stray_bytes(len: u64) -> u64 {
     if len >= LONG_READ_BYTES {
         STRAY_BYTES.max(len)
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_that_is_cut_is_no_other_reader() {
+    fn the_read_of_a_cut_element_is_not_taken_for_another_reader() {
         let reads = [(0, 4096), (4096, 4096), (8192, 100), (8192, 4096)];
         assert_eq!(steps(&reads), [false, true, true, true]);
     }

@@ -1,7 +1,7 @@
 //! The readahead window, which is how far ahead of a sequential reader chunks are loaded. It is
-//! proportional to the bytes that the reader has read in order. So the window opens late, doubles
-//! as the reader goes on (in a store that is slow to answer it quadruples), and wastes no more than
-//! a small multiple of the bytes that were read when the reader stops.
+//! proportional to the bytes that the reader has read in order. So the window opens late, and
+//! doubles as the reader goes on (it quadruples in a store that is slow to answer). A reader that
+//! stops wastes no more than a small multiple of the bytes that it has read.
 
 use crate::load::tuning::{FIRST_WINDOW_BYTES, FIRST_WINDOW_CHUNKS, GROWTH_FAR, GROWTH_LOCAL};
 use crate::load::{Loader, Prefetch};
@@ -19,7 +19,7 @@ pub(super) struct Window {
 
 impl Window {
     /// The number of chunks of `chunk_bytes` that may be prefetched for a reader that has read
-    /// `in_order` bytes in order. They are no more bytes than `--readahead` allows.
+    /// `in_order` bytes in order. Together they have no more bytes than `--readahead` allows.
     pub(super) fn chunks(loader: &Loader, in_order: u64, chunk_bytes: u64) -> u64 {
         let growth = if loader.is_local() {
             GROWTH_LOCAL

@@ -191,7 +191,7 @@ fn times_threads_and_bits() {
 fn verbosity_adds_up() {
     assert_eq!(parsed(&["-v"]).verbose, 1);
     assert_eq!(parsed(&["-vv", "-v"]).verbose, 3);
-    // Also when the line is parsed again for a mount option.
+    // The count is the same when the line is parsed again for a mount option.
     assert_eq!(parsed(&["-vv", "-o", "immutable"]).verbose, 2);
     assert_eq!(
         parsed(&["--log-level", "trace"]).log_level,

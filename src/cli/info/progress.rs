@@ -7,8 +7,8 @@ use super::super::output;
 /// Least time between two updates.
 const PROGRESS: Duration = Duration::from_millis(500);
 
-/// A line on standard error that each update overwrites. Nothing is shown where that is no
-/// terminal.
+/// A line on standard error that each update overwrites. Nothing is shown where standard error is
+/// no terminal.
 pub(super) struct ProgressLine {
     last_update: Option<Instant>,
     is_enabled: bool,

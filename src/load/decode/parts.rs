@@ -46,7 +46,7 @@ pub enum PartialDecodeRule {
 }
 
 impl ChunkedArray {
-    /// How parts of chunks can be decoded; `None` when only whole chunks can.
+    /// The way in which parts of chunks can be decoded; `None` when only whole chunks can.
     pub(crate) fn parts(&self) -> Option<Parts> {
         self.layout.chain().parts(self.layout.data_type())
     }

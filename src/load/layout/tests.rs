@@ -46,7 +46,7 @@ fn absent_chunks_are_full_of_the_fill_value() {
 }
 
 #[test]
-fn inner_chunks_take_filters_of_the_whole_with_them() {
+fn inner_chunks_have_the_filters_in_front_of_the_sharding_codec() {
     let codecs = r#"[{"name": "numcodecs.astype", "configuration": {"encode_dtype": "|u1"}},
         {"name": "sharding_indexed", "configuration": {"chunk_shape": [1], "codecs": ["bytes"],
          "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}}]"#;

@@ -167,7 +167,7 @@ fn changes() -> impl Strategy<Value = Vec<BTreeMap<usize, Option<Vec<u8>>>>> {
 
 proptest! {
     #[test]
-    fn packed_shards_have_what_a_map_has(
+    fn packed_shards_have_the_chunks_of_a_map(
         number in 0..ARRAYS.len(),
         shape in [1..20_u64, 1..20_u64],
         changes in changes(),
@@ -210,7 +210,7 @@ fn a_shard_has_no_gaps_and_the_order_of_its_slots() {
 }
 
 #[test]
-fn a_wrong_index_is_an_error_unless_all_is_new() {
+fn a_wrong_index_is_an_error_unless_all_chunks_are_new() {
     for number in 0..ARRAYS.len() {
         let fixture = fixture(number, [5, 7]);
         fixture.store.insert(Fixture::key(), vec![9; 11]);

@@ -1,4 +1,4 @@
-//! The wanted boxes of one chunk, and where they go in the output.
+//! The wanted boxes of one chunk, and their places in the output.
 
 use smallvec::SmallVec;
 
@@ -6,18 +6,18 @@ use super::copy::{self, CopyAxes, CopyAxis};
 use super::space::{Bounds, Space, permuted};
 use crate::error::Error;
 
-/// A box of bytes of a decoded chunk, and where each goes in the output.
+/// A box of bytes of a decoded chunk, and the place of each byte in the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Axes of the array, then the bytes of an element.
     pub(super) axes: SmallVec<[PieceAxis; 7]>,
-    /// Where the first byte of the box goes.
+    /// The offset of the first byte of the box in the output.
     pub(super) out: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PieceAxis {
-    /// Where the box begins in the chunk.
+    /// The start of the box in the chunk, in points.
     pub(super) start: u64,
     /// The length of the box, which is never 0.
     pub(super) length: u64,
@@ -95,8 +95,8 @@ impl Piece {
         packed
     }
 
-    /// Copies the piece from `bytes`, where it lies as `packed` says, which is by
-    /// [`packed`](Self::packed).
+    /// Copies the piece from `bytes`, in which it has the place that `packed`, made by
+    /// [`packed`](Self::packed), describes.
     pub(crate) fn unpack(&self, packed: &Piece, bytes: &[u8], out: &mut [u8]) -> Option<()> {
         let axes = self.axes_to_copy(|k| packed.axes[k].out)?;
         let from = usize::try_from(packed.out).ok()?;

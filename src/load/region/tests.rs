@@ -177,7 +177,7 @@ fn regions_outside_of_the_array_are_refused() {
 }
 
 #[test]
-fn a_read_of_a_huge_array_touches_what_it_needs() {
+fn a_read_of_a_huge_array_touches_only_the_chunks_it_needs() {
     let (n, item) = (1 << 20, 99_999_999);
     let grid = ChunkGrid::new(&[n, 1000], &[1, 100]).unwrap();
     let region = Region::all(grid.shape());

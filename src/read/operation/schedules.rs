@@ -1,5 +1,5 @@
-//! Each read gets one right answer, although others load or cancel its chunks or end the mount
-//! meanwhile.
+//! Each read gets one right answer, although other threads load or cancel its chunks or end the
+//! mount meanwhile.
 
 mod array;
 

@@ -248,7 +248,7 @@ fn no_more_is_read_of_a_chunk_than_is_wanted() {
 }
 
 #[test]
-fn damaged_chunks_are_an_error_or_what_they_were() {
+fn damaged_chunks_give_an_error_or_the_right_bytes() {
     let blosc = Compressor::Blosc {
         name: c"lz4",
         level: 5,

@@ -1,4 +1,4 @@
-//! For whom chunks are prefetched, how many, and which.
+//! The readers for which chunks are prefetched, and the number and choice of these chunks.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ fn a_window_opens_late_and_is_as_long_as_what_was_read_in_order() {
         assert_eq!(scan.planned(), expected, "after chunk {chunk}");
         scan.begin();
     }
-    // Those that the reader has met are left to its own reads.
+    // Chunks that the reader has met are left to its own reads.
     assert_eq!(scan.loaded(), (3..10).collect::<Vec<_>>());
 }
 
