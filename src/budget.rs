@@ -28,11 +28,11 @@
 //! one at least.
 //!
 //! At each depth of holding only one reservation exceeds the limit at a time. A load that holds an
-//! oversize shard and decodes a chunk of it waits for other loads of chunks within shards, never
-//! for itself. Waits lead from a depth to greater depths only, so that loads cannot form a cycle.
-//! Documents are made of other documents, and may wait for each other. So the first caller of a line
-//! above depth 0 exceeds the limit when it has waited for half of its patience, and a few bytes are
-//! granted there at once.
+//! oversize shard and decodes a chunk of it waits for other loads of chunks within shards, never for
+//! itself. Waits lead from a depth to greater depths only, so that loads cannot form a cycle.
+//! Documents are made of other documents, and may wait for each other. So at depths above 0, the
+//! first caller of a line exceeds the limit when it has waited for half of its patience, and a few
+//! bytes are granted at once.
 
 mod line;
 
@@ -66,7 +66,7 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// No reservation: the caller may wait for as long as others need.
+    /// No reservation: the caller may wait for as long as other callers hold theirs.
     pub const NOTHING: Holding = Holding {
         depth: 0,
         purpose: "a chunk",
@@ -87,7 +87,7 @@ impl Holding {
         }
     }
 
-    /// The same for another `purpose`, which messages name to those who wait for the memory.
+    /// The same for another `purpose`, which messages to callers that wait for this memory name.
     #[must_use]
     pub fn to_hold(self, purpose: &'static str) -> Holding {
         Holding { purpose, ..self }
@@ -118,11 +118,12 @@ pub struct OutOfBudget {
 /// The longest wait for memory of a caller that is first in line, unless [`Budget::with_patience`] sets another.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A caller that holds a reservation gets so many bytes in any case, because those that it waits for may be
-/// waiting for it. All threads together exceed the limit by little.
+/// A caller that holds a reservation gets this many bytes without a wait, because the callers that it would
+/// wait for may be waiting for it. All threads together exceed the limit by little.
 const MOST_AT_ONCE: u64 = 64 << 10;
 
-/// The name of the line of those that wait for a turn. The others are named by the bit of a depth.
+/// The name of the line of callers that wait for a turn. Other lines are named by the bit of a
+/// depth.
 const TURNS: u32 = 0;
 
 /// A reservation that has waited this long may exceed the limit, which breaks cycles of loads that
@@ -152,9 +153,9 @@ struct BudgetState {
     waits: u64,
     /// The kept part of `used`.
     kept: u64,
-    /// How many reservations have their turn.
+    /// The number of reservations that have a turn.
     turns: usize,
-    /// How many callers sleep until memory is released.
+    /// The number of callers that sleep until memory is released.
     sleeping: usize,
     /// The callers that wait for a turn ([`TURNS`]), and those that wait until they may exceed the limit, by the bit
     /// of their depth.
@@ -282,7 +283,7 @@ impl Budget {
         }
     }
 
-    /// Reserves `bytes` that are kept from the start, for what stays in memory while a file is
+    /// Reserves `bytes` that are kept from the start, for data that stays in memory while a file is
     /// open. All kept bytes together take at most half of the budget and `MOST_KEPT_BEYOND` more.
     /// The limit is exceeded only when nothing is left to evict.
     ///
@@ -345,8 +346,8 @@ impl Budget {
         }
     }
 
-    /// Reserves `bytes` that are kept, for a caller that may wait for other callers of this function, and that holds
-    /// nothing for which these wait. The limit is exceeded only if no other caller has a turn.
+    /// Reserves `bytes` that are kept, for a caller that may wait for other callers of this function, and holds
+    /// nothing that they wait for. The limit is exceeded only if no other caller has a turn.
     ///
     /// # Errors
     /// [`OutOfBudget`] when the turns of others did not end in time.
@@ -403,8 +404,8 @@ impl Budget {
         (used <= self.limit).then(|| self.grant(&mut state, bytes, holding, 0))
     }
 
-    /// Exceeds the limit, unless another reservation of this depth already does, or another caller of the line is to
-    /// do so first. Only for when nothing is left to evict.
+    /// Exceeds the limit, unless another reservation of this depth already does, or another caller of the line comes
+    /// first. It is called only when nothing is left to evict.
     fn try_overdraw(
         self: &Arc<Self>,
         bytes: u64,
@@ -449,7 +450,7 @@ impl Budget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the callers that sleep, since `state` was changed. Where none does, no system call is made.
+    /// Wakes the sleeping callers after a change of `state`. Where none sleeps, no system call is made.
     fn wake(&self, state: MutexGuard<'_, BudgetState>) {
         let is_awaited = state.sleeping > 0;
         drop(state);
@@ -497,9 +498,8 @@ impl Reservation {
         self.budget.wake(state);
     }
 
-    /// Turns the reservation from work into kept bytes: they stay for as long as something else
-    /// does (an open file), or their owner asks for more before it releases them, so others do not
-    /// wait for them.
+    /// Turns the reservation from work into kept bytes. These stay for as long as a file is open,
+    /// or their owner asks for more before it releases them, so other callers do not wait for them.
     pub fn keep(&mut self) {
         let Some(purpose) = self.purpose.take() else {
             return;
@@ -507,7 +507,7 @@ impl Reservation {
         let mut state = self.budget.lock();
         state.end(purpose, self.bytes);
         state.kept += self.bytes;
-        // Kept bytes may stay for long: others may exceed the limit meanwhile.
+        // Kept bytes may stay for long, so other reservations may exceed the limit meanwhile.
         state.overdrawn &= !std::mem::take(&mut self.overdraft);
         self.budget.wake(state);
     }

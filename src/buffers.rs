@@ -13,11 +13,11 @@
 //! others is returned to the system, but not their addresses. A buffer that is short, or would
 //! waste much of a slab, is an ordinary `Vec`.
 //!
-//! Another allocator for the whole program would be less code. The ones below were measured instead
-//! of the slabs: first reads after a mount, of six stores of 128 MiB (plain, blosc, zstd, sharded,
-//! images, climate), as whole arrays and as chunk files, with a cache of 1 GiB and of 64 MiB. The
-//! speed is the geometric mean over these cases of the median over the rounds, with all builds in
-//! each round.
+//! Another allocator for the whole program would be less code. Those below were measured in place
+//! of the slabs, by first reads after a mount, of six stores of 128 MiB (plain, blosc, zstd,
+//! sharded, images, climate), as whole arrays and as chunk files, with a cache of 1 GiB and of 64
+//! MiB. The speed is the geometric mean over these cases of the median over the rounds, with all
+//! builds in each round.
 //!
 //! | decoded bytes are in | speed | highest peak, cache of 64 MiB |
 //! |---|---|---|
@@ -126,8 +126,8 @@ impl Buffers {
                     home: Arc::clone(self),
                 }),
             }),
-            // Either the buffer is short, or the system has no mapping to give; the allocator may
-            // have free memory.
+            // The buffer is short, or the system gives no mapping; the allocator may still have
+            // free memory.
             None => zeroed(len).map(Buffer::from),
         }
     }
@@ -200,7 +200,7 @@ impl Buffers {
         let others = free.slabs.get(&key).map_or(&[][..], Vec::as_slice);
         if others.len() + 1 == piece.siblings() {
             let n_kept = others.iter().filter(|other| other.is_kept).count();
-            // A slab of free pieces, few of which kept their memory, is not worth its addresses.
+            // A slab is unmapped when all of its pieces are free and few of them kept their memory.
             if !is_kept || n_kept < others.len() / 2 {
                 let others = free.slabs.remove(&key).unwrap_or_default();
                 free.kept_bytes -= n_kept * capacity;
@@ -261,7 +261,7 @@ fn scratch_division(len: usize) -> Option<(usize, usize)> {
 }
 
 impl Buffer {
-    /// The bytes of memory that it takes.
+    /// The memory that the buffer takes, in bytes.
     pub fn capacity(&self) -> usize {
         let loan = self.loan.as_ref();
         loan.map_or(self.vec.capacity(), |loan| loan.piece.capacity())

@@ -47,7 +47,7 @@ pub enum Class {
     Prefetch,
 }
 
-/// How many jobs of each class may run at once.
+/// The number of jobs of each class that may run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The limit of [`Class::Names`].
@@ -76,7 +76,7 @@ pub struct Threads {
 struct Pool {
     limits: Limits,
     state: Mutex<PoolState>,
-    /// Notified when a job may begin, or when the pool was finished.
+    /// Notified when a job may begin, or when the pool is finished.
     work: Condvar,
     /// Notified when a thread has ended.
     ended: Condvar,
@@ -122,7 +122,7 @@ impl Threads {
         })
     }
 
-    /// How many jobs of each class may run at once.
+    /// The number of jobs of each class that may run at once.
     pub fn limits(&self) -> Limits {
         self.pool.limits
     }
@@ -248,7 +248,7 @@ impl Pool {
                     continue;
                 }
             }
-            // Jobs that may not begin yet will be run by the thread that runs the job in their way.
+            // Jobs that may not begin yet will be run by the thread of a job that blocks them.
             state.threads -= 1;
             drop(state);
             self.ended.notify_all();
@@ -337,7 +337,7 @@ pub fn current_class() -> Class {
 
 /// Runs `body` as if this thread ran a job of `class`.
 pub fn as_class<T>(class: Class, body: impl FnOnce() -> T) -> T {
-    /// Restores the class before, even after a panic.
+    /// Restores the previous class when it is dropped, even after a panic.
     struct RestoreClass(Class);
 
     impl Drop for RestoreClass {

@@ -17,7 +17,7 @@ const MOST_COUNTED: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(super) struct Line {
     waiting: BTreeSet<u64>,
-    /// The last number that was given.
+    /// The last number that was given to a caller.
     last: u64,
 }
 
@@ -28,7 +28,7 @@ impl Line {
         self.waiting.len()
     }
 
-    /// How many callers have stood in the line.
+    /// The number of callers that have stood in the line.
     #[cfg(test)]
     pub(super) fn n_given(&self) -> u64 {
         self.last
@@ -43,10 +43,10 @@ pub(super) struct Waiter<'b> {
     line: u32,
     /// The number in the line; `None` while the caller does not stand in it.
     number: Option<u64>,
-    /// Whether others of the line pass before.
+    /// Whether other callers of the line come first.
     is_behind: bool,
     began: Instant,
-    /// How long the caller goes on waiting while it is first in line.
+    /// The time for which the caller still waits while it is first in line.
     left: Duration,
 }
 
@@ -73,7 +73,7 @@ impl<'b> Waiter<'b> {
         self.number.is_some()
     }
 
-    /// Has the caller stand in the line, if it does not do so.
+    /// Puts the caller into the line, unless it stands in it.
     pub(super) fn join(&mut self, state: &mut BudgetState) {
         let line = state.line(self.line);
         if self.number.is_none() {
@@ -84,7 +84,7 @@ impl<'b> Waiter<'b> {
         self.is_behind = !self.is_next(state);
     }
 
-    /// Takes the caller out of the line. Others of the line have to be woken then.
+    /// Takes the caller out of the line. The other callers of the line have to be woken then.
     pub(super) fn leave(&mut self, state: &mut BudgetState) {
         if let Some(number) = self.number.take() {
             state.line(self.line).waiting.remove(&number);
@@ -96,13 +96,13 @@ impl<'b> Waiter<'b> {
         self.left <= self.budget.patience / 2
     }
 
-    /// How long the caller has waited in all.
+    /// The time for which the caller has waited in all.
     pub(super) fn waited(&self) -> Duration {
         self.began.elapsed()
     }
 
     /// Waits until memory may have been released; `false` when the caller has waited for too long. The time while
-    /// others are before it in the line is theirs, and does not count.
+    /// other callers are before it in the line does not count.
     pub(super) fn wait(&mut self) -> bool {
         if self.left.is_zero() {
             return false;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_machine_stood_still_nobody_gives_up() {
+    fn no_caller_gives_up_because_the_machine_stood_still() {
         let budget = Budget::with_patience(100, Duration::from_millis(150));
         let mut waiter = Waiter::new(&budget, 0);
         let standstill = Duration::from_secs(60);

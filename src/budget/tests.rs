@@ -45,7 +45,7 @@ fn the_oversize_pass_one_at_a_time() {
 }
 
 #[test]
-fn a_holder_of_its_source_is_not_kept_waiting() {
+fn a_holder_of_its_source_does_not_wait() {
     let budget = Budget::new(100);
     let _source = budget.reserve(90, Holding::NOTHING).unwrap();
     assert!(budget.reserve(20, Holding::SOURCE).is_ok());
@@ -63,7 +63,7 @@ fn a_holder_of_an_oversize_source_does_not_wait_for_itself() {
 }
 
 #[test]
-fn what_shrank_until_it_fits_lets_the_next_pass() {
+fn a_reservation_that_shrank_until_it_fits_lets_the_next_exceed_the_limit() {
     let budget = Budget::new(100);
     let mut shrunk = budget.reserve(1000, Holding::NOTHING).unwrap();
     shrunk.shrink_to(10);
@@ -72,7 +72,7 @@ fn what_shrank_until_it_fits_lets_the_next_pass() {
     assert_eq!(budget.waits(), 0);
     assert!(
         overdrawn(&budget, Holding::NOTHING).is_none(),
-        "the end of the first is not that of the next"
+        "the next reservation still exceeds the limit when the first has ended"
     );
 }
 
@@ -87,7 +87,7 @@ fn shrinking_gives_back_the_rest() {
 }
 
 #[test]
-fn nobody_waits_for_what_is_kept() {
+fn no_caller_waits_for_kept_bytes() {
     let budget = Budget::new(100);
     let mut header = budget.reserve(60, Holding::NOTHING).unwrap();
     header.keep();
@@ -99,7 +99,7 @@ fn nobody_waits_for_what_is_kept() {
 }
 
 #[test]
-fn beside_what_is_kept_one_passes_at_a_time() {
+fn beside_kept_bytes_one_exceeds_the_limit_at_a_time() {
     let budget = Budget::new(100);
     let _header = budget.reserve_kept(55, Holding::NOTHING).unwrap();
     let first = budget.reserve(90, Holding::NOTHING).unwrap();
@@ -117,7 +117,7 @@ fn beside_what_is_kept_one_passes_at_a_time() {
 }
 
 #[test]
-fn what_passed_the_limit_and_is_kept_keeps_nobody_from_passing() {
+fn kept_bytes_beyond_the_limit_do_not_block_the_next() {
     let budget = Budget::new(100);
     let mut header = budget.reserve(1000, Holding::NOTHING).unwrap();
     header.keep();
@@ -141,7 +141,7 @@ fn too_much_to_keep_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_kept_has_room_made_for_it() {
+fn caches_are_evicted_for_kept_bytes() {
     let budget = Budget::new(100);
     let shelf = Arc::new(Shelf(Mutex::default()));
     let weak: Weak<dyn Evict> = Arc::downgrade(&(Arc::clone(&shelf) as Arc<dyn Evict>));
@@ -166,7 +166,7 @@ fn what_is_kept_has_room_made_for_it() {
 }
 
 #[test]
-fn those_who_wait_name_what_they_wait_for() {
+fn waiting_callers_name_the_purpose_that_they_wait_for() {
     let state = {
         let budget = Budget::new(100);
         let document = Holding::NOTHING.to_hold("a document");
@@ -199,7 +199,7 @@ fn patience_ends() {
     let budget = Budget::with_patience(100, Duration::from_millis(100));
     let _at_work = budget.reserve(100, Holding::NOTHING).unwrap();
     let asked = Instant::now();
-    // After half of that, one may pass the limit.
+    // After half of the patience, one reservation may exceed the limit.
     let _over = budget.reserve(50, Holding::NOTHING).unwrap();
     assert!(budget.reserve(50, Holding::NOTHING).is_err());
     let waited = asked.elapsed();
@@ -207,14 +207,14 @@ fn patience_ends() {
 }
 
 #[test]
-fn what_can_do_without_memory_is_kept_in_half_of_the_budget_only() {
+fn optional_data_is_kept_in_half_of_the_budget_only() {
     let budget = Budget::new(100);
     let holding = Holding::NOTHING;
     let _other = budget.reserve_free(30, holding).unwrap();
     let first = budget.reserve_kept_if_spare(40, holding).unwrap();
     assert!(budget.reserve_kept_if_spare(11, holding).is_none());
     let second = budget.reserve_kept_if_spare(10, holding).unwrap();
-    // Others are kept beside it.
+    // Other data is kept beside it.
     drop(budget.reserve_kept(MOST_KEPT_BEYOND, holding).unwrap());
     drop((first, second));
     let _more = budget.reserve_free(40, holding).unwrap();
@@ -223,7 +223,7 @@ fn what_can_do_without_memory_is_kept_in_half_of_the_budget_only() {
 }
 
 #[test]
-fn those_who_write_take_turns_beyond_the_limit() {
+fn writers_take_turns_beyond_the_limit() {
     let budget = Budget::new(100);
     let turn = |bytes| budget.reserve_in_turn(bytes, Holding::NOTHING).unwrap();
     let both = (turn(40), turn(60));
@@ -231,16 +231,16 @@ fn those_who_write_take_turns_beyond_the_limit() {
         let budget = Arc::clone(&budget);
         thread::spawn(move || budget.reserve_in_turn(500, Holding::NOTHING).map(drop))
     };
-    // A load does not wait for those who write, even where nothing is free.
+    // A load does not wait for writers, even where nothing is free.
     drop(budget.reserve(10, Holding::NOTHING).unwrap());
     drop(both);
     assert!(waiting.join().unwrap().is_ok());
     let (used, peak) = budget.used_and_peak();
-    assert_eq!((used, peak), (0, 500), "nobody else had a turn");
+    assert_eq!((used, peak), (0, 500), "no other caller had a turn");
 }
 
 #[test]
-fn a_turn_that_does_not_come_is_told() {
+fn a_turn_that_does_not_come_is_an_error() {
     let budget = Budget::with_patience(100, Duration::from_millis(50));
     let _first = budget.reserve_in_turn(200, Holding::NOTHING).unwrap();
     let error = budget.reserve_in_turn(1, Holding::NOTHING).unwrap_err();
@@ -280,7 +280,7 @@ fn wait_behind(
 }
 
 #[test]
-fn nobody_is_overtaken_beyond_the_limit() {
+fn no_caller_is_overtaken_beyond_the_limit() {
     for reserve in WAYS {
         let budget = Budget::new(100);
         let order = Arc::new(Mutex::new(Vec::new()));
@@ -308,7 +308,8 @@ fn the_next_goes_on_when_the_first_gives_up() {
     let budget = Budget::with_patience(100, Duration::from_millis(300));
     let [_, reserve] = WAYS;
     let _turn = reserve(&budget, 10).unwrap();
-    // The first needs more than there is, beside the other turn. The second needs little.
+    // Beside the other turn, the first caller needs more than the budget has left. The second needs
+    // little.
     let first = wait_behind(&budget, (reserve, 500), |is_done| assert!(!is_done));
     let second = wait_behind(&budget, (reserve, 1), |is_done| assert!(is_done));
     for thread in [first, second] {
@@ -317,7 +318,7 @@ fn the_next_goes_on_when_the_first_gives_up() {
 }
 
 #[test]
-fn a_panic_leaves_nobody_in_the_line() {
+fn a_panic_leaves_no_caller_in_the_line() {
     struct Breaks(std::sync::atomic::AtomicBool);
     impl Evict for Breaks {
         fn evict_one(&self) -> bool {
@@ -344,7 +345,7 @@ fn a_panic_leaves_nobody_in_the_line() {
 }
 
 #[test]
-fn those_who_write_do_not_wait_where_there_is_room() {
+fn writers_do_not_wait_where_there_is_room() {
     let budget = Budget::new(1 << 30);
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -358,7 +359,7 @@ fn those_who_write_do_not_wait_where_there_is_room() {
     assert_eq!(
         budget.lock().line(TURNS).n_given(),
         0,
-        "nobody stood in the line"
+        "no caller stood in the line"
     );
 }
 

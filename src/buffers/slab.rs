@@ -29,7 +29,7 @@ pub(super) struct Slab {
 
 // SAFETY: the mapping belongs to the slab alone, and is not tied to a thread.
 unsafe impl Send for Slab {}
-// SAFETY: a shared slab only says where it is; its bytes are reached through pieces.
+// SAFETY: a shared slab gives only its address; its bytes are reached through pieces.
 unsafe impl Sync for Slab {}
 
 /// A part of a slab that has one owner.
@@ -53,7 +53,8 @@ impl Slab {
 
     /// Maps `len` bytes, which are whole pages, for `n_pieces` pieces.
     fn map(n_pieces: usize, len: usize) -> Option<Slab> {
-        // More than needed, so that the start can be aligned; the surplus is unmapped at once.
+        // The mapping is longer than needed, so that the start can be aligned; the surplus is
+        // unmapped at once.
         let mapped_len = len.checked_add(HUGE_PAGE_BYTES)?;
         // SAFETY: a new mapping at an address that the system chooses touches nothing else.
         let mapped = unsafe {
@@ -73,8 +74,8 @@ impl Slab {
         let head = mapped.as_ptr().align_offset(HUGE_PAGE_BYTES);
         let head = head.min(HUGE_PAGE_BYTES);
         let tail = HUGE_PAGE_BYTES - head;
-        // SAFETY: `head + len + tail` bytes were mapped, and no piece of what is unmapped was
-        // handed out. `head` and `len` are whole pages, so the tail begins at a page.
+        // SAFETY: `head + len + tail` bytes were mapped, and the unmapped parts have no pieces.
+        // `head` and `len` are whole pages, so the tail begins at a page.
         let start = unsafe {
             let start = mapped.add(head);
             if head > 0 {
@@ -119,8 +120,9 @@ impl SlabPiece {
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        // SAFETY: the range is within the slab, which lives as long; `pieces` gave this part to
-        // this piece alone, and a piece cannot be cloned. The mapping was zeros at first.
+        // SAFETY: the range is within the slab, which lives as long as the piece; `pieces` gave
+        // this part to this piece alone, and a piece cannot be cloned. The mapping was zeros at
+        // first.
         unsafe { std::slice::from_raw_parts(self.slab.start.add(self.at).as_ptr(), self.capacity) }
     }
 

@@ -58,7 +58,7 @@ fn buffers_do_not_overlap_and_begin_as_zeros() {
 }
 
 #[test]
-fn what_is_free_is_used_again() {
+fn free_pieces_are_used_again() {
     let buffers = Arc::new(Buffers::default());
     let address = |buffer: &Buffer| buffer.as_ptr().addr();
     for len in [16 << 10, 64 << 10, 1 << 20, 3 << 20] {
@@ -73,7 +73,7 @@ fn what_is_free_is_used_again() {
 fn free_memory_is_bounded_and_slabs_go_away() {
     let buffers = Arc::new(Buffers::default());
     let mut held: Vec<Buffer> = (0..64).map(|_| buffers.take(1 << 20).unwrap()).collect();
-    // One of each pair: no slab is without users.
+    // One piece of each pair is dropped, so that each slab has a user.
     let mut n = 0;
     held.retain(|_| {
         n += 1;

@@ -35,7 +35,7 @@ pub fn zeroed(len: usize) -> Result<Vec<u8>, NoMemory> {
         return Err(failed);
     }
     // SAFETY: the global allocator gave `len` bytes, all of them written, for this layout, which is
-    // that of a box of so many bytes; nothing else knows of them.
+    // that of a box of so many bytes, and no other value owns them.
     let bytes = unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(start, len)) };
     Ok(bytes.into_vec())
 }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_machine_has_is_an_error() {
+    fn more_memory_than_any_machine_has_is_an_error() {
         for len in [usize::MAX, usize::MAX / 2, usize::MAX / 4] {
             assert_eq!(zeroed(len), Err(NoMemory { needed: len }));
             assert_eq!(with_room(len), Err(NoMemory { needed: len }));

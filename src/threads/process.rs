@@ -1,11 +1,11 @@
-//! Which process a thread belongs to, and whether it is about to end.
+//! The process that a thread belongs to, and whether it is about to end.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
-/// The process that has this thread, of whatever program; `None` where that cannot be found out.
+/// The process, of any program, that has this thread; `None` where that cannot be found out.
 pub fn process_of(thread: u32) -> Option<u32> {
-    // The first thread of a process has the number of the process. No other thread can be opened in this
-    // way, which takes a tenth of the time of the file below.
+    // The first thread of a process has the number of the process. Other threads cannot be opened in
+    // this way, which takes a tenth of the time of reading the file below.
     let pid = i32::try_from(thread).ok().and_then(Pid::from_raw)?;
     if pidfd_open(pid, PidfdFlags::empty()).is_ok() {
         return Some(thread);
@@ -44,7 +44,8 @@ pub fn may_wait_for_page(thread: u32) -> bool {
 
 /// The status file of a thread; `None` where it cannot be read.
 fn status_of(thread: u32) -> Option<String> {
-    // A /proc of other processes, as that of the host in a container, has other threads by these numbers.
+    // Where `/proc` is that of other processes, as the host's in a container, these numbers are of other
+    // threads.
     let ourselves = std::fs::read_link("/proc/self");
     if !ourselves.is_ok_and(|number| number.as_os_str() == &*std::process::id().to_string()) {
         return None;
@@ -71,7 +72,7 @@ fn has_fatal_signal(status: &str) -> Option<bool> {
         .lines()
         .find_map(|line| line.strip_prefix("TracerPid:"))?;
     if tracer.trim() != "0" {
-        // A debugger may keep all others from the process.
+        // A debugger may keep all signals but SIGKILL from the process.
         return Some(pending & 1 << (Signal::KILL.as_raw() - 1) != 0);
     }
     let survived = signals("SigBlk:")? | signals("SigIgn:")? | signals("SigCgt:")?;
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_thread_has_none() {
+    fn a_number_of_no_thread_has_no_process() {
         assert_eq!(process_of(0), None);
         assert_eq!(process_of(u32::MAX), None);
     }
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_sleeps_otherwise_waits_for_no_page() {
+    fn a_thread_in_another_sleep_waits_for_no_page() {
         let cases = [
             ("Name:\tcat\nState:\tD (disk sleep)\n", Some(true)),
             ("State:\tS (sleeping)\n", Some(false)),

@@ -67,13 +67,13 @@ fn every_job_is_done_once_within_the_limit_of_its_class() {
         let [names, changes, reads, prefetches] = &tallies;
         assert_eq!((names.done(), changes.done(), reads.done()), (4, 4, 4));
         assert!(prefetches.done() <= 4);
-        // Jobs that were dropped are gone too.
+        // Dropped jobs hold no reference either.
         assert!(tallies.iter().all(|tally| Arc::strong_count(tally) == 1));
     });
 }
 
 #[test]
-fn prefetches_are_done_when_nothing_else_is_to_be_done() {
+fn prefetches_are_done_when_no_other_job_is_left() {
     check(|| {
         let threads = Threads::new(LIMITS);
         let (send, receive) = mpsc::channel();
@@ -89,7 +89,7 @@ fn prefetches_are_done_when_nothing_else_is_to_be_done() {
 
 /// Prefetches yield to a read while it is queued, but not while it runs.
 #[test]
-fn what_may_begin_has_a_thread_that_comes_for_it() {
+fn each_job_that_may_begin_gets_a_thread() {
     check(|| {
         let threads = Threads::new(Limits {
             names: 1,

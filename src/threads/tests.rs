@@ -160,7 +160,7 @@ fn prefetches_beyond_the_queue_are_not_made() {
 }
 
 #[test]
-fn finishing_does_what_is_awaited_and_drops_the_prefetches() {
+fn finishing_runs_jobs_that_callers_wait_for_and_drops_prefetches() {
     let threads = threads(1, 1, 1);
     let (busy, job) = held_job();
     threads.submit(Class::Read, job);
