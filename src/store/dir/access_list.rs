@@ -6,8 +6,8 @@
 //! 02 00 04 00 39 30 00 00     the user 12345
 //! ```
 //!
-//! A file with a list has the bits of the *mask* in the place of those of its group: the most that any named user or
-//! group, and the owning group, has. So the mode of such a file grants too much without its list.
+//! The mode of a file with a list has the bits of the *mask* in place of those of the group: the most that any named
+//! user or group, and the owning group, has. So the mode of such a file grants too much without its list.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 /// The extended attribute with the list of a file.
 pub(super) const ACCESS: &str = "system.posix_acl_access";
-/// That with the list for new files in a directory.
+/// The extended attribute with the list for new files in a directory.
 pub(super) const DEFAULT: &str = "system.posix_acl_default";
 
 const VERSION: [u8; 4] = 2_u32.to_le_bytes();
@@ -44,7 +44,7 @@ struct AccessEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AccessList(Vec<AccessEntry>);
 
-/// The entries of a list; `None` when the bytes are none.
+/// The entries of a list; `None` when the bytes are not a list.
 fn entries(list: &[u8]) -> Option<impl Iterator<Item = AccessEntry>> {
     let (entries, rest) = list.strip_prefix(&VERSION)?.as_chunks::<8>();
     let parse = |&[t0, t1, b0, b1, id @ ..]: &[u8; 8]| AccessEntry {
@@ -116,14 +116,14 @@ impl AccessList {
         entry.map(|entry| entry.bits)
     }
 
-    /// Leaves the entries with this tag these bits of those that they have.
+    /// Removes all bits but these from the entries with this tag.
     fn keep(&mut self, tag: u16, bits: u16) {
         let entries = self.0.iter_mut().filter(|entry| entry.tag == tag);
         entries.for_each(|entry| entry.bits &= bits);
     }
 
-    /// The list of a file that is made with this mode in a directory whose default list this is: the mode takes away
-    /// from the owner, the mask and others, and no umask does.
+    /// The list of a file that is made with this mode in a directory whose default list this is: the mode limits the
+    /// bits of the owner, the mask and others, and no umask applies.
     pub(super) fn of_new(mut self, mode: u32) -> AccessList {
         let group = self.bits(MASK).map_or(OWNING_GROUP, |_| MASK);
         for (tag, shift) in [(OWNER, 6), (group, 3), (OTHERS, 0)] {
@@ -132,7 +132,7 @@ impl AccessList {
         self
     }
 
-    /// The list of a file whose group is another one, which has no more than all others have.
+    /// The list of a file that got another group, which gets no more bits than all others have.
     pub(super) fn of_other_group(mut self) -> AccessList {
         self.keep(OWNING_GROUP, self.bits(OTHERS).unwrap_or(0));
         self
@@ -176,7 +176,7 @@ impl AccessList {
         let mask = self.bits(MASK).unwrap_or(7);
         let group = self.bits(OWNING_GROUP).unwrap_or(0) & mask & named.unwrap_or(7);
         let others = self.bits(OTHERS).unwrap_or(0);
-        // Without a named one, the mask is nothing to others.
+        // Without a named user or group, the mask does not limit others.
         let others = named.map_or(others, |named| others & named & mask);
         self.mode_of(group, others)
     }
@@ -191,7 +191,7 @@ fn low_bits(bits: u32) -> u16 {
     u16::try_from(bits & 7).unwrap_or(0)
 }
 
-/// The mode of a file whose group is another one, which has no more than all others have.
+/// The mode of a file that got another group, which gets no more bits than all others have.
 pub(super) fn mode_of_other_group(mode: u32) -> u32 {
     let others = (mode & 7) << 3;
     mode & !0o2070 | mode & others
@@ -240,7 +240,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn others_have_what_everybody_has_whom_a_list_names() {
+    fn others_have_the_bits_that_every_named_user_and_group_has() {
         for (entries, granted, why) in [
             (
                 &[(1, 6), (4, 4), (0x20, 4)][..],
@@ -282,7 +282,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_mode_without_its_list_grants_nobody_more() {
+    fn a_mode_without_its_list_grants_no_user_more() {
         for (entries, mode, without, why) in [
             (
                 &[(1, 6), (4, 4), (0x20, 4)][..],
@@ -327,7 +327,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_new_file_has_what_both_the_default_list_and_its_maker_give() {
+    fn a_new_file_has_the_bits_that_both_the_default_list_and_its_maker_give() {
         let masked = &[(1, 7), (2, 6), (4, 5), (0x10, 7), (0x20, 4)];
         let new = list(masked).of_new(0o640);
         assert_eq!(new, list(&[(1, 6), (2, 6), (4, 5), (0x10, 4), (0x20, 0)]));
@@ -336,7 +336,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_list_grants_all_of_one_that_has_no_more_for_anybody() {
+    fn a_list_grants_all_of_a_list_that_grants_no_user_more() {
         let entries = [(1, 6), (2, 6), (4, 0), (0x10, 6), (0x20, 0)];
         let own = list(&entries);
         for (other, is_covered, why) in [
@@ -366,7 +366,7 @@ pub(super) mod tests {
                 false,
                 "a group is named",
             ),
-            (&[(1, 6), (4, 0), (0x20, 0)], false, "nobody is named"),
+            (&[(1, 6), (4, 0), (0x20, 0)], false, "no user is named"),
         ] {
             assert_eq!(own.grants_all_of(&list(other)), is_covered, "{why}");
         }

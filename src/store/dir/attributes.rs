@@ -29,10 +29,10 @@ fn special_file(file_type: FileType) -> &'static str {
 /// The directory that gives files their versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VersionedBy {
-    /// How many directories were at the path of the store before this one.
+    /// The number of directories that were at the path of the store before this one.
     pub(super) generation: u32,
-    /// Whether a file is the same as long as its inode number is, whatever its device and the time when it was made
-    /// are: on overlayfs, a file of a lower layer gets others when it is opened for writing, or renamed.
+    /// Whether the inode number alone identifies a file, without its device and the time when it was made: on
+    /// overlayfs, these two change when a file of a lower layer is opened for writing or renamed.
     pub(super) copies_files: bool,
 }
 
@@ -69,7 +69,7 @@ pub(in crate::store) fn object_meta(stat: &FileStat) -> ObjectMeta {
     }
 }
 
-/// A number that differs between the file and earlier ones of its inode number; `None` where there is none.
+/// A number that distinguishes the file from earlier files of its inode number; `None` where there is none.
 pub(super) fn origin(stat: &FileStat) -> Option<u64> {
     let made = stat.btime.map(|made| {
         let since = made.duration_since(SystemTime::UNIX_EPOCH);
@@ -81,7 +81,7 @@ pub(super) fn origin(stat: &FileStat) -> Option<u64> {
 
 /// A number that has few bits in common with those of numbers soon after it, and with small numbers.
 fn spread(number: u64) -> u64 {
-    // Odd, so that no two numbers give the same.
+    // The factor is odd, so that no two numbers have the same product.
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     number.wrapping_mul(ODD)
 }

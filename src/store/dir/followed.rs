@@ -1,4 +1,4 @@
-//! The directory at the path of the store, whichever it is at the moment.
+//! The directory that is currently at the path of the store.
 //!
 //! A descriptor keeps referring to the directory that it was opened for, also after `rm -r` and
 //! `mkdir`, or after another directory was renamed into its place. So each request checks whether
@@ -38,13 +38,13 @@ use super::stat::statat;
 use super::symlinks::Symlinks;
 use crate::store::StoreError;
 
-/// How often a request is repeated because its directory was deleted and replaced meanwhile.
+/// The most attempts of a request whose directory is deleted and replaced meanwhile.
 const ATTEMPTS: usize = 16;
 
-/// How long a check of the path stays valid in a mount. A listing with attributes, or reads of many
-/// small chunks, make a hundred thousand requests a second, and a check costs a tenth of such a
-/// request. An open of a file makes a check of its own ([`FollowedRoot::check_next`]), because other
-/// threads may have made one just before the directory was replaced.
+/// The time for which a check of the path stays valid in a mount. A listing with attributes, or
+/// reads of many small chunks, make a hundred thousand requests a second, and a check costs a tenth
+/// of such a request. An open of a file makes a check of its own ([`FollowedRoot::check_next`]),
+/// because other threads may have made one just before the directory was replaced.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_micros(50);
 
 /// Bits of [`FollowedRoot::last_check`] that count opens. The others are the time in microseconds,
@@ -63,7 +63,7 @@ pub(super) struct FollowedRoot {
     generation: AtomicU32,
     /// A request does not check the path when another one did within this time.
     check_interval: Duration,
-    /// When a request last checked the path, since `started`, and how many opens there were: see
+    /// The time of the last check of the path, since `started`, and the number of opens: see
     /// [`OPENS_BITS`]. A check that began before an open is no check for that open.
     last_check: AtomicU64,
     started: Instant,
@@ -100,7 +100,7 @@ impl FollowedRoot {
         })
     }
 
-    /// How often another directory was found at the path.
+    /// The number of times that another directory was found at the path.
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire).into()
     }
@@ -113,13 +113,14 @@ impl FollowedRoot {
     /// The directory that is at the path now.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the directory was deleted and nothing is there instead, or what must
-    /// not take its place; [`StoreError::Denied`] when the path may not be examined any more.
+    /// [`StoreError::Io`] when the directory was deleted, and nothing is at the path, or a file or
+    /// directory that must not take its place; [`StoreError::Denied`] when the path may not be
+    /// examined any more.
     pub(super) fn now(&self) -> Result<Arc<Root>, StoreError> {
         self.current().map(|(root, _)| root)
     }
 
-    /// Makes the next request check the path, however short ago another one did.
+    /// Makes the next request check the path, however recent the last check is.
     pub(super) fn check_next(&self) {
         let opened = |last: u64| Some(last.wrapping_add(1) & ((1 << OPENS_BITS) - 1));
         let (set, fetch) = (Ordering::SeqCst, Ordering::SeqCst);
@@ -169,8 +170,8 @@ impl FollowedRoot {
     }
 
     /// The answer of the directory that is at the path now, and whether this request found that the
-    /// directory was replaced. Where the answer is not sure, the directory still existed when it was
-    /// given.
+    /// directory was replaced. An answer that is not sure is returned only if the directory existed
+    /// when it was given.
     fn ask_current<A>(
         &self,
         ask: impl Fn(&Arc<Root>) -> A,
@@ -207,7 +208,7 @@ impl FollowedRoot {
         let micros = u64::try_from(now.as_micros()).unwrap_or(0).max(1);
         let opens = last_check & ((1 << OPENS_BITS) - 1);
         let checked = micros << OPENS_BITS | opens;
-        // Fails where a file is opened meanwhile, or another request has made a check.
+        // This fails if a file was opened meanwhile, or another request has made a check.
         let (set, fetch) = (Ordering::SeqCst, Ordering::Relaxed);
         let _ = self
             .last_check
@@ -250,7 +251,7 @@ impl FollowedRoot {
         match errno {
             Errno::NOENT | Errno::STALE => self.gone(),
             Errno::NOTDIR => self.unlike("no directory"),
-            // Not `StoreError::Loop`, which would be about the requested key.
+            // This is not `StoreError::Loop`, which would be about the requested key.
             Errno::LOOP => self.unlike("a symbolic link, or behind one"),
             other => refusal(&self.path.display(), other),
         }
@@ -260,7 +261,7 @@ impl FollowedRoot {
 
     fn unlike(&self, what: &str) -> StoreError {
         let problem = format!(
-            "what took the place of the directory of the store is {what}, and is not opened; \
+            "the directory of the store was replaced by {what}, which is not opened; \
              mount again to show it"
         );
         StoreError::problem(self.path.display(), problem)
@@ -274,7 +275,7 @@ impl FollowedRoot {
     }
 }
 
-/// The answer for `key`, where absence is doubted if the directory `is_new`.
+/// The answer for `key`, with an error in place of absence if the directory `is_new`.
 fn doubt_absence<T>(
     answer: Result<Option<T>, StoreError>,
     is_new: bool,

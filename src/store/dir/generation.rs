@@ -1,7 +1,7 @@
 //! Numbers that distinguish files that have had the same inode number one after the other (`name_to_handle_at`).
 //!
 //! ext2, ext3 and ext4 give each new inode a number, its *generation*, for servers of NFS. It is a part of the handle
-//! of a file, and shows the same as the time at which a file was made, if inodes have no room for that time.
+//! of a file, and distinguishes files like the time at which a file was made, if inodes have no room for that time.
 
 #![expect(unsafe_code, reason = "no safe interface has handles of files")]
 
@@ -14,7 +14,7 @@ use rustix::fs::AtFlags;
 /// have others, which may name the same file anew.
 const INODE_AND_GENERATION: c_int = 1;
 
-/// The bytes of such a handle. Where others have more, the call fails.
+/// The bytes of such a handle. The call fails if a handle has more.
 const HANDLE_BYTES: u32 = 8;
 
 /// `struct file_handle`, with room for a handle.
@@ -60,7 +60,7 @@ pub(super) fn generation(
         )
     };
     let is_told = found == 0 && handle.kind == INODE_AND_GENERATION && handle.len == HANDLE_BYTES;
-    // The name may have become that of another file meanwhile.
+    // Another file may have the name meanwhile.
     (is_told && u64::from(handle.inode) == inode).then_some(handle.generation)
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A program may exchange two directories, and exchange them again. The files at their paths are the same before and
 //! after that, so a check of the document of an array does not show that a chunk was opened in between, which is part
-//! of another array. So both are looked up in the directory that was at the path at first, even if another directory
-//! takes its place.
+//! of another array. So document and chunk are looked up in the directory that was at the path first, even if another
+//! directory takes its place.
 
 use std::cell::RefCell;
 
@@ -14,14 +14,14 @@ thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
-/// Which directory of the store, and which one that was at its path.
+/// The identity of a store, and of one directory that was at its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RootIdentity {
     pub(super) directory: DirectoryIdentity,
     pub(super) generation: u32,
 }
 
-/// A prefix, and its directory once it was looked for, where there is one.
+/// A prefix, and the result of the first lookup of its directory.
 struct Held {
     prefix: Prefix,
     directory: Option<(RootIdentity, Result<Option<ResolvedPath>, StoreError>)>,
@@ -35,7 +35,7 @@ impl HeldDirectory {
     /// Calls `work`. During it, names below `prefix` in a store that is a directory are looked up in the directory that
     /// was there at the first lookup, even if symbolic links lead to it.
     pub fn scope<T>(prefix: &Prefix, work: impl FnOnce() -> T) -> T {
-        /// Restores the scope before, even after a panic.
+        /// Restores the previous scope when it is dropped, even after a panic.
         struct Restore(Option<Held>);
 
         impl Drop for Restore {
@@ -45,7 +45,7 @@ impl HeldDirectory {
         }
 
         if prefix.is_root() {
-            // A store holds its own directory.
+            // The store holds its own directory in any case.
             return work();
         }
         let held = Held {
@@ -56,8 +56,8 @@ impl HeldDirectory {
         work()
     }
 
-    /// The result of `work` for the held directory, and for the name of `path` in it; `open` opens it in the directory
-    /// `root` of the store. `None` if no directory is held that `path` is in.
+    /// The result of `work` for the held directory, which `open` opens in the directory `root` of the store, and for
+    /// the name of `path` in it. `None` if no directory is held that `path` is in.
     ///
     /// # Errors
     /// Those of opening the directory when it was looked for, and those of `work`.

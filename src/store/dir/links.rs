@@ -3,12 +3,12 @@
 //! This distinguishes four cases that one call of the kernel does not:
 //!
 //! * nothing is there: absence;
-//! * a link is there and leads nowhere: an error, because absence would mean the fill value;
+//! * a link leads nowhere: an error, because absence would mean the fill value;
 //! * a link leads back to a directory that the path already went through: an error, so that a
 //!   walk of the tree ends. The kernel alone would go around forty times;
-//! * a link leads from a directory of an array to another directory of the store. The kernel follows it
-//!   from the directory of the store alone, and so by the path of the array, where another array may be
-//!   meanwhile. Here it is followed from the directory that has it, wherever that is.
+//! * a link leads from a directory of an array to another directory of the store. The kernel would
+//!   follow it from the directory of the store, by the path of the array, where another array may be
+//!   meanwhile. This module follows it from the directory that has the link, wherever that is.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -22,7 +22,7 @@ use super::stat::{fstat, statat};
 use super::symlinks::Symlinks;
 use crate::store::{Prefix, StoreError};
 
-/// As many links as the kernel follows in a path.
+/// The most links in a path that the kernel follows.
 const MOST_LINKS: usize = 40;
 
 /// A walk along a path.
@@ -31,19 +31,19 @@ pub(super) struct Walk<'d> {
     symlinks: Symlinks,
     root: DirectoryIdentity,
     start: BorrowedFd<'d>,
-    /// The directory that was come to, after the start.
+    /// The directory that the walk has reached; `None` at the start.
     here: Option<OwnedFd>,
-    /// Those that the names of the path have led to.
+    /// The directories that the names of the path have led to.
     passed: Vec<DirectoryIdentity>,
     n_links: usize,
 }
 
 impl<'d> Walk<'d> {
-    /// A walk from the directory `start`, to which the names of the path before have led through `passed`, in the store
-    /// with the directory `root`. Without `passed`, these names contain no symbolic link.
+    /// A walk from the directory `start` in the store with the directory `root`. Earlier names of the path have led to
+    /// `start` through `passed`. Without `passed`, these names contain no symbolic link.
     ///
     /// # Errors
-    /// `ESTALE` when the directory is not in the store any more.
+    /// `ESTALE` when `start` is not in the store any more.
     pub(super) fn new(
         (symlinks, root): (Symlinks, DirectoryIdentity),
         start: BorrowedFd<'d>,
@@ -110,13 +110,14 @@ impl<'d> Walk<'d> {
         self.here.as_ref().map_or(self.start, OwnedFd::as_fd)
     }
 
-    /// Whether `name` is a link, in the directory that was come to.
+    /// Whether `name` is a link in the directory that the walk has reached.
     fn is_link(&self, name: &[u8]) -> bool {
         statat(self.here(), name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
     }
 
-    /// Opens `name` in the directory that was come to, through links as far as they are allowed.
+    /// Opens `name` in the directory that the walk has reached, through links as far as they are
+    /// allowed.
     fn follow(&mut self, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         if self.symlinks == Symlinks::Follow {
             let call = (flags, ResolveFlags::empty());
@@ -141,7 +142,7 @@ impl<'d> Walk<'d> {
                 continue;
             }
             match open(if below.is_empty() { b"." } else { below }, flags) {
-                // A name is a link, or a `..` after another name leads to above this directory.
+                // A name is a link, or a `..` after another name leads above this directory.
                 Err(Errno::LOOP | Errno::XDEV) => {}
                 opened => return opened,
             }
@@ -151,7 +152,7 @@ impl<'d> Walk<'d> {
                     (at, rest) = (Some(fd), after.to_vec());
                     continue;
                 }
-                // Something else has taken the place of a link.
+                // Another file has taken the place of a link.
                 (Ok(_), None) => {}
                 (Err(Errno::LOOP), _) => match readlinkat(here, first, Vec::new()) {
                     Ok(target) => rest = after_link(target.as_bytes(), after)?,
@@ -170,7 +171,8 @@ impl<'d> Walk<'d> {
     /// Opens the directory above `directory` by `n_levels`.
     ///
     /// # Errors
-    /// `EXDEV` when that is above the store; `ESTALE` when a directory on the way was moved meanwhile.
+    /// `EXDEV` when that directory is above the store; `ESTALE` when a directory on the way was moved
+    /// meanwhile.
     fn above(&self, directory: BorrowedFd<'_>, n_levels: usize) -> Result<OwnedFd, Errno> {
         let way = way_up(self.root, directory)?;
         let expected = way.get(n_levels).ok_or(Errno::XDEV)?;
@@ -183,7 +185,7 @@ impl<'d> Walk<'d> {
     }
 }
 
-/// By how many levels `path` leads up at first, and what comes after that.
+/// The number of levels that `path` leads up at its beginning, and the rest of `path`.
 fn levels_up(mut path: &[u8]) -> (usize, &[u8]) {
     let mut n_levels = 0;
     loop {
@@ -197,13 +199,13 @@ fn levels_up(mut path: &[u8]) -> (usize, &[u8]) {
     }
 }
 
-/// The first segment of `path`, and what comes after it.
+/// The first segment of `path`, and the rest.
 fn split_first(path: &[u8]) -> (&[u8], Option<&[u8]>) {
     let mut parts = path.splitn(2, |&byte| byte == b'/');
     (parts.next().unwrap_or_default(), parts.next())
 }
 
-/// The path from the directory of a link with this `target` to what comes `after` the link.
+/// The path from the directory of a link with this `target`, followed by the rest `after` the link.
 ///
 /// # Errors
 /// `EXDEV` for an absolute link, which counts as one that leaves the store.
@@ -217,7 +219,7 @@ fn after_link(target: &[u8], after: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
     })
 }
 
-/// As [`refusal`], where a directory may have been moved.
+/// As [`refusal`], for a walk during which a directory may have been moved.
 pub(super) fn failed(path: &Prefix, errno: Errno) -> StoreError {
     match errno {
         Errno::STALE => StoreError::changed(path),

@@ -69,7 +69,7 @@ impl DirListing {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(Errno::INTR) => continue,
-                // Deleted since it was opened: empty.
+                // The directory was deleted since it was opened, and counts as empty.
                 Err(Errno::NOENT) => break,
                 Err(errno) => return Err(refusal(&self.prefix, errno)),
             };
@@ -183,7 +183,7 @@ impl RawEntry {
     }
 }
 
-/// The offset in a cursor of such a listing; `None` for a cursor of another store.
+/// The offset in a cursor of a [`DirListing`]; `None` for a cursor of another store.
 pub(super) fn offset_of(cursor: &Cursor) -> Option<u64> {
     cursor.as_bytes().try_into().ok().map(u64::from_ne_bytes)
 }

@@ -7,8 +7,8 @@
 //! place; a deleted one is an error, not absence.
 //!
 //! A version is the size, mtime, inode, device and time of birth *of the descriptor*, and the generation of
-//! the directory that the file was opened in: a file replaced by rename(2) stays readable through the
-//! objects that were opened before; reads of a file changed in place return
+//! the directory that the file was opened in. A file that was replaced by rename(2) stays readable through
+//! objects that were opened before. Reads of a file that was changed in place return
 //! [`StoreError::Changed`].
 
 mod access_list;
@@ -69,7 +69,8 @@ pub struct DirStore {
 }
 
 impl DirStore {
-    /// Opens the directory at `path`, and keeps finding it by the path that this resolves to.
+    /// Opens the directory at `path`. Later requests find it by the path that `path` resolves to
+    /// now.
     ///
     /// # Errors
     /// [`StoreError::Denied`] or [`StoreError::Io`] when `path` is no directory that can be
@@ -187,7 +188,8 @@ fn stat_in(root: &Root, key: &Key) -> Result<Option<Stat>, StoreError> {
     Ok(found.map(|(_, stat)| stat))
 }
 
-/// As [`stat_in`], for a name in the held directory, which takes one call. `None` if that gives no answer.
+/// As [`stat_in`], for a name in the held directory, which takes one system call. `None` if this call
+/// gives no answer.
 fn stat_held(root: &Root, key: &Key) -> Option<Stat> {
     let path = key.to_prefix();
     let found = root.in_held(&path, |held, name| {

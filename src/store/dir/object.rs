@@ -17,7 +17,7 @@ use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 pub(super) struct DirObject {
     key: Key,
     file: Arc<File>,
-    /// Those of the directory of the store that it was opened in.
+    /// The parts of versions, from the directory of the store that the file was opened in.
     versions: FileVersions,
     meta: ObjectMeta,
 }
@@ -40,7 +40,7 @@ impl DirObject {
 
     fn failed(&self, error: &io::Error) -> StoreError {
         match Errno::from_io_error(error) {
-            // NFS: the file was deleted on the server.
+            // On NFS, the file was deleted on the server.
             Some(Errno::STALE) => StoreError::changed(&self.key),
             Some(errno) => refusal(&self.key, errno),
             None => StoreError::io(&self.key, error),
@@ -56,7 +56,7 @@ impl DirObject {
             Ok(Err(error)) if error.kind() != ErrorKind::UnexpectedEof => {
                 return Err(self.failed(&error));
             }
-            // A file that ends before its size was truncated, which `verify` notices.
+            // A file that ends before its known size was truncated, which `verify` notices.
             _ => self.verify()?,
         }
         let len = u64::try_from(buf.len()).unwrap_or(u64::MAX);

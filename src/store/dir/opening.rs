@@ -10,12 +10,12 @@ use super::resolved::DirectoryIdentity;
 use super::stat::fstat;
 use super::symlinks::Symlinks;
 
-/// How often a resolution that raced with a rename(2) is tried again.
+/// The most attempts to resolve a path while rename(2) calls race with it.
 const RACE_RETRIES: usize = 32;
-/// How often a path is resolved again that seems to leave the store.
+/// The most attempts to resolve a path that seems to leave the store.
 const MOVE_RETRIES: usize = 4;
-/// How long, in milliseconds, an open waits for a descriptor when the process has none left, again and again: 127 ms
-/// altogether.
+/// The waits of an open, in milliseconds, one after the other, when the process has no descriptor left: 127 ms in
+/// all.
 const DESCRIPTOR_WAITS_MS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 /// Opens `name`, of one or more segments, in `directory`.
@@ -46,7 +46,7 @@ pub(super) fn open_above(directory: BorrowedFd<'_>, n_levels: usize) -> Result<O
 /// The identities of `directory` and of the directories above it, up to the directory `root` of the store.
 ///
 /// # Errors
-/// `ESTALE` when it is not in the store any more.
+/// `ESTALE` when `directory` is not in the store any more.
 pub(super) fn way_up(
     root: DirectoryIdentity,
     directory: BorrowedFd<'_>,
@@ -59,7 +59,7 @@ pub(super) fn way_up(
         let next = open_above(here, 1)?;
         let identity = DirectoryIdentity::of(&fstat(&next)?);
         if identity == last {
-            // It is the root of the file system.
+            // The directory is the root of the file system.
             return Err(Errno::STALE);
         }
         way.push(identity);

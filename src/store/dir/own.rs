@@ -1,12 +1,12 @@
 //! The versions of objects that this process has made.
 //!
 //! A young version of another program is waited for, because it may still change without showing it: its writer may not
-//! have ended, and a file that replaces it within the same tick of the clock may have its inode number and its time. A
-//! commit has all bytes of the object before it has its name, and a time that no other file has, because some
-//! nanoseconds are added to that of the tick. So its version is that of these bytes at once. Another program could
+//! have ended, and a file that replaces it within the same tick of the clock may have its inode number and its time.
+//! The file of a commit has all of its bytes before it gets its name, and a time that no other file has, because some
+//! nanoseconds are added to that of the tick. So its version identifies these bytes at once. Another program could
 //! change these bytes unseen only if it opened the new object within the same tick and wrote to it in place, without
-//! another length. Since Linux 6.13 it cannot, because a file whose times were read gets finer times with the next
-//! write.
+//! another length. Since Linux 6.13 this cannot happen, because a file whose times were read gets finer times with the
+//! next write.
 //!
 //! If file times have only whole seconds, no such time can be given, and two commits of one second may have the same
 //! size, time and inode number, which the file system gives to the next file once it is free. If the file system gives
@@ -25,12 +25,12 @@ use super::attributes::{VersionedBy, object_meta_in, origin};
 use super::stat::FileStat;
 use crate::store::{Dating, ObjectMeta, Version};
 
-/// How many are remembered. A version is older than the grain of the clock long before as many others were
-/// made.
+/// The most versions that are remembered. A version is older than the grain of the clock long before this
+/// many others were made.
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
-/// How many numbers are remembered. A version without its number is another one, as if another program had written the
-/// object again.
+/// The most numbers that are remembered. A version whose number was forgotten counts as another one, as if another
+/// program had written the object again.
 const MOST_NUMBERED: usize = 1 << 16;
 
 /// The most nanoseconds that are added to a time, which are less than a tick.
@@ -40,10 +40,10 @@ const MOST_NANOSECONDS: u32 = 999_983;
 #[derive(Debug)]
 pub(super) struct OwnVersions {
     made: Mutex<LruCache<Version, ()>>,
-    /// Whether there are any, so that a store that is only read takes no lock.
+    /// Whether there are any versions, so that a store that is only read takes no lock.
     are_any: AtomicBool,
     n_times: AtomicU32,
-    /// The numbers of those that cannot have their own times, which are the only ones of these attributes.
+    /// The numbers of versions without times of their own, by attributes that only one existing file has.
     numbered: Mutex<LruCache<Version, u64>>,
     are_numbered: AtomicBool,
     last_number: AtomicU64,
@@ -55,7 +55,7 @@ impl Default for OwnVersions {
             made: Mutex::new(LruCache::new(MOST)),
             are_any: AtomicBool::new(false),
             n_times: AtomicU32::new(0),
-            // Its memory is taken when there are numbers.
+            // Memory is taken only when there are numbers.
             numbered: Mutex::new(LruCache::unbounded()),
             are_numbered: AtomicBool::new(false),
             last_number: AtomicU64::new(0),
@@ -64,14 +64,15 @@ impl Default for OwnVersions {
 }
 
 impl OwnVersions {
-    /// The time of an object that was last written at `time`, which no other one of this tick has.
+    /// The time for an object that was last written at `time`. No other object of this tick gets
+    /// the same.
     pub(super) fn own_time(&self, time: SystemTime) -> SystemTime {
         let n = self.n_times.fetch_add(1, Ordering::Relaxed);
         let more = Duration::from_nanos(u64::from(n % MOST_NANOSECONDS + 1));
         time.checked_add(more).unwrap_or(time)
     }
 
-    /// Notes a version that is about to be an object, and has its own time.
+    /// Notes a version with its own time, which is about to be that of an object.
     pub(super) fn add(&self, version: Version) {
         self.lock().put(version, ());
         self.are_any.store(true, Ordering::Release);
@@ -99,7 +100,7 @@ impl OwnVersions {
         number.map_or(found, |number| numbered(found, number))
     }
 
-    /// Says in `meta` whether the version is one of these, where that matters.
+    /// Notes in `meta` whether this process has made the version, where that matters.
     pub(super) fn mark(&self, meta: &mut ObjectMeta) {
         if self.are_any.load(Ordering::Acquire) && meta.settles_in(SystemTime::now()).is_some() {
             meta.is_own = self.lock().contains(&meta.version);
@@ -115,7 +116,7 @@ impl OwnVersions {
     }
 }
 
-/// The version `found` of the file with this number.
+/// The version of a file with the attributes `found` and this number.
 fn numbered(found: Version, number: u64) -> Version {
     // Odd, so that no two numbers give the same.
     const ODD: u64 = 0xd6e8_feb8_6659_fd93;
@@ -152,12 +153,13 @@ impl FileVersions {
         !are_told_apart || Dating::of_file(stat.ctime) == Dating::COARSE
     }
 
-    /// As these, of a file of which nothing is known yet. A reader of it finds nothing in a cache.
+    /// Parts that make a new version of a file, for which no cache has an entry.
     pub(super) fn anew(&self) -> FileVersions {
         static NEXT: AtomicU32 = AtomicU32::new(u32::MAX);
         FileVersions {
             by: VersionedBy {
-                // The directories at the path of the store are counted from below.
+                // The generations of directories at the path of the store are counted from 0
+                // upwards.
                 generation: NEXT.fetch_sub(1, Ordering::Relaxed),
                 ..self.by
             },
@@ -184,7 +186,7 @@ mod tests {
         assert!(first.settles_in(SystemTime::now()).is_some());
         own.add(first.version);
         assert_eq!(look().settles_in(SystemTime::now()), None);
-        // It says nothing of the bytes.
+        // The mode has no effect on the bytes.
         assert_eq!(look(), first);
         file.set_len(5).unwrap();
         assert!(look().settles_in(SystemTime::now()).is_some());
@@ -213,7 +215,7 @@ mod tests {
         let anew = [&one, &other].map(|versions| versions.meta(&stat).version);
         assert!(anew[0] != anew[1] && !anew.contains(&second));
         assert_eq!(one.meta(&stat).version, anew[0]);
-        // Another program has written to it.
+        // Another program writes to the file.
         file.set_len(1).unwrap();
         let stat = crate::store::dir::stat::fstat(&file).unwrap();
         let unknown = object_meta_in(versions.by, &stat).version;
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_its_own_time() {
+    fn each_commit_has_its_own_time() {
         let own = OwnVersions::default();
         let now = SystemTime::now();
         let times: Vec<_> = (0..1000).map(|_| own.own_time(now)).collect();

@@ -9,7 +9,7 @@ use crate::store::{Prefix, StoreError};
 /// No Linux file system has longer names.
 const NAME_MAX_BYTES: usize = 255;
 
-/// Absence if `errno` says so for sure, the error otherwise.
+/// Absence if `errno` proves it, the error otherwise.
 pub(super) fn absent<T>(path: &Prefix, errno: Errno) -> Result<Option<T>, StoreError> {
     match errno {
         Errno::NOENT | Errno::NOTDIR => Ok(None),

@@ -36,7 +36,7 @@ pub enum Sharing {
     Others,
 }
 
-/// As many links as the kernel follows.
+/// The most links that the kernel follows.
 const MOST_LINKS: usize = 40;
 
 /// `meta` of the open file `fd`, with its mode restricted by the access control list.
@@ -45,7 +45,7 @@ pub(super) fn restrict_by_list(fd: BorrowedFd<'_>, meta: ObjectMeta) -> ObjectMe
     ObjectMeta { mode, ..meta }
 }
 
-/// As [`restrict_by_list`], of the entry `name` of the open directory `fd`.
+/// As [`restrict_by_list`], for the entry `name` of the open directory `fd`.
 pub(in crate::store) fn restrict_entry_by_list(
     fd: BorrowedFd<'_>,
     name: &[u8],
@@ -56,8 +56,8 @@ pub(in crate::store) fn restrict_entry_by_list(
     ObjectMeta { mode, ..meta }
 }
 
-/// The bits of `mode` that the access control list of the file at `path` leaves. Of a list that is longer than most,
-/// only the owner's are left. The sticky bit and the like are none of a list.
+/// The bits of `mode` that the access control list of the file at `path` leaves. Of a very long list, only the
+/// owner's bits are left. A list does not change the sticky bit and the like.
 fn mode_under_list<P: rustix::path::Arg>(mode: u32, path: impl FnOnce() -> P) -> u32 {
     // The mask of a list is the group's bits: without any, no entry of the list grants anything.
     if mode | 0o7700 == 0o7700 {

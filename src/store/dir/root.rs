@@ -22,7 +22,7 @@ use super::stat::{FileStat, fstat};
 use super::symlinks::Symlinks;
 use crate::store::{ObjectMeta, Prefix, StoreError};
 
-/// The number of overlayfs in statfs(2). Source: `linux/magic.h`.
+/// The type of overlayfs in statfs(2). Source: `linux/magic.h`.
 const OVERLAYFS: i64 = 0x794c_7630;
 
 /// The directory of the store.
@@ -34,8 +34,8 @@ pub(super) struct Root {
     sharing: Sharing,
     /// The parts of the versions of its files, some of which this process has made.
     pub(super) versions: FileVersions,
-    /// Whether the link count shows that the directory was deleted: on some file systems it is
-    /// always 0.
+    /// Whether a link count of 0 shows that the directory was deleted. On some file systems the
+    /// count is always 0.
     counts_links: bool,
 }
 
@@ -108,7 +108,7 @@ impl Root {
     pub(super) fn is_deleted(&self) -> bool {
         match fstat(&self.fd) {
             Ok(stat) => self.counts_links && stat.st_nlink == 0,
-            // NFS: it was deleted on the server.
+            // On NFS, the directory was deleted on the server.
             Err(errno) => errno == Errno::STALE,
         }
     }
@@ -218,8 +218,7 @@ impl Root {
         self.resolve_from((self.as_fd(), None), (path, name_of(path)), flags)
     }
 
-    /// Opens the path `below` in `directory`, to which the names before have led through `passed`, as in [`Walk::new`].
-    /// The whole path is `path`.
+    /// Opens the path `below` in `directory`, the end of the whole path `path`. `passed` is as in [`Walk::new`].
     pub(super) fn resolve_from(
         &self,
         (directory, passed): (BorrowedFd<'_>, Option<&[DirectoryIdentity]>),

@@ -23,7 +23,7 @@ pub(in crate::store) struct FileStat {
     pub(in crate::store) st_dev: u64,
     pub(in crate::store) st_ino: u64,
     pub(in crate::store) st_size: u64,
-    /// In units of 512 bytes.
+    /// The space of the file, in units of 512 bytes.
     pub(in crate::store) st_blocks: u64,
     pub(in crate::store) atime: SystemTime,
     pub(in crate::store) mtime: SystemTime,
@@ -94,7 +94,7 @@ fn moment(seconds: i64, nanoseconds: u32) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Attributes of files with less information. Nothing distinguishes the files of one inode number.
+/// Attributes with less information, which do not distinguish the files of one inode number.
 #[cfg(test)]
 pub(crate) mod coarse {
     use std::cell::Cell;
@@ -112,12 +112,13 @@ pub(crate) mod coarse {
         static SHOWN: Cell<Shown> = const { Cell::new(Shown::All) };
     }
 
-    /// Shows times of whole seconds, of which there is no other one while a test runs, in this thread from now on.
+    /// Shows one time of whole seconds, the same during the whole test, in this thread from now on.
     pub(crate) fn show() {
         SHOWN.set(Shown::Coarse);
     }
 
-    /// Shows all other times in this thread from now on, and the same inode number for all files.
+    /// Shows the times of files but not when they were made, in this thread from now on, and one
+    /// inode number for all files.
     pub(crate) fn show_unmade() {
         SHOWN.set(Shown::Unmade);
     }
@@ -139,7 +140,7 @@ pub(crate) mod coarse {
         let now = Duration::from_secs(since.unwrap_or_default().as_secs());
         FileStat {
             mtime: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
-            // However slow the test is, this is young.
+            // This time is young however slow the test is.
             ctime: SystemTime::UNIX_EPOCH + now,
             btime: None,
             generation: None,

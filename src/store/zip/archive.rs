@@ -19,10 +19,10 @@ use crate::store::{Key, ObjectMeta, StoreError, Times, Version};
 /// Most bytes that a deflated entry may have when it is inflated.
 const MAX_INFLATED_BYTES: u64 = 1 << 30;
 
-/// A byte of a deflate stream expands to at most so many bytes.
+/// The most bytes that one byte of a deflate stream expands to.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 
-/// The most entries of which it is remembered where their bytes begin.
+/// The most entries whose start, the offset of their bytes, is remembered.
 const MOST_STARTS: usize = 1 << 14;
 
 /// The attributes `file` of a zip file, as those of a directory.
@@ -46,7 +46,7 @@ pub(super) fn prefix_meta(file: &ObjectMeta) -> ObjectMeta {
 pub(super) struct Archive {
     pub(super) file: ZipFile,
     pub(super) index: Index,
-    /// Where the central directory begins.
+    /// The offset of the central directory.
     directory_offset: u64,
     /// The offsets of the bytes of entries, by the numbers of the entries, from their local headers. Reading a header
     /// is a request if the zip file is an object.
@@ -153,12 +153,12 @@ impl Archive {
         })
     }
 
-    /// Where the bytes of entry number `at` begin, if its local header is known.
+    /// The offset of the bytes of entry number `at`, if its local header is known.
     pub(super) fn known_start(&self, at: usize) -> Option<u64> {
         self.starts().get(&at).copied()
     }
 
-    /// Reads the local header of entry number `at`: where its bytes begin.
+    /// Reads the local header of entry number `at`. Returns the offset of its bytes.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when it is not the header of this entry, and those of reading.
@@ -174,9 +174,9 @@ impl Archive {
         self.start(at, extent, key, &header)
     }
 
-    /// Where the bytes of entry number `at` begin, after the local header that `header` begins with.
-    /// Checks that it is the header of this entry: a wrong offset must not lead to the bytes of
-    /// another.
+    /// The offset of the bytes of entry number `at`, after its local header, with which `header`
+    /// begins. Checks that the header is that of this entry, so that a wrong offset does not lead to
+    /// the bytes of another.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when it is not.
@@ -198,7 +198,7 @@ impl Archive {
             let slashed = self.index.separator().slashed(name);
             names::to_key(&slashed).into_owned()
         });
-        // The remainder are the `~` that were appended to make the key unique.
+        // The rest of the key are the `~` that were appended to make it unique.
         let rest = local.and_then(|local| name.strip_prefix(&*local));
         let same_name = rest.is_some_and(|rest| rest.iter().all(|&byte| byte == b'~'));
         if !same_name || entry.is_none_or(|entry| entry.method != header.method) {
@@ -221,7 +221,7 @@ impl Archive {
         Ok(start)
     }
 
-    /// Where the central directory begins, which is the end of all entries.
+    /// The offset of the central directory, which is the end of all entries.
     pub(super) fn end_of_entries(&self) -> u64 {
         self.directory_offset
     }
@@ -239,7 +239,7 @@ fn checked(key: &Key, is_same: io::Result<bool>) -> Result<(), StoreError> {
     }
 }
 
-/// How the bytes of `entry` are encoded, or why they are not supported.
+/// The coding of the bytes of `entry`, or the reason why it is not supported.
 fn coding(entry: &IndexEntry) -> Result<Coding, String> {
     const ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
     const PATCHED: u16 = 1 << 5;

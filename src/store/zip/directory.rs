@@ -1,7 +1,8 @@
 //! The central directory, read from its end.
 //!
-//! Of an object, the last bytes are in memory. They hold all of a short directory. What is before
-//! them is read in long windows, because each is a request: one, unless the directory is very long.
+//! The last bytes of an object are in memory, and hold all of a short directory. The rest of a
+//! longer one is read in long windows, because each is a request. One suffices, unless the
+//! directory is very long.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -24,7 +25,7 @@ const WINDOW_BYTES: u64 = 8 << 20;
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) index: Index,
-    /// Where it begins in the zip file: all entries are before it.
+    /// Its offset in the zip file: all entries are before it.
     pub(super) offset: u64,
 }
 
@@ -102,13 +103,13 @@ pub(super) fn looks_like_zip(file: &ZipFile) -> io::Result<bool> {
     }
     match file.tail() {
         None => Ok(begins_like_zip(file)? || ends_like_zip(file)?),
-        // The start takes a request.
+        // Reading the start takes a request.
         Some(tail) => Ok(has_end(tail) || begins_like_zip(file)?),
     }
 }
 
 fn begins_like_zip(file: &ZipFile) -> io::Result<bool> {
-    /// A local header, or the end of an empty file.
+    /// The signatures of a local header, and of the end of an empty zip file.
     const STARTS: [&[u8; 4]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
     let mut start = [0; 4];
     file.read_exact_at(&mut start, 0)?;
@@ -137,9 +138,9 @@ fn ends_like_zip(file: &ZipFile) -> io::Result<bool> {
 /// Reads an object in windows.
 struct WindowedReader<'f> {
     file: &'f ZipFile,
-    /// Where the window begins, and its bytes.
+    /// The offset of the window, and its bytes.
     window: RefCell<(u64, Vec<u8>)>,
-    /// Why a read failed. The parser takes some failed reads for the end of the file.
+    /// The error of a failed read. The parser takes some failed reads for the end of the file.
     failure: RefCell<Option<StoreError>>,
 }
 
@@ -152,7 +153,7 @@ impl<'f> WindowedReader<'f> {
         }
     }
 
-    /// Searches the end of the directory in the bytes that are in memory.
+    /// A search for the end of the directory in the bytes that are in memory.
     fn locator(&self) -> ZipLocator {
         let in_memory = self.file.meta.size() - self.file.tail_start();
         ZipLocator::new().max_search_space(in_memory)
@@ -189,7 +190,7 @@ impl ReaderAt for WindowedReader<'_> {
         let is_inside = (window.0..window.0 + window.1.len() as u64).contains(&offset);
         if !is_inside {
             let end = tail_start.min(offset.saturating_add(WINDOW_BYTES));
-            // The memory of the window before is released first.
+            // The memory of the previous window is released first.
             *window = (0, Vec::new());
             *window = (offset, self.fetch(offset..end)?);
         }
@@ -204,8 +205,8 @@ impl ReaderAt for WindowedReader<'_> {
     }
 }
 
-/// The error for one of the parser, which may be one of the system, with the part of the file that
-/// it is about.
+/// The error for `error` of the parser, which may be one of the system. `part` is the part of the
+/// file that it is about.
 fn refusal(key: impl fmt::Display, part: &str, error: &rawzip::Error) -> StoreError {
     let mut errno = None;
     let message = match error.kind() {

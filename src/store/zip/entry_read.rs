@@ -1,8 +1,8 @@
 //! Reads parts of an entry of an object whose local header may not be known yet.
 //!
 //! Each read of an object is a request, so the header is read together with the bytes, before it is
-//! known where these begin. Without extra fields they begin right after the name. So they are read
-//! from there on, and some more bytes after them; then they are moved to where they belong.
+//! known where these begin. Without extra fields the bytes begin right after the name. So the read
+//! goes from there to some way beyond their end, and then the bytes are moved to their places.
 //!
 //! ```text
 //! in the file   | header, name | extra | bytes of the entry   |
@@ -19,7 +19,7 @@ const MOST_EXTRA_BYTES: usize = 64;
 /// Parts of an entry that are to be read.
 pub(super) struct EntryRead<'b> {
     extent: Extent,
-    /// Where the bytes of the entry begin; with a header, where they begin if it has no extra
+    /// The offset of the bytes of the entry; if the header is read too, their offset without extra
     /// fields.
     start: u64,
     header: Option<Vec<u8>>,
@@ -28,7 +28,7 @@ pub(super) struct EntryRead<'b> {
 
 /// A part of an entry.
 struct EntryPart<'b> {
-    /// Where it begins in the entry.
+    /// The offset of the part in the entry.
     offset: u64,
     buf: &'b mut [u8],
     /// The bytes that follow it.
@@ -36,7 +36,7 @@ struct EntryPart<'b> {
 }
 
 impl<'b> EntryRead<'b> {
-    /// Of an entry whose bytes begin at `start`.
+    /// A read of an entry whose bytes begin at `start`.
     pub(super) fn new(extent: Extent, start: u64) -> EntryRead<'b> {
         EntryRead {
             extent,
@@ -46,7 +46,7 @@ impl<'b> EntryRead<'b> {
         }
     }
 
-    /// Of an entry whose local header is read too.
+    /// A read of an entry whose local header is read too.
     pub(super) fn with_header(extent: Extent) -> EntryRead<'b> {
         let header = vec![0; extent.header_len];
         EntryRead {
@@ -81,7 +81,7 @@ impl<'b> EntryRead<'b> {
             offset_bytes: self.extent.header_offset,
             buf: header.as_mut_slice(),
         });
-        // An entry whose name is longer as a key may seem to lie beyond the end.
+        // An entry whose key is longer than its name may seem to lie beyond the end.
         let is_before = start.saturating_add(self.extent.stored) <= end_of_entries;
         let parts = self.parts.iter_mut().filter(move |_| is_before);
         let parts = parts.flat_map(move |part| {
@@ -102,8 +102,8 @@ impl<'b> EntryRead<'b> {
         self.header.as_deref()
     }
 
-    /// Moves the bytes to where they belong, now that the header shows that the bytes of the entry begin at `start`. If
-    /// that is too far away, these are the parts that must be read again.
+    /// Moves the bytes to their places, now that the header shows that the bytes of the entry begin at `start`. If that
+    /// is too far away, returns the parts that must be read again.
     pub(super) fn moved_to(mut self, start: u64) -> Option<EntryRead<'b>> {
         let shift = start.checked_sub(self.start);
         let shift = shift.and_then(|shift| usize::try_from(shift).ok());
@@ -145,8 +145,8 @@ mod tests {
     use super::super::extent::Coding;
     use super::*;
 
-    /// Reads `parts` of an entry of 100 bytes, which has `extra` bytes of extra fields, in a file of
-    /// which each byte is its offset. The bytes, and how often the file was read.
+    /// Reads `parts` of an entry of 100 bytes, with `extra` bytes of extra fields, in a file of
+    /// which each byte is its offset. Returns the bytes, and the number of reads.
     fn read(extra: u64, parts: &[(u64, usize)]) -> (Vec<Vec<u8>>, usize) {
         let extent = Extent {
             header_offset: 10,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_moved_to_where_they_belong() {
+    fn bytes_are_moved_to_their_places() {
         for (extra, reads) in [(0, 1), (1, 1), (20, 1), (64, 1), (65, 2), (60_000, 2)] {
             for parts in [&[(0, 100)][..], &[(90, 10), (3, 5), (50, 0)], &[(99, 1)]] {
                 let (found, count) = read(extra, parts);

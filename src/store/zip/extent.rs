@@ -1,9 +1,9 @@
 //! The facts in the central directory about the bytes of an entry.
 
-/// How the bytes of an entry are stored. The local header says where they begin.
+/// The place and coding of the bytes of an entry, whose offset only the local header has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
-    /// Where the local header begins.
+    /// The offset of the local header.
     pub(super) header_offset: u64,
     /// The length of the local header without extra fields, or more.
     pub(super) header_len: usize,
@@ -13,7 +13,7 @@ pub(super) struct Extent {
     pub(super) crc: u32,
 }
 
-/// How the bytes of an entry are encoded.
+/// The coding of the bytes of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coding {
     Stored,

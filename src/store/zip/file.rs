@@ -1,4 +1,4 @@
-//! The zip file itself: where it is, which version of it is there, and its bytes.
+//! The zip file itself: its place, its current version, and its bytes.
 //!
 //! It is a file, whose bytes are read by its descriptor, or an object of a store that has no files,
 //! such as one on a server. Each read of an object is a request, which the store answers with bytes
@@ -22,8 +22,8 @@ use crate::store::{
     Key, Object, ObjectMeta, ReadRange, Sharing, StatKind, Store, StoreError, Version,
 };
 
-/// So many of the last bytes of an object are read when it is opened: the end of the central
-/// directory, which is in front of a comment of any length.
+/// The number of last bytes of an object that are read when it is opened. They have the end of the
+/// central directory, which is in front of a comment of any length.
 pub(in crate::store) const TAIL_BYTES: u64 = 22 + 0xffff;
 
 /// The zip file, by a name that stays valid.
@@ -43,7 +43,7 @@ enum ZipPlace {
         name: OsString,
         sharing: Sharing,
     },
-    /// A key of a store, which finds it safely.
+    /// A key of a store, which resolves it safely.
     Store { store: Arc<dyn Store>, key: Key },
 }
 
@@ -98,7 +98,7 @@ impl ZipPath {
         }
     }
 
-    /// The same, called `shown` in messages.
+    /// The same zip file, called `shown` in messages.
     #[cfg(any(feature = "remote", test))]
     pub(super) fn shown_as(self, shown: String) -> ZipPath {
         ZipPath { shown, ..self }
@@ -166,7 +166,7 @@ impl ZipPath {
                         name,
                         sharing: Sharing::Others,
                     } => restrict_entry_by_list(directory.as_fd(), name.as_bytes(), meta),
-                    // A store has restricted it already.
+                    // A store has restricted the mode already.
                     ZipPlace::Directory { .. } | ZipPlace::Store { .. } => meta,
                 })
             }
@@ -183,8 +183,8 @@ impl ZipFile {
         Ok(ZipFile { source, meta })
     }
 
-    /// The zip file that `object` is. Reads its last bytes, which a store on a server has read
-    /// already when it opened the object.
+    /// `object` as a zip file. Reads its last bytes, which a store on a server has read already
+    /// when it opened the object.
     ///
     /// # Errors
     /// As [`Object::read_at`].
@@ -199,7 +199,7 @@ impl ZipFile {
         Ok(ZipFile { source, meta })
     }
 
-    /// The object, if this is no file.
+    /// The object, if the zip file is one.
     pub(super) fn object(&self) -> Option<&Arc<dyn Object>> {
         match &self.source {
             ZipSource::Descriptor { .. } => None,
@@ -215,7 +215,7 @@ impl ZipFile {
         }
     }
 
-    /// The last bytes, if this is no file.
+    /// The last bytes, if the zip file is an object.
     pub(super) fn tail(&self) -> Option<&[u8]> {
         match &self.source {
             ZipSource::Descriptor { .. } => None,
@@ -223,7 +223,7 @@ impl ZipFile {
         }
     }
 
-    /// Where the last bytes begin that are in memory.
+    /// The offset of the last bytes, which are in memory.
     pub(super) fn tail_start(&self) -> u64 {
         let len = self.tail().unwrap_or_default().len() as u64;
         self.meta.size().saturating_sub(len)
@@ -250,7 +250,7 @@ impl ZipFile {
         };
         match fstat(fd) {
             Ok(stat) => Ok(object_meta(&stat).version == *opened),
-            // NFS: the file was deleted on the server.
+            // On NFS, the file was deleted on the server.
             Err(Errno::STALE) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
@@ -317,7 +317,7 @@ fn refusal(shown: &str, errno: Errno) -> StoreError {
             key: shown.to_owned(),
             reason: "no permission".to_owned(),
         },
-        // Not absence of a key, which would mean the fill value.
+        // This must not be the absence of a key, which would mean the fill value.
         Errno::NOENT | Errno::NOTDIR => StoreError::problem(shown, "the zip file is gone"),
         other => StoreError::io(shown, &other.into()),
     }

@@ -5,8 +5,8 @@
 //!
 //! A zip file need not be a tree. Conflicts are resolved here:
 //!
-//! * of entries with one name, the last in the directory counts: that is how keys are
-//!   overwritten in a zip file;
+//! * of entries with one name, the last in the directory counts, because programs overwrite a key
+//!   by adding another entry;
 //! * a name that is not a valid key is percent-encoded ([`names`]);
 //! * an object whose key is a prefix of other keys, or whose encoded key is taken, gets `~`
 //!   appended until its key is unique.
@@ -25,7 +25,8 @@ const MAX_ENTRIES: usize = 20_000_000;
 /// Most bytes that all keys may take together.
 const MAX_NAMES_BYTES: usize = 1 << 30;
 
-/// An entry that needs more `~` is left out: only a malicious file has one.
+/// The most `~` that are appended to a key. Only a malicious file has an entry that needs more,
+/// which is left out.
 const MAX_TILDES: usize = 8;
 
 /// One entry of the central directory.
@@ -35,7 +36,7 @@ pub(super) struct IndexEntry {
     pub(super) size: u64,
     /// Its length in the zip file.
     pub(super) stored: u64,
-    /// Where its local header begins in the zip file.
+    /// The offset of its local header in the zip file.
     pub(super) header_offset: u64,
     /// The checksum of the decoded bytes.
     pub(super) crc: u32,
@@ -78,7 +79,7 @@ impl Index {
         self.entries.get(at)
     }
 
-    /// The memory that it takes.
+    /// The memory that the index takes, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         let entries = self.entries.len() * size_of::<IndexEntry>();
         (self.names.len() + entries) as u64
@@ -101,8 +102,8 @@ impl Index {
         first..self.end_of(first..self.entries.len(), start)
     }
 
-    /// The number of the first entry in `range` whose key does not begin with `start`; the entries
-    /// whose keys do come first.
+    /// The number of the first entry in `range` whose key does not begin with `start`; all entries
+    /// whose keys begin with it are before that one.
     pub(super) fn end_of(&self, range: Range<usize>, start: &[u8]) -> usize {
         let entries = self.entries.get(range.clone()).unwrap_or_default();
         range.start + entries.partition_point(|e| self.name(e).starts_with(start))
@@ -165,14 +166,14 @@ impl IndexBuilder {
     /// Adds an entry of the central directory.
     ///
     /// # Errors
-    /// There are more entries or longer names than a store may have.
+    /// When there are more entries or longer names than a store may have.
     pub(super) fn push(&mut self, record: &ZipFileHeaderRecord<'_>) -> Result<(), String> {
         let path = record.file_path();
         let name = path.as_bytes();
         self.has_slash |= name.contains(&b'/');
         self.has_backslash |= name.contains(&b'\\');
         let name = self.index.separator.slashed(name);
-        // A directory: prefixes follow from the keys below them.
+        // The entry is a directory, and left out: prefixes follow from the keys below them.
         if name.ends_with(b"/") {
             return Ok(());
         }
@@ -230,7 +231,7 @@ fn sort(names: &[u8], entries: &mut [IndexEntry]) {
     entries.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
 }
 
-/// Sorts, and keeps the last of each name.
+/// Sorts `entries`, and keeps the last of each name.
 fn keep_last(names: &[u8], entries: &mut Vec<IndexEntry>) {
     sort(names, entries);
     entries.dedup_by(|next, kept| {
@@ -250,7 +251,7 @@ struct RenamedEntries {
     encoded: usize,
     moved: usize,
     left_out: usize,
-    /// One of the keys that they are shown under, as an example.
+    /// One of their new keys, as an example.
     example: String,
 }
 

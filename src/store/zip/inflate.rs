@@ -22,7 +22,7 @@ pub(super) struct EntryInflater {
 }
 
 impl EntryInflater {
-    /// At the start of the stream in `bytes` of the file.
+    /// The start of the stream that is in `bytes` of the file.
     pub(super) fn new(bytes: Range<u64>) -> EntryInflater {
         EntryInflater {
             unread: 0..0,
@@ -30,8 +30,8 @@ impl EntryInflater {
         }
     }
 
-    /// At the start of the stream that begins with `input`, and goes on in `remaining` of the file.
-    /// As many bytes as the input has are read at once.
+    /// The start of a stream that begins with `input`, and goes on in `remaining` of the file.
+    /// Later reads are as long as `input`.
     pub(super) fn with_input(input: Vec<u8>, remaining: Range<u64>) -> EntryInflater {
         EntryInflater {
             state: Decompress::new(false),
@@ -51,7 +51,7 @@ impl EntryInflater {
     /// Fills `out` with the bytes that follow.
     ///
     /// # Errors
-    /// The stream is damaged or ends before.
+    /// When the stream is damaged or ends before.
     pub(super) fn fill(&mut self, file: &impl ReaderAt, out: &mut [u8]) -> io::Result<()> {
         let mut written = 0;
         while let Some(room) = out.get_mut(written..)
@@ -87,7 +87,7 @@ impl EntryInflater {
     /// Checks that the stream ends here, and that its bytes have the checksum `crc`.
     ///
     /// # Errors
-    /// It does not, or they do not.
+    /// When the stream goes on, or the checksum differs.
     pub(super) fn finish(mut self, file: &impl ReaderAt, crc: u32) -> io::Result<()> {
         while !self.ended {
             if self.step(file, &mut [0])? > 0 {
@@ -97,7 +97,7 @@ impl EntryInflater {
         check_crc(&self.crc, crc)
     }
 
-    /// Inflates what fits; returns the number of bytes.
+    /// Inflates as much as fits `out`. Returns the number of bytes.
     fn step(&mut self, file: &impl ReaderAt, out: &mut [u8]) -> io::Result<usize> {
         if self.unread.is_empty() && !self.remaining.is_empty() {
             self.refill(file)?;
@@ -136,7 +136,7 @@ impl EntryInflater {
 /// Compares a checksum with the one that the central directory has.
 ///
 /// # Errors
-/// They differ.
+/// When they differ.
 pub(super) fn check_crc(found: &Crc, expected: u32) -> io::Result<()> {
     let found = found.sum();
     if found == expected {

@@ -10,7 +10,7 @@ use crate::store::{Cursor, Detail, EntryKind, ListEntry, Listing, StoreError};
 /// so that it is valid for another version of the zip file too.
 pub(super) struct ZipListing {
     archive: Arc<Archive>,
-    /// With the `/` at its end; empty at the root.
+    /// The prefix with `/` at its end; empty at the root.
     prefix: Vec<u8>,
     /// The entries below the prefix that were not listed yet.
     remaining: Range<usize>,
@@ -18,7 +18,7 @@ pub(super) struct ZipListing {
 }
 
 impl ZipListing {
-    /// The entries whose keys begin with `prefix`, which are `below`.
+    /// A listing of the entries whose keys begin with `prefix`, which are `below`.
     pub(super) fn new(
         archive: Arc<Archive>,
         prefix: Vec<u8>,

@@ -20,9 +20,10 @@ const SIGNATURE: &[u8] = b"PK\x03\x04";
 pub(super) struct LocalHeader<'b> {
     /// Compression method.
     pub(super) method: u16,
-    /// The name of the entry, as it is; `None` where it is longer than the bytes that were parsed.
+    /// The name of the entry, as it is stored; `None` where the parsed bytes end before the end of
+    /// the name.
     pub(super) name: Option<&'b [u8]>,
-    /// The number of bytes of the header: those of the entry follow.
+    /// The number of bytes of the header; the bytes of the entry follow.
     pub(super) len: u64,
 }
 
@@ -30,7 +31,7 @@ impl<'b> LocalHeader<'b> {
     /// Parses `bytes`, which may end after the name.
     ///
     /// # Errors
-    /// They are no local header.
+    /// When they are no local header.
     pub(super) fn parse(bytes: &'b [u8]) -> Result<LocalHeader<'b>, String> {
         if !bytes.starts_with(SIGNATURE) {
             return Err("it does not begin with its signature".to_owned());
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_tells_where_the_bytes_begin() {
+    fn the_header_shows_where_the_bytes_begin() {
         let mut bytes = [SIGNATURE, &[0; 26], b"a/bextra"].concat();
         bytes[8] = 8;
         bytes[26] = 3;

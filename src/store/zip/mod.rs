@@ -1,9 +1,9 @@
 //! A zip file as a store, read in place: a key is the name of an entry.
 //!
-//! The central directory is read once and held in memory ([`Index`]), about 50
-//! bytes an entry and its name. Stored entries are ranges of the file; deflated ones are inflated
-//! as they are read (`object`). Anything else about an entry (another method, encryption, bytes
-//! that lie outside the file) is an error of that entry alone, when it is opened.
+//! The central directory is read once and held in memory ([`Index`]), about 50 bytes an entry and
+//! its name. Stored entries are ranges of the file; deflated ones are inflated as they are read
+//! (`object`). An entry of any other kind (another method, encryption, bytes that lie outside the
+//! file) gives an error when it is opened.
 //!
 //! # Names
 //!
@@ -25,9 +25,9 @@
 //! # Zip files on servers
 //!
 //! The zip file may be an object of a store that has no files. Its last bytes are in memory, and
-//! each read of other bytes is a request ([`ZipFile`]), so no local header is read for its own
-//! sake: it comes with the first bytes of its entry (`entry_read`). The store that has the object
-//! decides when it asks the server for the version again.
+//! each read of other bytes is a request ([`ZipFile`]), so a local header is read together with the
+//! first bytes of its entry (`entry_read`). The store that has the object decides when it asks the
+//! server for the version again.
 //!
 //! # Memory
 //!
@@ -75,7 +75,7 @@ pub struct ZipStore {
     place: ZipPath,
     /// The prefix in the zip file that is the root of the store.
     root: Prefix,
-    /// The prefix of keys in messages: the key of the zip file in another store.
+    /// The prefix of keys in messages, which is the key of the zip file in another store.
     outer: Prefix,
     profile: Profile,
     /// The description of the zip file by a server.
@@ -87,7 +87,7 @@ pub struct ZipStore {
 #[derive(Debug)]
 struct CurrentArchive {
     version: Version,
-    /// Owner and mode of the file, which its entries are reported with.
+    /// Owner and mode of the file, with which its entries are reported.
     access: Access,
     /// The central directory, or the error, so that a broken file is not read at every request.
     archive: Result<Arc<Archive>, StoreError>,
@@ -132,8 +132,8 @@ impl ZipStore {
         ZipStore::at(ZipPath::within(store, key), key.to_prefix())
     }
 
-    /// The zip file at `key` of `store`, where `object` was opened; `None` if it is none. Messages
-    /// call it `shown`.
+    /// The zip file at `key` of `store`, where `object` was opened; `None` if that is not a zip
+    /// file. Messages call it `shown`.
     ///
     /// # Errors
     /// As [`ZipStore::open`].
@@ -150,7 +150,8 @@ impl ZipStore {
         }
         let place = ZipPath::within(store, key).shown_as(shown);
         let mut current = None;
-        // A file that may still change without a trace is opened again when it cannot any more.
+        // A file that may still change without a trace is opened again, once it cannot do that any
+        // more.
         if file.meta.settles_in(SystemTime::now()).is_none() {
             current = Some(CurrentArchive {
                 version: file.meta.version,
@@ -181,7 +182,7 @@ impl ZipStore {
         let archive = store.archive()?;
         let profile = match (archive.file.descriptor(), store.place.store()) {
             (Some(file), _) => Profile::of_file_system(file),
-            // Documents are requests, as in the store below.
+            // A document takes a request, as in the store below.
             (None, Some(below)) => below.profile(),
             (None, None) => Profile::local(),
         };
@@ -210,7 +211,7 @@ impl ZipStore {
         looks_like_zip(&file).map_err(|error| StoreError::io(path.display(), &error))
     }
 
-    /// As [`ZipStore::is_zip`], of the file at `key` of `store`.
+    /// As [`ZipStore::is_zip`], for the file at `key` of `store`.
     ///
     /// # Errors
     /// As [`ZipStore::open`], when it cannot be read.
@@ -224,7 +225,7 @@ impl ZipStore {
         archive::prefix_meta(file)
     }
 
-    /// Memory of the central directory.
+    /// Memory of the central directory, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         let archive = current
@@ -306,7 +307,7 @@ impl ZipStore {
         self.root.join(&prefix.join(b""))
     }
 
-    /// The number of the entry with this key, or else whether it is a prefix of others.
+    /// The number of the entry with this key, or else whether the key is a prefix of others.
     fn find(&self, index: &Index, key: &Key) -> KeyMatch {
         if let Some(at) = index.find(&self.root.join(key.as_bytes())) {
             return KeyMatch::Entry(at);

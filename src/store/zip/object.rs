@@ -4,9 +4,9 @@
 //! as chunks and documents are; a range of it cannot be checked.
 //!
 //! A *deflated* entry is inflated into the reader's buffer when it is read whole, and takes no
-//! memory of its own. A range of it is inflated from the start, or from the end of the range read
-//! before: reading in order costs one pass. Before the first range is returned, one more pass
-//! compares the checksum.
+//! memory of its own. A range of it is inflated from the start, or from the end of the previous
+//! range, so that reading in order costs one pass. Before the first range is returned, one more
+//! pass compares the checksum.
 //!
 //! Where the zip file is an object, each read is a request. Then the local header is read together
 //! with the first bytes ([`EntryRead`]), and a deflated entry in long parts.
@@ -29,7 +29,7 @@ use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 /// whole.
 const MOST_INPUT_BYTES: u64 = 8 << 20;
 
-/// The same when ranges of it are read. This memory is held until the last range is read.
+/// The same when ranges of the entry are read. This memory is held until the last range is read.
 const RANGE_INPUT_BYTES: u64 = 256 << 10;
 
 /// An entry of one version of the zip file.
@@ -40,7 +40,7 @@ pub(super) struct ZipObject {
     key: Key,
     meta: ObjectMeta,
     extent: Extent,
-    /// Where its bytes begin, once its local header was read.
+    /// The offset of its bytes, once its local header was read.
     start: OnceLock<u64>,
     progress: Mutex<InflateProgress>,
 }
@@ -93,12 +93,12 @@ impl ZipObject {
         }
     }
 
-    /// How the bytes are encoded, and how many there are in the zip file.
+    /// The place and coding of the bytes in the zip file.
     pub(super) fn extent(&self) -> &Extent {
         &self.extent
     }
 
-    /// A read of the bytes as they are stored, of no parts yet.
+    /// A read of the bytes as they are stored, to which parts are added.
     pub(super) fn encoded_read<'b>(&self) -> EntryRead<'b> {
         match self.start.get() {
             Some(start) => EntryRead::new(self.extent, *start),
@@ -117,7 +117,7 @@ impl ZipObject {
         };
         let (archive, key) = (&self.archive, &self.key);
         let start = archive.start(self.at, &self.extent, key, header)?;
-        // Another thread may have found the same.
+        // Another thread may have set the same value.
         let _ = self.start.set(start);
         match read.moved_to(start) {
             Some(again) => self.read_together(again),
@@ -160,7 +160,7 @@ impl ZipObject {
     /// Compares the checksum of all bytes of a stored entry.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when it is another.
+    /// [`StoreError::Io`] when it differs.
     pub(super) fn check(&self, bytes: &[u8]) -> Result<(), StoreError> {
         let mut crc = Crc::new();
         crc.update(bytes);
@@ -234,7 +234,7 @@ impl ZipObject {
         Ok(())
     }
 
-    /// An inflater at the start of the entry. That of an object has read up to `most_bytes`.
+    /// An inflater at the start of the entry. For an object, up to `most_bytes` are read now.
     fn inflater(&self, most_bytes: u64) -> Result<EntryInflater, StoreError> {
         let stored = self.extent.stored;
         let after = |start: u64, len: u64| {
@@ -257,7 +257,8 @@ impl ZipObject {
     }
 
     fn lock(&self) -> MutexGuard<'_, InflateProgress> {
-        // A panic leaves it valid: an inflater is taken out, and put back only after it succeeded.
+        // A panic leaves the progress valid: an inflater is taken out, and put back only after it
+        // succeeded.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -207,7 +207,7 @@ fn an_object_that_is_a_prefix_too_gets_another_name() {
             ("a0", 6),
         ])
     );
-    // An encoded name gives way, whichever comes first.
+    // The encoded name gets another key, whichever entry comes first.
     for names in [["%2F/a", "/a"], ["/a", "%2F/a"]] {
         let plain = names.iter().position(|name| name.starts_with('%')).unwrap();
         assert_eq!(
@@ -215,7 +215,7 @@ fn an_object_that_is_a_prefix_too_gets_another_name() {
             expected(&[("%2F/a", plain), ("%2F/a~", 1 - plain)])
         );
     }
-    // Only a file made for it has no name left.
+    // Only a file that is made for this case leaves no free name.
     let tildes: Vec<String> = (0..10).map(|n| format!("a{}", "~".repeat(n))).collect();
     let mut names: Vec<&str> = tildes.iter().map(String::as_str).collect();
     names.push("a/b");
@@ -250,7 +250,7 @@ fn every_range_of_a_deflated_entry_is_right() {
 }
 
 #[test]
-fn what_is_wrong_with_an_entry_is_said_of_that_entry() {
+fn an_error_of_one_entry_names_that_entry() {
     let text = b"0123456789 0123456789 0123456789";
     let whole = zip(&[(b"other", b"fine", STORED), (b"a", text, DEFLATED)]);
     let directory = position(&whole, b"PK\x01\x02", 1);
@@ -291,7 +291,7 @@ fn what_is_wrong_with_an_entry_is_said_of_that_entry() {
     }
 }
 
-/// Where the signature is found for the second (`skip` 1) time.
+/// The offset of the signature after `skip` earlier ones.
 fn position(bytes: &[u8], signature: &[u8], skip: usize) -> usize {
     let mut windows = bytes.windows(signature.len()).enumerate();
     let mut found = windows.by_ref().filter(|(_, window)| *window == signature);
@@ -333,7 +333,7 @@ fn a_file_that_is_no_zip_file_says_why() {
 }
 
 #[test]
-fn recognised_by_what_is_in_it() {
+fn a_zip_file_is_recognised_by_its_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let whole = zip(&[(b"a", b"0123456789", STORED)]);
     let prefixed = [b"#!/bin/sh\n", whole.as_slice()].concat();

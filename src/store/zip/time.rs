@@ -6,7 +6,7 @@ use rawzip::time::ZipDateTimeKind;
 /// UTC: a mount must not look different in another zone.
 pub(super) fn seconds_since_1970(time: &ZipDateTimeKind) -> u32 {
     let (year, month) = (i64::from(time.year()), i64::from(time.month()));
-    // Years that begin in March: the leap day is their last, and months have 30.6 days.
+    // Years are counted from March: the leap day is their last day, and months have 30.6 days.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {

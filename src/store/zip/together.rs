@@ -8,7 +8,7 @@ use super::extent::Coding;
 use super::object::ZipObject;
 use crate::store::{FetchRequest, Fetched, Object, StoreError};
 
-/// A longer entry is read alone.
+/// The longest entry that is read with others.
 const MOST_BYTES_EACH: u64 = 256 << 10;
 
 /// The most bytes of all entries that are read at once.
@@ -23,7 +23,7 @@ struct Member<'b> {
     number: usize,
     entry: Arc<ZipObject>,
     buf: &'b mut [u8],
-    /// The bytes as they are stored, where these are others.
+    /// The bytes as they are stored, where they differ from the decoded ones.
     encoded: Option<Vec<u8>>,
 }
 

@@ -18,8 +18,8 @@ pub(super) const SET_ID: u32 = 0o6000;
 /// The mode bit for programs with the rights of the owner.
 const SET_USER_ID: u32 = 0o4000;
 
-/// Those for programs with the rights of the group. Without the right to execute, the first one means
-/// something else.
+/// The mode bits of a program with the rights of the group. Without the right to execute, the
+/// set-group-ID bit has another meaning.
 const SET_GROUP_ID: u32 = 0o2010;
 
 /// Attributes to set; `None` for those that stay.
@@ -81,7 +81,7 @@ impl DirWriter {
         set_attributes_of(&file, new)?;
         let versions = &self.root.versions;
         let stat = fstat(&file)?;
-        // An earlier file may have had the same time.
+        // An earlier file of the same inode number may have had the same time.
         if new.mtime.is_some() && versions.may_repeat(&stat) {
             versions.own.number(versions.unnumbered(&stat));
         }
@@ -97,14 +97,15 @@ pub(super) fn mode_after_write(mode: u32) -> u32 {
 }
 
 /// Removes the bits of [`SET_ID`] from a file with this mode that is about to be written, as the system does for users
-/// other than root. The daemon may be root's, and cannot know whether the program that writes is.
+/// other than root. The daemon may run as root, and cannot know whether the program that writes does.
 pub(super) fn end_set_id(file: impl AsFd, mode: u32) -> Result<(), Errno> {
     let after = mode_after_write(mode);
     if after == mode & 0o7777 {
         return Ok(());
     }
     match fchmod(file, Mode::from_raw_mode(after)) {
-        // The file belongs to another user, and the daemon is not root's: the system does it with the write.
+        // The file belongs to another user, and the daemon does not run as root, so the system removes the
+        // bits with the write.
         Err(Errno::PERM) => Ok(()),
         done => done,
     }
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_was_written_gives_nobody_the_rights_of_its_owner() {
+    fn a_file_that_was_written_gives_no_user_the_rights_of_its_owner() {
         for (mode, after, why) in [
             (0o100_644, 0o644, "as it was"),
             (0o4755, 0o755, "the owner's"),

@@ -22,10 +22,10 @@ use rustix::fs::{
 /// limit of Linux.
 const MOST_XATTR_BYTES: usize = 64 << 10;
 
-/// How often a commit is tried again when names change meanwhile.
+/// The most attempts of a commit while names change.
 const ATTEMPTS: usize = 8;
 
-/// A file that has no name, or one that no reader looks for.
+/// A file that has no name, or a name that no reader looks for.
 #[derive(Debug)]
 pub struct Draft {
     file: Arc<File>,
@@ -46,7 +46,7 @@ pub enum Replaces {
     Nothing,
     /// The object must have this version.
     Version(Version),
-    /// Whatever is there.
+    /// Any object, or none.
     Anything,
 }
 
@@ -55,7 +55,7 @@ pub enum Replaces {
 pub enum Commit {
     /// The draft is the object now.
     Done(StoredFile),
-    /// Something else was at the key than what the draft was to take the place of. It still is.
+    /// The key had another object than the one that the draft was to replace, and still has it.
     Conflict,
 }
 
@@ -75,7 +75,7 @@ impl Draft {
         &self.file
     }
 
-    /// Makes `bytes` those of the draft, which is empty and is about `key`.
+    /// Writes `bytes` to the draft, which is empty. Errors are about `key`.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -91,16 +91,16 @@ impl Draft {
 }
 
 impl DirWriter {
-    /// An empty draft of a new object at `key`.
+    /// Makes an empty draft of a new object at `key`.
     ///
     /// # Errors
-    /// [`StoreError::Io`], with `ENOENT` when there is no directory for it.
+    /// [`StoreError::Io`], with `ENOENT` when the directory of `key` is missing.
     pub fn begin(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
         self.begin_in(&self.parent(key)?, key, new)
     }
 
-    /// As [`DirWriter::begin`], of an object whose directory may not be there yet. The draft is then
-    /// in the nearest directory above it.
+    /// As [`DirWriter::begin`], for an object whose directory may be missing. The draft is then in
+    /// the nearest directory above.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -108,8 +108,8 @@ impl DirWriter {
         self.begin_in(&self.nearest_parent(key)?, key, new)
     }
 
-    /// As [`DirWriter::begin_near`], of a file that is never committed itself, but as a part of an object:
-    /// in the staging directory, if there is one.
+    /// As [`DirWriter::begin_near`], for a file that is committed only as a part of an object. It is in
+    /// the staging directory, if there is one.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -149,8 +149,8 @@ impl DirWriter {
         self.nameless(name, &root.map_err(|errno| failed(name, errno))?)
     }
 
-    /// An empty draft that has the mode, the owner, the access list and the `user.*` attributes of the object `old`,
-    /// which it is to take the place of. The mode is the one after a write.
+    /// An empty draft with the mode after a write, the owner, the access list and the `user.*` attributes of the
+    /// object `old`, which it is to replace.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -171,7 +171,7 @@ impl DirWriter {
     pub fn begin_copy(&self, key: &Key, old: &StoredFile) -> Result<Draft, StoreError> {
         let draft = self.begin_like(key, old)?;
         match copy_range((&*old.file, 0), (&draft.file, 0), old.meta.size()) {
-            // It ends before that, which shows in its version.
+            // `old` was cut off meanwhile, which shows in its version.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {}
             copied => copied.map_err(|error| StoreError::io(key, &error))?,
         }
@@ -197,7 +197,7 @@ impl DirWriter {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         match openat(parent, ".", flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => Ok(Draft::new(fd.into(), None)),
-            // File systems without such files.
+            // Some file systems lack files without a name.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => self.named(),
             Err(errno) => Err(failed(key, errno)),
         }
@@ -208,8 +208,8 @@ impl DirWriter {
         Ok(Draft::new(fd.into(), Some(name)))
     }
 
-    /// Makes `draft` the object at `key`, in the place of what `replaces` says. For [`Durability::Close`],
-    /// [`DirWriter::sync_closed`] follows.
+    /// Makes `draft` the object at `key`, in place of the object that `replaces` names. For
+    /// [`Durability::Close`], [`DirWriter::sync_closed`] follows.
     ///
     /// # Errors
     /// [`StoreError::Io`]. The store is then as it was, and the commit may be tried again.
@@ -220,7 +220,7 @@ impl DirWriter {
         replaces: Replaces,
     ) -> Result<Commit, StoreError> {
         let parent = self.parent(key)?;
-        // A file that had a name and lost it to another program gets no other name.
+        // A file cannot get another name after another program has removed its only one.
         if draft.was_named && draft.name.is_none() {
             return Ok(Commit::Conflict);
         }
@@ -253,7 +253,8 @@ impl DirWriter {
                 Replaced::Gone => {}
                 Replaced::Other { is_draft_back } => {
                     if !is_draft_back {
-                        // It has lost its place to yet another object, and cannot have a name again.
+                        // Yet another object has taken the draft's name, and the draft cannot get a
+                        // name again.
                         draft.name = None;
                     }
                     break;
@@ -286,7 +287,7 @@ impl DirWriter {
         let is_set = !draft.has_times && draft.file.set_times(times).is_ok();
         let stat = fstat(&draft.file).map_err(|errno| failed(key, errno))?;
         let found = self.root.versions.unnumbered(&stat);
-        // Some file systems keep whole seconds only, or no times that are set.
+        // Some file systems keep only whole seconds, or ignore times that are set.
         let has_own_time = is_set && found.mtime == mtime;
         let dated = if has_own_time {
             found
@@ -312,7 +313,7 @@ impl DirWriter {
         match (found, replaces) {
             (Ok(stat), Replaces::Version(version)) => self.meta(&stat).version == version,
             (found, Replaces::Anything) => {
-                // A directory is not replaced.
+                // A directory must not be replaced.
                 let kind = found.map(|stat| FileType::from_raw_mode(stat.st_mode));
                 !matches!(kind, Ok(FileType::Directory))
             }
@@ -321,8 +322,8 @@ impl DirWriter {
         }
     }
 
-    /// The object that `draft` has become. What it took the place of has its temporary name, which
-    /// is removed.
+    /// Ends the commit of `draft`, which is the object now. The replaced object has the temporary
+    /// name, which is removed.
     fn done(&self, key: &Key, draft: &mut Draft) -> Result<Commit, StoreError> {
         draft.name = None;
         self.unsynced.note_name(key);
@@ -352,7 +353,7 @@ fn copy_user_attributes(from: &File, to: &File) -> Result<(), Errno> {
         let mut value = Vec::with_capacity(MOST_XATTR_BYTES);
         match fgetxattr(from, name, rustix::buffer::spare_capacity(&mut value)) {
             Ok(_) => fsetxattr(to, name, &value, XattrFlags::empty())?,
-            // It was removed meanwhile.
+            // The attribute was removed meanwhile.
             Err(Errno::NODATA) => {}
             Err(errno) => return Err(errno),
         }

@@ -12,18 +12,18 @@ use rustix::fs::{FallocateFlags, fallocate};
 pub enum FileChange<'d> {
     /// pwrite(2)
     Write {
-        /// Where the data begin.
+        /// The offset of the data.
         offset: u64,
         /// The new bytes.
         data: &'d [u8],
     },
-    /// ftruncate(2) to so many bytes.
+    /// ftruncate(2) to this many bytes.
     SetLen(u64),
     /// fallocate(2)
     Allocate {
-        /// Where the space begins.
+        /// The offset of the space.
         offset: u64,
-        /// So many bytes.
+        /// The length of the space in bytes.
         len: u64,
         /// The kind of the call.
         allocation: Allocation,
@@ -33,15 +33,14 @@ pub enum FileChange<'d> {
 /// The kinds of fallocate(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {
-    /// Reserves it. What is beyond the end of the file becomes part of it, with the value 0.
+    /// Reserves the space. A part beyond the end of the file becomes part of the file, as zeros.
     Extend,
-    /// Makes its bytes 0, and leaves the file as long as it is.
+    /// Makes the bytes of the space 0, and keeps the length of the file.
     Hole,
 }
 
 impl FileChange<'_> {
-    /// The bytes of a file of `len` bytes that the change gives other values, that it adds, or that it cuts
-    /// off.
+    /// The bytes of a file of `len` bytes that the change overwrites, adds or cuts off.
     pub fn changed_bytes(&self, len: u64) -> Range<u64> {
         match *self {
             FileChange::Write { offset, data } => offset..offset.saturating_add(data.len() as u64),

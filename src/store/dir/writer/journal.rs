@@ -1,4 +1,4 @@
-//! Journals: parts of objects that were written and are not in their objects yet.
+//! Journals, which have parts of objects that were written and are not in their objects yet.
 //!
 //! A journal is a file in `.zarr-mount/journal/` of the store, or in a directory that the user has named. It has the
 //! changes of one object, in the order in which they were written, so that a killed daemon loses nothing.
@@ -8,9 +8,9 @@
 //! record:  slot | length and hash | those of what it takes the place of | checksum | bytes
 //! ```
 //!
-//! All numbers are little-endian; checksums are CRC-32C. Bytes of parts are known by their XXH3, of 128
-//! bits: CRC-32C is the same for all chunks of one length that end with their own, as many do. A record
-//! that does not match its checksum, or whose bytes do not match their hash, was
+//! All numbers are little-endian; checksums are CRC-32C. Bytes of parts are identified by their XXH3 of
+//! 128 bits, because all chunks of one length that end with their own CRC-32C, as many do, have the
+//! same CRC-32C. A record that does not match its checksum, or whose bytes do not match their hash, was
 //! not finished, and ends the journal.
 
 mod directory;
@@ -47,13 +47,13 @@ const HEAD_BYTES: usize = 20;
 /// Bytes of a record before those of the part.
 const RECORD_BYTES: usize = 64;
 
-/// In the place of a length: nothing is there.
+/// In the place of a length: there is no such part.
 const NOTHING: u64 = u64::MAX;
 
 /// In the place of a length: the earlier content could not be read.
 const UNKNOWN: u64 = u64::MAX - 1;
 
-/// The content of a part of an object.
+/// The content of a part of an object, as a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartContent {
     /// No bytes: there is no such part.
@@ -65,12 +65,12 @@ pub enum PartContent {
         /// Their XXH3 of 128 bits.
         hash: u128,
     },
-    /// Something that could not be read.
+    /// Content that could not be read.
     Unknown,
 }
 
 impl PartContent {
-    /// That of a part with these bytes.
+    /// The content of a part with these bytes.
     pub fn of(bytes: &[u8]) -> PartContent {
         let mut hasher = PartHasher::default();
         hasher.add(bytes);
@@ -166,8 +166,8 @@ impl DirWriter {
         begun.map(|()| journal)
     }
 
-    /// Notes journals of the whole object at `key`, which could not be saved now. They are removed when the object is
-    /// changed, because a later change is newer than theirs.
+    /// Notes journals of the whole object at `key` that could not be saved. They are removed when the object is
+    /// changed, because that change is newer.
     pub fn keep_waiting(&self, key: &Key, journals: impl IntoIterator<Item = Journal>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.entry(key.clone()).or_default().extend(journals);
@@ -181,13 +181,13 @@ impl DirWriter {
         }
         for journal in waiting.remove(key).unwrap_or_default() {
             log::warn!(
-                "{key}: what an earlier mount could not save is dropped, because the chunk was changed"
+                "{key}: a change that an earlier mount could not save is dropped, because the chunk was changed"
             );
             journal.remove();
         }
     }
 
-    /// A name that is greater than those before.
+    /// A name that is greater than all earlier names.
     fn journal_name(&self) -> Vec<u8> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
@@ -221,13 +221,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes `bytes` at a place. What was begun where the journal ends is overwritten the next time.
+    /// Writes `bytes` at `at`. An unfinished record at the end of the journal is overwritten by the
+    /// next one.
     fn write(&self, file: &File, bytes: &[u8], at: u64) -> Result<(), StoreError> {
         let written = write_all_at(file, bytes, at);
         written.map_err(|error| StoreError::io(&self.file.shown, &error))
     }
 
-    /// Adds a part: its bytes, or `None` when it was erased. `before` is what the object has of it.
+    /// Adds a part: its bytes, or `None` when it was erased. `before` is the part's content in the
+    /// object.
     ///
     /// # Errors
     /// [`StoreError::Io`]. The journal is then as it was.
@@ -244,8 +246,8 @@ impl Journal {
             record.extend(len.to_le_bytes());
             record.extend(hash.to_le_bytes());
         }
-        // It differs from that of a record with the same content elsewhere, which bytes of a part could
-        // pretend to be.
+        // The checksum depends on the offset of the record, so that bytes of a part cannot pose as a
+        // record elsewhere.
         record.extend([0; 4]);
         let own = crc32c::crc32c_append(crc32c::crc32c(&self.len.to_le_bytes()), &record);
         record.extend(own.to_le_bytes());
@@ -273,7 +275,7 @@ impl Journal {
         self.len
     }
 
-    /// Whether it has no bytes, which never is.
+    /// Whether the journal has no bytes, which is never true.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -294,7 +296,7 @@ impl Journal {
     /// Removes the file. Open descriptors read it still.
     pub fn remove(&self) {
         if let Err(errno) = self.file.remove() {
-            log::error!("a journal that is of no use any more stays: {errno}");
+            log::error!("a journal that is not needed any more cannot be removed: {errno}");
         }
         let has_removed = &self.file.directory.has_removed;
         has_removed.store(true, Ordering::Release);
@@ -320,7 +322,7 @@ impl JournalRecord {
     }
 }
 
-/// A part of an object, which a journal has.
+/// A part of an object in a journal.
 #[derive(Debug)]
 struct JournaledPart {
     key: Key,

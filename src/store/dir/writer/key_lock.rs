@@ -1,8 +1,8 @@
 //! The lock that tensorstore holds on a key while it replaces the object.
 //!
 //! tensorstore reads a key again, writes the new bytes and renames them to the key. An object that another program puts
-//! there in between would be lost, so tensorstore locks the file `KEY.__lock` meanwhile, which is the one that it
-//! renames. Source: its file driver, as the system calls of version 0.1.86 show.
+//! there in between would be lost, so tensorstore locks the file `KEY.__lock` meanwhile. This is the file that it
+//! renames to the key. Source: its file driver, as the system calls of version 0.1.86 show.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -16,17 +16,17 @@ use super::{Errno, Key, StoreError, failed};
 /// The end of the name of the file that is locked.
 pub(super) const SUFFIX: &[u8] = b".__lock";
 
-/// A lock that is held for this long is an error.
+/// The longest wait for a lock; after it, the caller gets an error.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether a lock is free.
+/// The time between two attempts to take a lock.
 const STEP: Duration = Duration::from_millis(1);
 
-/// How often in a row the file may be gone when it is opened. On file systems of FUSE, the kernel finds its name and opens it
-/// in two steps, and its last holder may remove it in between. Without the directory, no file is ever there.
+/// The most attempts in a row that find no file. On file systems of FUSE, the kernel finds a name and opens it in two steps,
+/// and the lock's last holder may remove the file in between. If the directory is gone, the file is missing for ever.
 const MOST_GONE: usize = 20;
 
-/// A lock that is held. Dropping it gives it back.
+/// A lock that is held. Dropping this value releases it.
 #[derive(Debug)]
 pub(super) struct KeyLock<'p> {
     parent: &'p OwnedFd,
@@ -64,7 +64,8 @@ impl<'p> KeyLock<'p> {
 
 impl Drop for KeyLock<'_> {
     fn drop(&mut self) {
-        // A program that waits for this file then finds that it has no name any more, and takes another one.
+        // A program that waits for this lock then finds that the file has no name any more, and locks a new
+        // one.
         let _ = unlinkat(self.parent, &self.name, AtFlags::empty());
     }
 }
@@ -77,7 +78,7 @@ fn try_lock(parent: &OwnedFd, name: &[u8]) -> Result<Option<OwnedFd>, Errno> {
     if !open_lock::try_lock(&file, whole, LockKind::Exclusive)? {
         return Ok(None);
     }
-    // Its last holder may have renamed it.
+    // The last holder may have renamed the file.
     let own = fstat(&file)?;
     match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(now) if (now.st_dev, now.st_ino) == (own.st_dev, own.st_ino) => Ok(Some(file)),

@@ -10,12 +10,12 @@
 //!                           is byte BELOW of /data locked, or byte OWN of a directory above?
 //! ```
 //!
-//! A directory is known by its inode, whatever mounts it is reached by. The path of a store through a bind mount does not
-//! have all directories above it: those of the other paths are locked, too, that the mounts of this process show
-//! ([`MountTable::other_paths`]). Mounts of other namespaces are not known. The locks of bytes are shared ones of an open
-//! file, so that writers of several stores in one directory do not keep each other out, and no other program is
-//! concerned: an flock(2) on a directory such as /tmp would be. Each writer locks before it looks, so that of two
-//! that begin at once at least one finds the other.
+//! A directory is known by its inode, whatever mounts it is reached by. A path through a bind mount lacks some of the
+//! directories above the store, so the directories of all other paths that the mounts of this process show are locked too
+//! ([`MountTable::other_paths`]). Mounts of other namespaces are not known. The locks of bytes are shared locks of an
+//! open file, so writers of several stores in one directory do not exclude each other, and other programs are not
+//! disturbed, as they would be by an flock(2) on a directory such as /tmp. Each writer locks before it looks for other
+//! locks, so that of two writers that begin at once at least one finds the other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,20 +33,20 @@ use super::{Prefix, failed};
 use crate::mount_table::MountTable;
 use crate::store::StoreError;
 
-/// Locked in the directory of a store that has a writer.
+/// The byte that is locked in the directory of a store that has a writer.
 const OWN: LockedBytes = LockedBytes {
     start: 0x7a61_7272_0000,
     len: 1,
 };
 
-/// Locked in each directory above it.
+/// The byte that is locked in each directory above the store.
 const BELOW: LockedBytes = LockedBytes {
     start: OWN.start + 1,
     len: 1,
 };
 
-/// How long a lock is waited for, and how often it is tried: a process that was killed gives its locks
-/// back when the last of its threads has ended, a moment after it seems to be gone.
+/// The longest wait for a lock, and the time between two attempts. A killed process releases its locks
+/// when its last thread has ended, a moment after the process seems to be gone.
 const PATIENCE: Duration = Duration::from_millis(500);
 const STEP: Duration = Duration::from_millis(10);
 
@@ -66,7 +66,7 @@ impl WriterLock {
         mark(&own, OWN, path);
         let mut above = Vec::new();
         for directory in directories_above(&own, path) {
-            // One that must not be read has no lock.
+            // A directory that this process may not read is not locked.
             if let Ok(opened) = openat(CWD, &directory, flags, Mode::empty()) {
                 mark(&opened, BELOW, &directory);
                 above.push((opened, directory));
@@ -129,7 +129,7 @@ fn lock(directory: &OwnedFd, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Locks `byte` of a directory, for those who look for it.
+/// Locks `byte` of a directory, so that other writers find the lock.
 fn mark(directory: &OwnedFd, byte: LockedBytes, path: &Path) {
     if let Err(errno) = try_lock(directory, byte, LockKind::Shared) {
         log::debug!("{}: it has no locks of bytes: {errno}", path.display());
@@ -144,7 +144,7 @@ fn check_alone(
     what: &str,
 ) -> Result<(), StoreError> {
     let begun = Instant::now();
-    // If there are no such locks, no program has one.
+    // On a file system without such locks, no program has one.
     while is_locked_by_others(directory, byte).unwrap_or(false) {
         if begun.elapsed() >= PATIENCE {
             return Err(StoreError::Denied {
@@ -157,7 +157,7 @@ fn check_alone(
     Ok(())
 }
 
-/// The process that has locked a directory, by /proc/locks, in words.
+/// A description of the process that has locked a directory, from /proc/locks.
 fn holder(directory: &OwnedFd) -> String {
     let found = || {
         let stat = fstat(directory).ok()?;
@@ -171,8 +171,8 @@ fn holder(directory: &OwnedFd) -> String {
             (words.next()?.rsplit(':').next() == Some(&*inode)).then_some(pid)
         };
         let pids: Vec<u32> = locks.lines().filter_map(pid_of).collect();
-        // Btrfs has other numbers of devices there than elsewhere, and directories of several file systems may have one
-        // inode number. The files of other users' processes cannot be examined.
+        // For Btrfs, the device numbers of this file differ from those of stat(2), and directories of several file
+        // systems may have the same inode number. The files of other users' processes cannot be examined.
         let by_file = pids.iter().find(|pid| has_locked(**pid, &stat, ""));
         let only = || (pids.len() == 1).then(|| &pids[0]);
         process(*by_file.or_else(only)?)
@@ -180,8 +180,8 @@ fn holder(directory: &OwnedFd) -> String {
     found().unwrap_or_else(|| "another process".to_owned())
 }
 
-/// The process that has locked `byte` of a directory, in words. /proc/locks names none for locks of open files,
-/// but each process has those of its own files.
+/// A description of the process that has locked `byte` of a directory. /proc/locks names no process for locks
+/// of open files, but /proc has the locks of each process's own files.
 fn marker(directory: &OwnedFd, byte: LockedBytes) -> String {
     let found = || {
         let stat = fstat(directory).ok()?;
@@ -194,7 +194,8 @@ fn marker(directory: &OwnedFd, byte: LockedBytes) -> String {
     found().unwrap_or_else(|| "another process".to_owned())
 }
 
-/// Whether a process has locked the open directory with the attributes `stat`, in words that end with `end`.
+/// Whether a process has locked the open directory with the attributes `stat`, by a line that ends with
+/// `end`.
 fn has_locked(pid: u32, stat: &Stat, end: &str) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
         return false;
@@ -213,7 +214,7 @@ fn has_locked(pid: u32, stat: &Stat, end: &str) -> bool {
         .any(|file| is_locked(&file) && is_of_directory(&file))
 }
 
-/// A process, in words.
+/// A description of a process.
 fn process(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     (pid > 0).then(|| format!("process {pid} ({})", name.trim_end()))

@@ -5,10 +5,10 @@
 //! name of the object:
 //!
 //! ```text
-//! a new key       linkat(draft, key)                  EEXIST: somebody else made it
+//! a new key       linkat(draft, key)                  EEXIST: another writer has made it
 //! an old object   linkat(draft, .zarr-mount/N.tmp)
-//!                 renameat2(N.tmp, key, EXCHANGE)     N.tmp is what was replaced now
-//!                 compare N.tmp with what the draft was made from; another version: exchange back
+//!                 renameat2(N.tmp, key, EXCHANGE)     N.tmp is the replaced object now
+//!                 compare N.tmp with the version that the draft was made from; if they differ: exchange back
 //!                 unlink(N.tmp)
 //! ```
 //!
@@ -17,8 +17,8 @@
 //! So a program that opens the key finds the old bytes or the new ones, even after the daemon was killed. Files that a
 //! killed daemon leaves in `.zarr-mount` are removed when the store is next opened for changes.
 //!
-//! Names are resolved as those that are read ([`Root`]), but no symbolic link is followed: nothing
-//! that is a link or lies behind one is changed.
+//! Names are resolved as for reading ([`Root`]), but no symbolic link is followed: neither links
+//! nor objects behind them are changed.
 
 mod attributes;
 mod calls;
@@ -94,12 +94,12 @@ pub enum Durability {
     Close,
 }
 
-/// How a store is changed.
+/// The way in which a store is changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriterOptions {
     /// The changes that have to survive a loss of power.
     pub durability: Durability,
-    /// The directory for what waits to be put into shards, in the place of one in the store.
+    /// The directory for journals, if they are not to be in the store.
     pub staging: Option<PathBuf>,
     /// Whether each object is replaced under the lock that tensorstore takes, too.
     pub locks_keys: bool,
@@ -108,9 +108,9 @@ pub struct WriterOptions {
 /// The effect of a rename on a file that has the new name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenameMode {
-    /// It is replaced.
+    /// The file is replaced.
     Replace,
-    /// It stays, and the rename fails.
+    /// The file stays, and the rename fails.
     Keep,
 }
 
@@ -160,7 +160,7 @@ impl From<NewFile> for Caller {
 pub struct StoredFile {
     /// The file.
     pub file: Arc<File>,
-    /// Where its bytes begin in the file: 0, but for a part that is in a journal.
+    /// The offset of its bytes in the file, which is 0 except for a part in a journal.
     pub offset: u64,
     /// Its attributes when it was opened.
     pub meta: ObjectMeta,
@@ -186,13 +186,14 @@ pub struct DirWriter {
     journals: HeldDirectory,
     /// Directories of journals in the directories above, which earlier daemons have left.
     above: Mutex<Vec<Arc<JournalDirectory>>>,
-    /// Where new journals are instead.
+    /// The directory of new journals, if it is not in the store.
     staging: Option<StagingDirectory>,
     /// The number of the last journal.
     last_journal: AtomicU64,
-    /// Journals of what could not be saved of whole objects. Each change of the object ends them.
+    /// Journals of whole objects that could not be saved. A change of an object removes its
+    /// journals.
     waiting: Mutex<HashMap<Key, Vec<Journal>>>,
-    /// Whether it was said that objects get another owner.
+    /// Whether the log has the warning that objects get another owner.
     has_told_of_owners: AtomicBool,
 }
 
@@ -265,7 +266,7 @@ impl DirWriter {
         opened.map_err(|errno| failed(key, errno))
     }
 
-    /// Whether an object with this name is a lock of those that this takes on the keys of chunks.
+    /// Whether this name is that of a lock that this writer takes on keys of chunks.
     pub fn is_lock(&self, name: &[u8]) -> bool {
         self.locks_keys && name.ends_with(key_lock::SUFFIX)
     }
@@ -291,7 +292,7 @@ impl DirWriter {
         Err(failed(key, Errno::NOENT))
     }
 
-    /// Opens the object at `key`, for reading alone or for writing too. `None` when nothing is there.
+    /// Opens the object at `key`, for reading alone or for writing too. `None` when there is none.
     ///
     /// # Errors
     /// [`StoreError`]
@@ -313,8 +314,8 @@ impl DirWriter {
         }
     }
 
-    /// Prepares the file of an object for a write in place: opens it again, if it was opened for reading alone,
-    /// and takes the bits away with which a program has the rights of its owner. Returns its version.
+    /// Prepares the file of an object for a write in place: opens it again if it was opened for reading alone,
+    /// and removes the set-ID bits. Returns its version.
     ///
     /// # Errors
     /// [`StoreError`]
@@ -348,8 +349,8 @@ impl DirWriter {
         Ok(())
     }
 
-    /// Whether the file of an object has several names, so that to write to it would change what the
-    /// others show.
+    /// Whether the file of an object has several names, so that a write to it would change the bytes
+    /// at the others, too.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -362,7 +363,7 @@ impl DirWriter {
         Ok(stat.st_nlink > 1)
     }
 
-    /// Makes the object at `key`, which is empty and is written in place.
+    /// Makes an empty object at `key`, which is written in place.
     ///
     /// # Errors
     /// [`StoreError::Io`] with `EEXIST` when something is there.
@@ -378,7 +379,7 @@ impl DirWriter {
         self.stored(key, fd.into(), true)
     }
 
-    /// A file that was opened or made.
+    /// Describes a file that was opened or made.
     fn stored(&self, key: &Key, file: File, is_writable: bool) -> Result<StoredFile, StoreError> {
         let stat = fstat(&file).map_err(|errno| failed(key, errno))?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -390,7 +391,7 @@ impl DirWriter {
         Ok(self.stored_as(Arc::new(file), meta, is_writable))
     }
 
-    /// A file with the attributes `meta`, in which it is noted whether this process has made the version.
+    /// A file with the attributes `meta`. They get the note whether this process has made the version.
     fn stored_as(&self, file: Arc<File>, mut meta: ObjectMeta, is_writable: bool) -> StoredFile {
         self.root.versions.own.mark(&mut meta);
         StoredFile {
@@ -456,8 +457,8 @@ impl DirWriter {
         };
         refuse_link(&parent, key)?;
         let _lock = self.lock(&parent, key)?;
-        // It gets a temporary name first, because a name cannot be removed for the sake of what it
-        // stands for.
+        // The object gets a temporary name first, because no system call removes a name only if it
+        // stands for a certain file.
         let name = self.temporaries.free_name(self.root()?)?;
         let place = (&parent, key.name());
         match names::rename(place, name.path(), RenameFlags::empty()) {
@@ -472,7 +473,8 @@ impl DirWriter {
             self.end_waiting(key);
             return Ok(true);
         }
-        // An object that another program has put there goes back, unless yet another object is there now.
+        // If another program has put an object there, that object goes back, unless yet another one is
+        // there now.
         let placed = self.calls.move_to_free(name.path(), place, || Ok(()));
         self.unsynced.note_name(key);
         match placed {
@@ -490,7 +492,7 @@ impl DirWriter {
         refuse_link(&parents.0, from)?;
         refuse_link(&parents.1, to)?;
         let (old, new) = ((&parents.0, from.name()), (&parents.1, to.name()));
-        // A loss of power must not undo the new name and keep the end of the old one.
+        // A loss of power must not undo the new name while it keeps the removal of the old one.
         let linked = || match self.durability {
             Durability::Never => Ok(()),
             Durability::Atomic | Durability::Close => sync_names_in(&parents.1),
@@ -501,7 +503,7 @@ impl DirWriter {
                 RenameMode::Keep => self.calls.move_to_free(old, new, linked),
             }?;
             let stat = statat(&parents.1, to.name(), AtFlags::SYMLINK_NOFOLLOW);
-            // Another program may have removed it, whatever it was.
+            // Another program may have removed the target, which counts as a directory then.
             Ok(stat.map_or(true, |stat| is_directory(&stat)))
         };
         let renamed = self.unsynced.renamed((from, to), rename);
@@ -524,7 +526,7 @@ impl DirWriter {
         Ok(())
     }
 
-    /// The attributes of the object at `key`, where no link is followed; `None` when nothing is there.
+    /// The attributes of the object at `key`, where no link is followed; `None` when there is none.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -547,7 +549,7 @@ impl DirWriter {
         }
     }
 
-    /// The file of an object at `key`, as it is now, to be read.
+    /// An object that reads `file`, which is at `key`, in its current version.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -555,8 +557,8 @@ impl DirWriter {
         object_as(key, file, self.root.versions.clone())
     }
 
-    /// As [`DirWriter::object_of`], of a file that was opened as `stored`, to make another object from it. If the times
-    /// of files do not reveal that another program has just written to it, no earlier version of it is trusted, and the
+    /// As [`DirWriter::object_of`], for a file that was opened as `stored`, and from which another object is made. If
+    /// file times cannot show that another program has just written to it, no earlier version is trusted, and the
     /// object has a version of its own.
     ///
     /// # Errors
@@ -583,8 +585,8 @@ impl DirWriter {
         self.unsynced.note_bytes(key);
     }
 
-    /// With [`Durability::Close`], makes the name of an object that was closed, or its end, survive a
-    /// loss of power.
+    /// With [`Durability::Close`], makes the name of a closed object, or its removal, survive a loss
+    /// of power.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -595,19 +597,19 @@ impl DirWriter {
         self.sync_names(&key.parent())
     }
 
-    /// How many files without a name may be kept, each of which takes a descriptor.
+    /// The most files without a name that may be kept. Each of them takes a descriptor.
     pub fn most_drafts(&self) -> usize {
         let limit = getrlimit(Resource::Nofile).current;
         let half = limit.map_or(u64::MAX, |limit| limit / 2);
         usize::try_from(half).unwrap_or(usize::MAX)
     }
 
-    /// The error for one more of them.
+    /// The error for one draft more than [`DirWriter::most_drafts`].
     pub fn too_many_drafts(key: &Key) -> StoreError {
         failed(key, Errno::NFILE)
     }
 
-    /// How many files of a killed daemon were removed when the store was opened.
+    /// The number of files of a killed daemon that were removed when the store was opened.
     pub fn recovered(&self) -> usize {
         self.recovered
     }
@@ -628,7 +630,7 @@ impl DirWriter {
     }
 }
 
-/// The file of an object at `key` as it is now, whose version is made of `versions`.
+/// An object that reads `file`, which is at `key`, in its current version, made of `versions`.
 fn object_as(
     key: &Key,
     file: &Arc<File>,
@@ -661,7 +663,7 @@ fn refuse_link(parent: &OwnedFd, key: &Key) -> Result<(), StoreError> {
 }
 
 /// Gives a new file in the directory `parent` to the user who makes it, where the daemon may do that. Its group is that
-/// of its directory, if this has the set-group-ID bit. Where the directory has a default list, the file has this one.
+/// of its directory, if this has the set-group-ID bit. Where the directory has a default list, the file gets this list.
 fn give(key: &Key, parent: impl AsFd, file: impl AsFd, new: NewFile) -> Result<(), StoreError> {
     let failed = |errno| failed(key, errno);
     let stat = fstat(&file).map_err(failed)?;
@@ -675,7 +677,8 @@ fn give(key: &Key, parent: impl AsFd, file: impl AsFd, new: NewFile) -> Result<(
     let mut mode = new.mode & 0o7777;
     if (stat.st_uid, stat.st_gid) != (new.uid, gid) {
         let (uid, gid) = (Uid::from_raw(new.uid), Gid::from_raw(gid));
-        // Only root may do that. Without it, the file is the daemon's, whose rights no program of others gets.
+        // Only root may give files away. Otherwise the file stays the daemon's, whose rights a program of
+        // another user must not get.
         if fchown(&file, Some(uid), Some(gid)).is_err() && !is_directory(&stat) {
             mode &= !SET_ID;
         }
@@ -693,7 +696,7 @@ fn failed(key: &dyn std::fmt::Display, errno: Errno) -> StoreError {
     match errno {
         Errno::LOOP => StoreError::Denied {
             key: key.to_string(),
-            reason: "what is a symbolic link, or lies behind one, is not changed".to_owned(),
+            reason: "a symbolic link, or an object behind one, is not changed".to_owned(),
         },
         other => StoreError::io(key, &other.into()),
     }

@@ -1,17 +1,17 @@
-//! Names that are given and exchanged, also by file systems that know fewer calls.
+//! Gives names to files and exchanges them, also on file systems that lack some calls.
 //!
-//! NFS and most FUSE file systems have renameat2(2) without its flags, some have no links or no files without
-//! names. What they have is tried out once (`trial`), when the store is opened for changes. In the place of the flags:
+//! NFS and most FUSE file systems have renameat2(2) without its flags, some have no links or no files without names.
+//! The available calls are tried out once (`trial`), when the store is opened for changes. In the place of the flags:
 //!
 //! ```text
 //! NOREPLACE   a file        link(2), which fails where something is; then the old name is removed
 //!             a directory   mkdir(2), which fails where something is; then rename(2) replaces the empty directory
-//! EXCHANGE    the old object gets a second name; rename(2); the second name tells whether it was written to
+//! EXCHANGE    the old object gets a second name; rename(2); the second name shows whether it was written to
 //!             in place meanwhile, and is put back then
 //! ```
 //!
-//! Without links too, the target is examined before rename(2). An object that another program puts there between the
-//! examination, or the second name, and the rename is replaced unseen.
+//! Where links are missing too, the target is examined before rename(2). An object that another program puts there
+//! between the examination, or the second name, and the rename is replaced unseen.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -22,7 +22,7 @@ use super::attributes::path_of;
 use super::calls::{linkat, mkdirat, renameat_with, unlinkat};
 use super::{is_directory, statat};
 
-/// Which calls on names the file system of a store has.
+/// The calls on names that the file system of a store has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -43,7 +43,7 @@ pub(super) struct NameCalls {
 pub(super) type NameIn<'n> = (&'n OwnedFd, &'n [u8]);
 
 impl NameCalls {
-    /// All of them, as local file systems have them.
+    /// All calls, as local file systems have them.
     pub(super) const ALL: NameCalls = NameCalls {
         exchange: true,
         keep: true,
@@ -57,20 +57,21 @@ impl NameCalls {
         match (self.exchange, self.keep || self.link) {
             (true, true) => None,
             (false, true) => Some(
-                "the file system of the store cannot exchange two names: what another program renames to a chunk or \
-                 a document at the moment when the mount replaces it is lost",
+                "the file system of the store cannot exchange two names: an object that another program renames to a \
+                 chunk or a document at the moment when the mount replaces it is lost",
             ),
             (_, false) => Some(
-                "the file system of the store has no links, and cannot rename without replacing: what another program \
-                 renames to a chunk or a document, or makes there, at the moment when the mount saves it is lost",
+                "the file system of the store has no links, and cannot rename without replacing: an object that \
+                 another program renames to a chunk or a document, or makes there, at the moment when the mount saves \
+                 it is lost",
             ),
         }
     }
 
-    /// Moves `from` to `to`, where nothing may be. While a file has both names, `linked` is called.
+    /// Moves `from` to `to`, which must be free. While a file has both names, `linked` is called.
     ///
     /// # Errors
-    /// Those of the system calls, with `EEXIST` where something is, and of `linked`.
+    /// Those of the system calls, with `EEXIST` where `to` is not free, and of `linked`.
     pub(super) fn move_to_free(
         self,
         from: NameIn<'_>,
@@ -103,7 +104,8 @@ impl NameCalls {
     }
 }
 
-/// Removes the name `from` of a file that has the name `to` too, after `linked`. Where that fails, `to` is removed.
+/// Calls `linked`, and removes the name `from` of a file that has the name `to` too. If either fails, `to` is
+/// removed.
 fn end_first_name(
     from: NameIn<'_>,
     to: NameIn<'_>,
@@ -123,12 +125,12 @@ pub(super) fn rename(from: NameIn<'_>, to: NameIn<'_>, flags: RenameFlags) -> Re
     renameat_with(from.0, from.1, to.0, to.1, flags)
 }
 
-/// Gives the file `from` the second name `to`, where nothing may be.
+/// Gives the file `from` the second name `to`, which must be free.
 pub(super) fn link(from: NameIn<'_>, to: NameIn<'_>) -> Result<(), Errno> {
     linkat(from.0, from.1, to.0, to.1, AtFlags::empty())
 }
 
-/// Gives `file`, which has no name, this one, which nothing may have.
+/// Gives `file`, which has no name, the name `to`, which must be free.
 pub(super) fn name_file(file: impl AsFd, to: NameIn<'_>) -> Result<(), Errno> {
     let path = path_of(&file);
     linkat(CWD, path.as_str(), to.0, to.1, AtFlags::SYMLINK_FOLLOW)

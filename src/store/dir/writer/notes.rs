@@ -30,7 +30,7 @@ const SUFFIX: &[u8] = b".note";
 
 const MAGIC: [u8; 8] = *b"zmnote01";
 
-/// Bytes of a note before what its checksum is of.
+/// Bytes of a note before the part that its checksum covers.
 const HEAD_BYTES: usize = 12;
 
 /// The longest note, in bytes.
@@ -41,16 +41,16 @@ const MOST_BYTES: u64 = 1 << 18;
 pub enum DocumentChange {
     /// The documents at this prefix are written or removed.
     At(Prefix),
-    /// The directory that has them is renamed.
+    /// A directory with documents is renamed.
     Renamed {
-        /// Its old name.
+        /// The old name of the directory.
         from: Key,
-        /// Its new name.
+        /// The new name of the directory.
         to: Key,
     },
 }
 
-/// A note of a change. Dropping it removes the file.
+/// A note of a change. Dropping this value removes the file.
 #[derive(Debug)]
 pub struct ChangeNote {
     directory: Arc<OwnedFd>,
@@ -88,7 +88,7 @@ impl DirWriter {
             let name = [self.temporaries.free_digits().as_bytes(), SUFFIX].concat();
             match openat(&*directory, &name, flags, Mode::RUSR | Mode::WUSR) {
                 Ok(fd) => break (name, File::from(fd)),
-                // An earlier process of the same number has left it.
+                // An earlier process with the same number has left a note of this name.
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(own_failed(errno)),
             }
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_says_what_was_noted_or_was_not_finished() {
+    fn a_note_has_the_change_that_was_noted_or_is_not_finished() {
         let key = |text: &str| Key::parse(text.as_bytes()).unwrap();
         for change in [
             DocumentChange::At(Prefix::root()),

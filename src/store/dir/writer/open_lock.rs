@@ -7,28 +7,28 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 
-/// Bytes of a file, which need not be there.
+/// Bytes of a file, which may be beyond its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LockedBytes {
-    /// The first one.
+    /// The offset of the first byte.
     pub(super) start: i64,
-    /// Their number; 0 for all that follow.
+    /// The number of bytes; 0 for all bytes from the first on.
     pub(super) len: i64,
 }
 
-/// The kinds of locks, by the other locks that they exclude.
+/// The kinds of locks. Each excludes other locks of the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LockKind {
-    /// Exclusive locks.
+    /// Excludes exclusive locks.
     Shared,
-    /// All locks. The file must be open for writing.
+    /// Excludes all locks. The file must be open for writing.
     Exclusive,
 }
 
 /// Locks bytes of `file`; `false` when another program holds a lock that excludes this one.
 pub(super) fn try_lock(file: &OwnedFd, bytes: LockedBytes, kind: LockKind) -> Result<bool, Errno> {
     let lock = request(bytes, kind);
-    // SAFETY: the descriptor is open, and the call reads the structure alone.
+    // SAFETY: the descriptor is open, and the call only reads the structure.
     let locked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
     if locked != -1 {
         return Ok(true);
@@ -42,7 +42,7 @@ pub(super) fn try_lock(file: &OwnedFd, bytes: LockedBytes, kind: LockKind) -> Re
 /// Whether another program has locked bytes of `file`, which need not be open for writing.
 pub(super) fn is_locked_by_others(file: &OwnedFd, bytes: LockedBytes) -> Result<bool, Errno> {
     let mut lock = request(bytes, LockKind::Exclusive);
-    // SAFETY: the descriptor is open, and the call reads and writes the structure alone.
+    // SAFETY: the descriptor is open, and the call reads and writes only the structure.
     let asked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
     if asked == -1 {
         return Err(last_errno());

@@ -16,8 +16,8 @@ use crate::store::{Key, ObjectMeta, StoreError};
 const STICKY: u32 = 0o1000;
 
 impl DirWriter {
-    /// Gives `draft` the owner, the mode and the access list of `old`, which it is to replace. The mode is the one
-    /// after a write. If the daemon may not give one of them, the result grants no user more.
+    /// Gives `draft` the owner, the mode after a write, and the access list of `old`, which it is to replace. If
+    /// the daemon may not give one of them, the draft grants no user more than `old` does.
     pub(super) fn give_like(&self, key: &Key, old: &File, draft: &File) -> Result<(), Errno> {
         let (stat, own) = (fstat(old)?, fstat(draft)?);
         let mut list = AccessList::of(old, ACCESS)?;
@@ -42,15 +42,15 @@ impl DirWriter {
         if !self.has_told_of_owners.swap(true, Ordering::Relaxed) {
             let own = geteuid().as_raw();
             log::warn!(
-                "{key}: it belongs to user {owner}, and will belong to user {own}, who has this mount, once it is \
-                 saved, because only root may give files away; the same holds for all files of others, of which \
-                 nothing is said"
+                "{key}: it belongs to user {owner}, and will belong to user {own}, who runs this mount, once it is \
+                 saved, because only root may give files away; the same holds for all files of other users, for which \
+                 no warning follows"
             );
         }
     }
 
-    /// Checks that this daemon may replace the object at `key`, or make one there. With the sticky bit, a directory
-    /// lets only owners replace files.
+    /// Checks that this daemon may replace the object at `key`, or make one there. In a directory with the sticky
+    /// bit, only owners may replace files.
     ///
     /// # Errors
     /// [`StoreError::Io`] with `EACCES` or `EPERM`.
@@ -67,7 +67,8 @@ impl DirWriter {
         if directory.st_mode & STICKY == 0 || directory.st_uid == own.as_raw() {
             return Ok(());
         }
-        // Where the directory of the object is missing, the nearest one above it has no such name.
+        // If the directory of the object is missing, this is the nearest one above it, which has no
+        // such name.
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let Ok(parent) = self.root()?.open_unlinked(&key.parent(), flags) else {
             return Ok(());
@@ -94,7 +95,7 @@ impl DirWriter {
         let opened = self.root()?.open_unlinked(&like.to_prefix(), OFlags::PATH);
         let list = match opened {
             Ok(opened) => AccessList::of(opened, ACCESS).map_err(|errno| failed(like, errno))?,
-            // It was removed meanwhile, or lies behind a link.
+            // The object was removed meanwhile, or lies behind a link.
             Err(_) => None,
         };
         let mode = meta.mode & 0o666;

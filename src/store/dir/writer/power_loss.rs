@@ -3,12 +3,12 @@
 //!
 //! ```text
 //! bytes of a file    survive an fdatasync of the file; else any part of them is there
-//! names              survive an fsync of a directory that the call has changed; else each call has
-//!                    been done or not, whatever became of the others
+//! names              survive an fsync of a directory that the call has changed; else each call may have
+//!                    been done or not, independently of the others
 //! ```
 //!
-//! That is more than file systems forget, which keep most of the order. `ZARR_MOUNT_POWER_LOSSES` says
-//! how many losses there are.
+//! Real file systems lose less, because they keep most of the order. `ZARR_MOUNT_POWER_LOSSES` is
+//! the number of losses.
 
 mod disk;
 mod history;
@@ -44,9 +44,10 @@ struct Losses {
     torn: Vec<String>,
 }
 
-/// The script of this seed after all its steps, the contents of the disk before it, and the recorded calls.
+/// The script of this seed after all its steps, the contents of the disk before the script, and the
+/// recorded calls.
 fn done(seed: u64, durability: Durability, lacking: Lacking) -> (Script, Disk, Vec<Call>) {
-    // The writer tries what the file system lacks when it begins.
+    // The writer tries out the file system when it is opened.
     recorded::start(lacking);
     let mut script = Script::new(seed, durability);
     let before = Disk::of(&script.fixture.path);
@@ -87,7 +88,8 @@ fn lose_power(seed: u64, (durability, lacking): (Durability, Lacking), losses: &
     }
 }
 
-/// Ends the program of this seed after each of its calls. Returns the number of calls.
+/// Kills the writer of the script of this seed after each of its calls. Returns the number of
+/// calls.
 fn kill_after_each_call(seed: u64, (durability, lacking): (Durability, Lacking)) -> usize {
     let (script, before, calls) = done(seed, durability, lacking);
     for n_calls in 0..=calls.len() {
@@ -108,7 +110,7 @@ fn kill_after_each_call(seed: u64, (durability, lacking): (Durability, Lacking))
 #[test]
 fn each_call_of_a_script_may_be_the_last() {
     const SCRIPTS: u64 = 200;
-    // The bytes of a draft are on record where they are synced.
+    // The bytes of a draft are recorded only when they are synced.
     for durability in [Durability::Atomic, Durability::Close] {
         let n_calls: usize = (0..SCRIPTS)
             .map(|seed| kill_after_each_call(seed, (durability, Lacking::of(seed))))
@@ -117,7 +119,7 @@ fn each_call_of_a_script_may_be_the_last() {
     }
 }
 
-/// Loses power as often as the environment variable says.
+/// Loses power as many times as the environment variable says.
 fn lose_power_often(durability: Durability) -> Losses {
     const USUAL: usize = 3000;
     let wanted = std::env::var("ZARR_MOUNT_POWER_LOSSES");

@@ -1,4 +1,4 @@
-//! Directories: those of prefixes, which are made and removed.
+//! Makes and removes the directories of prefixes.
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
@@ -7,11 +7,12 @@ use super::calls::{mkdirat, openat, unlinkat};
 use super::{DirWriter, NewFile, failed, fstat, give, is_directory, statat};
 use crate::store::{Key, Prefix, StoreError, unless_absent};
 
-/// Whether the file at a key is removed with the directory that it is in: a directory, or another file.
+/// Whether the file at a key is removed with the directory that it is in; `true` is passed for a
+/// directory.
 type Goes<'g> = dyn Fn(&Key, bool) -> bool + 'g;
 
 impl DirWriter {
-    /// Makes the directories above `key` that are not there, like the nearest one that is.
+    /// Makes the missing directories above `key`, like the nearest one that exists.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -25,7 +26,8 @@ impl DirWriter {
             let stat = fstat(&parent).map_err(|errno| failed(&key, errno))?;
             let lists = [DEFAULT, ACCESS].map(|name| AccessList::of(&parent, name));
             let mode = match lists {
-                // The new directory has no list that its mode is the mask of.
+                // The new directory gets no list, so the mask in the mode of `parent` must not
+                // become its group bits.
                 [Ok(None), Ok(Some(list))] => stat.st_mode & 0o7000 | list.mode_without(),
                 [Err(errno), _] | [_, Err(errno)] => return Err(failed(&key, errno)),
                 _ => stat.st_mode & 0o7777,
@@ -47,7 +49,7 @@ impl DirWriter {
     /// Makes the directory of the prefix `key`.
     ///
     /// # Errors
-    /// [`StoreError::Io`] with `EEXIST` when something is there.
+    /// [`StoreError::Io`] with `EEXIST` when the name is taken.
     pub fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), StoreError> {
         let parent = self.parent(key)?;
         let mode = Mode::from_raw_mode(new.mode & 0o7777);
@@ -57,7 +59,7 @@ impl DirWriter {
         let directory = openat(&parent, key.name(), flags, Mode::empty());
         let directory = directory.map_err(|errno| failed(key, errno))?;
         let stat = fstat(&directory).map_err(|errno| failed(key, errno))?;
-        // The bit that the directory has from the one above it stays.
+        // The set-group-ID bit, which the directory inherits from the one above it, stays.
         let mode = new.mode | (stat.st_mode & Mode::SGID.as_raw_mode());
         give(key, &parent, &directory, NewFile { mode, ..new })
     }
@@ -65,7 +67,7 @@ impl DirWriter {
     /// Removes the empty directory of the prefix `key`.
     ///
     /// # Errors
-    /// [`StoreError::Io`] with `ENOTEMPTY` when names are in it.
+    /// [`StoreError::Io`] with `ENOTEMPTY` when it has names.
     pub fn remove_prefix(&self, key: &Key) -> Result<(), StoreError> {
         let parent = self.parent(key)?;
         unlinkat(&parent, key.name(), AtFlags::REMOVEDIR).map_err(|errno| failed(key, errno))?;
@@ -73,11 +75,12 @@ impl DirWriter {
         Ok(())
     }
 
-    /// Removes the directory of the prefix `key`, with everything below it if all of that `goes`.
+    /// Removes the directory of the prefix `key`, with everything below it, if `goes` is true for
+    /// all of it.
     ///
     /// # Errors
-    /// [`StoreError::Io`] with `ENOTEMPTY` when other names are there. Nothing was removed then, unless they were made
-    /// meanwhile.
+    /// [`StoreError::Io`] with `ENOTEMPTY` when `goes` is false for a name. Nothing was removed then, unless the name
+    /// was made meanwhile.
     pub fn remove_prefix_with(&self, key: &Key, goes: &Goes<'_>) -> Result<(), StoreError> {
         match self.remove_prefix(key) {
             Err(error) if error.is_not_empty() && self.has_only(key, goes)? => {}
@@ -87,7 +90,7 @@ impl DirWriter {
         self.remove_prefix(key)
     }
 
-    /// Whether everything below `key` `goes`. Links never do.
+    /// Whether `goes` is true for everything below `key`. A link counts as false.
     fn has_only(&self, key: &Key, goes: &Goes<'_>) -> Result<bool, StoreError> {
         self.all_entries(key, &mut |below, kind| {
             let is_directory = kind == FileType::Directory;
@@ -96,7 +99,7 @@ impl DirWriter {
         })
     }
 
-    /// Removes everything below `key` that `goes`.
+    /// Removes everything below `key` for which `goes` is true.
     fn empty(&self, key: &Key, goes: &Goes<'_>) -> Result<(), StoreError> {
         self.all_entries(key, &mut |below, kind| {
             let removed = if kind == FileType::Directory {
@@ -138,7 +141,7 @@ impl DirWriter {
         Ok(true)
     }
 
-    /// Whether a directory is at `key`.
+    /// Whether `key` is a directory.
     pub fn is_directory(&self, key: &Key) -> bool {
         let found = self
             .parent(key)

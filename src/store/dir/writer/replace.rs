@@ -1,4 +1,4 @@
-//! Drafts take the places of objects.
+//! Puts drafts in the place of objects.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -10,25 +10,25 @@ use super::names::{NameIn, link, rename};
 use super::temporary::TemporaryName;
 use super::{DirWriter, FileStat, Key, Replaces, StoreError, failed, fstat, statat};
 
-/// How often names are exchanged again that other programs change meanwhile.
+/// The most exchanges of names that other programs change meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// The outcome for a draft that was to replace an object.
 pub(super) enum Replaced {
-    /// It is the object. What it has replaced has its temporary name, or none.
+    /// The draft is the object. The replaced object has the temporary name of the draft, or none.
     Done,
-    /// Nothing is at the key.
+    /// The key has no object.
     Gone,
-    /// Something else was at the key than what the draft was to take the place of, and is there again.
+    /// The key had another object than the one that the draft was to replace, and has it again.
     Other {
-        /// Whether the draft has its temporary name again. It cannot have another one.
+        /// Whether the draft has its temporary name again. It cannot get another one.
         is_draft_back: bool,
     },
 }
 
 impl DirWriter {
     /// Puts `draft`, which has the temporary name `name`, in the place of the object `key` in `parent`, if that is
-    /// what `replaces` says.
+    /// the one that `replaces` names.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -66,7 +66,8 @@ impl DirWriter {
         let at: NameIn<'_> = (parent, key.name());
         let failed = |errno| failed(key, errno);
         let old = self.temporaries.free_name(self.root()?)?;
-        // Links to the files of other users may not be allowed, and none to a directory are.
+        // The kernel may refuse links to the files of other users, and refuses links to
+        // directories.
         let is_linked = self.calls.link && link(at, old.path()).is_ok();
         let look = || {
             if is_linked {
@@ -94,7 +95,7 @@ impl DirWriter {
     }
 }
 
-/// Puts an object of another program, which has the name of a draft, back to its place at `key`, where the draft is. An
+/// Puts an object of another program, which has the temporary name of a draft, back to `key`, which the draft has. An
 /// object that takes this place meanwhile is newer, and stays there. Returns whether the draft has its name again.
 fn put_back(
     name: &TemporaryName,
@@ -104,13 +105,13 @@ fn put_back(
     let identity = |stat: FileStat| (stat.st_dev, stat.st_ino);
     let failed = |errno| failed(key, errno);
     let own = identity(fstat(draft).map_err(failed)?);
-    // The object that was last put to the key, and so has to come out.
+    // The object that was last put to the key, and that the next exchange must bring out.
     let mut at_key = own;
     for _ in 0..ATTEMPTS {
         let put = identity(name.stat().map_err(failed)?);
         match rename(name.path(), (parent, key.name()), RenameFlags::EXCHANGE) {
             Ok(()) => {}
-            // The object was removed there, so the other program's object stays removed.
+            // The draft was removed from the key, so the other program's object stays removed.
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(failed(errno)),
         }

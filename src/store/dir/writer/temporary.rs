@@ -1,4 +1,4 @@
-//! Names in the directory of this program in the store, which live as long as a commit.
+//! Names in the directory of this program in the store, which exist for the time of a commit.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,12 +20,12 @@ const SUFFIX: &[u8] = b".tmp";
 /// The temporary names of one writer.
 #[derive(Debug, Default)]
 pub(super) struct Temporaries {
-    /// The directory, once it was made.
+    /// The directory; `None` before it is opened or made.
     directory: Mutex<Option<Arc<OwnedFd>>>,
     next: AtomicU64,
 }
 
-/// A temporary name. Dropping this removes the name, if it is there.
+/// A temporary name. Dropping this removes the name, if it exists.
 #[derive(Debug)]
 pub(super) struct TemporaryName {
     directory: Arc<OwnedFd>,
@@ -34,15 +34,14 @@ pub(super) struct TemporaryName {
 
 impl Drop for TemporaryName {
     fn drop(&mut self) {
-        // Once the draft has the name of an object, nothing is here.
+        // Once the draft has the name of an object, this name does not exist.
         let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
     }
 }
 
 impl Temporaries {
-    /// Removes what a killed writer left in `root`. The caller has the lock, so that no other writer
-    /// uses it.
-    /// Returns the number of files.
+    /// Removes the temporary files that a killed writer left in `root`. The caller has the lock, so
+    /// that no other writer uses it. Returns the number of files.
     pub(super) fn remove_left(&self, root: &Root) -> Result<usize, StoreError> {
         let Some(directory) = open_directory(root)? else {
             return Ok(0);
@@ -120,7 +119,7 @@ impl Temporaries {
         Ok((name, made.map_err(own_failed)?))
     }
 
-    /// Gives `file`, which has no name, a temporary one.
+    /// Gives `file`, which has no name, a temporary name.
     pub(super) fn link(&self, root: &Root, file: &File) -> Result<TemporaryName, StoreError> {
         let name = self.free_name(root)?;
         name_file(file, name.path()).map_err(own_failed)?;
@@ -148,7 +147,7 @@ pub(super) fn open_directory(root: &Root) -> Result<Option<OwnedFd>, StoreError>
             check_owner(
                 &fd,
                 || path.to_text(),
-                "; remove it if nobody writes the store",
+                "; remove it if no program writes the store",
             )?;
             Ok(Some(fd))
         }

@@ -92,7 +92,7 @@ impl Fixture {
 }
 
 #[test]
-fn a_new_object_appears_whole_and_only_where_nothing_is() {
+fn a_new_object_appears_whole_and_only_at_a_free_key() {
     for durability in [Durability::Never, Durability::Atomic, Durability::Close] {
         let f = fixture(durability);
         let mut draft = f.draft("new");
@@ -142,7 +142,7 @@ fn commits_are_not_waited_for_and_no_two_are_the_same_version() {
         assert!(versions.insert(version), "{n} has the version of another");
         let found = store.open(&key).unwrap().unwrap();
         assert_eq!(found.meta().version, version);
-        // A slow machine may look later, when it is older than the grain of the clock.
+        // On a slow machine, the version may be older than the grain of the clock here.
         for meta in [found.meta(), &new.meta] {
             assert_eq!(meta.settles_in(SystemTime::now()), None);
         }
@@ -267,11 +267,11 @@ fn an_object_is_replaced_if_it_is_the_one_that_was_read() {
         (0o604, 1)
     );
     assert_eq!(new.meta.version, f.stored().meta.version);
-    // Another version is there now.
+    // The key has another version now.
     let mut late = f.writer.begin_copy(&key("a/c/0"), &old).unwrap();
     let committed = f.writer.commit(&key("a/c/0"), &mut late, replaces);
     assert!(matches!(committed, Ok(Commit::Conflict)));
-    assert_eq!(f.text(), "Old", "what was there is there again");
+    assert_eq!(f.text(), "Old", "the other object is at the key again");
     fs::remove_file(f.path.join("a/c/0")).unwrap();
     let committed = f.writer.commit(&key("a/c/0"), &mut late, replaces);
     assert!(matches!(committed, Ok(Commit::Conflict)));
@@ -323,7 +323,7 @@ fn a_draft_is_a_copy_of_one_version() {
 }
 
 #[test]
-fn links_are_not_changed_nor_what_lies_behind_them() {
+fn links_and_objects_behind_them_are_not_changed() {
     let f = fixture(Durability::Never);
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("0"), "kept").unwrap();
@@ -412,7 +412,7 @@ fn one_writer_at_a_time_of_a_hierarchy() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_removed_and_nothing_else() {
+fn temporary_files_of_a_killed_writer_are_removed_and_no_others() {
     let f = fixture(Durability::Never);
     drop(f.writer);
     let own = f.path.join(".zarr-mount");

@@ -7,8 +7,8 @@ use super::names::{NameCalls, link, name_file, rename};
 use super::temporary::{Temporaries, TemporaryName};
 use super::{FileStat, Root, StoreError, fstat};
 
-/// Tries the calls in the directory of this program in `root`. Where no files can be made there, it is not known
-/// which ones are missing, and none is.
+/// Tries the calls in the directory of this program in `root`. Where no files can be made there, the missing
+/// calls are unknown, and all calls count as present.
 pub(super) fn name_calls(temporaries: &Temporaries, root: &Root) -> NameCalls {
     tried(temporaries, root).unwrap_or_else(|error| {
         log::debug!("the calls of the file system cannot be tried: {error}");

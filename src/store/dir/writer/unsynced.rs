@@ -1,8 +1,8 @@
-//! Notes of changes that a loss of power may undo: names in directories and bytes of files that were changed, and that
-//! no program has synced since.
+//! Notes of changes that a loss of power may undo: changed names in directories and changed bytes of files that were
+//! not synced since.
 //!
-//! A program that syncs a directory, or the whole store, wants the files to survive too that were closed before. Most
-//! changes are not synced when they are made, and each of them is noted here.
+//! A program that syncs a directory, or the whole store, expects files that were closed before to survive too. Most
+//! changes are not synced when they are made, so each of them is noted here.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,10 +19,10 @@ use crate::store::{Key, Prefix, StoreError};
 /// The most directories, and the most files, that are noted. Beyond that, the whole file system is synced.
 const MOST_NOTES: usize = 4096;
 
-/// The number of a note. One that was made later has a higher number.
+/// The number of a note. Later notes have higher numbers.
 type Stamp = u64;
 
-/// The changes that were not synced.
+/// The notes of changes that were not synced.
 #[derive(Debug, Default)]
 pub(super) struct Unsynced(Mutex<Notes>);
 
@@ -41,7 +41,7 @@ struct Notes {
 struct Left {
     files: Vec<Key>,
     directories: Vec<Prefix>,
-    /// Whether more was changed than was noted.
+    /// Whether some changes have no note.
     is_too_much: bool,
 }
 
@@ -131,7 +131,7 @@ impl Unsynced {
         self.lock().directories.get(path).copied()
     }
 
-    /// Notes that the names in the directory were synced, after its note had this stamp.
+    /// Notes that the names in the directory were synced when its note had this stamp.
     fn synced_directory(&self, path: &Prefix, stamp: Option<Stamp>) {
         remove(&mut self.lock().directories, path, stamp);
     }
@@ -144,7 +144,7 @@ fn remove<K: Hash + Eq>(notes: &mut HashMap<K, Stamp>, key: &K, stamp: Option<St
     }
 }
 
-/// Gives notes other keys, where `moved` has one.
+/// Moves notes to other keys, where `moved` returns one.
 fn move_all<K: Hash + Eq>(notes: &mut HashMap<K, Stamp>, moved: impl Fn(&K) -> Option<K>) {
     let renamed: Vec<_> = notes
         .iter()
@@ -167,7 +167,7 @@ impl DirWriter {
     }
 
     /// Makes the names in `prefix`, and of the directories above it, survive a loss of power. If `prefix` does not
-    /// exist, or no longer, the directories above it show that.
+    /// exist, its absence survives by the directories above it.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -178,7 +178,7 @@ impl DirWriter {
         Ok(())
     }
 
-    /// Makes the names in one directory survive a loss of power. One that is not there has none.
+    /// Makes the names in one directory survive a loss of power. A missing directory has no names.
     fn sync_directory(&self, path: &Prefix) -> Result<(), StoreError> {
         let stamp = self.unsynced.stamp_of_directory(path);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -241,7 +241,7 @@ impl DirWriter {
             |stat: FileStat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         match found {
             Ok(found) if fstat(&found).is_ok_and(is_file) => self.sync(key, &found.into()),
-            // Its directory shows that it no longer exists.
+            // The file no longer exists, and the names in its directory are synced.
             Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => {
                 remove(&mut self.unsynced.lock().files, key, stamp);
                 Ok(())
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_changed_while_it_is_synced_stays_noted() {
+    fn changes_during_a_sync_stay_noted() {
         let unsynced = Unsynced::default();
         let directory = key("a/0").parent();
         unsynced.note_name(&key("a/0"));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_noted_is_known_to_be_left_out() {
+    fn changes_without_a_note_are_known_to_be_left_out() {
         let unsynced = Unsynced::default();
         for number in 0..=MOST_NOTES {
             assert_eq!(unsynced.lock().left_out, None);

@@ -62,7 +62,7 @@ impl DirWriter {
         }
     }
 
-    /// As [`StoreWriter::put`], where `new` makes the draft of an object that is not there, with its bytes.
+    /// As [`StoreWriter::put`], where `new` makes the draft, with its bytes, of an object that is absent.
     ///
     /// # Errors
     /// Those of `new`; [`StoreError`].

@@ -33,7 +33,7 @@ impl Far {
         self.store.as_ref().unwrap()
     }
 
-    /// The number of reads that `ask` causes, and how many bytes they read.
+    /// The number of reads that `ask` causes, and the number of their bytes.
     fn reads(&self, ask: impl FnOnce(&ZipStore)) -> (usize, u64) {
         self.calls.clear();
         ask(self.store());
@@ -55,7 +55,7 @@ fn noise(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn they_hold_what_files_hold() {
+fn zip_files_in_a_store_have_the_entries_of_files() {
     let sample = sample();
     let entries: Vec<_> = sample
         .iter()
@@ -94,7 +94,7 @@ fn an_entry_is_one_read() {
         assert_eq!(reads, 1, "{name}");
         assert!(bytes <= expected.len() as u64 + 200, "{name}: {bytes}");
     }
-    // The header is known now, also for who opens the entry again.
+    // The header is known now, also when the entry is opened again.
     let (reads, bytes) = far.reads(|store| {
         let object = store.open(&key("a")).unwrap().unwrap();
         let mut part = [0; 100];
@@ -179,7 +179,7 @@ fn several_are_fetched_in_one_read() {
 }
 
 #[test]
-fn what_is_fetched_with_a_damaged_entry_is_well() {
+fn entries_fetched_with_a_damaged_one_are_right() {
     let text = [b'x'; 300];
     let mut bytes = zip(&[
         (b"a", &text, STORED),
@@ -266,14 +266,14 @@ fn a_read_that_fails_is_no_damage() {
 }
 
 #[test]
-fn what_is_no_zip_file_is_told_by_its_ends() {
+fn other_files_are_recognised_by_their_beginning_and_end() {
     let whole = zip(&[(b"a", &noise(100_000), STORED)]);
     let prefixed = [b"#!/bin/sh\n", whole.as_slice()].concat();
     for (bytes, expected) in [
         (whole.as_slice(), Some(true)),
         (&prefixed, Some(true)),
         (&zip(&[]), Some(true)),
-        // It begins like one.
+        // The bytes begin like a zip file.
         (&whole[..90_000], Some(false)),
         (b"PK", None),
         (b"", None),

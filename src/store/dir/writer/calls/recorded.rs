@@ -19,7 +19,7 @@ pub(crate) type Name = (u64, Vec<u8>);
 /// The effect of a system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// All of these names stand for these inodes now, or for nothing.
+    /// Each of these names now stands for this inode, or for nothing.
     Names(Vec<(Name, Option<u64>)>),
     /// The names in this directory survive a loss of power.
     SyncNames(u64),
@@ -31,7 +31,7 @@ pub(crate) enum Call {
     },
 }
 
-/// The features that a file system may lack.
+/// The features that a file system lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Lacking {
     /// Files without a name.
@@ -43,7 +43,7 @@ pub(crate) struct Lacking {
 }
 
 impl Lacking {
-    /// Nothing for every other seed, and else what real file systems lack.
+    /// For every other seed no feature, and for the rest those that a real file system lacks.
     pub(crate) fn of(seed: u64) -> Lacking {
         Lacking {
             nameless: [1, 3, 5].contains(&(seed % 8)),
@@ -60,11 +60,11 @@ struct Recorder {
     seen: BTreeSet<u64>,
     /// The files that were seen. While they are open, no other file gets their inode numbers.
     held: Vec<OwnedFd>,
-    /// The change by another program before the next name is changed by rename(2).
+    /// The change by another program that happens just before the next rename(2).
     meanwhile: Option<Meanwhile>,
 }
 
-/// Something that happens between two calls.
+/// A change that happens between two calls.
 struct Meanwhile(Box<dyn FnOnce()>);
 
 impl std::fmt::Debug for Meanwhile {
@@ -77,7 +77,7 @@ thread_local! {
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
 }
 
-/// Records the calls of this thread from now on, as if the file system lacked this.
+/// Records the calls of this thread from now on, as if the file system lacked these features.
 pub(crate) fn start(lacking: Lacking) {
     let recorder = Recorder {
         lacking,
@@ -86,7 +86,8 @@ pub(crate) fn start(lacking: Lacking) {
     RECORDER.set(Some(recorder));
 }
 
-/// Has another program do this just before the next rename(2) without flags of this thread, whose calls are recorded.
+/// Makes `what`, a change by another program, happen just before the next rename(2) without flags of this thread,
+/// whose calls are recorded.
 pub(crate) fn before_rename(what: impl FnOnce() + 'static) {
     RECORDER.with_borrow_mut(|recorder| {
         let recorder = recorder.as_mut().expect("the calls are recorded");
@@ -129,7 +130,8 @@ fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// The inode that `name` stands for now. What a file has that is seen for the first time is noted.
+/// The inode that `name` stands for now. The bytes of a file that is seen for the first time are
+/// noted.
 fn seen(directory: impl AsFd, name: &CStr) -> Result<Option<u64>> {
     let stat = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
@@ -155,7 +157,7 @@ fn seen(directory: impl AsFd, name: &CStr) -> Result<Option<u64>> {
     Ok(Some(stat.st_ino))
 }
 
-/// Notes what each name in `names` stands for now.
+/// Notes the inode that each name in `names` stands for now.
 fn note_names(names: &[(&dyn NamedDirectory, &CStr)]) -> Result<()> {
     let mut set = Vec::new();
     for (directory, name) in names {
@@ -186,7 +188,7 @@ impl<Fd: AsFd> NamedDirectory for Fd {
 fn note_data(file: impl AsFd, is_synced: bool) -> Result<()> {
     let stat = fstat(&file)?;
     let mut bytes = vec![0; usize::try_from(stat.st_size).unwrap_or(0)];
-    // It may have been opened by another descriptor for writing alone.
+    // The descriptor may be open for writing alone.
     let path = path_of(&file);
     let file = rustix::fs::openat(CWD, path.as_str(), OFlags::RDONLY, Mode::empty())?;
     let len = pread(&file, &mut bytes, 0)?;

@@ -1,4 +1,4 @@
-//! The directories of journals: the one of a store, and where `--staging` has them instead.
+//! The directories of journals: that in a store, or one in the directory of `--staging`.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ use super::super::{DirWriter, OWN_DIRECTORY, Root, failed};
 use super::open::OpenJournals;
 use crate::store::{Prefix, Sharing, StoreError, Symlinks};
 
-/// The directory of journals, in that of this program.
+/// The name of the directory of journals, in the directory of this program.
 pub(super) const DIRECTORY: &[u8] = b"journal";
 
 /// A directory of journals.
@@ -28,11 +28,11 @@ pub(in crate::store::dir::writer) struct JournalDirectory {
     pub(super) fd: OwnedFd,
     /// The journals in it that are open.
     pub(super) open: OpenJournals,
-    /// Whether journals were removed that a loss of power could bring back.
+    /// Whether removed journals could come back after a loss of power.
     pub(super) has_removed: AtomicBool,
 }
 
-/// A directory of journals, once it was opened.
+/// A directory of journals, or `None` before it is opened.
 #[derive(Debug, Default)]
 pub(in crate::store::dir::writer) struct HeldDirectory(Mutex<Option<Arc<JournalDirectory>>>);
 
@@ -54,7 +54,7 @@ impl JournalDirectory {
         })
     }
 
-    /// Makes the end of journals survive a loss of power.
+    /// Makes the removal of journals survive a loss of power.
     fn sync_removed(&self) -> Result<(), StoreError> {
         if !self.has_removed.swap(false, Ordering::AcqRel) {
             return Ok(());
@@ -137,7 +137,7 @@ impl StagingDirectory {
 }
 
 /// The name of the directory of the store at `root` in a staging directory. It stays the same when the
-/// store is renamed, but where the file system does not say when a directory was made.
+/// store is renamed, unless the file system does not say when a directory was made.
 fn name_of(root: &Root) -> Result<String, Errno> {
     let wanted = StatxFlags::BTIME | StatxFlags::INO;
     let found = statx(root, "", AtFlags::EMPTY_PATH, wanted)?;
@@ -159,7 +159,7 @@ fn name_of(root: &Root) -> Result<String, Errno> {
 }
 
 impl DirWriter {
-    /// The directory of the journals that are begun, which is made when it is missing.
+    /// The directory for new journals, which is made when it is missing.
     pub(super) fn journal_directory(&self) -> Result<Arc<JournalDirectory>, StoreError> {
         if let Some(staging) = &self.staging {
             return staging.journals.get_or_make(|| staging.make());
@@ -208,8 +208,8 @@ impl DirWriter {
         }
     }
 
-    /// Makes the end of journals survive a loss of power. One that came back later would have what was
-    /// overwritten since.
+    /// Makes the removal of journals survive a loss of power. A journal that came back later would have
+    /// bytes that were overwritten since.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -247,7 +247,7 @@ pub(super) fn journals_in(root: &Root) -> Result<Option<OwnedFd>, StoreError> {
     own.map_or(Ok(None), |own| open_own(&own, DIRECTORY))
 }
 
-/// The directories of journals in the directories above the store at `path`, of which mounts were killed, with the
+/// The directories of journals that killed mounts left in the directories above the store at `path`, with the
 /// prefix that the keys of the store have there. Those that this user must not use are left out.
 pub(super) fn journals_above(path: &Path) -> Vec<(Arc<JournalDirectory>, Prefix)> {
     let above = path.ancestors().skip(1).filter_map(|directory| {
@@ -274,6 +274,6 @@ fn open_own(parent: &OwnedFd, name: &[u8]) -> Result<Option<OwnedFd>, StoreError
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(failed(&shown(), errno)),
     };
-    check_owner(&fd, shown, ", not to the one who mounts")?;
+    check_owner(&fd, shown, ", not to the user of this mount")?;
     Ok(Some(fd))
 }

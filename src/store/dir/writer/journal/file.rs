@@ -18,9 +18,9 @@ use crate::store::StoreError;
 pub struct JournalFile {
     pub(super) directory: Arc<JournalDirectory>,
     pub(super) name: Vec<u8>,
-    /// How it begins, once that was written. A file that begins otherwise is another one.
+    /// The first bytes of the file, once they are written. A file with others is not this journal.
     pub(super) head: OnceLock<[u8; HEAD_BYTES]>,
-    /// The journal in messages.
+    /// The name of the journal in messages.
     pub(super) shown: String,
 }
 
@@ -28,7 +28,7 @@ impl JournalFile {
     /// The open file.
     ///
     /// # Errors
-    /// [`StoreError`], also when it is another file than before.
+    /// [`StoreError`], also when another file has the name.
     pub fn open(&self) -> Result<Arc<File>, StoreError> {
         if let Some(file) = self.directory.open.get(&self.name) {
             return Ok(file);
@@ -70,7 +70,7 @@ impl JournalFile {
     }
 }
 
-/// Whether a file is this user's alone, and has no other name.
+/// Whether a file belongs to this user, and has no other name.
 pub(super) fn is_own(file: &File) -> bool {
     fstat(file).is_ok_and(|stat| {
         let is_plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;

@@ -26,8 +26,8 @@ const MOST_DOCUMENT_BYTES: u32 = 64 << 20;
 /// The longest key, in bytes.
 const MOST_KEY_BYTES: u32 = 1 << 16;
 
-/// A journal may be this many times as long as what the disk has of it, and [`MOST_EMPTY_BYTES`] more. File
-/// systems that compress keep less of it than was written.
+/// A journal may be this many times as long as its space on the disk, and [`MOST_EMPTY_BYTES`] more,
+/// because file systems that compress store less than was written.
 const MOST_TIMES_STORED: u64 = 16;
 const MOST_EMPTY_BYTES: u64 = 64 << 20;
 
@@ -45,8 +45,8 @@ pub struct LeftJournal {
 }
 
 impl DirWriter {
-    /// The journals that earlier daemons have left, in the order in which they were begun, and how many others
-    /// cannot be used. Those are left alone, with an error in the log.
+    /// The journals that earlier daemons have left, in the order in which they were begun, and the number of
+    /// other journals that cannot be used. These are left alone, with an error in the log.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -57,13 +57,13 @@ impl DirWriter {
             found.extend(here);
             unusable += unusable_here;
         }
-        // The names are the times when they were begun.
+        // A journal's name is the time at which it was begun.
         found.sort_by(|one, other| one.journal.file.name.cmp(&other.journal.file.name));
         Ok((found, unusable))
     }
 }
 
-/// The parts of objects in journals that earlier daemons have left of the store at `root`, which is at `path`.
+/// The parts of objects in journals that earlier daemons have left for the store `root`, which is at `path`.
 pub(in crate::store::dir) fn parts_left(
     root: &Root,
     path: &Path,
@@ -80,7 +80,8 @@ pub(in crate::store::dir) fn parts_left(
     Ok(parts.collect())
 }
 
-/// The journals in `directory` of keys below `prefix`, with the keys that these have in the store there.
+/// The journals in `directory` of keys below `prefix`. Their keys are those of the store, without
+/// `prefix`.
 fn left_in(
     directory: &Arc<JournalDirectory>,
     prefix: &Prefix,
@@ -96,7 +97,7 @@ fn left_in(
                 found.extend(key.map(|key| LeftJournal { key, ..journal }));
             }
             Ok(None) => {}
-            // It may be of another store.
+            // The journal may belong to another store.
             Err(_) if !prefix.is_root() => {}
             Err(error) => {
                 log::error!("the journal {shown} is not used: {error}");
@@ -108,14 +109,14 @@ fn left_in(
 }
 
 impl LeftJournal {
-    /// Whether parts were erased, and nothing was written.
+    /// Whether all records erase parts.
     pub fn only_erases(&self) -> bool {
         let mut news = self.records.iter().map(|record| record.new);
         news.all(|new| new == PartContent::Nothing)
     }
 
-    /// Reads a journal. One that was only begun has no records, and is removed where the directory may be
-    /// changed.
+    /// Reads a journal. A journal without a whole head has no records, and is removed where the directory
+    /// may be changed.
     fn read(
         directory: &Arc<JournalDirectory>,
         name: Vec<u8>,
@@ -177,7 +178,7 @@ impl LeftJournal {
     }
 }
 
-/// How a journal of `size` bytes begins; the key, the document and the length of its head.
+/// The first bytes of a journal of `size` bytes, its key, its document, and the length of its head.
 fn read_head(file: &File, size: u64) -> Option<([u8; HEAD_BYTES], Key, Vec<u8>, u64)> {
     let mut head = [0; HEAD_BYTES];
     file.read_exact_at(&mut head, 0).ok()?;
@@ -202,8 +203,8 @@ fn read_head(file: &File, size: u64) -> Option<([u8; HEAD_BYTES], Key, Vec<u8>, 
     Some((head, key, document, HEAD_BYTES as u64 + len))
 }
 
-/// Whether the daemon ended before the head of a journal of `size` bytes was on the disk: it ends in the
-/// head, or there are no bytes in their places.
+/// Whether the daemon ended before the head of a journal of `size` bytes was on the disk: the file ends
+/// within the head, or has only zeros there.
 fn is_begun_only(file: &File, size: u64) -> bool {
     let mut head = [0; HEAD_BYTES];
     let Some(known) = head.get_mut(..usize::try_from(size).unwrap_or(HEAD_BYTES).min(HEAD_BYTES))
@@ -220,7 +221,7 @@ fn is_begun_only(file: &File, size: u64) -> bool {
 /// The record at `at` of a journal of `size` bytes; `None` where none was finished.
 ///
 /// # Errors
-/// Those of reading it: one that cannot be read may be finished.
+/// Those of reading the record: a record that cannot be read may be finished.
 fn read_record(file: &File, at: u64, size: u64) -> io::Result<Option<JournalRecord>> {
     let mut record = [0; RECORD_BYTES];
     if size.saturating_sub(at) < RECORD_BYTES as u64 {
@@ -240,7 +241,7 @@ fn read_record(file: &File, at: u64, size: u64) -> io::Result<Option<JournalReco
     Ok(is_finished.then_some(found))
 }
 
-/// The record that begins at `at` with these bytes; `None` where they were not written whole.
+/// The record that begins at `at` with these bytes; `None` where the checksum does not match.
 fn parse_record(record: &[u8; RECORD_BYTES], at: u64) -> Option<JournalRecord> {
     let (known, own) = record.split_last_chunk()?;
     let checksum = crc32c::crc32c_append(crc32c::crc32c(&at.to_le_bytes()), known);
@@ -281,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_cannot_be_read_is_an_error_and_one_that_is_cut_is_none() {
+    fn a_record_that_cannot_be_read_is_an_error_and_a_record_that_is_cut_ends_the_journal() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
         let mut record = [0; RECORD_BYTES];

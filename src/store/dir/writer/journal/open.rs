@@ -1,5 +1,4 @@
-//! The journals that are open. There may be as many journals as there are shards, so that only those are open that were
-//! used last.
+//! The journals that are open. There may be as many journals as shards, so only those that were used last are open.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -10,10 +9,11 @@ use rustix::io::Errno;
 
 use crate::store::descriptor_limit;
 
-/// The most journals of a directory that are kept open …
+/// The most journals of a directory that are kept open.
 const MOST_OPEN: usize = 64;
 
-/// … where the process may have many descriptors, and else this part of them.
+/// The journals that are kept open take no more than the process's limit of descriptors divided by
+/// this.
 const OPEN_PART: u64 = 16;
 
 /// The journals of a directory that are open, by their names.
@@ -34,7 +34,7 @@ impl OpenJournals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps `file` open. The one that was used longest ago is closed, if there are too many.
+    /// Keeps `file` open. If there are too many, the least recently used one is closed.
     pub(super) fn keep(&self, name: &[u8], file: &Arc<File>) {
         let closed = self.lock().push(name.to_vec(), Arc::clone(file));
         // To close a file is a system call, which is made without the lock.

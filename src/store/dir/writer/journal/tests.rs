@@ -52,7 +52,7 @@ fn bytes(left: &LeftJournal, record: JournalRecord) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_written_is_there_after_the_end_of_the_writer() {
+fn records_are_read_after_the_end_of_the_writer() {
     let fixture = fixture(Durability::Close);
     let (journal, records) = fixture.journal();
     let len = journal.len();
@@ -205,14 +205,14 @@ fn records_in_another_place_or_longer_than_the_file_are_none() {
     let (_journal, records) = fixture.journal();
     let path = fixture.only();
     let whole = fs::read(&path).unwrap();
-    // The second record again, where the third one is: its checksum is that of another place.
+    // The second record is copied over the third one, where its checksum does not match.
     let second =
         usize::try_from(records[0].end()).unwrap()..usize::try_from(records[1].end()).unwrap();
     let mut moved = whole[..second.end].to_vec();
     moved.extend(&whole[second]);
     fs::write(&path, &moved).unwrap();
     assert_eq!(fixture.left()[0].records, records[..2]);
-    // Lengths of which the end overflows, or is beyond the end, with a valid checksum.
+    // The checksum is valid, but the end of the record overflows or is beyond the file.
     for len in [u64::MAX - 2, u64::MAX - 100, 1 << 62, 1000] {
         let at = HEAD_BYTES + "a/c/0".len() + DOCUMENT.len();
         let mut forged = whole.clone();
@@ -264,7 +264,7 @@ fn links_and_what_is_no_plain_file_are_not_read() {
     drop(fixture.journal());
     let path = fixture.only();
     let outside = fixture.path.join("outside");
-    // A second name, by which another program can write to it.
+    // Another program can write to the file by a second name.
     fs::hard_link(&path, &outside).unwrap();
     assert!(fixture.left().is_empty());
     fs::remove_file(&path).unwrap();
@@ -297,7 +297,7 @@ fn the_directory_of_journals_may_be_no_link_and_may_be_removed() {
     let fixture = fixture(Durability::Atomic);
     drop(fixture.journal());
     fs::remove_dir_all(fixture.journals()).unwrap();
-    // It is made again.
+    // The directory is made again.
     drop(fixture.journal());
     assert_eq!(fixture.left().len(), 1);
     let elsewhere = fixture.path.join("elsewhere");
@@ -316,10 +316,11 @@ fn only_the_owner_reads_a_journal() {
 }
 
 #[test]
-fn a_record_that_could_not_be_written_is_no_part_of_the_journal() {
+fn a_record_that_could_not_be_written_is_not_in_the_journal() {
     let fixture = fixture(Durability::Atomic);
     let (mut journal, mut records) = fixture.journal();
-    // Written through another descriptor, the file is as after a full disk: the record is not whole.
+    // After this write through another descriptor, the file is as after a full disk: the record is
+    // not whole.
     let begun = journal.len();
     let file = journal.file().open().unwrap();
     file.write_all_at(b"a record that was begun", begun)
@@ -374,7 +375,7 @@ fn journals_are_in_the_staging_directory_if_there_is_one() {
         0o700
     );
     drop((journal, writer));
-    // Both are found, the older one first, also by the new name of the store.
+    // Both journals are found, the older one first, also by the new name of the store.
     let moved = path.with_extension("moved");
     fs::rename(&path, &moved).unwrap();
     let writer = writer_with(&moved, &options).unwrap();
@@ -394,7 +395,7 @@ fn journals_are_in_the_staging_directory_if_there_is_one() {
     assert_ne!(names(), [own]);
 }
 
-/// How many files below `folder` this process has open.
+/// The number of files below `folder` that this process has open.
 fn n_open_below(folder: &std::path::Path) -> usize {
     let open = fs::read_dir("/proc/self/fd").unwrap();
     let paths = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());

@@ -1,4 +1,4 @@
-//! File systems that lack calls, which the layer of recorded calls pretends to be.
+//! File systems that lack calls, as simulated by the layer of recorded calls.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const ALL: Lacking = Lacking {
     links: false,
 };
 
-/// Every file system: a local one; bindfs; one that has nameless files and links, but no flags; sshfs; one with
+/// The file systems: a local one; bindfs; one with nameless files and links, but no flags; sshfs; one with
 /// flags, but neither links nor nameless files.
 const FILE_SYSTEMS: [Lacking; 5] = [
     ALL,
@@ -35,7 +35,7 @@ const FILE_SYSTEMS: [Lacking; 5] = [
     },
 ];
 
-/// A store on a file system that lacks this.
+/// A store on a file system that lacks these features.
 fn lacking(lacking: Lacking) -> Fixture {
     recorded::start(lacking);
     fixture(Durability::Atomic)
@@ -60,7 +60,7 @@ fn is_conflict(committed: Result<Commit, StoreError>) -> bool {
     }
 }
 
-/// No temporary file is left.
+/// Whether no temporary file is left.
 fn is_clean(f: &Fixture) -> bool {
     f.writer.finish();
     recorded::stop();
@@ -68,7 +68,7 @@ fn is_clean(f: &Fixture) -> bool {
 }
 
 #[test]
-fn what_is_missing_is_found_when_the_store_is_opened() {
+fn missing_calls_are_found_when_the_store_is_opened() {
     for lack in FILE_SYSTEMS {
         let f = lacking(lack);
         let expected = NameCalls {
@@ -124,7 +124,7 @@ fn objects_are_made_replaced_and_erased_on_every_file_system() {
 }
 
 #[test]
-fn a_rename_keeps_what_has_the_new_name_on_every_file_system() {
+fn a_rename_keeps_the_file_with_the_new_name_on_every_file_system() {
     for lack in FILE_SYSTEMS {
         let f = lacking(lack);
         let rename = |from, to| f.writer.rename(&key(from), &key(to), RenameMode::Keep);
@@ -153,7 +153,7 @@ fn a_rename_keeps_what_has_the_new_name_on_every_file_system() {
 }
 
 #[test]
-fn what_is_written_in_place_while_it_is_replaced_comes_back() {
+fn an_object_that_is_written_in_place_while_it_is_replaced_comes_back() {
     let f = lacking(FILE_SYSTEMS[1]);
     let Commit::Done(first) = commit(&f, "first", Replaces::Nothing).unwrap() else {
         panic!("not committed");
@@ -167,7 +167,7 @@ fn what_is_written_in_place_while_it_is_replaced_comes_back() {
 }
 
 #[test]
-fn what_others_make_while_an_object_is_erased_stays() {
+fn an_object_that_another_program_makes_during_an_erase_stays() {
     for lack in FILE_SYSTEMS {
         let f = lacking(lack);
         let Commit::Done(first) = commit(&f, "first", Replaces::Nothing).unwrap() else {

@@ -61,7 +61,7 @@ impl Disk {
         }
     }
 
-    /// Makes files of all that is there, below `path`.
+    /// Writes all objects as files below `path`.
     pub(crate) fn write_to(&self, path: &Path) {
         self.write_below(self.root, path);
     }
@@ -154,14 +154,14 @@ fn torn(bytes: &[u8], n_safe: usize, chance: &mut Chance) -> Vec<u8> {
     let at = n_safe + chance.below(bytes.len() + 1 - n_safe);
     match chance.below(3) {
         0 => left.truncate(at),
-        // The length is there, the bytes are not.
+        // The length was kept, and the bytes were lost.
         1 => left[at..].fill(0),
         _ => {}
     }
     left
 }
 
-/// The calls in short.
+/// The calls, one a line.
 pub(crate) fn shown(calls: &[Call]) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let line = |(at, call): (usize, &Call)| match call {

@@ -7,14 +7,15 @@ use crate::store::dir::writer::calls::recorded;
 pub(crate) struct History {
     /// The contents, and the number of calls before each of them began.
     had: Vec<(usize, Option<Vec<u8>>)>,
-    /// From this number of calls on, the contents before this place are gone.
+    /// Pairs of a number of calls and a place in `had`: from these calls on, contents before the
+    /// place cannot come back.
     synced: Vec<(usize, usize)>,
     /// Whether the bytes of the contents were synced.
     pub(crate) has_synced_bytes: bool,
 }
 
 impl History {
-    /// That of something that had `bytes` before the script.
+    /// The history of a key that had `bytes` before the script.
     pub(crate) fn of(bytes: Option<Vec<u8>>) -> History {
         History {
             had: vec![(0, bytes)],
@@ -23,7 +24,7 @@ impl History {
         }
     }
 
-    /// Notes that it has `bytes`, by calls after the first `begun`.
+    /// Notes that the key has `bytes`, by calls after the first `begun`.
     pub(crate) fn add(&mut self, begun: usize, bytes: Option<Vec<u8>>) {
         self.had.push((begun, bytes));
     }

@@ -1,4 +1,4 @@
-//! Scripts of changes, and what the keys had meanwhile.
+//! Scripts of changes, and the contents that the keys had meanwhile.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use crate::store::dir::writer::calls::{fdatasync, renameat_with};
 use crate::store::dir::writer::tests::{Fixture, NEW, fixture_in, key};
 use crate::store::dir::writer::{Commit, Durability, Key, Prefix, RenameMode, Replaces, Version};
 
-/// The keys that scripts change. The directory of the last one is not there at first.
+/// The keys that scripts change. The directory of the last one is missing at first.
 pub(super) const KEYS: [&str; 3] = ["a/c/0", "a/c/1", "a/d/0"];
 
 /// A script that is done step by step.
@@ -21,7 +21,7 @@ pub(super) struct Script {
     pub(super) chance: Chance,
     pub(super) histories: [History; 3],
     n_texts: usize,
-    /// Versions that the keys had once.
+    /// Versions that the keys had at some time.
     versions: [Option<Version>; 3],
 }
 
@@ -45,7 +45,7 @@ impl Script {
         self.fixture.writer.durability()
     }
 
-    /// Notes that the key has something else than before the call that began with this one.
+    /// Notes that the key has `bytes` since the changes that began after `begun` calls.
     fn has(&mut self, number: usize, begun: usize, bytes: Option<Vec<u8>>) {
         let is_synced = bytes.is_none() || self.durability() != Durability::Never;
         self.histories[number].add(begun, bytes);
@@ -135,8 +135,8 @@ impl Script {
                 self.has(number, begun, Some(text));
                 self.sync_closed(number, key);
             }
-            // It may have been there for a moment, before it was found to replace another object
-            // than it should.
+            // The draft may have had the key for a moment, before it was found to replace the wrong
+            // object.
             Commit::Conflict => self.had_for_a_moment(number, begun, Some(text)),
         }
     }

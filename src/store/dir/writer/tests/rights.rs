@@ -22,20 +22,20 @@ fn own() -> (u32, u32) {
 }
 
 #[test]
-fn what_is_committed_gives_nobody_the_rights_of_its_owner() {
+fn a_committed_object_gives_no_user_the_rights_of_its_owner() {
     let f = fixture(Durability::Never);
     let (path, key) = (f.path.join("a/c/0"), key("a/c/0"));
     f.write("old");
     set_mode(&path, 0o6755);
     let mut draft = f.writer.begin_copy(&key, &f.stored()).unwrap();
-    assert_eq!(mode(&path), 0o6755, "nothing is committed yet");
+    assert_eq!(mode(&path), 0o6755, "the draft is not committed yet");
     let commit = |draft: &mut Draft| {
         let committed = f.writer.commit(&key, draft, Replaces::Anything);
         assert!(matches!(committed, Ok(Commit::Done(_))));
         mode(&path)
     };
     assert_eq!(commit(&mut draft), 0o755);
-    // Nor does a new object, or one whose mode was set while it was written.
+    // The same holds for a new object, and for one whose mode was set while it was written.
     let (uid, gid) = own();
     for new_mode in [0o6755, 0o2745] {
         let new = NewFile {
@@ -59,7 +59,7 @@ fn what_is_committed_gives_nobody_the_rights_of_its_owner() {
 }
 
 #[test]
-fn what_is_written_in_place_gives_nobody_the_rights_of_its_owner() {
+fn an_object_written_in_place_gives_no_user_the_rights_of_its_owner() {
     let f = fixture(Durability::Never);
     let path = f.path.join("a/c/0");
     f.write("old");
@@ -92,7 +92,8 @@ fn a_new_file_has_the_bits_that_its_maker_asks_for_if_it_is_the_makers() {
     }
 }
 
-/// A list that lets the user 12345 read what the group must not: without it, the mode says that the group may.
+/// A list that lets the user 12345 read, but not the group. Without the list, the mode would let the group
+/// read.
 fn named() -> AccessList {
     list(&[(1, 6), (2, 4), (4, 0), (0x10, 4), (0x20, 0)])
 }
@@ -111,7 +112,7 @@ fn list_of(path: &Path) -> Option<AccessList> {
 }
 
 #[test]
-fn a_list_that_cannot_be_kept_grants_nobody_more() {
+fn where_a_list_cannot_be_kept_the_mode_grants_no_user_more() {
     let f = fixture(Durability::Never);
     let path = f.path.join("a/c/0");
     f.write("old");
@@ -142,7 +143,7 @@ fn an_object_keeps_its_access_list_when_it_is_replaced() {
         (mode(&path), list_of(&path))
     };
     assert_eq!(replace(), (0o640, keeps.then(named)));
-    // The one that new files have in its directory is none of an object that has none.
+    // An object without a list does not get the default list of its directory when it is replaced.
     fs::remove_file(&path).unwrap();
     f.write("old");
     set_mode(&path, 0o644);
@@ -163,7 +164,7 @@ fn a_new_file_has_the_default_list_of_its_directory() {
         uid,
         gid,
     };
-    // The umask takes nothing away where there is a list.
+    // The umask has no effect where there is a list.
     let expected = if keeps {
         (0o660, Some(default.clone().of_new(0o664)))
     } else {
@@ -181,7 +182,7 @@ fn a_new_file_has_the_default_list_of_its_directory() {
     }
     let memory = f.writer.begin_in_memory(&key("a/c/1"), new).unwrap();
     let shown = memory.file().metadata().unwrap().mode() & 0o7777;
-    // If files in memory keep no list, the mode grants no user more.
+    // Where files in memory keep no list, the mode grants no user more.
     let without = default.clone().of_new(0o664).mode_without();
     assert!(
         shown == expected.0 || keeps && shown == without,
@@ -212,7 +213,8 @@ fn an_object_that_is_made_like_another_has_the_mask_of_their_common_default_list
     let new = f.writer.new_like((&old, &meta), &key("a/c/2")).unwrap();
     f.writer.create(&key("a/c/2"), new).unwrap();
     assert_eq!(list_of(&f.path.join("a/c/2")), Some(expected));
-    // Where the older object denies it to a user, the default list of the directory gives nothing.
+    // Where the older object denies a right to a user, the default list of the directory does not
+    // grant it.
     let denied = list(&[(1, 6), (2, 0), (4, 0), (0x10, 6), (0x20, 0)]);
     set_list(&path, ACCESS, &denied);
     let new = f
