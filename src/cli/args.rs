@@ -130,7 +130,7 @@ pub(crate) struct Args {
     pub(crate) rw: bool,
 
     /// With --rw: what has to survive a loss of power: never (files may be torn), atomic (each chunk
-    /// is wholly old or wholly new), close (what was closed is new) [default: atomic]
+    /// is wholly old or wholly new), close (closed files are new) [default: atomic]
     #[arg(long, value_name = "WHAT",
           value_parser = one_of(&[("never", Durability::Never), ("atomic", Durability::Atomic),
                                   ("close", Durability::Close)]))]
@@ -141,8 +141,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROGRAM", value_parser = one_of(&[("tensorstore", Locks::Tensorstore)]))]
     pub(crate) lock: Option<Locks>,
 
-    /// With --rw: keep journals, which have what waits to be put into shards, in this directory, which must
-    /// exist, not in STORE; give it again to the next mount, and to --recover
+    /// With --rw: keep journals, in which chunks wait for their shards, in this directory, which must exist
+    /// outside STORE; give it again to the next mount, and to --recover
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) staging: Option<PathBuf>,
 
