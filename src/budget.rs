@@ -118,8 +118,8 @@ pub struct OutOfBudget {
 /// The longest wait for memory of a caller that is first in line, unless [`Budget::with_patience`] sets another.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A caller that holds a reservation gets this many bytes without a wait, because the callers that it would
-/// wait for may be waiting for it. All threads together exceed the limit by little.
+/// A caller that holds a reservation gets this many bytes without a wait, because other callers may wait
+/// for it. All threads together exceed the limit by little.
 const MOST_AT_ONCE: u64 = 64 << 10;
 
 /// The name of the line of callers that wait for a turn. Other lines are named by the bit of a
@@ -498,8 +498,8 @@ impl Reservation {
         self.budget.wake(state);
     }
 
-    /// Turns the reservation from work into kept bytes. These stay for as long as a file is open,
-    /// or their owner asks for more before it releases them, so other callers do not wait for them.
+    /// Turns the reservation from work into kept bytes. These stay while a file is open, or until
+    /// their owner has more, so no caller waits for them.
     pub fn keep(&mut self) {
         let Some(purpose) = self.purpose.take() else {
             return;

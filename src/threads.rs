@@ -4,9 +4,9 @@
 //! that another thread has begun. So there are as many threads as jobs may wait at once. They have
 //! small stacks, start when there is a job for them, and end when they have been idle for a while.
 //!
-//! Each [`Class`] of jobs has a limit of its own, so that names can be looked up while reads hang
-//! in the store, and everything can be read while changes wait for the disk. A prefetch begins only while no read is queued, and while reads and prefetches
-//! together are fewer than its limit.
+//! Each [`Class`] of jobs has a limit of its own, so that names can be looked up while reads hang in the store, and
+//! everything can be read while changes wait for the disk. A prefetch begins only while no read is queued, and while
+//! reads and prefetches together are fewer than its limit.
 //!
 //! A job never waits for a queued job: a job that needs the result of a queued load runs that load
 //! itself ([`Cache`](crate::load::Cache)). So any number of threads is enough.
@@ -337,7 +337,7 @@ pub fn current_class() -> Class {
 
 /// Runs `body` as if this thread ran a job of `class`.
 pub fn as_class<T>(class: Class, body: impl FnOnce() -> T) -> T {
-    /// Restores the previous class when it is dropped, even after a panic.
+    /// Restores the previous class, even after a panic.
     struct RestoreClass(Class);
 
     impl Drop for RestoreClass {

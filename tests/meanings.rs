@@ -1,7 +1,7 @@
-//! What a key means depends on the documents above it. Other programs write, remove and replace arrays object by object,
-//! in any order, while names are looked up in several views at once: each read gives decoded elements where the view
-//! decodes, a stored chunk where it does not, elements of one state in a whole array, or an error. What the views have
-//! remembered makes nothing else of it.
+//! What a key means depends on the documents above it. Other programs write, remove and replace arrays object by
+//! object, in any order, while names are looked up in several views at once: each read gives decoded elements where
+//! the view decodes, a stored chunk where it does not, elements of one state in a whole array, or an error. Facts
+//! that a view remembers from earlier must not change this.
 //!
 //! The store is a directory, or a web server with several ways to tell versions. The sequences follow from seeds;
 //! `ZARR_MOUNT_SEQUENCES` gives another number of them for each kind of store, and `ZARR_MOUNT_SEED` runs one of them
@@ -42,14 +42,14 @@ const TIMES_TO_LIVE: [Duration; 3] = [
     Duration::from_secs(60),
 ];
 
-/// Who reads the views: this process, or programs through mounts.
+/// The reader of the views: this process, or programs through mounts.
 #[derive(Debug, Clone, Copy)]
 enum Through {
     Calls,
     Mounts,
 }
 
-/// A file that is open, and what it was when it was opened.
+/// An open file, with the path and the key by which it was opened.
 struct Held {
     file: Opened,
     path: String,
@@ -77,7 +77,7 @@ fn choose(kinds: &[ViewKind], random: &mut Random) -> (String, ViewKind, String)
     (format!("{folder}/{key}"), kind, key)
 }
 
-/// Whether `bytes`, which a view has given for what [`choose`] returned, may be there.
+/// Whether `bytes` are a right answer of a view for a result of [`choose`].
 fn is_right(world: &World, kind: ViewKind, key: &str, bytes: &[u8]) -> bool {
     match kind {
         ViewKind::Arrays => world.had_array(key, bytes),
@@ -129,7 +129,7 @@ fn sequence(site: Site, through: Through, seed: u64) -> u64 {
                 let (kind, held) = held.swap_remove(at);
                 if let Some(bytes) = held.file.read() {
                     let path = &held.path;
-                    // It may have been opened before it was a part of an array.
+                    // The object may have been opened before it became part of an array.
                     let was_object = kind != ViewKind::Arrays && world.had_object(&bytes);
                     assert!(
                         is_right(&world, kind, &held.key, &bytes) || was_object,
@@ -161,7 +161,7 @@ fn sequence(site: Site, through: Through, seed: u64) -> u64 {
     reads
 }
 
-/// What stays is shown, once the time to live is over.
+/// The final state is shown once the time to live is over.
 fn is_found(view: &Shown, world: &World, kinds: &[ViewKind], ttl: Duration, what: &str) {
     if ttl > Duration::from_secs(1) || !world.tells_versions() {
         return;
@@ -185,7 +185,7 @@ fn is_found(view: &Shown, world: &World, kinds: &[ViewKind], ttl: Duration, what
         }
     }
     for (path, bytes) in expected {
-        // An object that has just changed is waited for, or is an error once.
+        // Opening an object that has just changed waits, or fails once.
         let found = (0..20).find_map(|_| view.open(&path).and_then(|file| file.read()));
         assert_eq!(found, Some(bytes), "{what}: {path}\n{world:?}");
     }
@@ -222,8 +222,8 @@ fn no_key_of_a_web_server_is_taken_for_something_else() {
     sequences(&WEB, Through::Calls);
 }
 
-/// An array of version 2 takes the place of a node of version 3 whose document, or the absence of its own, is
-/// remembered.
+/// An array of version 2 takes the place of a node of version 3. Its own absence is remembered, or the old
+/// document.
 #[test]
 fn an_array_of_version_2_that_takes_the_place_of_a_node_of_version_3_is_found() {
     for seed in [676, 2827, 20174] {

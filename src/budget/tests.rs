@@ -63,7 +63,7 @@ fn a_holder_of_an_oversize_source_does_not_wait_for_itself() {
 }
 
 #[test]
-fn a_reservation_that_shrank_until_it_fits_lets_the_next_exceed_the_limit() {
+fn after_shrinking_within_the_limit_the_next_may_exceed_it() {
     let budget = Budget::new(100);
     let mut shrunk = budget.reserve(1000, Holding::NOTHING).unwrap();
     shrunk.shrink_to(10);
@@ -72,7 +72,7 @@ fn a_reservation_that_shrank_until_it_fits_lets_the_next_exceed_the_limit() {
     assert_eq!(budget.waits(), 0);
     assert!(
         overdrawn(&budget, Holding::NOTHING).is_none(),
-        "the next reservation still exceeds the limit when the first has ended"
+        "the next one still exceeds the limit"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Settings of the C library's allocator, which decide when it returns memory to the system.
+//! Makes the C library's allocator return memory to the system.
 //!
 //! It maps each long block separately, so that the block is returned to the system when it is
 //! freed. But with each such block it raises the threshold for long blocks, up to 32 MiB; shorter

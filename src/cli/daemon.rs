@@ -91,7 +91,7 @@ fn close_inherited() -> io::Result<()> {
     if result == 0 {
         return Ok(());
     }
-    // Linux before 5.9 lacks the system call.
+    // Linux before 5.9 lacks the call.
     let names = std::fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
         .filter(|descriptor| *descriptor > 2);
@@ -140,7 +140,7 @@ impl StartupResult {
     /// Waits until the mount answers, and hands each warning to `warn` when it comes.
     ///
     /// # Errors
-    /// The message of the daemon, or the way in which it died.
+    /// The message of the daemon, or its end.
     pub(crate) fn wait(&self, mut warn: impl FnMut(String)) -> Result<(), String> {
         let mut pipe = BufReader::new(&self.pipe);
         loop {
@@ -175,7 +175,7 @@ impl StartupResult {
 }
 
 impl StartupReport {
-    /// A report that no process waits for, as in the foreground.
+    /// A report for the foreground, where no process waits.
     pub(crate) fn to_nobody() -> Self {
         StartupReport {
             pipe: Arc::default(),
@@ -190,7 +190,7 @@ impl StartupReport {
 
     /// Has the parent print a warning of one line, unless the outcome was sent.
     pub(crate) fn warn(&self, line: &str) {
-        // If the parent is gone, sending the outcome fails too, and that error is handled.
+        // If the parent is gone, sending the outcome fails too.
         self.send(b'w', line, false).ok();
     }
 
@@ -199,7 +199,7 @@ impl StartupReport {
     /// between.
     ///
     /// # Errors
-    /// When the parent is gone: a command that was interrupted must not leave a mount behind.
+    /// When the parent is gone: an interrupted command must leave no mount behind.
     pub(crate) fn ready(&self, warnings: &[String]) -> io::Result<()> {
         if self.lock().is_some() {
             rustix::process::setsid()?;
@@ -221,7 +221,7 @@ impl StartupReport {
         let Some(open) = pipe.as_mut() else {
             return Ok(());
         };
-        // Lines may have any character but NUL, since paths do.
+        // Lines may have all characters but NUL, as paths do.
         let line = line.replace('\0', " ");
         let sent = open.write_all(&[&[kind], line.as_bytes(), &[END]].concat());
         if is_outcome {

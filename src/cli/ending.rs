@@ -24,7 +24,7 @@ impl RunningDaemon {
         let counters: Value = serde_json::from_slice(&counters).ok()?;
         let pid = i32::try_from(counters.get("pid")?.as_u64()?).ok()?;
         let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-        // If the daemon runs in another container, the number may be that of another process here.
+        // The number of a daemon in another container may be another process here.
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         name.contains("zarr-mo").then_some(RunningDaemon(process))
     }

@@ -14,7 +14,7 @@ pub(crate) enum CliError {
     /// The command line cannot be understood, and the message has its likely meaning.
     #[error("{0}")]
     Meant(String),
-    /// The command line was understood, but the task could not be done.
+    /// The task was understood, and could not be done.
     #[error("{0}")]
     Failed(String),
 }

@@ -165,7 +165,7 @@ fn words(command: &Command, option: &str) -> String {
     names.join(" ")
 }
 
-/// Bash code that completes each word of a list. The script of clap completes only the first word.
+/// Bash code for the words of a list, of which clap's script completes the first only.
 fn lists_in_bash(command: &Command) -> String {
     let cases: Vec<String> = LISTS
         .iter()
@@ -206,7 +206,7 @@ complete -F _zarr_mount_lists -o bashdefault -o default zarr-mount
     )
 }
 
-/// `script` with the lists completed by the function that zsh has for them.
+/// `script` with lists completed by zsh's function for them.
 fn lists_in_zsh(script: &str, command: &Command) -> String {
     LISTS.iter().fold(script.to_owned(), |script, option| {
         let words = words(command, option);

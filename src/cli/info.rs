@@ -278,8 +278,8 @@ impl InfoReport<'_> {
             matches!(&data_type.element, Element::Integer(integers) if integers.bytes == 8);
         let is_image = files.iter().any(|file| match file.format {
             FileFormat::Tif => file.is_there(),
-            // The file is left out because of these integers. Narrower ones would fit, unless the array
-            // has no planes.
+            // The file is left out for these integers. Narrower ones would fit, unless the array has no
+            // planes.
             FileFormat::OmeTif => array.metadata.shape.len() >= 2,
             _ => false,
         });
@@ -348,8 +348,7 @@ impl InfoReport<'_> {
         Ok(reasons)
     }
 
-    /// The differences, by view, of the missing values that xarray reads from `target` to those of
-    /// the store.
+    /// By view, how missing values that xarray reads from `target` differ from those of the store.
     fn missing_values(&self, array: &ArrayNode, target: Target) -> Result<Value, Error> {
         let documents = self.hierarchy.documents(array)?.ok_or(Error::Stale)?;
         let metadata = &array.metadata;

@@ -31,8 +31,8 @@ pub(crate) enum StandardError {
     Null,
 }
 
-/// Starts the log, whose last lines go to `recent` too. Until the mount answers, `report` prints the lines that
-/// are meant for the user ([`notice`](crate::notice)). Must be called once in a process, before its first thread.
+/// Starts the log, whose last lines go to `recent` too. Until the mount answers, `report` prints the lines for
+/// the user ([`notice`](crate::notice)). Must be called once in a process, before its first thread.
 ///
 /// # Errors
 /// When the file cannot be opened, or is no file.

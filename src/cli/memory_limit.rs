@@ -16,8 +16,7 @@ fn cache_bytes(usable: Option<u64>) -> u64 {
     usable.map_or(MOST, |bytes| (bytes / 4).min(MOST))
 }
 
-/// The memory that may be used. `read` gives the text of a file of `/proc` or `/sys`; `None` when
-/// there is no such file.
+/// `read` returns the text of a file of `/proc` or `/sys`; `None` when it is absent.
 fn usable_bytes(read: impl Fn(&Path) -> Option<String>, address_space: Option<u64>) -> Option<u64> {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| total_memory(&text));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();

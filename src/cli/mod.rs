@@ -413,8 +413,7 @@ fn start(
         }
     }
     let (notifier, view) = (filesystem.notifier(), filesystem.view());
-    // The mountpoint is made last, so that a user who gives up waiting for a slow store leaves no
-    // directory behind.
+    // The mountpoint comes last, so that giving up a slow store leaves no directory behind.
     let mountpoint = Mountpoint::prepare(config)?;
     let notify = |handle| drop(notifier.set(handle));
     let session = Session::mount(filesystem, notify, &mountpoint.path, &config.session)
@@ -611,5 +610,5 @@ fn useless_options(view: &View, store: &StoreArgument) -> Vec<String> {
     patterns.chain(unlimited).chain(anndata).collect()
 }
 
-/// The time for which the kernel may cache the entries of a store that never changes.
+/// How long the kernel may cache a store that never changes.
 const UNCHANGING: Duration = Duration::from_secs(365 * 24 * 60 * 60);

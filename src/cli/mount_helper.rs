@@ -87,7 +87,7 @@ pub(crate) fn parse(command_line: &[OsString]) -> Result<(Args, MountOptions), C
     let is_fake = helper.fake;
     let options = MountOptions {
         is_fake,
-        // mount(8) passes `rw` for every mount, so no user has typed it.
+        // mount(8) has passed `rw`, not the user.
         hint: None,
         ..options
     };

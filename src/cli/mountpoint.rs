@@ -113,7 +113,7 @@ impl Drop for Mountpoint {
     }
 }
 
-/// The longest wait for a daemon that ends. Closed files are saved before this wait begins.
+/// The longest wait for a daemon that ends, after closed files are saved.
 const MOST_ENDING: Duration = Duration::from_secs(10);
 
 /// The user gets a message about a daemon that does not answer for this long.
@@ -171,8 +171,8 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
     }
 }
 
-/// Returns the result of `ask`, a request to the daemon of the mount at `path`. Prints a message when the answer takes
-/// long, because the daemon saves closed files, waits for a server, or is stopped.
+/// Returns the result of `ask`, a request to the daemon of the mount at `path`. Prints a message if the daemon is
+/// slow, because it saves files, waits for a server, or is stopped.
 fn told_when_slow<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let (answered, answer) = mpsc::channel::<()>();
@@ -199,8 +199,8 @@ fn told_when_slow<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
 fn save(mountpoint: &Path) -> Result<(), String> {
     let sync = match fs::File::open(mountpoint.join(".zarr-mount/sync")) {
         Ok(sync) => sync,
-        // The mount is dead, or another user's. Files that a program has open again, so that the mount is busy,
-        // are left to the program.
+        // The mount is dead, or another user's. A busy mount leaves files to the programs that are writing
+        // them.
         Err(error) if is_out_of_reach(&error) => return Ok(()),
         // The mount is read-only.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -96,7 +96,7 @@ const IGNORED: &[&str] = &[
     "comment",
 ];
 
-/// The hint for a user who has typed `rw`. mount(8) passes it for every mount, too.
+/// The hint for a user who has typed `rw`, as mount(8) does for every mount.
 const RW_HINT: &str = "-o rw does not make the mount writable: say --rw";
 
 /// With `rw`, `mount.fuse3` passes one of these at least.

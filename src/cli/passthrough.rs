@@ -5,8 +5,8 @@
 pub enum Passthrough {
     /// With `--immutable` only, where no file changes under a reader.
     Auto,
-    /// Also where files may change. This is right for writers that replace files, as all Zarr
-    /// libraries do, and wrong for those that write into them.
+    /// Also where files may change. This suits writers that replace files, as all Zarr libraries
+    /// do, and not those that write into them.
     Always,
     /// Never.
     Never,

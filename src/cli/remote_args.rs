@@ -67,7 +67,7 @@ impl RemoteArgs {
         absolute: impl Fn(&PathBuf) -> Result<PathBuf, CliError>,
     ) -> Result<RemoteOptions, CliError> {
         let headers = self.header.into_iter().map(|header| {
-            // The value may be secret, and a message of the options' parser would repeat it.
+            // The options' parser would repeat the value, which may be secret.
             let header = header
                 .parse()
                 .map_err(|problem| CliError::Usage(format!("--header: {problem}")))?;

@@ -51,8 +51,7 @@ impl Syslog {
     /// Sends a record, `text` being one line without control characters.
     pub(super) fn send(&self, level: Level, text: &str) {
         let record = record(level, self.pid, text);
-        // The socket is found by its path each time, so that a log daemon may start late, or again.
-        // Without a daemon, the record is lost.
+        // The path is resolved each time, so that a log daemon may start late, or again, or never.
         self.socket.send_to(record.as_bytes(), &self.path).ok();
     }
 }

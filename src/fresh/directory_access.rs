@@ -23,7 +23,7 @@ pub struct DirectoryAccess {
 }
 
 impl DirectoryAccess {
-    /// Without any remembered directory.
+    /// Starts without directories.
     pub fn new(freshness: Freshness) -> DirectoryAccess {
         DirectoryAccess {
             freshness,

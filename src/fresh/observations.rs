@@ -87,7 +87,7 @@ struct Shared {
 }
 
 impl Observations {
-    /// The same observations, which are shared and not copied when they are added to others.
+    /// The same observations, which are not copied when they are added to others.
     #[must_use]
     pub fn shared(mut self) -> Observations {
         let found = std::mem::take(&mut self.found);
@@ -158,8 +158,8 @@ impl Observations {
         !self.is_unsettled && !self.is_torn
     }
 
-    /// Whether the observations still hold for the store; never if a subject was found in two versions. `ask` is
-    /// called once with all subjects, and returns the current observations, in order.
+    /// Whether the observations still hold; never if a subject was found in two versions. `ask` is called once
+    /// with all subjects, and returns the current observations, in order.
     ///
     /// # Errors
     /// Those of `ask`.

@@ -31,7 +31,7 @@ struct DocumentBuffer<'b> {
 }
 
 impl DocumentsAhead {
-    /// Without requests.
+    /// Starts without requests.
     pub(super) fn new() -> DocumentsAhead {
         DocumentsAhead {
             begun: LastCheck::now(),

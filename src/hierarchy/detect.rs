@@ -112,9 +112,8 @@ impl<'h> DocumentSearch<'h> {
         }
     }
 
-    /// Opens the documents that the prefix is likely to have in one round trip, and where there are
-    /// none, the less likely ones in another. The group that the prefix is in decides which are
-    /// likely.
+    /// Opens the documents that are likely at the prefix in one round trip, and where there are
+    /// none, the less likely ones in another. The group around the prefix decides which are likely.
     fn look_ahead(&mut self, prefix: &Prefix) -> Result<(), Error> {
         let hierarchy = self.hierarchy;
         let likely = match hierarchy.format_of_group_above(prefix) {

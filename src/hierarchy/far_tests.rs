@@ -1,5 +1,4 @@
-//! Nodes of a store that is not local: the number of round trips that find them, and the documents
-//! that decide.
+//! Nodes of a store that is not local: round trips to find them, and the documents that decide.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};

@@ -116,8 +116,8 @@ impl NodeCache {
             .map(|(checked, _)| checked.clone())
     }
 
-    /// Notes that [`NodeCache::lineage`] holds for the node at `prefix` and for those above it, for which
-    /// it was last known at `above`. Returns the last time at which it holds for all of them.
+    /// Notes that [`NodeCache::lineage`] holds for the node at `prefix` now, and for those above it at
+    /// `above`. Returns the earlier time.
     pub(super) fn note_lineage(&mut self, prefix: &Prefix, above: &LastCheck) -> LastCheck {
         let changes = self.changes;
         let node = self.by_prefix.get_mut(prefix);

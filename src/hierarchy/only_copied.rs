@@ -19,7 +19,7 @@ impl Hierarchy {
     /// document. Looks at a bounded part of the metadata.
     ///
     /// # Errors
-    /// [`Error`] when the store cannot be read, or the document is not consolidated metadata.
+    /// [`Error`] when the store cannot be read, or the metadata is invalid.
     pub fn only_copied(&self, prefix: &Prefix) -> Result<Vec<Prefix>, Error> {
         // With a catalog, the copies take the place of documents.
         let Node::Group(group) = self.node(prefix)? else {

@@ -79,8 +79,8 @@ pub(super) enum FlightKey {
         /// The address of the reader's [`Versions`](crate::load::Versions), which live as long as
         /// the flight.
         reader: usize,
-        /// The number of the token that cancels the requests of the flight, or 0. Callers with another token have
-        /// another flight, so none of them waits for a cancelled one.
+        /// The number of the token that cancels the requests of the flight, or 0. No caller with another token
+        /// joins the flight.
         token: u64,
         /// The array.
         array: ReaderIdentity,

@@ -1,10 +1,9 @@
 //! Interprets arrays as images with the axes time, channel, z, y and x.
 //!
-//! The last two axes are y and x of the planes, whatever their names are. Where the last axis is one of
-//! 3 or 4 channels, y and x are the two before it, and a pixel has that many samples
-//! ([`samples_of`]). The role of an axis in front of y and x comes from its kind; axes without a kind take the roles that are left, as in the
-//! table. If the kinds make no image (the last axis is a channel axis, or two axes are times), all
-//! of them are ignored.
+//! The last two axes are y and x of the planes, whatever their names are. Where the last axis is one of 3 or 4
+//! channels, y and x are the two before it, and a pixel has that many samples ([`samples_of`]). The role of an axis
+//! in front of y and x comes from its kind; axes without a kind take the roles that are left, as in the table. If the
+//! kinds make no image (the last axis is a channel axis, or two axes are times), all of them are ignored.
 //!
 //! | axes without a kind | become |
 //! |---|---|

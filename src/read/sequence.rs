@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_read_of_a_cut_element_is_not_taken_for_another_reader() {
+    fn a_read_of_a_cut_element_is_no_other_reader() {
         let reads = [(0, 4096), (4096, 4096), (8192, 100), (8192, 4096)];
         assert_eq!(steps(&reads), [false, true, true, true]);
     }

@@ -34,8 +34,8 @@ pub fn is_dying(thread: u32) -> bool {
     status.is_some_and(|status| has_fatal_signal(&status).unwrap_or(false))
 }
 
-/// Whether this thread may be waiting for a page of a file, which no signal but a fatal one ends. `true` where that cannot
-/// be found out.
+/// Whether this thread may be waiting for a page of a file, which no signal but a fatal one ends. `true` where that
+/// cannot be found out.
 pub fn may_wait_for_page(thread: u32) -> bool {
     let status = status_of(thread);
     let waits = status.and_then(|status| is_uninterruptible(&status));

@@ -11,7 +11,7 @@ use super::types::Type;
 const PROTOCOL: &str = "https://purl.org/zarr/spec/protocol/core/3.0";
 const CORE: &str = "https://purl.org/zarr/spec/core/3.0";
 
-/// Joins what is not empty with `/`.
+/// Joins the parts that are not empty with `/`.
 pub fn join(parts: &[&str]) -> String {
     let parts: Vec<&str> = parts
         .iter()
@@ -155,7 +155,7 @@ impl Model {
         };
         let text = document.to_string();
         match self.version {
-            // As Python prints them.
+            // Python prints these numbers without quotes.
             Version::V1 | Version::PreV1 => text
                 .replace("\"NaN\"", "NaN")
                 .replace("Infinity\"", "Infinity")
@@ -172,7 +172,7 @@ impl Model {
     }
 
     pub fn order(&self) -> &'static str {
-        // zarr-python 1 said F and wrote C, but for blosc.
+        // zarr-python 1 wrote C under the name F, except with blosc.
         let blosc = matches!(self.codecs[..], [Codec::Blosc(_)]);
         let said = self.version == Version::V1 && !blosc && self.older;
         if self.axes.is_sorted() && !said {

@@ -1,8 +1,8 @@
 //! The parts of a node that its files leave out, for people. Each omission is reported once.
 //!
 //! One array may be left out of several formats for the same reason, and of the files of all groups
-//! above it. Its own line reports this, with all formats in one sentence. The line of a group
-//! reports only omissions that no line of an array has.
+//! above it. Its own line says so, with all formats in one sentence. The line of a group has only
+//! omissions that no line of an array has.
 
 use std::collections::HashSet;
 use std::io;

@@ -2,8 +2,8 @@
 
 use crate::escape::Text;
 
-/// The number of rows that are aligned with each other and then written, so that not all rows of a
-/// large store are kept in memory.
+/// The number of rows that are aligned and then written, so that the rows of a large store are not
+/// all in memory.
 const MOST_ROWS: usize = 200;
 
 /// A cell that is longer moves the rest of its row, and no other row.

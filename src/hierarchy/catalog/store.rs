@@ -331,8 +331,7 @@ impl Store for CatalogStore {
         self.within().profile()
     }
 
-    /// Copies are trusted for the time to live after they were checked, and the answers that checked them may
-    /// have been as old.
+    /// Copies are trusted for the time to live after a check, by answers that may have been as old.
     fn told_since(&self) -> Option<SystemTime> {
         let since = self.within().told_since()?;
         Some(self.catalog.trusted_before(since))

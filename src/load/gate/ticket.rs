@@ -26,7 +26,7 @@ impl Ticket {
 
     /// Calls `work`, which has this ticket. One thread at a time may do so.
     pub(in super::super) fn present<T>(self, work: impl FnOnce() -> T) -> T {
-        /// Restores the previous ticket when it is dropped, even after a panic.
+        /// Restores the previous ticket, even after a panic.
         struct Restore(Option<Ticket>);
 
         impl Drop for Restore {

@@ -95,8 +95,8 @@ impl Piece {
         packed
     }
 
-    /// Copies the piece from `bytes`, in which it has the place that `packed`, made by
-    /// [`packed`](Self::packed), describes.
+    /// Copies the piece from `bytes`, where it lies as in `packed`, the result of
+    /// [`packed`](Self::packed).
     pub(crate) fn unpack(&self, packed: &Piece, bytes: &[u8], out: &mut [u8]) -> Option<()> {
         let axes = self.axes_to_copy(|k| packed.axes[k].out)?;
         let from = usize::try_from(packed.out).ok()?;

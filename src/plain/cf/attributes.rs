@@ -96,8 +96,8 @@ pub(in crate::plain) fn of_array(array: &Array) -> Vec<Attribute> {
     list
 }
 
-/// Adds attributes for types that `NetCDF` lacks: `dtype` for truth values, which are bytes as xarray
-/// writes them, and `_Encoding` for text, which consists of chars.
+/// Adds attributes for types that `NetCDF` lacks: `dtype` of truth values, which are bytes as in
+/// xarray, and `_Encoding` of text, which is chars.
 pub(in crate::plain) fn say_element(list: &mut Vec<Attribute>, array: &Array) {
     match &array.data_type.element {
         Element::Bool => set_text(list, "dtype", "bool"),

@@ -12,8 +12,7 @@ use std::collections::HashMap;
 use super::names::Names;
 use crate::plain::{Array, Group};
 
-/// The widest text element in bytes. The reason for the limit is that an element is transformed as
-/// a whole.
+/// The widest text element in bytes, because an element is transformed as a whole.
 pub(in crate::plain) const MOST_TEXT: u64 = 64 << 10;
 
 /// The name of the dimension of the two parts of complex numbers.

@@ -121,7 +121,7 @@ fn every_type_is_spelled_as_the_specification_has_it() {
     ];
     for (typestr, expected) in types {
         let mut member = named(0, "a", typestr, &[], &[]);
-        // The test data are no valid Unicode, so text gets no elements.
+        // The elements are no Unicode.
         if typestr.contains('U') {
             member.shape = [0].into_iter().collect();
             member.dimension_names = vec![None];

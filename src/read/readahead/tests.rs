@@ -1,4 +1,4 @@
-//! The readers for which chunks are prefetched, and the number and choice of these chunks.
+//! The chunks that are prefetched, and for which readers.
 
 use std::time::Duration;
 

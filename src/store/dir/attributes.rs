@@ -81,7 +81,7 @@ pub(super) fn origin(stat: &FileStat) -> Option<u64> {
 
 /// A number that has few bits in common with those of numbers soon after it, and with small numbers.
 fn spread(number: u64) -> u64 {
-    // The factor is odd, so that no two numbers have the same product.
+    // It is odd, so that products of different numbers differ.
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     number.wrapping_mul(ODD)
 }

@@ -100,7 +100,7 @@ impl FollowedRoot {
         })
     }
 
-    /// The number of times that another directory was found at the path.
+    /// The number of directories that were found at the path later.
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire).into()
     }
@@ -113,7 +113,7 @@ impl FollowedRoot {
     /// The directory that is at the path now.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the directory was deleted, and nothing is at the path, or a file or
+    /// [`StoreError::Io`] when the directory was deleted and not replaced, or by a file or
     /// directory that must not take its place; [`StoreError::Denied`] when the path may not be
     /// examined any more.
     pub(super) fn now(&self) -> Result<Arc<Root>, StoreError> {

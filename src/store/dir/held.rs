@@ -35,7 +35,7 @@ impl HeldDirectory {
     /// Calls `work`. During it, names below `prefix` in a store that is a directory are looked up in the directory that
     /// was there at the first lookup, even if symbolic links lead to it.
     pub fn scope<T>(prefix: &Prefix, work: impl FnOnce() -> T) -> T {
-        /// Restores the previous scope when it is dropped, even after a panic.
+        /// Restores the previous scope, even after a panic.
         struct Restore(Option<Held>);
 
         impl Drop for Restore {

@@ -185,7 +185,7 @@ impl<'d> Walk<'d> {
     }
 }
 
-/// The number of levels that `path` leads up at its beginning, and the rest of `path`.
+/// The number of levels that `path` first leads up, and its rest.
 fn levels_up(mut path: &[u8]) -> (usize, &[u8]) {
     let mut n_levels = 0;
     loop {
@@ -219,7 +219,7 @@ fn after_link(target: &[u8], after: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
     })
 }
 
-/// As [`refusal`], for a walk during which a directory may have been moved.
+/// As [`refusal`], if a directory may have been moved.
 pub(super) fn failed(path: &Prefix, errno: Errno) -> StoreError {
     match errno {
         Errno::STALE => StoreError::changed(path),

@@ -69,7 +69,7 @@ impl DirListing {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(Errno::INTR) => continue,
-                // The directory was deleted since it was opened, and counts as empty.
+                // A directory that was deleted counts as empty.
                 Err(Errno::NOENT) => break,
                 Err(errno) => return Err(refusal(&self.prefix, errno)),
             };
@@ -147,8 +147,8 @@ impl DirListing {
         Ok(stat)
     }
 
-    /// Attributes of the target of a link. A link that cannot be followed is an error, so that it is listed as unreadable and
-    /// not hidden.
+    /// Attributes of the target of a link. A link that cannot be followed is an error, so that it is listed as
+    /// unreadable and not hidden.
     fn stat_link(&mut self, name: &[u8]) -> Result<FileStat, Errno> {
         let key = self.prefix.key(name).map_err(|_| Errno::INVAL)?;
         if self.ancestors.is_none() {

@@ -7,9 +7,8 @@
 //! place; a deleted one is an error, not absence.
 //!
 //! A version is the size, mtime, inode, device and time of birth *of the descriptor*, and the generation of
-//! the directory that the file was opened in. A file that was replaced by rename(2) stays readable through
-//! objects that were opened before. Reads of a file that was changed in place return
-//! [`StoreError::Changed`].
+//! the directory that the file was opened in. A file replaced by rename(2) stays readable through objects
+//! that were opened before. Reads of a file changed in place return [`StoreError::Changed`].
 
 mod access_list;
 pub(super) mod attributes;

@@ -17,7 +17,7 @@ use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 pub(super) struct DirObject {
     key: Key,
     file: Arc<File>,
-    /// The parts of versions, from the directory of the store that the file was opened in.
+    /// The parts of versions in the directory of the file.
     versions: FileVersions,
     meta: ObjectMeta,
 }
@@ -40,7 +40,7 @@ impl DirObject {
 
     fn failed(&self, error: &io::Error) -> StoreError {
         match Errno::from_io_error(error) {
-            // On NFS, the file was deleted on the server.
+            // The file was deleted on an NFS server.
             Some(Errno::STALE) => StoreError::changed(&self.key),
             Some(errno) => refusal(&self.key, errno),
             None => StoreError::io(&self.key, error),

@@ -26,11 +26,11 @@ use super::stat::FileStat;
 use crate::store::{Dating, ObjectMeta, Version};
 
 /// The most versions that are remembered. A version is older than the grain of the clock long before this
-/// many others were made.
+/// many are made.
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
-/// The most numbers that are remembered. A version whose number was forgotten counts as another one, as if another
-/// program had written the object again.
+/// The most numbers that are remembered. A version without its number counts as another one, as if another program
+/// had written it again.
 const MOST_NUMBERED: usize = 1 << 16;
 
 /// The most nanoseconds that are added to a time, which are less than a tick.
@@ -116,9 +116,9 @@ impl OwnVersions {
     }
 }
 
-/// The version of a file with the attributes `found` and this number.
+/// The version of a file `found` that has this number.
 fn numbered(found: Version, number: u64) -> Version {
-    // Odd, so that no two numbers give the same.
+    // It is odd, so that products of different numbers differ.
     const ODD: u64 = 0xd6e8_feb8_6659_fd93;
     Version {
         tag: found.tag ^ number.wrapping_mul(ODD),
@@ -158,8 +158,7 @@ impl FileVersions {
         static NEXT: AtomicU32 = AtomicU32::new(u32::MAX);
         FileVersions {
             by: VersionedBy {
-                // The generations of directories at the path of the store are counted from 0
-                // upwards.
+                // Generations of directories are counted from 0 upwards.
                 generation: NEXT.fetch_sub(1, Ordering::Relaxed),
                 ..self.by
             },

@@ -34,8 +34,8 @@ pub(super) struct Root {
     sharing: Sharing,
     /// The parts of the versions of its files, some of which this process has made.
     pub(super) versions: FileVersions,
-    /// Whether a link count of 0 shows that the directory was deleted. On some file systems the
-    /// count is always 0.
+    /// Whether a link count of 0 means that the directory was deleted. On some file systems it is
+    /// always 0.
     counts_links: bool,
 }
 
@@ -108,7 +108,7 @@ impl Root {
     pub(super) fn is_deleted(&self) -> bool {
         match fstat(&self.fd) {
             Ok(stat) => self.counts_links && stat.st_nlink == 0,
-            // On NFS, the directory was deleted on the server.
+            // The directory was deleted on an NFS server.
             Err(errno) => errno == Errno::STALE,
         }
     }

@@ -23,7 +23,7 @@ pub(in crate::store) struct FileStat {
     pub(in crate::store) st_dev: u64,
     pub(in crate::store) st_ino: u64,
     pub(in crate::store) st_size: u64,
-    /// The space of the file, in units of 512 bytes.
+    /// Space in units of 512 bytes.
     pub(in crate::store) st_blocks: u64,
     pub(in crate::store) atime: SystemTime,
     pub(in crate::store) mtime: SystemTime,
@@ -117,8 +117,8 @@ pub(crate) mod coarse {
         SHOWN.set(Shown::Coarse);
     }
 
-    /// Shows the times of files but not when they were made, in this thread from now on, and one
-    /// inode number for all files.
+    /// Hides when files were made, in this thread from now on, and shows one inode number for all
+    /// files.
     pub(crate) fn show_unmade() {
         SHOWN.set(Shown::Unmade);
     }

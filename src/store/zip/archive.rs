@@ -175,8 +175,8 @@ impl Archive {
     }
 
     /// The offset of the bytes of entry number `at`, after its local header, with which `header`
-    /// begins. Checks that the header is that of this entry, so that a wrong offset does not lead to
-    /// the bytes of another.
+    /// begins. Checks that this is the entry's header: a wrong offset must not lead to the bytes of
+    /// another.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when it is not.

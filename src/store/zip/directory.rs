@@ -1,8 +1,7 @@
 //! The central directory, read from its end.
 //!
 //! The last bytes of an object are in memory, and hold all of a short directory. The rest of a
-//! longer one is read in long windows, because each is a request. One suffices, unless the
-//! directory is very long.
+//! longer one is read in long windows, because each is a request: one, unless it is very long.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -109,7 +108,7 @@ pub(super) fn looks_like_zip(file: &ZipFile) -> io::Result<bool> {
 }
 
 fn begins_like_zip(file: &ZipFile) -> io::Result<bool> {
-    /// The signatures of a local header, and of the end of an empty zip file.
+    /// A local header, or the end of an empty zip file.
     const STARTS: [&[u8; 4]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
     let mut start = [0; 4];
     file.read_exact_at(&mut start, 0)?;

@@ -1,8 +1,8 @@
 //! Reads parts of an entry of an object whose local header may not be known yet.
 //!
 //! Each read of an object is a request, so the header is read together with the bytes, before it is
-//! known where these begin. Without extra fields the bytes begin right after the name. So the read
-//! goes from there to some way beyond their end, and then the bytes are moved to their places.
+//! known where these begin. Without extra fields the bytes begin right after the name. So some more
+//! bytes are read from there on, and then all are moved to their places.
 //!
 //! ```text
 //! in the file   | header, name | extra | bytes of the entry   |

@@ -22,8 +22,8 @@ use crate::store::{
     Key, Object, ObjectMeta, ReadRange, Sharing, StatKind, Store, StoreError, Version,
 };
 
-/// The number of last bytes of an object that are read when it is opened. They have the end of the
-/// central directory, which is in front of a comment of any length.
+/// The number of last bytes that are read when an object is opened: the end of the central
+/// directory, in front of a comment of any length.
 pub(in crate::store) const TAIL_BYTES: u64 = 22 + 0xffff;
 
 /// The zip file, by a name that stays valid.
@@ -250,7 +250,7 @@ impl ZipFile {
         };
         match fstat(fd) {
             Ok(stat) => Ok(object_meta(&stat).version == *opened),
-            // On NFS, the file was deleted on the server.
+            // The file was deleted on an NFS server.
             Err(Errno::STALE) => Ok(false),
             Err(errno) => Err(errno.into()),
         }

@@ -25,8 +25,7 @@ const MAX_ENTRIES: usize = 20_000_000;
 /// Most bytes that all keys may take together.
 const MAX_NAMES_BYTES: usize = 1 << 30;
 
-/// The most `~` that are appended to a key. Only a malicious file has an entry that needs more,
-/// which is left out.
+/// An entry whose key needs more `~` is left out. Only a malicious file has one.
 const MAX_TILDES: usize = 8;
 
 /// One entry of the central directory.
@@ -102,8 +101,8 @@ impl Index {
         first..self.end_of(first..self.entries.len(), start)
     }
 
-    /// The number of the first entry in `range` whose key does not begin with `start`; all entries
-    /// whose keys begin with it are before that one.
+    /// The number of the first entry in `range` whose key does not begin with `start`; entries
+    /// whose keys do come first.
     pub(super) fn end_of(&self, range: Range<usize>, start: &[u8]) -> usize {
         let entries = self.entries.get(range.clone()).unwrap_or_default();
         range.start + entries.partition_point(|e| self.name(e).starts_with(start))
@@ -173,7 +172,7 @@ impl IndexBuilder {
         self.has_slash |= name.contains(&b'/');
         self.has_backslash |= name.contains(&b'\\');
         let name = self.index.separator.slashed(name);
-        // The entry is a directory, and left out: prefixes follow from the keys below them.
+        // A directory has no entry: prefixes follow from the keys below them.
         if name.ends_with(b"/") {
             return Ok(());
         }

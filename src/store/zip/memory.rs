@@ -21,7 +21,7 @@ pub(super) struct InflateBytes<'m> {
 }
 
 impl InflateMemory {
-    /// Waits for `bytes` of memory. A caller that wants more than all of it gets all of it.
+    /// Waits for `bytes` of memory, or for all of it where they are more.
     pub(super) fn take(&self, bytes: usize) -> InflateBytes<'_> {
         let bytes = bytes.min(MOST_BYTES);
         let is_full = |taken: &mut usize| *taken + bytes > MOST_BYTES;

@@ -1,4 +1,4 @@
-//! An entry, opened.
+//! Entries that are open.
 //!
 //! A *stored* entry is a range of the zip file. Its checksum is compared when it is read whole,
 //! as chunks and documents are; a range of it cannot be checked.
@@ -9,7 +9,7 @@
 //! pass compares the checksum.
 //!
 //! Where the zip file is an object, each read is a request. Then the local header is read together
-//! with the first bytes ([`EntryRead`]), and a deflated entry in long parts.
+//! with the first bytes ([`EntryRead`]), and deflated entries are read in long parts.
 
 use std::fmt;
 use std::io;

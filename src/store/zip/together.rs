@@ -23,7 +23,7 @@ struct Member<'b> {
     number: usize,
     entry: Arc<ZipObject>,
     buf: &'b mut [u8],
-    /// The bytes as they are stored, where they differ from the decoded ones.
+    /// The stored bytes, where they differ from the decoded ones.
     encoded: Option<Vec<u8>>,
 }
 

@@ -5,8 +5,8 @@
 //! to be absent. A name that could be a part of a removed array is stale for a while, and absent after that.
 //!
 //! In a mount with `--rw`, programs remove arrays, and write the chunks of the next array before its document. So names
-//! are found and absent as in the store. However, the bytes of an object are stale while it has the name of a chunk
-//! that was not shown as it is stored, until a program removes or makes the directory of the array through this view.
+//! are found and absent as in the store. However, an object at the name of a chunk that was shown decoded or from a
+//! shard is stale until a program removes or makes the array's directory through this view.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ impl Tree {
         name: &ChunkName,
         look: impl Fn() -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
-        // The old document makes a shard of an array that was replaced look damaged.
+        // A shard of the array that replaced this one looks damaged by the old document.
         let is_doubted =
             |found: &Result<_, Error>| matches!(found, Ok(None) | Err(Error::Chunk { .. }));
         let mut found = look();

@@ -18,8 +18,8 @@ pub(super) const SET_ID: u32 = 0o6000;
 /// The mode bit for programs with the rights of the owner.
 const SET_USER_ID: u32 = 0o4000;
 
-/// The mode bits of a program with the rights of the group. Without the right to execute, the
-/// set-group-ID bit has another meaning.
+/// The mode bits of a program with the rights of the group. Without the right to execute, the first
+/// bit has another meaning.
 const SET_GROUP_ID: u32 = 0o2010;
 
 /// Attributes to set; `None` for those that stay.
@@ -81,7 +81,7 @@ impl DirWriter {
         set_attributes_of(&file, new)?;
         let versions = &self.root.versions;
         let stat = fstat(&file)?;
-        // An earlier file of the same inode number may have had the same time.
+        // An earlier file of this inode number may have had the same time.
         if new.mtime.is_some() && versions.may_repeat(&stat) {
             versions.own.number(versions.unnumbered(&stat));
         }
@@ -104,8 +104,8 @@ pub(super) fn end_set_id(file: impl AsFd, mode: u32) -> Result<(), Errno> {
         return Ok(());
     }
     match fchmod(file, Mode::from_raw_mode(after)) {
-        // The file belongs to another user, and the daemon does not run as root, so the system removes the
-        // bits with the write.
+        // The file is another user's, and the daemon not root's, so the system removes the bits with the
+        // write.
         Err(Errno::PERM) => Ok(()),
         done => done,
     }

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! All numbers are little-endian; checksums are CRC-32C. Bytes of parts are identified by their XXH3 of
-//! 128 bits, because all chunks of one length that end with their own CRC-32C, as many do, have the
-//! same CRC-32C. A record that does not match its checksum, or whose bytes do not match their hash, was
-//! not finished, and ends the journal.
+//! 128 bits: all chunks of one length that end with their own CRC-32C, as many do, have one CRC-32C. A
+//! record that does not match its checksum, or whose bytes do not match their hash, was not finished,
+//! and ends the journal.
 
 mod directory;
 mod file;
@@ -296,7 +296,7 @@ impl Journal {
     /// Removes the file. Open descriptors read it still.
     pub fn remove(&self) {
         if let Err(errno) = self.file.remove() {
-            log::error!("a journal that is not needed any more cannot be removed: {errno}");
+            log::error!("a journal that is not needed any more stays: {errno}");
         }
         let has_removed = &self.file.directory.has_removed;
         has_removed.store(true, Ordering::Release);

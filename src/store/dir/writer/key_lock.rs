@@ -22,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The time between two attempts to take a lock.
 const STEP: Duration = Duration::from_millis(1);
 
-/// The most attempts in a row that find no file. On file systems of FUSE, the kernel finds a name and opens it in two steps,
-/// and the lock's last holder may remove the file in between. If the directory is gone, the file is missing for ever.
+/// The most attempts in a row that find no file. With FUSE, the kernel finds a name and opens it in two steps, and
+/// the last holder may remove the file in between. Without the directory, there never is a file.
 const MOST_GONE: usize = 20;
 
 /// A lock that is held. Dropping this value releases it.

@@ -11,11 +11,11 @@
 //! ```
 //!
 //! A directory is known by its inode, whatever mounts it is reached by. A path through a bind mount lacks some of the
-//! directories above the store, so the directories of all other paths that the mounts of this process show are locked too
-//! ([`MountTable::other_paths`]). Mounts of other namespaces are not known. The locks of bytes are shared locks of an
-//! open file, so writers of several stores in one directory do not exclude each other, and other programs are not
-//! disturbed, as they would be by an flock(2) on a directory such as /tmp. Each writer locks before it looks for other
-//! locks, so that of two writers that begin at once at least one finds the other.
+//! directories above the store, so the directories of all other paths that the mounts of this process show are locked
+//! too ([`MountTable::other_paths`]). Mounts of other namespaces are not known. The locks of bytes are shared locks
+//! of an open file, so writers of several stores in one directory do not exclude each other, and other programs are
+//! not disturbed, as they would be by an flock(2) on a directory such as /tmp. Each writer locks before it looks for
+//! other locks, so that of two at least one finds the other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,14 +39,14 @@ const OWN: LockedBytes = LockedBytes {
     len: 1,
 };
 
-/// The byte that is locked in each directory above the store.
+/// The byte that is locked in the directories above it.
 const BELOW: LockedBytes = LockedBytes {
     start: OWN.start + 1,
     len: 1,
 };
 
-/// The longest wait for a lock, and the time between two attempts. A killed process releases its locks
-/// when its last thread has ended, a moment after the process seems to be gone.
+/// The longest wait for a lock, and the time between attempts. A killed process releases its locks
+/// when its last thread ends, a moment after it seems to be gone.
 const PATIENCE: Duration = Duration::from_millis(500);
 const STEP: Duration = Duration::from_millis(10);
 
@@ -66,7 +66,7 @@ impl WriterLock {
         mark(&own, OWN, path);
         let mut above = Vec::new();
         for directory in directories_above(&own, path) {
-            // A directory that this process may not read is not locked.
+            // A directory that must not be read is not locked.
             if let Ok(opened) = openat(CWD, &directory, flags, Mode::empty()) {
                 mark(&opened, BELOW, &directory);
                 above.push((opened, directory));
@@ -157,7 +157,7 @@ fn check_alone(
     Ok(())
 }
 
-/// A description of the process that has locked a directory, from /proc/locks.
+/// The process that has locked a directory, in words, from /proc/locks.
 fn holder(directory: &OwnedFd) -> String {
     let found = || {
         let stat = fstat(directory).ok()?;
@@ -171,8 +171,8 @@ fn holder(directory: &OwnedFd) -> String {
             (words.next()?.rsplit(':').next() == Some(&*inode)).then_some(pid)
         };
         let pids: Vec<u32> = locks.lines().filter_map(pid_of).collect();
-        // For Btrfs, the device numbers of this file differ from those of stat(2), and directories of several file
-        // systems may have the same inode number. The files of other users' processes cannot be examined.
+        // Btrfs has other device numbers there than in stat(2), and directories of several file systems may have
+        // one inode number. Files of other users' processes cannot be examined.
         let by_file = pids.iter().find(|pid| has_locked(**pid, &stat, ""));
         let only = || (pids.len() == 1).then(|| &pids[0]);
         process(*by_file.or_else(only)?)
@@ -180,8 +180,8 @@ fn holder(directory: &OwnedFd) -> String {
     found().unwrap_or_else(|| "another process".to_owned())
 }
 
-/// A description of the process that has locked `byte` of a directory. /proc/locks names no process for locks
-/// of open files, but /proc has the locks of each process's own files.
+/// The process that has locked `byte` of a directory, in words. /proc/locks names no process for locks of
+/// open files, but each process has those of its own files.
 fn marker(directory: &OwnedFd, byte: LockedBytes) -> String {
     let found = || {
         let stat = fstat(directory).ok()?;

@@ -186,14 +186,14 @@ pub struct DirWriter {
     journals: HeldDirectory,
     /// Directories of journals in the directories above, which earlier daemons have left.
     above: Mutex<Vec<Arc<JournalDirectory>>>,
-    /// The directory of new journals, if it is not in the store.
+    /// The directory of new journals outside the store.
     staging: Option<StagingDirectory>,
     /// The number of the last journal.
     last_journal: AtomicU64,
     /// Journals of whole objects that could not be saved. A change of an object removes its
     /// journals.
     waiting: Mutex<HashMap<Key, Vec<Journal>>>,
-    /// Whether the log has the warning that objects get another owner.
+    /// Whether the log says that objects get another owner.
     has_told_of_owners: AtomicBool,
 }
 
@@ -314,8 +314,8 @@ impl DirWriter {
         }
     }
 
-    /// Prepares the file of an object for a write in place: opens it again if it was opened for reading alone,
-    /// and removes the set-ID bits. Returns its version.
+    /// Prepares a file for a write in place: opens it again if it was opened for reading alone, and removes
+    /// the set-ID bits. Returns its version.
     ///
     /// # Errors
     /// [`StoreError`]
@@ -457,8 +457,8 @@ impl DirWriter {
         };
         refuse_link(&parent, key)?;
         let _lock = self.lock(&parent, key)?;
-        // The object gets a temporary name first, because no system call removes a name only if it
-        // stands for a certain file.
+        // The object gets a temporary name first, because no system call removes the name of a
+        // certain file.
         let name = self.temporaries.free_name(self.root()?)?;
         let place = (&parent, key.name());
         match names::rename(place, name.path(), RenameFlags::empty()) {
@@ -503,7 +503,7 @@ impl DirWriter {
                 RenameMode::Keep => self.calls.move_to_free(old, new, linked),
             }?;
             let stat = statat(&parents.1, to.name(), AtFlags::SYMLINK_NOFOLLOW);
-            // Another program may have removed the target, which counts as a directory then.
+            // A target that another program has removed counts as a directory.
             Ok(stat.map_or(true, |stat| is_directory(&stat)))
         };
         let renamed = self.unsynced.renamed((from, to), rename);
@@ -549,7 +549,7 @@ impl DirWriter {
         }
     }
 
-    /// An object that reads `file`, which is at `key`, in its current version.
+    /// An object that reads the current version of `file` at `key`.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -557,9 +557,8 @@ impl DirWriter {
         object_as(key, file, self.root.versions.clone())
     }
 
-    /// As [`DirWriter::object_of`], for a file that was opened as `stored`, and from which another object is made. If
-    /// file times cannot show that another program has just written to it, no earlier version is trusted, and the
-    /// object has a version of its own.
+    /// As [`DirWriter::object_of`], for a file that was opened as `stored` and is copied. If file times do not show a
+    /// write of another program, no earlier version is trusted, and the object has a version of its own.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -604,7 +603,7 @@ impl DirWriter {
         usize::try_from(half).unwrap_or(usize::MAX)
     }
 
-    /// The error for one draft more than [`DirWriter::most_drafts`].
+    /// The error for more than [`DirWriter::most_drafts`].
     pub fn too_many_drafts(key: &Key) -> StoreError {
         failed(key, Errno::NFILE)
     }
@@ -630,7 +629,7 @@ impl DirWriter {
     }
 }
 
-/// An object that reads `file`, which is at `key`, in its current version, made of `versions`.
+/// An object that reads the current version, made of `versions`, of `file` at `key`.
 fn object_as(
     key: &Key,
     file: &Arc<File>,
@@ -677,8 +676,8 @@ fn give(key: &Key, parent: impl AsFd, file: impl AsFd, new: NewFile) -> Result<(
     let mut mode = new.mode & 0o7777;
     if (stat.st_uid, stat.st_gid) != (new.uid, gid) {
         let (uid, gid) = (Uid::from_raw(new.uid), Gid::from_raw(gid));
-        // Only root may give files away. Otherwise the file stays the daemon's, whose rights a program of
-        // another user must not get.
+        // Only root may give files away. Else the file stays the daemon's, whose rights no other user's
+        // program may get.
         if fchown(&file, Some(uid), Some(gid)).is_err() && !is_directory(&stat) {
             mode &= !SET_ID;
         }

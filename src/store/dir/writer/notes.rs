@@ -88,7 +88,7 @@ impl DirWriter {
             let name = [self.temporaries.free_digits().as_bytes(), SUFFIX].concat();
             match openat(&*directory, &name, flags, Mode::RUSR | Mode::WUSR) {
                 Ok(fd) => break (name, File::from(fd)),
-                // An earlier process with the same number has left a note of this name.
+                // An earlier process of this number has left that note.
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(own_failed(errno)),
             }

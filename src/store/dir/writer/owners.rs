@@ -67,8 +67,7 @@ impl DirWriter {
         if directory.st_mode & STICKY == 0 || directory.st_uid == own.as_raw() {
             return Ok(());
         }
-        // If the directory of the object is missing, this is the nearest one above it, which has no
-        // such name.
+        // Where the object's directory is missing, the nearest one above it has no such name.
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let Ok(parent) = self.root()?.open_unlinked(&key.parent(), flags) else {
             return Ok(());

@@ -88,8 +88,7 @@ fn lose_power(seed: u64, (durability, lacking): (Durability, Lacking), losses: &
     }
 }
 
-/// Kills the writer of the script of this seed after each of its calls. Returns the number of
-/// calls.
+/// Kills the script of this seed after each of its calls. Returns the number of calls.
 fn kill_after_each_call(seed: u64, (durability, lacking): (Durability, Lacking)) -> usize {
     let (script, before, calls) = done(seed, durability, lacking);
     for n_calls in 0..=calls.len() {

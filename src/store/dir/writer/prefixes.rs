@@ -26,8 +26,7 @@ impl DirWriter {
             let stat = fstat(&parent).map_err(|errno| failed(&key, errno))?;
             let lists = [DEFAULT, ACCESS].map(|name| AccessList::of(&parent, name));
             let mode = match lists {
-                // The new directory gets no list, so the mask in the mode of `parent` must not
-                // become its group bits.
+                // The new directory gets no list, so no mask may become its group bits.
                 [Ok(None), Ok(Some(list))] => stat.st_mode & 0o7000 | list.mode_without(),
                 [Err(errno), _] | [_, Err(errno)] => return Err(failed(&key, errno)),
                 _ => stat.st_mode & 0o7777,
@@ -59,7 +58,7 @@ impl DirWriter {
         let directory = openat(&parent, key.name(), flags, Mode::empty());
         let directory = directory.map_err(|errno| failed(key, errno))?;
         let stat = fstat(&directory).map_err(|errno| failed(key, errno))?;
-        // The set-group-ID bit, which the directory inherits from the one above it, stays.
+        // The set-group-ID bit, which is inherited, stays.
         let mode = new.mode | (stat.st_mode & Mode::SGID.as_raw_mode());
         give(key, &parent, &directory, NewFile { mode, ..new })
     }

@@ -15,7 +15,7 @@ const ATTEMPTS: usize = 8;
 
 /// The outcome for a draft that was to replace an object.
 pub(super) enum Replaced {
-    /// The draft is the object. The replaced object has the temporary name of the draft, or none.
+    /// The draft is the object. The replaced object has its temporary name, or none.
     Done,
     /// The key has no object.
     Gone,
@@ -105,7 +105,7 @@ fn put_back(
     let identity = |stat: FileStat| (stat.st_dev, stat.st_ino);
     let failed = |errno| failed(key, errno);
     let own = identity(fstat(draft).map_err(failed)?);
-    // The object that was last put to the key, and that the next exchange must bring out.
+    // The object that was last put to the key, which the next exchange must return.
     let mut at_key = own;
     for _ in 0..ATTEMPTS {
         let put = identity(name.stat().map_err(failed)?);

@@ -20,7 +20,7 @@ const SUFFIX: &[u8] = b".tmp";
 /// The temporary names of one writer.
 #[derive(Debug, Default)]
 pub(super) struct Temporaries {
-    /// The directory; `None` before it is opened or made.
+    /// The directory, once it is open.
     directory: Mutex<Option<Arc<OwnedFd>>>,
     next: AtomicU64,
 }

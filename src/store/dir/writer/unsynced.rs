@@ -109,7 +109,8 @@ impl Unsynced {
         }
     }
 
-    /// The files and directories at and below `prefix` that have a note of up to `last`, without the directory `prefix` itself.
+    /// The files and directories at and below `prefix` that have a note of up to `last`, without the directory
+    /// `prefix` itself.
     fn left_below(&self, prefix: &Prefix, last: Stamp) -> Left {
         let is_below = |path: &[u8]| prefix.as_bytes() == path || prefix.strip(path).is_some();
         let notes = self.lock();
@@ -241,7 +242,7 @@ impl DirWriter {
             |stat: FileStat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         match found {
             Ok(found) if fstat(&found).is_ok_and(is_file) => self.sync(key, &found.into()),
-            // The file no longer exists, and the names in its directory are synced.
+            // The file does not exist any more; its directory is synced.
             Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => {
                 remove(&mut self.unsynced.lock().files, key, stamp);
                 Ok(())

@@ -102,7 +102,7 @@ impl Program {
         };
         let output = receive(&output, end).ok_or_else(late)?;
         if output.len() > MOST_BYTES {
-            return Err(self.problem("printed more than 64 KiB, which no credentials are"));
+            return Err(self.problem("printed more than 64 KiB, too much for credentials"));
         }
         let status = loop {
             let ended = running.child.try_wait();
@@ -119,7 +119,7 @@ impl Program {
         if status.success() {
             return Ok(output);
         }
-        // A program in the background may still hold the other end.
+        // A program in the background may still hold the pipe open.
         let messages = receive(&messages, end.min(Instant::now() + Duration::from_secs(1)));
         let message = last_line(&messages.unwrap_or_default());
         Err(self.problem(match message {
@@ -311,7 +311,8 @@ mod tests {
             script("head -c 65536 /dev/zero").output().unwrap().len(),
             65536
         );
-        // The first holds its output, the second has closed it; the third leaves it to another.
+        // The first program keeps its output open, the second has closed it, and a child of the
+        // third holds it.
         for text in [
             "sleep 1000",
             "exec >&- 2>&-; sleep 1000",

@@ -43,7 +43,7 @@ pub(crate) struct Lacking {
 }
 
 impl Lacking {
-    /// For every other seed no feature, and for the rest those that a real file system lacks.
+    /// No features for every other seed, and else those that real file systems lack.
     pub(crate) fn of(seed: u64) -> Lacking {
         Lacking {
             nameless: [1, 3, 5].contains(&(seed % 8)),
@@ -86,8 +86,8 @@ pub(crate) fn start(lacking: Lacking) {
     RECORDER.set(Some(recorder));
 }
 
-/// Makes `what`, a change by another program, happen just before the next rename(2) without flags of this thread,
-/// whose calls are recorded.
+/// Makes a change by another program happen just before the next rename(2) without flags of this thread, whose
+/// calls are recorded.
 pub(crate) fn before_rename(what: impl FnOnce() + 'static) {
     RECORDER.with_borrow_mut(|recorder| {
         let recorder = recorder.as_mut().expect("the calls are recorded");

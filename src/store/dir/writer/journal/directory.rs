@@ -19,7 +19,7 @@ use super::super::{DirWriter, OWN_DIRECTORY, Root, failed};
 use super::open::OpenJournals;
 use crate::store::{Prefix, Sharing, StoreError, Symlinks};
 
-/// The name of the directory of journals, in the directory of this program.
+/// The name of the directory of journals in that of this program.
 pub(super) const DIRECTORY: &[u8] = b"journal";
 
 /// A directory of journals.
@@ -208,8 +208,8 @@ impl DirWriter {
         }
     }
 
-    /// Makes the removal of journals survive a loss of power. A journal that came back later would have
-    /// bytes that were overwritten since.
+    /// Makes the removal of journals survive a loss of power. A journal that came back would have
+    /// overwritten bytes.
     ///
     /// # Errors
     /// [`StoreError::Io`].

@@ -45,8 +45,8 @@ pub struct LeftJournal {
 }
 
 impl DirWriter {
-    /// The journals that earlier daemons have left, in the order in which they were begun, and the number of
-    /// other journals that cannot be used. These are left alone, with an error in the log.
+    /// The journals that earlier daemons have left, in the order of their beginnings, and the number of
+    /// unusable journals, which are left alone, with an error in the log.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -12,8 +12,7 @@ use crate::store::descriptor_limit;
 /// The most journals of a directory that are kept open.
 const MOST_OPEN: usize = 64;
 
-/// The journals that are kept open take no more than the process's limit of descriptors divided by
-/// this.
+/// Open journals take at most this part of the process's descriptors.
 const OPEN_PART: u64 = 16;
 
 /// The journals of a directory that are open, by their names.

@@ -7,8 +7,8 @@ use crate::store::dir::writer::calls::recorded;
 pub(crate) struct History {
     /// The contents, and the number of calls before each of them began.
     had: Vec<(usize, Option<Vec<u8>>)>,
-    /// Pairs of a number of calls and a place in `had`: from these calls on, contents before the
-    /// place cannot come back.
+    /// Numbers of calls, and places in `had`: after so many calls, contents before the place are
+    /// gone.
     synced: Vec<(usize, usize)>,
     /// Whether the bytes of the contents were synced.
     pub(crate) has_synced_bytes: bool,
