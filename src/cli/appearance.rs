@@ -29,8 +29,7 @@ pub(super) fn hint(store: &dyn Store) -> String {
     appearance(store).map_or_else(String::new, |found| format!("; it looks like {found}"))
 }
 
-/// The format of the root of `store`, if it is a format other than Zarr whose files would be damaged by
-/// writing Zarr.
+/// The format of the root of `store`, if it is another one that writing Zarr would damage.
 pub(super) fn other_format(store: &dyn Store) -> Option<&'static str> {
     let root = Prefix::root();
     if is_n5(store, &root) {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use super::kind::Kind;
 
-/// The type of numbers that a filter is given or gives.
+/// The type of the numbers that a filter takes or returns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
     pub kind: Kind,
@@ -13,7 +13,7 @@ pub struct Number {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Codec {
-    // On numbers, which are small integers in these tests.
+    // Filters of numbers, which are small integers in these tests.
     Delta {
         from: Number,
         to: Number,
@@ -28,9 +28,9 @@ pub enum Codec {
         from: Number,
         to: Number,
     },
-    /// On booleans.
+    /// A filter of booleans.
     PackBits,
-    // On bytes.
+    // Filters and compressors of bytes.
     Shuffle(usize),
     Crc32,
     Adler32,
@@ -77,7 +77,7 @@ impl Codec {
         )
     }
 
-    /// What a filter on numbers gives.
+    /// The type of the numbers that the filter returns.
     pub fn to(&self) -> Option<&Number> {
         match self {
             Codec::Delta { to, .. } | Codec::Scale { to, .. } | Codec::AsType { to, .. } => {
@@ -96,7 +96,7 @@ impl Codec {
         }
     }
 
-    /// Numbers as a filter gives them.
+    /// The numbers that the filter makes of `numbers`.
     pub fn encode_numbers(&self, numbers: &[i64]) -> Vec<i64> {
         match self {
             Codec::Delta { from, .. } => {
@@ -182,7 +182,8 @@ impl Codec {
                 let len = u32::try_from(bytes.len()).unwrap();
                 [&len.to_le_bytes(), &lz4_flex::block::compress(bytes)[..]].concat()
             }
-            // Held as they are: flag 2, beside the number of lz4 and, idle here, of shuffle.
+            // Flag 2 means that the bytes are copied. The number of lz4 and the flag of shuffle
+            // have no effect.
             Codec::Blosc(typesize) => {
                 let len = u32::try_from(bytes.len()).unwrap();
                 let mut out = vec![2, 1, 0x23, u8::try_from(*typesize).unwrap()];

@@ -1,9 +1,9 @@
 //! Calls in which all names below one prefix are looked for in one directory.
 //!
-//! A program may exchange two directories, and exchange them again. The files at their paths are the same before and
-//! after that, so a check of the document of an array does not show that a chunk was opened in between, which is part
-//! of another array. So document and chunk are looked up in the directory that was at the path first, even if another
-//! directory takes its place.
+//! A program may exchange two directories, and exchange them back. The files at their paths are then the same as
+//! before, so a check of an array's document does not show that a chunk that was opened in between is part of another
+//! array. So document and chunk are looked up in the directory that was at the path first, even if another directory
+//! takes its place.
 
 use std::cell::RefCell;
 
@@ -56,8 +56,8 @@ impl HeldDirectory {
         work()
     }
 
-    /// The result of `work` for the held directory, which `open` opens in the directory `root` of the store, and for
-    /// the name of `path` in it. `None` if no directory is held that `path` is in.
+    /// The result of `work` for the held directory and the name of `path` in it. `open` opens the directory in that
+    /// of the store, which is `root`. `None` if the held directory does not have `path`, or none is held.
     ///
     /// # Errors
     /// Those of opening the directory when it was looked for, and those of `work`.

@@ -79,7 +79,7 @@ def test_reads_that_hang_leave_the_others_alone(mount, store, tmp_path, slow):
     hang = tmp_path / "hang"
     made = mount(store, "--view", "chunks,arrays", "--files", "raw", *slow, f"--inject=hang={hang}", binary=DEBUG_BINARY)
     with open(made.path / "arrays" / "b.raw", "rb", buffering=0) as warm:
-        # Else the kernel asks for what comes next too, which hangs.
+        # Without this, the kernel reads ahead, which hangs.
         os.posix_fadvise(warm.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
         assert warm.read(4096) == chunk(0)[:4096]
         (made.path / "chunks" / "b" / "1").read_bytes()
