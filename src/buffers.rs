@@ -77,9 +77,22 @@ struct FreePiece {
 /// earlier use.
 #[derive(Debug)]
 pub struct Buffer {
-    /// Memory of the allocator; empty when the memory is a piece of a slab.
+    /// Memory of the allocator; empty when the memory is a piece of a slab or was lent.
     vec: Vec<u8>,
     loan: Option<Loan>,
+    lent: Option<(Box<dyn Lent>, usize)>,
+}
+
+/// Lends memory, if it is free.
+pub type Lender = Box<dyn FnOnce() -> Option<Box<dyn Lent>>>;
+
+/// Memory of another owner, which gets it back when this is dropped.
+pub trait Lent: std::fmt::Debug + Send + Sync {
+    /// The memory.
+    fn bytes(&self) -> &[u8];
+
+    /// The memory, to write to.
+    fn bytes_mut(&mut self) -> &mut [u8];
 }
 
 /// A piece of a slab, which is returned when the buffer is dropped.
@@ -125,6 +138,7 @@ impl Buffers {
                     len,
                     home: Arc::clone(self),
                 }),
+                lent: None,
             }),
             // The buffer is short, or the system gives no mapping; the allocator may still have
             // free memory.
@@ -261,8 +275,20 @@ fn scratch_division(len: usize) -> Option<(usize, usize)> {
 }
 
 impl Buffer {
+    /// The first `len` bytes of `lent`; `None` if it is shorter.
+    pub fn of_lent(lent: Box<dyn Lent>, len: usize) -> Option<Buffer> {
+        (len <= lent.bytes().len()).then_some(Buffer {
+            vec: Vec::new(),
+            loan: None,
+            lent: Some((lent, len)),
+        })
+    }
+
     /// The memory that the buffer takes, in bytes.
     pub fn capacity(&self) -> usize {
+        if let Some((lent, _)) = &self.lent {
+            return lent.bytes().len();
+        }
         let loan = self.loan.as_ref();
         loan.map_or(self.vec.capacity(), |loan| loan.piece.capacity())
     }
@@ -282,7 +308,11 @@ impl Buffer {
 
 impl From<Vec<u8>> for Buffer {
     fn from(vec: Vec<u8>) -> Self {
-        Buffer { vec, loan: None }
+        Buffer {
+            vec,
+            loan: None,
+            lent: None,
+        }
     }
 }
 
@@ -290,21 +320,23 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match &self.loan {
-            Some(loan) => loan.piece.bytes().get(..loan.len).unwrap_or_default(),
-            None => &self.vec,
+        match (&self.loan, &self.lent) {
+            (Some(loan), _) => loan.piece.bytes().get(..loan.len).unwrap_or_default(),
+            (None, Some((lent, len))) => lent.bytes().get(..*len).unwrap_or_default(),
+            (None, None) => &self.vec,
         }
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        match &mut self.loan {
-            Some(loan) => {
+        match (&mut self.loan, &mut self.lent) {
+            (Some(loan), _) => {
                 let bytes = loan.piece.bytes_mut().get_mut(..loan.len);
                 bytes.unwrap_or_default()
             }
-            None => &mut self.vec,
+            (None, Some((lent, len))) => lent.bytes_mut().get_mut(..*len).unwrap_or_default(),
+            (None, None) => &mut self.vec,
         }
     }
 }

@@ -25,6 +25,8 @@ impl Counter {
     reason = "the counters are named like those of stats.json, explained in docs/src/counters.md"
 )]
 pub struct RequestCounters {
+    pub rings: Counter,
+    pub ring_bytes: Counter,
     pub lookups: Counter,
     pub getattrs: Counter,
     pub opens: Counter,

@@ -50,23 +50,24 @@
 //! a limited number at once ([`store::Profile`]), and another permit for decoding, of which there
 //! are as many as cores. It never holds both.
 //!
-//! The event threads of fuser never wait for a remote store: a request that needs it becomes a job,
-//! which holds the reply. A local store answers faster than a job can be handed over, so all event
-//! threads but one may wait for it (`fuse::events`). The reply of a job is shared with a thread that sends it when the
-//! caller was killed (`fuse::callers`).
+//! Requests come through the device `/dev/fuse` (`fuse::device`), or through rings of `io_uring` (`fuse::ring`), and meet
+//! the same operations (`fuse::operations`). The event threads of fuser never wait for a remote store: a request that
+//! needs it becomes a job, which holds the reply. A local store answers faster than a job can be handed over, so all
+//! event threads but one may wait for it (`fuse::events`), and so may the threads of direct rings. The reply of a job is
+//! shared with a thread that sends it when the caller was killed (`fuse::callers`).
 //!
 //! # One read(2), from the kernel to the bytes
 //!
 //! The lists below have the functions of this crate, each of which is called by the one before it,
-//! with their files. Calls that return before the next function is called are left out. A chunk of
-//! the chunks view:
+//! with their files. Calls that return before the next function is called are left out. The lists begin at the operation,
+//! which both transports call. A chunk of the chunks view:
 //!
 //! ```text
 //! in memory                                  5 functions in 5 files
-//!   fuse/filesystem  read -> fuse/read  read_file -> view/open_file  read -> view/chunks/file  cached
+//!   fuse/operations  read -> fuse/read  read_file -> view/open_file  read -> view/chunks/file  cached
 //!     -> load/cache  get
 //! not in memory                              9 functions in 7 files
-//!   fuse/filesystem  read -> fuse/read  read_file -> view/open_file  read -> view/chunks/file  load
+//!   fuse/operations  read -> fuse/read  read_file -> view/open_file  read -> view/chunks/file  load
 //!     -> load/loader  ask -> load/cache  run, land -> load/loader  load_of_object
 //!     -> load/decode  decode
 //! ```
@@ -79,7 +80,7 @@
 //!
 //! ```text
 //! not in memory                              12 functions in 8 files
-//!   fuse/filesystem  read -> fuse/read  read_file -> view/open_file  read -> view/arrays/reading  read
+//!   fuse/operations  read -> fuse/read  read_file -> view/open_file  read -> view/arrays/reading  read
 //!     -> read/operation  go_on, ask -> load/loader  ask -> load/cache  run, land, load_as, land
 //!     -> load/decode  decode
 //! ```
@@ -95,10 +96,10 @@
 //!
 //! ```text
 //! entry of a listing                         6 functions in 5 files
-//!   fuse/filesystem  readdirplus -> fuse/listing  list_attributes -> fuse/directory  read
+//!   fuse/operations  readdirplus -> fuse/listing  list_attributes -> fuse/directory  read
 //!     -> view/listing  next_entry -> view/listing/stored_chunks  next, find
 //! lookup                                     8 functions in 6 files
-//!   fuse/filesystem  lookup -> fuse  find -> view  lookup -> view/lookup  find, find_chunk
+//!   fuse/operations  lookup -> fuse  find -> view  lookup -> view/lookup  find, find_chunk
 //!     -> view/attributes  chunk -> load/locate  locate, descend
 //! ```
 //!
@@ -163,11 +164,11 @@
 //!
 //! ```text
 //! write(2)                                   8 functions in 7 files
-//!   fuse/filesystem  write -> fuse/changes  write_file -> view/open_file/written  write
+//!   fuse/operations  write -> fuse/changes  write_file -> view/open_file/written  write
 //!     -> files/handle  change -> files/state  change, change_range -> files/draft_file  change
 //!     -> files/draft_memory  change
 //! close(2), until the object is in the store 11 functions in 7 files
-//!   fuse/filesystem  flush -> fuse/changes  flush -> view/open_file/written  flush
+//!   fuse/operations  flush -> fuse/changes  flush -> view/open_file/written  flush
 //!     -> files/handle  flush -> files/commit  flush, commit, commit_draft, commits, try_commit
 //!     -> files/target  put -> store/dir/writer/draft  commit
 //! close(2), until an inner chunk is in the journal of its shard   14 functions in 8 files
@@ -177,7 +178,7 @@
 //!   shards/packer  run -> shards/pack  pack, pack_until, try_pack, write -> load/pack  pack,
 //!     and then -> store/dir/writer/draft  commit
 //! rename(2) of a directory with open files   6 functions in 4 files
-//!   fuse/filesystem  rename -> fuse/changes  rename -> view/names/rename  rename, rename_directory
+//!   fuse/operations  rename -> fuse/changes  rename -> view/names/rename  rename, rename_directory
 //!     -> files/names  rename, move_entry
 //! ```
 //!

@@ -347,7 +347,7 @@ fn opening_a_file_again_stalls_no_other_reader() {
     read_at(&warm, chunk << 16, 4096).unwrap();
     for _ in 0..100 {
         let (send, replies) = mpsc::channel();
-        warm.read(chunk << 16, 4096, Patience::Never, move |read| {
+        warm.read(chunk << 16, 4096, Patience::Never, None, move |read| {
             send.send(read.map(<[u8]>::to_vec)).unwrap();
         });
         let reply = replies.try_recv().expect("an answer on the spot");
@@ -487,7 +487,7 @@ fn reads_that_hang_leave_memory_and_names_alone() {
     let (send, replies) = mpsc::channel();
     for file in &cold {
         let send = send.clone();
-        file.read(1, 4096, Patience::Never, move |read| {
+        file.read(1, 4096, Patience::Never, None, move |read| {
             send.send(read.map(<[u8]>::to_vec)).unwrap();
         });
     }
@@ -496,7 +496,7 @@ fn reads_that_hang_leave_memory_and_names_alone() {
     }
     // What is in memory is answered on the spot, and names are looked up.
     let (tell, told) = mpsc::channel();
-    warm.read(0, 4096, Patience::Never, move |read| {
+    warm.read(0, 4096, Patience::Never, None, move |read| {
         tell.send(read.map(<[u8]>::to_vec)).unwrap();
     });
     assert_eq!(told.try_recv().unwrap().unwrap(), [byte_of(0); 4096]);

@@ -12,6 +12,7 @@ use log::LevelFilter;
 
 use super::help;
 use super::passthrough::Passthrough;
+use crate::fuse::Transport;
 use crate::plain::Scope;
 use crate::store::Durability;
 #[cfg(debug_assertions)]
@@ -176,6 +177,13 @@ pub(crate) struct Args {
           value_parser = one_of(&[("auto", Passthrough::Auto), ("always", Passthrough::Always),
                                   ("never", Passthrough::Never)]))]
     pub(crate) passthrough: Passthrough,
+
+    /// How requests come from the kernel: through rings, which are faster, and which Linux 6.14 has if its
+    /// administrator allows them; or through the device /dev/fuse; auto takes rings for local stores if it can
+    #[arg(long, value_name = "HOW", default_value = "auto",
+          value_parser = one_of(&[("auto", Transport::Auto), ("device", Transport::Device),
+                                  ("ring", Transport::Ring)]))]
+    pub(crate) transport: Transport,
 
     /// Show every file as this user's
     #[arg(long, value_name = "UID", value_parser = user_id)]

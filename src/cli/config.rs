@@ -21,6 +21,7 @@ pub use super::passthrough::Passthrough;
 use super::version;
 use crate::escape::Text;
 use crate::fresh::Freshness;
+use crate::fuse::Transport;
 use crate::fuse::session::{MountAccess, SessionOptions};
 use crate::mount_table::{Device, MountEntry, MountTable};
 #[cfg(feature = "remote")]
@@ -67,6 +68,8 @@ pub struct MountConfig {
     pub xattr: bool,
     /// Whether the kernel reads plain files of the store by itself.
     pub passthrough: Passthrough,
+    /// How requests come from the kernel.
+    pub transport: Transport,
     /// The mountpoint; absolute, not examined yet.
     pub mountpoint: PathBuf,
     /// Whether a directory with entries may be mounted over.
@@ -223,6 +226,7 @@ impl CliTask {
             hint: options.hint.filter(|_| !args.rw),
             xattr: options.xattr,
             passthrough: args.passthrough,
+            transport: args.transport,
             session: SessionOptions {
                 is_writable: writing.is_some(),
                 ..session_options(&store, options, view.decode_threads)

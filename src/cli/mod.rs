@@ -412,12 +412,11 @@ fn start(
             log::warn!("{warning}");
         }
     }
-    let (notifier, view) = (filesystem.notifier(), filesystem.view());
+    let view = filesystem.view();
     // The mountpoint comes last, so that giving up a slow store leaves no directory behind.
     let mountpoint = Mountpoint::prepare(config)?;
-    let notify = |handle| drop(notifier.set(handle));
-    let session = Session::mount(filesystem, notify, &mountpoint.path, &config.session)
-        .map_err(CliError::failed)?;
+    let session =
+        Session::mount(filesystem, &mountpoint.path, &config.session).map_err(CliError::failed)?;
     Ok(Started {
         session,
         mountpoint,
@@ -517,6 +516,7 @@ fn build(
         },
         xattr: config.xattr,
         event_threads: config.session.n_threads,
+        transport: config.transport,
     };
     Ok((ZarrFs::new(Arc::new(view), options), warnings))
 }

@@ -13,28 +13,38 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use fuser::{Errno, Request};
+use fuser::Errno;
 
+use super::events::{EventThreads, WaitPermit};
+use super::reply::{Answer, Bytes, Reply};
+use crate::buffers::Lender;
 use crate::threads::is_dying;
 
 /// The time between two checks of the callers. Most requests are done before the first one.
 const INTERVAL: Duration = Duration::from_millis(200);
 
+/// A reply that may be an error.
+pub(super) trait Refuse {
+    /// Sends an error.
+    fn refuse(self, errno: Errno);
+}
+
+impl<A: Answer> Refuse for Reply<A> {
+    fn refuse(self, errno: Errno) {
+        self.error(errno);
+    }
+}
+
 /// A request that has no reply yet.
 pub(super) struct Unanswered<R> {
     thread: u32,
     reply: R,
-    refuse: fn(R, Errno),
 }
 
 impl<R> Unanswered<R> {
-    /// `refuse` replies with an error.
-    pub(super) fn new(request: &Request, reply: R, refuse: fn(R, Errno)) -> Unanswered<R> {
-        Unanswered {
-            thread: request.pid(),
-            reply,
-            refuse,
-        }
+    /// A request of `thread`; 0 where the kernel names none.
+    pub(super) fn new(thread: u32, reply: R) -> Unanswered<R> {
+        Unanswered { thread, reply }
     }
 
     /// The thread that the kernel names as the caller; 0 if it names none.
@@ -43,11 +53,22 @@ impl<R> Unanswered<R> {
     }
 }
 
-/// The reply of one request, which is sent once: by the request, or because the caller was killed.
-pub(super) struct AwaitedReply<R> {
-    reply: Holder<R>,
-    refuse: fn(R, Errno),
+impl<A: Answer> Unanswered<Reply<A>> {
+    /// As [`Reply::may_wait`].
+    pub(super) fn may_wait<'e>(&self, events: &'e EventThreads) -> Option<WaitPermit<'e>> {
+        self.reply.may_wait(events)
+    }
 }
+
+impl Unanswered<Reply<Bytes>> {
+    /// As [`Reply::lender`].
+    pub(super) fn lender(&self) -> Option<Lender> {
+        self.reply.lender()
+    }
+}
+
+/// The reply of one request, which is sent once: by the request, or because the caller was killed.
+pub(super) struct AwaitedReply<R>(Holder<R>);
 
 enum Holder<R> {
     /// The thread that took the request answers it.
@@ -58,11 +79,10 @@ enum Holder<R> {
 struct SharedReply<R> {
     /// `None` once the reply was sent, or is about to be.
     reply: Mutex<Option<R>>,
-    refuse: fn(R, Errno),
 }
 
 /// A reply of any type, for the thread that checks the callers.
-trait Refusable: Send + Sync {
+trait SharedRefusal: Send + Sync {
     fn is_sent(&self) -> bool;
     fn refuse(&self);
 }
@@ -73,7 +93,7 @@ impl<R> SharedReply<R> {
     }
 }
 
-impl<R: Send> Refusable for SharedReply<R> {
+impl<R: Refuse + Send> SharedRefusal for SharedReply<R> {
     fn is_sent(&self) -> bool {
         self.lock().is_none()
     }
@@ -81,7 +101,7 @@ impl<R: Send> Refusable for SharedReply<R> {
     fn refuse(&self) {
         let reply = self.lock().take();
         if let Some(reply) = reply {
-            (self.refuse)(reply, Errno::EINTR);
+            reply.refuse(Errno::EINTR);
         }
     }
 }
@@ -89,15 +109,12 @@ impl<R: Send> Refusable for SharedReply<R> {
 impl<R> AwaitedReply<R> {
     /// The reply of a request that is answered by the thread that took it.
     pub(super) fn own(unanswered: Unanswered<R>) -> AwaitedReply<R> {
-        AwaitedReply {
-            reply: Holder::Own(Some(unanswered.reply)),
-            refuse: unanswered.refuse,
-        }
+        AwaitedReply(Holder::Own(Some(unanswered.reply)))
     }
 
     /// Whether the caller was killed.
     pub(super) fn is_abandoned(&self) -> bool {
-        match &self.reply {
+        match &self.0 {
             Holder::Own(_) => false,
             Holder::Shared(shared) => shared.lock().is_none(),
         }
@@ -105,7 +122,7 @@ impl<R> AwaitedReply<R> {
 
     /// Calls `add` with the reply, which is sent later. `None` when the caller was killed.
     pub(super) fn with<T>(&mut self, add: impl FnOnce(&mut R) -> T) -> Option<T> {
-        match &mut self.reply {
+        match &mut self.0 {
             Holder::Own(reply) => reply.as_mut().map(add),
             Holder::Shared(shared) => shared.lock().as_mut().map(add),
         }
@@ -118,28 +135,29 @@ impl<R> AwaitedReply<R> {
 
     /// Sends `result`, by `send` if it is not an error. Returns the result when the caller was killed, so that effects
     /// of which the kernel does not know are undone.
-    pub(super) fn send<T>(
-        self,
-        result: Result<T, Errno>,
-        send: impl FnOnce(R, T),
-    ) -> Result<(), T> {
-        let refuse = self.refuse;
+    pub(super) fn send<T>(self, result: Result<T, Errno>, send: impl FnOnce(R, T)) -> Result<(), T>
+    where
+        R: Refuse,
+    {
         match (result, self.take()) {
             (Ok(found), Some(reply)) => send(reply, found),
             (Ok(found), None) => return Err(found),
-            (Err(errno), Some(reply)) => refuse(reply, errno),
+            (Err(errno), Some(reply)) => reply.refuse(errno),
             (Err(_), None) => {}
         }
         Ok(())
     }
 
     /// Sends an error.
-    pub(super) fn refuse(self, errno: Errno) {
+    pub(super) fn refuse(self, errno: Errno)
+    where
+        R: Refuse,
+    {
         let _ = self.send(Err::<(), Errno>(errno), |_, ()| {});
     }
 
     fn take_once(&mut self) -> Option<R> {
-        match &mut self.reply {
+        match &mut self.0 {
             Holder::Own(reply) => reply.take(),
             Holder::Shared(shared) => shared.lock().take(),
         }
@@ -148,7 +166,7 @@ impl<R> AwaitedReply<R> {
 
 impl<R> Drop for AwaitedReply<R> {
     fn drop(&mut self) {
-        // After a panic, fuser replies with EIO when the reply is dropped.
+        // After a panic, the reply becomes EIO when it is dropped.
         drop(self.take_once());
     }
 }
@@ -174,13 +192,13 @@ struct Waiting {
     thread: u32,
     /// Whether the thread has seen it before. Callers that have waited only for a moment are not checked.
     is_seen: bool,
-    reply: Arc<dyn Refusable>,
+    reply: Arc<dyn SharedRefusal>,
 }
 
 /// A reply that was not passed to [`Callers::watch`] yet.
 pub(super) struct Unwatched {
     thread: u32,
-    reply: Arc<dyn Refusable>,
+    reply: Arc<dyn SharedRefusal>,
 }
 
 impl Callers {
@@ -197,23 +215,15 @@ impl Callers {
     }
 
     /// Shares the reply of a request whose caller may have to wait.
-    pub(super) fn share<R: Send + 'static>(
+    pub(super) fn share<R: Refuse + Send + 'static>(
         unanswered: Unanswered<R>,
     ) -> (AwaitedReply<R>, Unwatched) {
-        let Unanswered {
-            thread,
-            reply,
-            refuse,
-        } = unanswered;
+        let Unanswered { thread, reply } = unanswered;
         let shared = Arc::new(SharedReply {
             reply: Mutex::new(Some(reply)),
-            refuse,
         });
-        let reply: Arc<dyn Refusable> = Arc::clone(&shared) as _;
-        let awaited = AwaitedReply {
-            reply: Holder::Shared(shared),
-            refuse,
-        };
+        let reply: Arc<dyn SharedRefusal> = Arc::clone(&shared) as _;
+        let awaited = AwaitedReply(Holder::Shared(shared));
         (awaited, Unwatched { thread, reply })
     }
 
@@ -317,8 +327,10 @@ mod tests {
         fn ok(mut self, found: u32) {
             self.0.take().unwrap().send(Ok(found)).unwrap();
         }
+    }
 
-        fn error(mut self, errno: Errno) {
+    impl Refuse for TestReply {
+        fn refuse(mut self, errno: Errno) {
             self.0.take().unwrap().send(Err(errno.code())).unwrap();
         }
     }
@@ -333,12 +345,7 @@ mod tests {
 
     fn request(thread: u32) -> (Unanswered<TestReply>, mpsc::Receiver<Result<u32, i32>>) {
         let (sender, sent) = mpsc::channel();
-        let unanswered = Unanswered {
-            thread,
-            reply: TestReply(Some(sender)),
-            refuse: TestReply::error,
-        };
-        (unanswered, sent)
+        (Unanswered::new(thread, TestReply(Some(sender))), sent)
     }
 
     #[test]

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 
-use fuser::{
-    Errno, FileHandle, FopenFlags, RenameFlags, ReplyCreate, ReplyEmpty, ReplyEntry, ReplyOpen,
-    ReplyWrite, Request, TimeOrNow,
-};
+use fuser::{Errno, FileHandle, FopenFlags, RenameFlags, TimeOrNow, WriteFlags};
 
 use super::Core;
 use super::attr::{NAME_BYTES, Reported};
 use super::callers::AwaitedReply;
 use super::opened::OpenedFile;
+use super::reply::{Created, Opened, Reply};
 use crate::store::Allocation;
 use crate::view::{
     AttributeChange, Caller, HandleAccess, LookupResult, NewFile, NewTime, OpenFile, OpenedVnode,
@@ -33,7 +31,7 @@ impl Core {
         ino: u64,
         access: HandleAccess,
         (is_cut, thread): (bool, u32),
-        reply: AwaitedReply<ReplyOpen>,
+        reply: AwaitedReply<Reply<Opened>>,
     ) {
         self.view.requests().opens.add(1);
         let opened = self.vnode(ino).and_then(|vnode| {
@@ -53,7 +51,7 @@ impl Core {
         (parent, name): (u64, &OsStr),
         new: NewFile,
         (flags, thread): (i32, u32),
-        reply: ReplyCreate,
+        reply: Reply<Created>,
     ) {
         let made = match self.make(parent, name, new, thread) {
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
@@ -81,18 +79,7 @@ impl Core {
         let reported = self.reported(ino, &attributes);
         let handle = self.files.insert(OpenedFile::new(ino, file, attributes));
         drop(lock);
-        let Reported {
-            attr,
-            ttl,
-            generation,
-        } = reported;
-        reply.created(
-            &ttl,
-            &attr,
-            generation,
-            handle,
-            flags & FopenFlags::FOPEN_KEEP_CACHE,
-        );
+        reply.created(&reported, handle, flags & FopenFlags::FOPEN_KEEP_CACHE);
     }
 
     fn make(
@@ -223,14 +210,13 @@ impl Core {
     /// write(2), or pages of mapped memory (`is_mapped`), which the kernel writes through any handle.
     pub(super) fn write_file(
         &self,
-        ino: u64,
-        handle: FileHandle,
+        (ino, handle): (u64, FileHandle),
         (offset, data): (u64, &[u8]),
-        is_mapped: bool,
-        reply: ReplyWrite,
-    ) {
-        let written = self.opened(ino, handle).and_then(|opened| {
-            let written = if is_mapped {
+        flags: WriteFlags,
+    ) -> Result<u32, Errno> {
+        self.opened(ino, handle).and_then(|opened| {
+            // The kernel writes pages of a mapped file.
+            let written = if flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
                 opened.file.write_mapped(offset, data)
             } else {
                 opened.file.write(offset, data)
@@ -244,11 +230,7 @@ impl Core {
             counters.bytes_written.add(data.len() as u64);
             self.note_change(ino, &opened.file);
             u32::try_from(data.len()).map_err(|_| Errno::EINVAL)
-        });
-        match written {
-            Ok(len) => reply.written(len),
-            Err(errno) => reply.error(errno),
-        }
+        })
     }
 
     /// fallocate(2): longer files, and holes.
@@ -328,22 +310,6 @@ fn check_name(name: &OsStr) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The user of a request.
-pub(super) fn caller(request: &Request) -> Caller {
-    let (uid, gid) = (request.uid(), request.gid());
-    Caller { uid, gid }
-}
-
-/// The mode and the owner of a file that a caller makes.
-pub(super) fn new_file(request: &Request, mode: u32, umask: u32) -> NewFile {
-    NewFile {
-        mode: mode & 0o7777,
-        umask: umask & 0o777,
-        uid: request.uid(),
-        gid: request.gid(),
-    }
-}
-
 /// A time as the store sets it.
 pub(super) fn time_to_set(time: TimeOrNow) -> NewTime {
     let TimeOrNow::SpecificTime(time) = time else {
@@ -363,20 +329,6 @@ pub(super) fn time_to_set(time: TimeOrNow) -> NewTime {
     NewTime::At {
         seconds,
         nanoseconds,
-    }
-}
-
-pub(super) fn reply_entry(made: Result<Reported, Errno>, reply: ReplyEntry) {
-    match made {
-        Ok(made) => reply.entry(&made.ttl, &made.attr, made.generation),
-        Err(errno) => reply.error(errno),
-    }
-}
-
-pub(super) fn reply_empty(done: Result<(), Errno>, reply: ReplyEmpty) {
-    match done {
-        Ok(()) => reply.ok(),
-        Err(errno) => reply.error(errno),
     }
 }
 

@@ -19,7 +19,14 @@ pub(super) struct EventThreads {
 
 /// Permits a thread to wait for the store, until it is dropped.
 #[derive(Debug)]
-pub(super) struct WaitPermit<'e>(&'e EventThreads);
+pub(super) struct WaitPermit<'e>(Option<&'e EventThreads>);
+
+impl WaitPermit<'_> {
+    /// A permit of a thread that nothing else depends on.
+    pub(super) fn unlimited() -> Self {
+        WaitPermit(None)
+    }
+}
 
 impl EventThreads {
     /// The counts for `count` threads, and a store that is or is not local.
@@ -36,13 +43,15 @@ impl EventThreads {
         self.waiting
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, begin)
             .is_ok()
-            .then(|| WaitPermit(self))
+            .then(|| WaitPermit(Some(self)))
     }
 }
 
 impl Drop for WaitPermit<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        if let Some(threads) = self.0 {
+            threads.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

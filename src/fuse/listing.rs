@@ -4,22 +4,17 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
-use fuser::{
-    Errno, FileHandle, FileType, FopenFlags, Generation, INodeNo, ReplyDirectory,
-    ReplyDirectoryPlus,
-};
+use fuser::{Errno, FileAttr, FileHandle, FileType, FopenFlags, Generation};
 
 use super::Core;
-use super::attr::{NOT_KEPT, file_type, unknown_attr};
+use super::attr::{NOT_KEPT, Reported, file_type, unknown_attr};
 use super::callers::AwaitedReply;
 use super::directory::{Fit, Stream, StreamItem};
 use super::opened::DirectoryStream;
+use super::reply::{ListedAttributes, ListedNames, Reply};
 use crate::error::Error;
 use crate::store::Detail;
 use crate::view::{Directory, DirectoryEntry, VnodeKind};
-
-/// The generation of entries of which the kernel keeps no inode.
-const UNKNOWN: Generation = Generation(0);
 
 impl Core {
     pub(super) fn open_stream(&self, ino: u64) -> Result<FileHandle, Errno> {
@@ -66,11 +61,11 @@ impl Core {
         &self,
         ino: u64,
         (handle, offset): (FileHandle, u64),
-        reply: &mut AwaitedReply<ReplyDirectory>,
+        reply: &mut AwaitedReply<Reply<ListedNames>>,
     ) -> Result<(), Errno> {
         self.view.requests().readdirs.add(1);
         let mut add_one = |shown, next, kind, name: &OsStr| {
-            fit(reply.with(|reply| reply.add(INodeNo(shown), next, kind, name)))
+            fit(reply.with(|reply| reply.add(shown, next, kind, name)))
         };
         let add = |item: StreamItem<'_, DirectoryEntry>, next| match item {
             StreamItem::This => add_one(ino, next, FileType::Directory, OsStr::new(".")),
@@ -92,17 +87,14 @@ impl Core {
         &self,
         ino: u64,
         (handle, offset): (FileHandle, u64),
-        reply: &mut AwaitedReply<ReplyDirectoryPlus>,
+        reply: &mut AwaitedReply<Reply<ListedAttributes>>,
     ) -> Result<Vec<u64>, Errno> {
         self.view.requests().readdirpluses.add(1);
         let mut added = Vec::new();
         // The kernel adds neither `.` nor `..` to its cache, and takes no reference to them.
-        let dot = unknown_attr(ino, VnodeKind::Directory);
-        let add_dot = |reply: &mut AwaitedReply<ReplyDirectoryPlus>, next, name: &str| {
-            let add = |reply: &mut ReplyDirectoryPlus| {
-                reply.add(dot.ino, next, name, &NOT_KEPT, &dot, UNKNOWN)
-            };
-            fit(reply.with(add))
+        let dot = not_kept(unknown_attr(ino, VnodeKind::Directory));
+        let add_dot = |reply: &mut AwaitedReply<Reply<ListedAttributes>>, next, name: &str| {
+            fit(reply.with(|reply| reply.add(next, OsStr::new(name), &dot)))
         };
         let add = |item: StreamItem<'_, DirectoryEntry>, next| match item {
             StreamItem::This => add_dot(reply, next, "."),
@@ -120,7 +112,7 @@ impl Core {
     fn add_with_attributes(
         &self,
         (entry, next): (&DirectoryEntry, u64),
-        reply: &mut AwaitedReply<ReplyDirectoryPlus>,
+        reply: &mut AwaitedReply<Reply<ListedAttributes>>,
         added: &mut Vec<u64>,
     ) -> Fit {
         let name = OsStr::from_bytes(&entry.name);
@@ -128,23 +120,29 @@ impl Core {
             // Inode number 0 would mean "no lookup done" to the kernel, but it would also be the
             // `d_ino` of the entry, and readdir(3) omits such entries. With an unused number that
             // is not cached, the next stat(2) looks the name up, and gets the error.
-            let attr = unknown_attr(self.versions.placeholder(), entry.kind);
-            return fit(
-                reply.with(|reply| reply.add(attr.ino, next, name, &NOT_KEPT, &attr, UNKNOWN))
-            );
+            let found = not_kept(unknown_attr(self.versions.placeholder(), entry.kind));
+            return fit(reply.with(|reply| reply.add(next, name, &found)));
         };
         let ino = self
             .versions
             .number_to_report(self.view.refer(entry), attributes.fingerprint);
         let found = self.reported(ino, attributes);
-        let (attr, ttl) = (&found.attr, &found.ttl);
-        let fit =
-            fit(reply.with(|reply| reply.add(attr.ino, next, name, ttl, attr, found.generation)));
+        let fit = fit(reply.with(|reply| reply.add(next, name, &found)));
         match fit {
             Fit::Added => added.push(ino),
             Fit::Full => self.forget_inode(ino, 1),
         }
         fit
+    }
+}
+
+/// Attributes that the kernel must not keep.
+fn not_kept(attr: FileAttr) -> Reported {
+    Reported {
+        attr,
+        ttl: NOT_KEPT,
+        // The kernel keeps no inode of it.
+        generation: Generation(0),
     }
 }
 

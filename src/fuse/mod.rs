@@ -1,7 +1,8 @@
 //! The interface to the kernel: inode numbers, handles, replies, errno. Knows neither Zarr nor
 //! stores.
 //!
-//! * `filesystem`: the operations of fuser's trait, a few lines each;
+//! * `operations`: the operations of the kernel, a few lines each; `request` and `reply`; `device` and `ring`: the two
+//!   ways on which requests come and replies go;
 //! * `inode`: the version of a vnode that an inode number stands for, and what the kernel may
 //!   cache;
 //! * `changes`: writing, and changes of names and attributes; `notices`: pages that the kernel must drop;
@@ -21,12 +22,13 @@
 pub const PROTOCOL: (u32, u32) = (7, 40);
 
 mod attr;
+mod backing;
 mod callers;
 mod changes;
+mod device;
 mod directory;
 mod errno;
 mod events;
-mod filesystem;
 mod handles;
 mod inode;
 mod late_reads;
@@ -34,7 +36,11 @@ mod listing;
 mod notices;
 mod open;
 mod opened;
+mod operations;
 mod read;
+mod reply;
+mod request;
+mod ring;
 pub mod session;
 mod session_mount;
 mod session_options;
@@ -42,18 +48,21 @@ pub mod session_unmount;
 mod xattr;
 
 use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use fuser::{BackingId, Errno, FileHandle, Notifier};
+use fuser::{Errno, FileHandle, Notifier};
 
 use crate::error::Error;
 use crate::threads::{Class, as_class, confine};
 use crate::view::{LookupResult, View, VnodeAttributes, VnodeId};
 
 use attr::{Generations, NOT_KEPT, Reported, file_attr};
+use backing::Backing;
 use callers::{AwaitedReply, Callers, Unanswered};
 use errno::ErrorLog;
 use events::EventThreads;
@@ -61,6 +70,9 @@ use handles::Handles;
 use inode::InodeVersions;
 use notices::Notices;
 use opened::{OpenedDirectory, OpenedFile, STRIPES};
+use reply::{Answer, Reply};
+use ring::{Accepted, NoRings, Prepared};
+use session::MountAccess;
 
 /// How a mount behaves, apart from its contents.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +88,20 @@ pub struct FsOptions {
     pub xattr: bool,
     /// Threads that take requests from the kernel.
     pub event_threads: usize,
+    /// How requests come from the kernel.
+    pub transport: Transport,
+}
+
+/// How requests come from the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// Through rings if the kernel offers them and the store is local, else through the device.
+    #[default]
+    Auto,
+    /// Through the device `/dev/fuse`.
+    Device,
+    /// Through rings of `io_uring`.
+    Ring,
 }
 
 /// A view as a file system.
@@ -89,11 +115,15 @@ struct Core {
     passthrough: AtomicBool,
     /// Whether the kernel leaves `O_TRUNC` to the open.
     truncates: AtomicBool,
+    /// Whether rings are ready for the kernel.
+    offers_rings: AtomicBool,
+    /// Whether the kernel will send its requests through rings.
+    has_rings: AtomicBool,
     notifier: Arc<OnceLock<Notifier>>,
     notices: Notices,
     errors: ErrorLog,
     generations: Generations,
-    versions: InodeVersions<Arc<BackingId>>,
+    versions: InodeVersions<Arc<Backing>>,
     /// The locks of inodes, which are held while one is opened or released. Few inodes share a lock.
     inode_locks: Vec<Mutex<()>>,
     files: Handles<OpenedFile>,
@@ -111,6 +141,8 @@ impl ZarrFs {
             options,
             passthrough: AtomicBool::new(options.passthrough),
             truncates: AtomicBool::new(false),
+            offers_rings: AtomicBool::new(false),
+            has_rings: AtomicBool::new(false),
             notifier: Arc::default(),
             notices: Notices::default(),
             errors: ErrorLog::new(),
@@ -129,31 +161,97 @@ impl ZarrFs {
         Arc::clone(&self.0.view)
     }
 
-    /// The place for the session's notifier, which is set after mounting and before it serves
-    /// requests. Without one, files that may have changed lose their cached pages at every first
-    /// open, and a changed size may be seen late.
-    pub fn notifier(&self) -> Arc<OnceLock<Notifier>> {
-        Arc::clone(&self.0.notifier)
+    /// The longest read or write that the kernel requests, in bytes.
+    fn payload_bytes(&self) -> u32 {
+        if self.0.view.is_writable() {
+            1 << 20
+        } else {
+            session_mount::MAX_READ_BYTES
+        }
     }
 
-    /// Answers a request for names and attributes.
-    fn answer<R: Send + 'static>(
+    /// Makes the rings of this mount, if it is to have some. The kernel is offered them when it mounts.
+    ///
+    /// # Errors
+    /// The reason why there are none, if they were requested.
+    fn prepare_rings(&self) -> Result<Option<Prepared>, NoRings> {
+        let (core, transport) = (&self.0, self.0.options.transport);
+        let is_local = core.view.loader().is_local();
+        if transport == Transport::Device || (transport == Transport::Auto && !is_local) {
+            return Ok(None);
+        }
+        let payload_bytes = usize::try_from(self.payload_bytes()).unwrap_or(usize::MAX);
+        let budget = core.view.loader().cache().budget();
+        match ring::prepare(budget, payload_bytes, is_local) {
+            Ok(prepared) => {
+                core.offers_rings.store(true, Ordering::Relaxed);
+                Ok(Some(prepared))
+            }
+            Err(reason) if transport == Transport::Ring => Err(reason),
+            Err(reason) => {
+                log::info!("no rings of io_uring: {reason}");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Starts `rings` if the kernel behind `device` has taken the offer. Requests of users other than those with `access`
+    /// are refused.
+    ///
+    /// # Errors
+    /// Those of the kernel. The mount answers no request in this case.
+    fn start_rings(
+        core: &Arc<Core>,
+        rings: Option<Prepared>,
+        device: OwnedFd,
+        access: MountAccess,
+    ) -> io::Result<()> {
+        let Some(rings) = rings.filter(|_| core.has_rings.load(Ordering::Relaxed)) else {
+            if core.options.transport == Transport::Ring {
+                return Err(io::Error::other("the kernel refuses rings of io_uring"));
+            }
+            log::info!("requests come through /dev/fuse");
+            return Ok(());
+        };
+        let user = rustix::process::geteuid().as_raw();
+        let accepted = match access {
+            MountAccess::Owner => Accepted::User(user),
+            MountAccess::OwnerAndRoot => Accepted::UserAndRoot(user),
+            MountAccess::Everyone => Accepted::All,
+        };
+        let depth = rings.depth();
+        rings.start(&ZarrFs(Arc::clone(core)), device, accepted)?;
+        let counters = core.view.requests();
+        counters.rings.add(depth.n_rings() as u64);
+        counters.ring_bytes.add(depth.bytes());
+        log::info!(
+            "requests come through {} rings of io_uring, {} at once, in {} MiB of memory",
+            depth.n_rings(),
+            depth.n_entries(),
+            depth.bytes() >> 20,
+        );
+        Ok(())
+    }
+
+    /// Answers a question for names and attributes.
+    fn answer<A: Answer>(
         &self,
         what: &'static str,
-        unanswered: Unanswered<R>,
-        request: impl FnOnce(&Arc<Core>, AwaitedReply<R>) + Send + 'static,
+        unanswered: Unanswered<Reply<A>>,
+        request: impl FnOnce(&Arc<Core>, AwaitedReply<Reply<A>>) + Send + 'static,
     ) {
         self.answer_as((Class::Names, what), unanswered, request);
     }
 
-    /// As [`ZarrFs::run`], for a request whose caller may be killed while it waits.
-    fn answer_as<R: Send + 'static>(
+    /// Runs `request`, which may wait for the store and whose caller may be killed meanwhile, on this thread if this
+    /// thread may wait, else on another one.
+    fn answer_as<A: Answer>(
         &self,
         (class, what): (Class, &'static str),
-        unanswered: Unanswered<R>,
-        request: impl FnOnce(&Arc<Core>, AwaitedReply<R>) + Send + 'static,
+        unanswered: Unanswered<Reply<A>>,
+        request: impl FnOnce(&Arc<Core>, AwaitedReply<Reply<A>>) + Send + 'static,
     ) {
-        if let Some(_permit) = self.0.events.may_wait() {
+        if let Some(_permit) = unanswered.may_wait(&self.0.events) {
             let reply = AwaitedReply::own(unanswered);
             return confine(what, || as_class(class, || request(&self.0, reply)));
         }
@@ -167,24 +265,21 @@ impl ZarrFs {
         });
     }
 
-    /// Makes a change.
-    fn change(&self, what: &'static str, request: impl FnOnce(&Arc<Core>) + Send + 'static) {
-        self.run(Class::Changes, what, request);
-    }
-
-    /// Runs `request`, which may wait for the store, on this thread if this thread may wait, else
-    /// on another one.
-    fn run(
+    /// As [`ZarrFs::answer_as`], for a change, which goes on when its caller is killed.
+    fn change<A: Answer>(
         &self,
-        class: Class,
         what: &'static str,
-        request: impl FnOnce(&Arc<Core>) + Send + 'static,
+        reply: Reply<A>,
+        request: impl FnOnce(&Arc<Core>, Reply<A>) + Send + 'static,
     ) {
-        if let Some(_permit) = self.0.events.may_wait() {
-            return confine(what, || as_class(class, || request(&self.0)));
+        if let Some(_permit) = reply.may_wait(&self.0.events) {
+            return confine(what, || {
+                as_class(Class::Changes, || request(&self.0, reply));
+            });
         }
         let core = Arc::clone(&self.0);
-        self.0.view.threads().submit(class, move || request(&core));
+        let threads = self.0.view.threads();
+        threads.submit(Class::Changes, move || request(&core, reply));
     }
 }
 

@@ -138,8 +138,9 @@ mod tests {
         assert_eq!(found, BTreeSet::from([3, 7].map(Notice::Pages)));
         notices.add(Notice::NamesBeside(VnodeId::ROOT), tell.clone());
         notices.wait_for(Notice::NamesBeside(VnodeId::ROOT));
-        let (notice, _) = told.try_recv().unwrap();
-        assert_eq!(notice, Notice::NamesBeside(VnodeId::ROOT));
+        // The pages of inode 7 are dropped twice if the thread began before the second call.
+        let last = told.try_iter().last().map(|(notice, _)| notice);
+        assert_eq!(last, Some(Notice::NamesBeside(VnodeId::ROOT)));
         drop((notices, tell));
         // The thread ends, and its sender with it.
         while told.recv_timeout(Duration::from_secs(10)).is_ok() {}

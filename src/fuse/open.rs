@@ -14,20 +14,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
-use fuser::{BackingId, Errno, FopenFlags, INodeNo, Notifier, ReplyOpen};
+use fuser::{Errno, FopenFlags, INodeNo, Notifier};
 
 use super::Core;
+use super::backing::Backing;
 use super::callers::AwaitedReply;
 use super::inode::{Comparison, ReadMode, StaleCache};
 use super::notices::Notice;
 use super::opened::{OpenedFile, STRIPES};
+use super::reply::{Opened, Reply};
 use crate::view::{OpenFile, OpenedVnode, VnodeAttributes, VnodeId};
 
 /// To the kernel, a negative offset means no pages.
 const ATTRIBUTES_ALONE: i64 = -1;
 
 impl Core {
-    pub(super) fn open_file(&self, ino: u64, reply: AwaitedReply<ReplyOpen>) {
+    pub(super) fn open_file(&self, ino: u64, reply: AwaitedReply<Reply<Opened>>) {
         self.view.requests().opens.add(1);
         let opened = self
             .vnode(ino)
@@ -45,7 +47,7 @@ impl Core {
         ino: u64,
         opened: OpenedVnode,
         is_cut: bool,
-        reply: AwaitedReply<ReplyOpen>,
+        reply: AwaitedReply<Reply<Opened>>,
     ) {
         let OpenedVnode { attributes, file } = opened;
         let Some(reply) = reply.take() else {
@@ -80,8 +82,7 @@ impl Core {
             ReadMode::Cached => reply.opened(handle, flags),
             ReadMode::Passthrough(backing) => {
                 self.view.requests().opens_passthrough.add(1);
-                // FOPEN_KEEP_CACHE beside passthrough is EIO; there are no pages to keep.
-                reply.opened_passthrough(handle, FopenFlags::empty(), &backing);
+                reply.opened_passthrough(handle, &backing);
             }
         }
     }
@@ -219,7 +220,7 @@ impl Core {
 
     /// How the handles of an inode are read. The first decides until the last is released: the
     /// kernel refuses (`EIO`) to mix the two modes on one inode.
-    fn mode(&self, ino: u64, file: &OpenFile, reply: &ReplyOpen) -> ReadMode<Arc<BackingId>> {
+    fn mode(&self, ino: u64, file: &OpenFile, reply: &Reply<Opened>) -> ReadMode<Arc<Backing>> {
         self.versions.mode(ino).unwrap_or_else(|| {
             let mode = self.choose_mode(file, reply);
             self.versions.set_mode(ino, mode.clone());
@@ -227,7 +228,7 @@ impl Core {
         })
     }
 
-    fn choose_mode(&self, file: &OpenFile, reply: &ReplyOpen) -> ReadMode<Arc<BackingId>> {
+    fn choose_mode(&self, file: &OpenFile, reply: &Reply<Opened>) -> ReadMode<Arc<Backing>> {
         if !self.passthrough.load(Ordering::Relaxed) {
             return ReadMode::Cached;
         }

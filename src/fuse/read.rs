@@ -4,13 +4,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fuser::ReplyData;
+use fuser::OpenFlags;
 
 use super::Core;
 use super::callers::{AwaitedReply, Callers, Unanswered};
 use super::opened::OpenedFile;
+use super::reply::{Bytes, Reply};
+use crate::buffers::Lender;
 use crate::load::Patience;
 use crate::threads::{confine, may_wait_for_page};
+
+/// The shortest read whose bytes are put straight into the memory of its reply. A copy of fewer bytes costs less.
+const SHORTEST_LENT: usize = 32 << 10;
 
 /// The byte range that the kernel requests.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +26,17 @@ pub(super) struct ReadRequest {
     pub(super) is_direct: bool,
 }
 
+impl ReadRequest {
+    /// A read of `size` bytes through a handle that was opened with these flags.
+    pub(super) fn new(offset: u64, size: u32, flags: OpenFlags) -> ReadRequest {
+        ReadRequest {
+            offset,
+            len: usize::try_from(size).expect("usize has at least 32 bits"),
+            is_direct: flags.0 & libc::O_DIRECT != 0,
+        }
+    }
+}
+
 impl Core {
     /// Answers a read. A reply is never shorter than requested, except at the end of the file: the kernel would take
     /// the file for shorter.
@@ -28,7 +44,7 @@ impl Core {
         self: &Arc<Self>,
         file: &OpenedFile,
         asked: ReadRequest,
-        unanswered: Unanswered<ReplyData>,
+        unanswered: Unanswered<Reply<Bytes>>,
     ) {
         self.view.requests().reads.add(1);
         let end = asked.offset.saturating_add(asked.len as u64);
@@ -36,13 +52,16 @@ impl Core {
             return AwaitedReply::own(unanswered).refuse(errno);
         }
         let caller = unanswered.thread();
-        if let Some(_permit) = self.events.may_wait() {
+        if let Some(_permit) = unanswered.may_wait(&self.events) {
+            let lender = (asked.len >= SHORTEST_LENT)
+                .then(|| unanswered.lender())
+                .flatten();
             let reply = AwaitedReply::own(unanswered);
-            return self.read_with(file, (asked, caller), Patience::Waits, reply);
+            return self.read_with(file, (asked, caller), Patience::Waits, lender, reply);
         }
         // The reply is shared even if the bytes are in memory, which is known only when it was sent.
         let (reply, unwatched) = Callers::share(unanswered);
-        self.read_with(file, (asked, caller), Patience::Never, reply);
+        self.read_with(file, (asked, caller), Patience::Never, None, reply);
         self.callers.watch(unwatched);
     }
 
@@ -51,7 +70,8 @@ impl Core {
         file: &OpenedFile,
         (asked, caller): (ReadRequest, u32),
         patience: Patience,
-        reply: AwaitedReply<ReplyData>,
+        lender: Option<Lender>,
+        reply: AwaitedReply<Reply<Bytes>>,
     ) {
         let (core, late_reads) = (Arc::clone(self), Arc::clone(&file.late_reads));
         let ReadRequest {
@@ -59,14 +79,14 @@ impl Core {
             len,
             is_direct,
         } = asked;
-        file.file.read(offset, len, patience, move |read| {
+        file.file.read(offset, len, patience, lender, move |read| {
             // The thread that made the bytes ready runs this, and has other replies to run after
             // it.
             confine("read", || match read {
                 Ok(bytes) => {
                     let counters = core.view.requests();
                     counters.bytes_read.add(bytes.len() as u64);
-                    let _ = reply.send(Ok(bytes), ReplyData::data);
+                    let _ = reply.send(Ok(bytes), Reply::bytes);
                 }
                 Err(error) => {
                     let errno = core.errno(&error);

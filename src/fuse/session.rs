@@ -9,6 +9,7 @@
 //! session gets a device that is mounted already, and so has nothing to unmount.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -19,9 +20,9 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-use super::session_mount;
 pub use super::session_options::{Execution, MountAccess, SessionError, SessionOptions};
 use super::session_unmount::{Unmount, UnmountError, unmount};
+use super::{ZarrFs, session_mount};
 use crate::mount_table::{Device, MountEntry, MountTable};
 
 /// A mount that answers.
@@ -51,14 +52,12 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Session {
     /// Mounts `filesystem` at `mountpoint`, an absolute path free of links, and serves it from
-    /// threads of its own. The mount answers when this returns. `notify` gets the notifier, by
-    /// which the file system can invalidate caches of the kernel, before the first request.
+    /// threads of its own. The mount answers when this returns.
     ///
     /// # Errors
     /// See [`SessionError`]. Nothing is left mounted then.
     pub fn mount(
-        filesystem: impl fuser::Filesystem,
-        notify: impl FnOnce(fuser::Notifier),
+        filesystem: ZarrFs,
         mountpoint: &Path,
         options: &SessionOptions,
     ) -> Result<Self, SessionError> {
@@ -69,6 +68,8 @@ impl Session {
             let problem = format!("signals cannot be caught: {error}");
             SessionError::Mount(mountpoint.to_owned(), problem)
         })?;
+        let core = Arc::clone(&filesystem.0);
+        let rings = filesystem.prepare_rings().map_err(SessionError::NoRings)?;
         let fuse_device = session_mount::mount(mountpoint, options)?;
         let answer = fuser::Session::from_fd(
             filesystem,
@@ -77,7 +78,10 @@ impl Session {
             config(options),
         )
         .and_then(|session| {
-            notify(session.notifier());
+            // By it, the file system can drop what the kernel caches, before the first request.
+            drop(core.notifier.set(session.notifier()));
+            let device = session.as_fd().try_clone_to_owned()?;
+            ZarrFs::start_rings(&core, rings, device, options.access)?;
             serve(session, sender, first.clone())
         })
         .and_then(|()| await_first_reply(mountpoint, first, &answers));

@@ -32,9 +32,9 @@ const DEVICE: &str = "/dev/fuse";
 /// which several threads answer in parallel: files of 1 MiB are read faster so than by one request
 /// each. Shorter requests would be faster still, but they load more chunks repeatedly where a row
 /// of chunks does not fit the cache.
-const MAX_READ_BYTES: u32 = 512 << 10;
+pub(super) const MAX_READ_BYTES: u32 = 512 << 10;
 
-/// Descriptors that are reserved for files before each thread gets a device of its own.
+/// Descriptors that are left for files when each thread has its own device, or when there are rings.
 const DESCRIPTORS_FOR_FILES: u64 = 64;
 
 /// Mounts at `mountpoint`, an absolute path free of links, and returns the device.
@@ -56,10 +56,13 @@ pub(super) fn mount(mountpoint: &Path, options: &SessionOptions) -> Result<Owned
 /// Whether each of `n_threads` can have a device of its own. That requires permission to open it,
 /// and enough descriptors to leave some for files.
 pub(super) fn can_open_devices(n_threads: usize) -> bool {
-    let wanted = u64::try_from(n_threads).unwrap_or(u64::MAX);
-    let suffices =
-        descriptor_limit().is_none_or(|most| most >= wanted.saturating_add(DESCRIPTORS_FOR_FILES));
-    suffices && open_device().is_ok()
+    leaves_descriptors(n_threads) && open_device().is_ok()
+}
+
+/// Whether the process may have so many descriptors beside those of files.
+pub(super) fn leaves_descriptors(n: usize) -> bool {
+    let wanted = u64::try_from(n).unwrap_or(u64::MAX);
+    descriptor_limit().is_none_or(|most| most >= wanted.saturating_add(DESCRIPTORS_FOR_FILES))
 }
 
 fn open_device() -> rustix::io::Result<OwnedFd> {

@@ -53,6 +53,9 @@ pub enum SessionError {
     /// This process may not mount, and there is no set-uid helper.
     #[error("mounting needs root or fusermount3, and fusermount3 is not on PATH; install fuse3")]
     NoHelper,
+    /// Rings of `io_uring` were requested, and there are none for the reason that follows.
+    #[error("no rings of io_uring for --transport ring: {}", .0)]
+    NoRings(String),
     /// The system refused to mount at the path, in the words that follow.
     #[error("cannot mount at {}: {}", .0.display(), .1)]
     Mount(PathBuf, String),

@@ -1,6 +1,8 @@
 //! Extended attributes: their names, and the request for either a value or its length.
 
-use fuser::{Errno, ReplyXattr};
+use fuser::Errno;
+
+use super::reply::{Reply, Xattr};
 
 /// All names of the view have this prefix; the view is not asked for others.
 const PREFIX: &[u8] = b"user.zarr.";
@@ -33,10 +35,10 @@ pub(super) fn names(attributes: &ExtendedAttributes) -> Vec<u8> {
 }
 
 /// Replies with `bytes`, or with their length if `size`, the size of the caller's buffer, is 0.
-pub(super) fn reply_within(size: u32, bytes: &[u8], reply: ReplyXattr) {
+pub(super) fn reply_within(size: u32, bytes: &[u8], reply: Reply<Xattr>) {
     match fit(size, bytes.len()) {
-        Ok(XattrReply::Length(length)) => reply.size(length),
-        Ok(XattrReply::Bytes) => reply.data(bytes),
+        Ok(XattrReply::Length(length)) => reply.len(length),
+        Ok(XattrReply::Bytes) => reply.value(bytes),
         Err(errno) => reply.error(errno),
     }
 }

@@ -83,7 +83,7 @@ pub fn read_at(file: &Arc<OpenFile>, offset: u64, len: usize) -> Result<Vec<u8>,
         Patience::Never
     };
     let (send, receive) = mpsc::channel();
-    file.read(offset, len, patience, move |bytes| {
+    file.read(offset, len, patience, None, move |bytes| {
         send.send(bytes.map(<[u8]>::to_vec)).unwrap();
     });
     receive.recv().unwrap()

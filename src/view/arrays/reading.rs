@@ -10,7 +10,7 @@ use super::Arrays;
 use super::file::{ElementSource, PlainFile};
 use super::lock;
 use super::snapshot::Snapshot;
-use crate::buffers::Buffer;
+use crate::buffers::{Buffer, Lender};
 use crate::error::Error;
 use crate::load::tuning::LONG_READ_BYTES;
 use crate::load::{Block, ChunkLayout, Loader, Patience, Pending, Versions};
@@ -175,12 +175,13 @@ impl PlainOpen {
     }
 
     /// Calls `reply` with `len` bytes at `offset`, which must be within the file. It is called at
-    /// once, or on the thread that loads the last chunk.
+    /// once, or on the thread that loads the last chunk. The bytes are put into memory of `lender`, if that has room.
     pub(in crate::view) fn read(
         &self,
         loader: &Arc<Loader>,
         (offset, len): (u64, usize),
         patience: Patience,
+        lender: Option<Lender>,
         reply: Reply,
     ) {
         // The kernel reads through this handle, so it dropped all older pages when the file was
@@ -188,7 +189,9 @@ impl PlainOpen {
         self.snapshot.set_clean();
         let layout = &self.file.layout;
         let plan = layout.plan(offset, len);
-        let mut out = match loader.cache().buffers().scratch(plan.room()) {
+        let scratch = || loader.cache().buffers().scratch(plan.room());
+        let lent = lender.and_then(|lend| Buffer::of_lent(lend()?, plan.room()));
+        let mut out = match lent.map_or_else(scratch, Ok) {
             Ok(out) => out,
             Err(error) => return reply(Err(error.into())),
         };

@@ -41,6 +41,11 @@ impl View {
         });
         let statistics = json!({
             "pid": std::process::id(),
+            "transport": {
+                "name": if requests.rings.get() > 0 { "ring" } else { "device" },
+                "rings": n(&requests.rings),
+                "bytes": n(&requests.ring_bytes),
+            },
             "requests": {
                 "lookup": n(&requests.lookups),
                 "getattr": n(&requests.getattrs),

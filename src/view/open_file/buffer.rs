@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
-use crate::buffers::Buffer;
+use crate::buffers::{Buffer, Lender};
 use crate::error::Error;
 use crate::load::Cache;
 
@@ -18,16 +18,24 @@ thread_local! {
 pub(in crate::view) enum ReadBuffer {
     /// The buffer that this thread keeps, and the length that is used.
     Short(Vec<u8>, usize),
-    /// A scratch buffer, the one that was used last, whose pages are resident.
+    /// A scratch buffer, the one that was used last, whose pages are resident; or memory of the caller.
     Long(Buffer),
 }
 
 impl ReadBuffer {
-    /// A buffer of `len` bytes.
+    /// A buffer of `len` bytes, in memory of `lender` if that has as many.
     ///
     /// # Errors
     /// [`Error::Memory`] when the system has none.
-    pub(in crate::view) fn new(cache: &Cache, len: usize) -> Result<ReadBuffer, Error> {
+    pub(in crate::view) fn new(
+        cache: &Cache,
+        len: usize,
+        lender: Option<Lender>,
+    ) -> Result<ReadBuffer, Error> {
+        let lent = lender.and_then(|lend| Buffer::of_lent(lend()?, len));
+        if let Some(buffer) = lent {
+            return Ok(ReadBuffer::Long(buffer));
+        }
         if len > SHORT_BYTES {
             return Ok(ReadBuffer::Long(cache.buffers().scratch(len)?));
         }

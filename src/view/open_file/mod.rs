@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
+use crate::buffers::Lender;
 use crate::error::Error;
 use crate::files::{HandleAccess, KeyHandle};
 use crate::load::{AnswerCallback, Block, Pages, Patience, Slice};
@@ -362,11 +363,13 @@ impl OpenFile {
 
     /// Calls `reply` with `len` bytes at `offset`, or with fewer at the end of the file. The call comes from this
     /// thread if the bytes are in memory or `patience` allows this thread to wait, and otherwise from another thread.
+    /// Bytes that have to be put together are put into memory of `lender`, if that is given.
     pub fn read(
         self: &Arc<Self>,
         offset: u64,
         len: usize,
         patience: Patience,
+        lender: Option<Lender>,
         reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
     ) {
         if let FileContent::Written(handle) = &self.content {
@@ -398,55 +401,25 @@ impl OpenFile {
             }
             FileContent::Kept(text) => reply(Ok(part(text, range))),
             FileContent::Plain(plain) if waits || !loader.is_crowded() => {
-                plain.read(loader, (offset, range.len()), patience, Box::new(reply));
+                let range = (offset, range.len());
+                plain.read(loader, range, patience, lender, Box::new(reply));
             }
             FileContent::Absent(array) => {
-                self.fill(range.len(), reply, |out| {
+                self.fill(range.len(), lender, reply, |out| {
                     array.chunked.layout().fill_absent(offset, out);
                     Ok(true)
                 });
             }
             FileContent::Stored(slice) if waits => {
-                self.fill(range.len(), reply, |out| {
+                self.fill(range.len(), lender, reply, |out| {
                     slice.read_at(offset, out).map(|()| true)
                 });
             }
             FileContent::Paged(pages, readahead) => {
-                if let Some((number, from)) = pages.only_page(offset, range.len()) {
-                    return match loader.page(pages, number, patience) {
-                        Ok(Some(block)) => {
-                            readahead.advance(loader, pages, offset, range.len() as u64);
-                            reply(Ok(part(&block, from..from + range.len())));
-                        }
-                        Ok(None) => self.read_later(offset, len, reply),
-                        Err(error) => reply(Err(error)),
-                    };
-                }
-                let mut reply = reply;
-                // Memory for the bytes is taken only after their pages have come. The cache may evict pages before they
-                // are read; only the last attempt waits for pages while it holds that memory.
-                for is_last in [false, false, false, true] {
-                    match loader.load_pages(pages, offset, range.len(), patience) {
-                        Ok(true) => {}
-                        Ok(false) => break,
-                        Err(error) => return reply(Err(error)),
-                    }
-                    let patience = if is_last { patience } else { Patience::Never };
-                    let _permit = (patience == Patience::Waits).then(|| loader.hold_output());
-                    let left = self.fill(range.len(), reply, |out| {
-                        let is_read = loader.read_pages(pages, offset, out, patience)?;
-                        if is_read {
-                            readahead.advance(loader, pages, offset, out.len() as u64);
-                        }
-                        Ok(is_read)
-                    });
-                    let Some(left) = left else { return };
-                    reply = left;
-                }
-                self.read_later(offset, len, reply);
+                self.read_paged((pages, readahead), offset, len, patience, reply);
             }
             FileContent::Chunk(chunk) if waits => {
-                let reply = self.fill(range.len(), reply, |out| {
+                let reply = self.fill(range.len(), lender, reply, |out| {
                     chunk.read_part(loader, offset, out)
                 });
                 if let Some(reply) = reply {
@@ -473,6 +446,51 @@ impl OpenFile {
         }
     }
 
+    /// Reads from the pages of an object, which are in the cache or are loaded into it.
+    fn read_paged(
+        self: &Arc<Self>,
+        (pages, readahead): (&Arc<Pages>, &KeyReadahead),
+        offset: u64,
+        len: usize,
+        patience: Patience,
+        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    ) {
+        let range = self.range(offset, len);
+        let loader = &self.view.tree.loader;
+        if let Some((number, from)) = pages.only_page(offset, range.len()) {
+            return match loader.page(pages, number, patience) {
+                Ok(Some(block)) => {
+                    readahead.advance(loader, pages, offset, range.len() as u64);
+                    reply(Ok(part(&block, from..from + range.len())));
+                }
+                Ok(None) => self.read_later(offset, len, reply),
+                Err(error) => reply(Err(error)),
+            };
+        }
+        let mut reply = reply;
+        // Memory for the bytes is taken only after their pages have come. The cache may evict pages before they
+        // are read; only the last attempt waits for pages while it holds that memory.
+        for is_last in [false, false, false, true] {
+            match loader.load_pages(pages, offset, range.len(), patience) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => return reply(Err(error)),
+            }
+            let patience = if is_last { patience } else { Patience::Never };
+            let _permit = (patience == Patience::Waits).then(|| loader.hold_output());
+            let left = self.fill(range.len(), None, reply, |out| {
+                let is_read = loader.read_pages(pages, offset, out, patience)?;
+                if is_read {
+                    readahead.advance(loader, pages, offset, out.len() as u64);
+                }
+                Ok(is_read)
+            });
+            let Some(left) = left else { return };
+            reply = left;
+        }
+        self.read_later(offset, len, reply);
+    }
+
     /// Repeats the read on a thread that may wait for the store.
     fn read_later(
         self: &Arc<Self>,
@@ -481,7 +499,7 @@ impl OpenFile {
         reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
     ) {
         let file = Arc::clone(self);
-        let read = move || file.read(offset, len, Patience::Waits, reply);
+        let read = move || file.read(offset, len, Patience::Waits, None, reply);
         let class = match &self.content {
             // The read waits while the file is saved.
             FileContent::Written(handle) if handle.has_draft() => Class::Changes,
@@ -495,10 +513,11 @@ impl OpenFile {
     fn fill<R: FnOnce(Result<&[u8], Error>)>(
         &self,
         len: usize,
+        lender: Option<Lender>,
         reply: R,
         fill: impl FnOnce(&mut [u8]) -> Result<bool, Error>,
     ) -> Option<R> {
-        let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len);
+        let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len, lender);
         match buffer.and_then(|mut buffer| Ok(fill(&mut buffer)?.then_some(buffer))) {
             Ok(Some(buffer)) => reply(Ok(&buffer)),
             Ok(None) => return Some(reply),

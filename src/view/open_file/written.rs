@@ -15,7 +15,7 @@ use crate::view::{NewAttributes, OpenFile};
 
 impl CleanBytes for OpenFile {
     fn read(self: Arc<Self>, offset: u64, len: usize, reply: ReadReply) {
-        OpenFile::read(&self, offset, len, Patience::Waits, reply);
+        OpenFile::read(&self, offset, len, Patience::Waits, None, reply);
     }
 }
 
@@ -45,7 +45,7 @@ impl OpenFile {
         len: usize,
         reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
     ) {
-        let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len);
+        let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len, None);
         let read = buffer.and_then(|mut buffer| {
             let read = handle.read(offset, &mut buffer)?;
             Ok((buffer, read))
