@@ -164,7 +164,7 @@
 //!
 //! ```text
 //! write(2)                                   8 functions in 7 files
-//!   fuse/operations  write -> fuse/changes  write_file -> view/open_file/written  write
+//!   fuse/operations  write_now -> fuse/changes  write_file -> view/open_file/written  write
 //!     -> files/handle  change -> files/state  change, change_range -> files/draft_file  change
 //!     -> files/draft_memory  change
 //! close(2), until the object is in the store 11 functions in 7 files

@@ -29,6 +29,7 @@ SECTIONS = {
     "listing": (listing.run, "ls -f, ls -ln and stat of very many virtual chunks"),
     "cache": (cache.run, "hit rates beside LRU and Belady on recorded traces"),
     "paired": (paired.run, "this build beside the one of --against, in the same rounds"),
+    "transports": (paired.run_transports, "rings of io_uring beside the device, in the same rounds"),
     "remote": (remote.run, "a web server over links of 0, 20 and 50 ms, beside tensorstore, zarr-python with obstore, and object_store"),
     "growth": (growth.run, "cost by the number of chunks and arrays"),
     "writing": (writing.run, "chunk files and shards written, beside tensorstore, zarr-python, and the floors of encoding and FUSE; reads of a --rw mount"),
@@ -38,7 +39,7 @@ SECTIONS = {
 def parse():
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description="Measures the mount beside its peers and its floors.", formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="sections:\n" + "\n".join(f"  {name:8} {what}" for name, (_, what) in SECTIONS.items()))
+        epilog="sections:\n" + "\n".join(f"  {name:10} {what}" for name, (_, what) in SECTIONS.items()))
     parser.add_argument("--only", action="append", choices=SECTIONS, metavar="SECTION", help="this section, and no other that is not named too")
     parser.add_argument("--store", action="append", choices=datasets.NAMED, help="in `arrays`: this data set only; may be given several times")
     parser.add_argument("--latency", action="append", type=int, metavar="MS", help="in `remote`: a link of this round trip [0, 20 and 50]")

@@ -1,5 +1,6 @@
 """What every section works with: where things are, how programs run, how rounds alternate."""
 import contextlib
+import dataclasses
 import itertools
 import json
 import os
@@ -34,6 +35,13 @@ def timed(command):
     return time.perf_counter() - start
 
 
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """A program that mounts, and options that it gets each time."""
+    binary: Path
+    options: tuple = ()
+
+
 class Bench:
     """One run: its options, its folder, its mounts."""
 
@@ -47,16 +55,17 @@ class Bench:
         print(f"-- {text}", file=sys.stderr, flush=True)
 
     @contextlib.contextmanager
-    def mount(self, store, *args, cache="1GiB", binary=None):
+    def mount(self, store, *args, cache="1GiB", build=None):
         """A fresh mount, of this build or another one; of the default cache, where `cache` is None. Its peak memory is noted when it is left, if it is this one's."""
+        binary, options = (build.binary, build.options) if build else (mounting.BINARY, ())
         point = self.folder / f"m{next(self.numbers)}"
         log = point.with_suffix(".log")
         start = time.perf_counter()
-        mounted = mounting.Mount(store, point, *(["--cache-size", cache] if cache else []), *args, log=log, binary=binary or mounting.BINARY)
+        mounted = mounting.Mount(store, point, *(["--cache-size", cache] if cache else []), *args, *options, log=log, binary=binary)
         mounted.mount_seconds = time.perf_counter() - start
         try:
             yield mounted
-            if binary is None:
+            if build is None:
                 self.note_peak(mounted, store)
         except BaseException:
             mounting.force_away(point)

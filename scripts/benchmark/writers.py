@@ -41,10 +41,10 @@ class Writers:
         self.checked = set()
         self.stored_bytes = None  # of a chunk, on average, once the mount has written some
 
-    def mount(self, streams, call_bytes=MIB, syncs=False, binary=None):
-        """Through a mount of `binary`, by programs that write(2) `call_bytes` at a time; `syncs` all of it at the end."""
-        with (self._new_store(("mount", streams, call_bytes, binary)) as store,
-              self.bench.mount(store, "--rw", "--view", "chunks", binary=binary) as mounted):
+    def mount(self, streams, call_bytes=MIB, syncs=False, build=None):
+        """Through a mount of `build`, by programs that write(2) `call_bytes` at a time; `syncs` all of it at the end."""
+        with (self._new_store(("mount", streams, call_bytes, build)) as store,
+              self.bench.mount(store, "--rw", "--view", "chunks", build=build) as mounted):
             names = [self.bench.data.chunk_name(self.dataset, i) for i in self.indices]
             told = self._write([mounted.path / name for name in names], streams, call_bytes, [mounted.path / ".zarr-mount" / "sync"] if syncs else [])
             if not self.dataset.shards:

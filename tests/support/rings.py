@@ -3,8 +3,6 @@ import fcntl
 import os
 from contextlib import contextmanager
 
-import pytest
-
 SWITCH = "/sys/module/fuse/parameters/enable_uring"
 
 
@@ -27,6 +25,8 @@ def put(value):
 def switched(value):
     """The switch has this value, "Y" or "N", until the end. Tests that set it wait for each other."""
     if not is_there():
+        import pytest  # which only tests have
+
         pytest.skip(f"{SWITCH} is missing (Linux 6.14 has it), or this user may not set it")
     with open(SWITCH) as switch:
         fcntl.flock(switch, fcntl.LOCK_EX)
