@@ -49,7 +49,6 @@ mod worker;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 pub(super) use depth::Depth;
@@ -128,12 +127,10 @@ fn make(budget: &Arc<Budget>, payload_bytes: usize, is_local: bool) -> io::Resul
     let reserved = Arc::new(reserved.ok_or_else(no_memory)?);
     let mut rings = Vec::new();
     for &processor in &present {
-        let long_reads = Arc::<AtomicUsize>::default();
         let ring = |n_entries, may_wait| RingKind {
             queues: vec![processor; n_entries],
             processor: Some(processor),
             may_wait,
-            long_reads: Arc::clone(&long_reads),
             _reserved: Arc::clone(&reserved),
         };
         rings.push(ring(depth.deferring, false));
@@ -145,7 +142,6 @@ fn make(budget: &Arc<Budget>, payload_bytes: usize, is_local: bool) -> io::Resul
             queues: absent,
             processor: None,
             may_wait: false,
-            long_reads: Arc::default(),
             _reserved: Arc::clone(&reserved),
         });
     }

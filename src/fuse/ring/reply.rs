@@ -209,7 +209,6 @@ mod tests {
             queues: vec![0],
             processor: None,
             may_wait: true,
-            long_reads: Arc::default(),
             _reserved: Arc::new(reserved),
         };
         let memory = Memory::new(1, 4096).expect("memory");

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::memory::Memory;
 use super::replies::{Replies, Wake};
@@ -18,8 +18,6 @@ pub(super) struct RingKind {
     pub(super) processor: Option<u16>,
     /// Whether the thread may wait for the store.
     pub(super) may_wait: bool,
-    /// The number of long reads that the threads of the queue answer now.
-    pub(super) long_reads: Arc<AtomicUsize>,
     /// The part of the memory budget that the entries of all rings take.
     pub(super) _reserved: Arc<Reservation>,
 }

@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
@@ -176,15 +175,8 @@ impl Serving {
         let Some(request) = Request::of(slot) else {
             return;
         };
-        if !request.is_long_read() {
-            self.place.choose(false);
-            return request.answer(filesystem, accepted);
-        }
-        let long_reads = Arc::clone(&self.ring.kind.long_reads);
-        let n_others = long_reads.fetch_add(1, Ordering::Relaxed);
-        self.place.choose(n_others > 0);
+        self.place.choose(request.is_long_read());
         request.answer(filesystem, accepted);
-        long_reads.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Sends the reply in `entry` with the next system call.
