@@ -58,15 +58,13 @@ impl FileState {
 
     /// As [`FileState::commit`], of a file that has a draft and a name in the store.
     fn commit_draft(&mut self, writing: &Writing, key: &Key) -> Result<(), Error> {
-        if !writing.is_current(key, self.form.as_deref())? {
-            let reason = "another program has changed which array the key is part of";
-            return Err(self.lose(writing, key, reason));
-        }
         let _saving = self.begin_saving(writing, false)?;
-        if self.commits(writing, (key, true), FileState::goes_on_after_conflict)? {
-            return self.sync_closed(writing);
-        }
-        let reason = "another program has changed it since it was read";
+        let goes_on = FileState::goes_on_after_conflict;
+        let reason = match self.commits(writing, (key, true), goes_on)? {
+            Committed::Done => return self.sync_closed(writing),
+            Committed::OtherObject => "another program has changed it since it was read",
+            Committed::OtherMeaning => "another program has changed which array the key is part of",
+        };
         Err(self.lose(writing, key, reason))
     }
 
@@ -116,9 +114,6 @@ impl FileState {
     /// object is there that must stay (`Replaces::Nothing`). [`FileState::sync_closed`] follows.
     pub(super) fn place(&mut self, writing: &Writing, key: &Key) -> Result<bool, Error> {
         self.check_not_lost()?;
-        if !writing.is_current(key, self.form.as_deref())? {
-            return Err(StoreError::changed(key).into());
-        }
         // A document of several objects may be absent although the objects exist.
         let has_objects = match &self.form {
             Some(form) => form.objects()?.is_some(),
@@ -129,22 +124,27 @@ impl FileState {
         if !keeps {
             self.rebase(writing)?;
         }
-        self.commits(writing, (key, false), |state, writing| {
+        let committed = self.commits(writing, (key, false), |state, writing| {
             if !keeps {
                 state.rebase(writing)?;
             }
             Ok(!keeps)
-        })
+        })?;
+        match committed {
+            Committed::Done => Ok(true),
+            Committed::OtherObject => Ok(false),
+            Committed::OtherMeaning => Err(StoreError::changed(key).into()),
+        }
     }
 
     /// Tries to commit the draft, until `goes_on` returns that it must yield to another program's change. Handles may
-    /// have the file open (`is_open`).
+    /// have the file open (`is_open`). If the documents have changed, that is the reason why an attempt fails.
     fn commits(
         &mut self,
         writing: &Writing,
         (key, is_open): (&Key, bool),
         goes_on: impl Fn(&mut FileState, &Writing) -> Result<bool, Error>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Committed, Error> {
         self.is_own = true;
         let _commit = writing.commits.begin();
         let is_behind = self.phase.draft().is_some_and(|draft| draft.is_behind);
@@ -153,13 +153,16 @@ impl FileState {
         if let Some(form) = form.as_ref().filter(|_| is_behind)
             && !self.merge(writing, form, true)?
         {
-            return Ok(false);
+            return Ok(Committed::OtherObject);
         }
         for _ in 0..ATTEMPTS {
             let mut after = None;
             let attempt = match self.try_commit(writing, key, &mut after) {
                 // The object was changed while it was being read.
                 Err(Error::Store(StoreError::Changed { .. })) => Attempt::Conflict,
+                Err(_) if matches!(writing.is_current(key, form.as_deref()), Ok(false)) => {
+                    return Ok(Committed::OtherMeaning);
+                }
                 attempt => attempt?,
             };
             if let Attempt::Done(stored) = attempt {
@@ -181,19 +184,20 @@ impl FileState {
                 }
                 // The document may be spelled differently now.
                 self.has_wrong_pages |= form.is_some_and(|form| form.rules().is_document);
-                return Ok(true);
+                return Ok(Committed::Done);
             }
             writing.counters.conflicts.add(1);
             // The mount may have changed copies of documents. It must not do so again before this is saved.
             copies = copies.or_else(|| form.as_ref()?.keep_copies());
             if !goes_on(self, writing)? {
-                return Ok(false);
+                break;
             }
         }
-        Ok(false)
+        Ok(Committed::OtherObject)
     }
 
-    /// Tries to commit the draft once. Steps that follow the commit of a file with a form are put into `after`.
+    /// Tries to commit the draft once. The documents that give the key its meaning are examined after everything that
+    /// may wait, as the bytes wait for memory. Steps that follow the commit of a file with a form are put into `after`.
     fn try_commit(
         &mut self,
         writing: &Writing,
@@ -201,6 +205,7 @@ impl FileState {
         after: &mut Option<AfterCommit>,
     ) -> Result<Attempt, Error> {
         let Some(form) = self.form.clone() else {
+            writing.check_current(key, None)?;
             return Target::of(&writing.writer, key, None).put_draft(self.draft()?);
         };
         let len = self.len(writing)?;
@@ -214,6 +219,7 @@ impl FileState {
         self.read_draft(head)?;
         let target = Target::of(&writing.writer, key, Some(&*form));
         if !target.is_part() && form.is_shown_as_is(head)? {
+            writing.check_current(key, Some(&*form))?;
             return target.put_draft(self.draft()?);
         }
         let mut room = form.reserve(len)?;
@@ -226,6 +232,7 @@ impl FileState {
             buffer = read;
             &*buffer
         };
+        writing.check_current(key, Some(&*form))?;
         let encoded = form.encode(shown, self.stored.as_ref())?;
         let is_rounded = matches!(encoded, Encoded::Rounded(_));
         // Other threads may encode while the store is being written to.
@@ -309,6 +316,16 @@ impl FileState {
         }
         Ok(())
     }
+}
+
+/// The outcome of a commit that has not failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Committed {
+    Done,
+    /// Another program has changed the object, and its change stays.
+    OtherObject,
+    /// Another program has changed the documents, so that the key is part of another array, or of none.
+    OtherMeaning,
 }
 
 /// The outcome of a flush that has not failed.

@@ -88,7 +88,10 @@ impl FileState {
         let mut shown = crate::buffers::zeroed(to_usize(len)?)?;
         self.read_draft(&mut shown)?;
         let encoded = match &form {
-            Some(form) => form.encode(&shown, self.stored.as_ref())?,
+            Some(form) => {
+                writing.check_current(&key, Some(&**form))?;
+                form.encode(&shown, self.stored.as_ref())?
+            }
             None => Encoded::AsShown,
         };
         if !encoded.changes_one_object() {

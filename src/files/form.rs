@@ -99,7 +99,8 @@ pub(crate) trait Translation: Debug + Send + Sync {
     /// [`Error`] when the object cannot be read or decoded.
     fn decode(&self, stored: Option<&StoredFile>) -> Result<Vec<u8>, Error>;
 
-    /// The change of the store that replaces `stored` by the bytes `shown`.
+    /// The change of the store that replaces `stored` by the bytes `shown`. The caller has examined the documents just
+    /// before ([`Translation::is_current`]).
     ///
     /// # Errors
     /// [`Error::Unacceptable`] when the file must not have these bytes.

@@ -219,6 +219,13 @@ impl Writing {
         }
     }
 
+    /// Fails with [`Error::Stale`] unless the current documents mean the same, as [`Writing::is_current`] says.
+    fn check_current(&self, key: &Key, form: Option<&dyn Form>) -> Result<(), Error> {
+        self.is_current(key, form)?
+            .then_some(())
+            .ok_or(Error::Stale)
+    }
+
     /// The current attributes of the stored object of the file at `key`, with this form.
     fn now(&self, key: &Key, form: Option<&dyn Form>) -> Result<Option<ObjectMeta>, Error> {
         Target::of(&self.writer, key, form).now()

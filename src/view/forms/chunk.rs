@@ -69,6 +69,11 @@ impl ChunkForm {
         self.translation_by(|| self.array())
     }
 
+    /// As [`ChunkForm::translation`], just after the documents were examined.
+    fn known_translation(&self) -> Result<ChunkFile<'_>, Error> {
+        self.translation_by(|| until_current(|| self.known_array()))
+    }
+
     /// The translation of a file of elements by this array, and of a file of encoded bytes by the one that is known.
     fn translation_by(
         &self,
@@ -201,7 +206,7 @@ impl Translation for ChunkForm {
         // It is right to encode any chunk. For many chunks that is known to be necessary without reading the documents.
         let is_encoded =
             self.rules.draft == DraftBytes::Encoded || !self.is_decoded && self.checks();
-        Ok(!is_encoded && self.translation()?.is_shown_as_is(head)?)
+        Ok(!is_encoded && self.known_translation()?.is_shown_as_is(head)?)
     }
 
     fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error> {
@@ -211,7 +216,7 @@ impl Translation for ChunkForm {
             }
             return Ok(Encoded::AsShown);
         }
-        let translation = self.translation()?;
+        let translation = self.known_translation()?;
         let loader = &self.view.tree.loader;
         loader.decoding(|| translation.encode(shown))
     }
