@@ -152,6 +152,9 @@ impl FollowedRoot {
         keys: &[K],
         ask: impl Fn(&Arc<Root>, &K) -> Result<Option<T>, StoreError>,
     ) -> Vec<Result<Option<T>, StoreError>> {
+        if keys.is_empty() {
+            return Vec::new();
+        }
         let ask_all = |root: &Arc<Root>| -> Vec<_> {
             let answers = keys.iter().map(|key| ask(root, key));
             answers.collect()

@@ -28,7 +28,7 @@ pub(super) mod stat;
 mod symlinks;
 mod writer;
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,6 +181,20 @@ fn find(root: &Root, key: &Key, flags: OFlags) -> Result<Option<(OwnedFd, Stat)>
 fn stat_in(root: &Root, key: &Key) -> Result<Option<Stat>, StoreError> {
     if let Some(stat) = stat_held(root, key) {
         return Ok(Some(stat));
+    }
+    // A name in the directory of the store takes one call, unless it is a link. A mode that is shown to other users
+    // depends on the access list of the same file, too, which takes a descriptor.
+    if !root.is_shared() && !key.as_bytes().contains(&b'/') {
+        match statat(root, key.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => {
+                if let Ok(kind) = kind_of(&stat) {
+                    let meta = root.entry_meta(root.as_fd(), key.as_bytes(), &stat);
+                    return Ok(Some(Stat::new(kind, meta)));
+                }
+            }
+            Err(Errno::NOENT) => return Ok(None),
+            Err(_) => {}
+        }
     }
     // O_PATH reaches anything without opening it: no FIFO blocks, no device notices.
     let found = find(root, key, OFlags::PATH)?;
