@@ -258,6 +258,15 @@ impl Root {
         self.open_beneath(path, flags, resolve)
     }
 
+    /// As [`Root::open_unlinked`], of a file or directory whose access lists are read. It is opened for reading if that
+    /// is allowed, because the lists of a descriptor with `O_PATH` are read by a path of /proc, which takes the system
+    /// several times as long.
+    pub(super) fn open_for_lists(&self, path: &Prefix, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let readable = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let opened = self.open_unlinked(path, flags | readable);
+        opened.or_else(|_| self.open_unlinked(path, flags | OFlags::PATH))
+    }
+
     /// As [`HeldDirectory::with`], in this directory of the store.
     pub(super) fn in_held<T>(
         &self,

@@ -96,7 +96,7 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`], with `ENOENT` when the directory of `key` is missing.
     pub fn begin(&self, key: &Key, new: NewFile) -> Result<Draft, StoreError> {
-        self.begin_in(&self.parent(key)?, key, new)
+        self.begin_in(&self.parent_of_new(key)?, key, new)
     }
 
     /// As [`DirWriter::begin`], for an object whose directory may be missing. The draft is then in

@@ -266,6 +266,12 @@ impl DirWriter {
         opened.map_err(|errno| failed(key, errno))
     }
 
+    /// As [`DirWriter::parent`], for a new name in the directory, which gets its default list.
+    fn parent_of_new(&self, key: &Key) -> Result<OwnedFd, StoreError> {
+        let opened = (self.root()?).open_for_lists(&key.parent(), OFlags::DIRECTORY);
+        opened.map_err(|errno| failed(key, errno))
+    }
+
     /// Whether this name is that of a lock that this writer takes on keys of chunks.
     pub fn is_lock(&self, name: &[u8]) -> bool {
         self.locks_keys && name.ends_with(key_lock::SUFFIX)
@@ -282,9 +288,8 @@ impl DirWriter {
 
     /// The directory that `key` is in, or the nearest one above it.
     fn nearest_parent(&self, key: &Key) -> Result<OwnedFd, StoreError> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
         for prefix in key.parent().with_ancestors() {
-            match self.root()?.open_unlinked(&prefix, flags) {
+            match self.root()?.open_for_lists(&prefix, OFlags::DIRECTORY) {
                 Err(Errno::NOENT) => {}
                 opened => return opened.map_err(|errno| failed(key, errno)),
             }
@@ -368,7 +373,7 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`] with `EEXIST` when something is there.
     pub fn create(&self, key: &Key, new: NewFile) -> Result<StoredFile, StoreError> {
-        let parent = self.parent(key)?;
+        let parent = self.parent_of_new(key)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = flags | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(new.mode & 0o7777);

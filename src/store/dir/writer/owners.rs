@@ -91,7 +91,7 @@ impl DirWriter {
         (like, meta): (&Key, &ObjectMeta),
         new: &Key,
     ) -> Result<NewFile, StoreError> {
-        let opened = self.root()?.open_unlinked(&like.to_prefix(), OFlags::PATH);
+        let opened = (self.root()?).open_for_lists(&like.to_prefix(), OFlags::empty());
         let list = match opened {
             Ok(opened) => AccessList::of(opened, ACCESS).map_err(|errno| failed(like, errno))?,
             // The object was removed meanwhile, or lies behind a link.

@@ -1,5 +1,7 @@
 //! Makes and removes the directories of prefixes.
 
+use std::os::fd::{AsFd, BorrowedFd};
+
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use super::super::access_list::{ACCESS, AccessList, DEFAULT};
@@ -22,7 +24,7 @@ impl DirWriter {
             .collect();
         for prefix in missing.into_iter().rev() {
             let Some(key) = prefix.to_key() else { continue };
-            let parent = self.parent(&key)?;
+            let parent = self.parent_of_new(&key)?;
             let stat = fstat(&parent).map_err(|errno| failed(&key, errno))?;
             let lists = [DEFAULT, ACCESS].map(|name| AccessList::of(&parent, name));
             let mode = match lists {
@@ -50,7 +52,7 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`] with `EEXIST` when the name is taken.
     pub fn make_prefix(&self, key: &Key, new: NewFile) -> Result<(), StoreError> {
-        let parent = self.parent(key)?;
+        let parent = self.parent_of_new(key)?;
         let mode = Mode::from_raw_mode(new.mode & 0o7777);
         mkdirat(&parent, key.name(), mode).map_err(|errno| failed(key, errno))?;
         self.unsynced.note_name(key);
@@ -142,9 +144,12 @@ impl DirWriter {
 
     /// Whether `key` is a directory.
     pub fn is_directory(&self, key: &Key) -> bool {
-        let found = self
-            .parent(key)
-            .map(|parent| statat(&parent, key.name(), AtFlags::SYMLINK_NOFOLLOW));
+        let look = |parent: BorrowedFd<'_>| statat(parent, key.name(), AtFlags::SYMLINK_NOFOLLOW);
+        let found = if key.parent().is_root() {
+            self.root().map(|root| look(root.as_fd()))
+        } else {
+            self.parent(key).map(|parent| look(parent.as_fd()))
+        };
         matches!(found, Ok(Ok(stat)) if is_directory(&stat))
     }
 }

@@ -1,5 +1,7 @@
 //! Modes, owners and access lists of written files.
 
+use std::os::unix::net::UnixListener;
+
 use rustix::fs::{XattrFlags, setxattr};
 
 use super::*;
@@ -240,6 +242,21 @@ fn a_directory_that_is_made_like_another_grants_no_more_than_its_list() {
     set_mode(&f.path.join("a/c/0"), 0o640);
     let keeps = set_list(&f.path.join("a/c/0"), ACCESS, &named());
     let (old, meta) = (key("a/c/0"), f.stored().meta);
+    let new = f.writer.new_like((&old, &meta), &key("a/c/2")).unwrap();
+    assert_eq!(new.mode, if keeps { 0o600 } else { 0o640 });
+}
+
+#[test]
+fn the_list_of_a_file_that_cannot_be_opened_for_reading_counts_too() {
+    let f = fixture(Durability::Never);
+    let path = f.path.join("a/c/0");
+    f.write("old");
+    set_mode(&path, 0o640);
+    let (old, meta) = (key("a/c/0"), f.stored().meta);
+    fs::remove_file(&path).unwrap();
+    let _socket = UnixListener::bind(&path).unwrap();
+    set_mode(&path, 0o640);
+    let keeps = set_list(&path, ACCESS, &named());
     let new = f.writer.new_like((&old, &meta), &key("a/c/2")).unwrap();
     assert_eq!(new.mode, if keeps { 0o600 } else { 0o640 });
 }
