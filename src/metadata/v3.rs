@@ -152,8 +152,9 @@ fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {
     })
 }
 
-/// The warning for records of zarr-python 3.1 with numbers of several bytes and no byte order. It
-/// reads them as little-endian, but stored big-endian fields unchanged.
+/// The warning for records with numbers of several bytes and no byte order, which are little-endian by the specification.
+/// zarr-python 3.1 wrote such documents for all records, and stored big-endian fields as they were: neither the types of
+/// the fields nor the fill value, which are the same for both, tell these arrays from the others.
 fn doubts(decoding: &Result<Decoding, FormatError>) -> Vec<String> {
     match decoding {
         Ok(decoding)
@@ -161,7 +162,11 @@ fn doubts(decoding: &Result<Decoding, FormatError>) -> Vec<String> {
                 && decoding.data_type.layout == (ItemLayout::Structured { multi_byte: true })
                 && codecs::innermost_endian(&decoding.codecs).is_none() =>
         {
-            vec!["`structured` without a byte order is read as little-endian".to_owned()]
+            vec![
+                "`structured` without a byte order is read as little-endian, as its specification says; zarr-python 3.1 wrote \
+                 big-endian fields under the same description, and their values would be wrong"
+                    .to_owned(),
+            ]
         }
         _ => Vec::new(),
     }
