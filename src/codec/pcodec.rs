@@ -12,6 +12,7 @@
 use pco::standalone::simple_decompress_into;
 
 use super::number::Number;
+use crate::buffers::NoMemory;
 use crate::dtype::{DataType, FLOAT16, FLOAT32, FLOAT64};
 use crate::error::FormatError;
 
@@ -61,7 +62,11 @@ impl Pcodec {
     pub(super) fn decode(&self, encoded: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         macro_rules! numbers {
             ($number:ty) => {{
-                let mut numbers = vec![<$number>::default(); out.len() / size_of::<$number>()];
+                let count = out.len() / size_of::<$number>();
+                let mut numbers: Vec<$number> = Vec::new();
+                let reserved = numbers.try_reserve_exact(count);
+                reserved.map_err(|_| NoMemory { needed: out.len() })?;
+                numbers.resize(count, <$number>::default());
                 let progress = simple_decompress_into(encoded, &mut numbers)
                     .map_err(|error| FormatError::encoded(NAME, error.to_string()))?;
                 if progress.n_processed != numbers.len() || !progress.finished {
