@@ -14,6 +14,8 @@ mod links;
 mod plain;
 #[path = "docs/plain_files.rs"]
 mod plain_files;
+#[path = "docs/registry.rs"]
+mod registry;
 #[path = "docs/support.rs"]
 mod support;
 #[path = "docs/types.rs"]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 #[cfg(feature = "pcodec")]
 use super::Pcodec;
 use super::{
-    BytesCodec, ChunkSpec, PackBits, ShardingCodec, VariableLength, bytes, decoded::owned,
+    BytesCodec, ChunkSpec, PackBits, ShardingCodec, VariableLength, Zfp, bytes, decoded::owned,
     setting::not_for_writing,
 };
 use crate::{buffers::zeroed, dtype::Element, error::FormatError};
@@ -22,6 +22,8 @@ pub enum ArrayToBytes {
     /// Items with their lengths; also items of a fixed size, which zarr-python 3.0 wrote in this
     /// way.
     VariableLength(VariableLength),
+    /// Blocks of numbers, compressed by zfp.
+    Zfp(Zfp),
     /// Numbers compressed by pcodec.
     #[cfg(feature = "pcodec")]
     Pcodec(Pcodec),
@@ -35,6 +37,7 @@ impl ArrayToBytes {
             ArrayToBytes::Sharding(_) => "sharding_indexed",
             ArrayToBytes::PackBits(_) => "packbits",
             ArrayToBytes::VariableLength(codec) => codec.name(),
+            ArrayToBytes::Zfp(codec) => codec.name(),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => "numcodecs.pcodec",
         }
@@ -51,6 +54,7 @@ impl ArrayToBytes {
                 let words = (length / item_size.max(1)).saturating_add(1);
                 length.saturating_add(words.saturating_mul(4))
             }
+            ArrayToBytes::Zfp(codec) => codec.encoded_limit(),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Pcodec::encoded_limit(length),
         }
@@ -71,6 +75,7 @@ impl ArrayToBytes {
         match self {
             ArrayToBytes::PackBits(codec) => codec.can_lose(),
             ArrayToBytes::Sharding(sharding) => sharding.codecs.can_lose(),
+            ArrayToBytes::Zfp(codec) => codec.can_lose(),
             _ => false,
         }
     }
@@ -88,6 +93,7 @@ impl ArrayToBytes {
                 Err(not_for_writing(self.name()))
             }
             ArrayToBytes::Sharding(sharding) => sharding.codecs.check_encodes(),
+            ArrayToBytes::Zfp(codec) => codec.check_encodes(),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Err(not_for_writing(self.name())),
         }
@@ -133,6 +139,7 @@ impl ArrayToBytes {
                 Ok(Cow::Owned(encoded))
             }
             ArrayToBytes::Sharding(sharding) => sharding.encode(spec, &elements).map(Cow::Owned),
+            ArrayToBytes::Zfp(codec) => codec.encode(&elements).map(Cow::Owned),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Err(not_for_writing(self.name())),
         }
@@ -161,6 +168,7 @@ impl ArrayToBytes {
                 let utf32 = matches!(spec.dtype.element, Element::Text { .. });
                 codec.decode_padded(encoded, item_size, utf32, out)
             }
+            ArrayToBytes::Zfp(codec) => codec.decode(encoded, out),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(codec) => codec.decode(encoded, out),
         }

@@ -44,6 +44,7 @@ mod transpose;
 mod unshuffle;
 mod variable;
 mod variable_chunk;
+mod zfp;
 mod zstd;
 
 pub use array_to_array::{ArrayToArray, Reshape};
@@ -76,4 +77,5 @@ pub use sharding::ShardingCodec;
 pub use transpose::Transpose;
 pub use variable::VariableLength;
 pub(crate) use variable::framed;
+pub use zfp::{Zfp, ZfpMode};
 pub use zstd::ZstdSettings;

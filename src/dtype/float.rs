@@ -24,6 +24,8 @@ enum Specials {
     UnsignedZero,
     /// Finite numbers only.
     Finite,
+    /// Finite numbers, and a NaN of either sign whose other bits are all ones.
+    FiniteNan,
     /// All bits are exponent: there is no sign and no zero, and all ones is NaN.
     ExponentOnly,
 }
@@ -45,8 +47,8 @@ pub(crate) const FLOAT32: FloatFormat = FloatFormat::new(4, 8, 23, 127, Specials
 pub(crate) const FLOAT64: FloatFormat = FloatFormat::new(8, 11, 52, 1023, Specials::Ieee);
 
 /// The formats by the names of their v3 data types.
-const FORMATS: [(&str, FloatFormat); 14] = {
-    use Specials::{ExponentOnly, Finite, Ieee, UnsignedZero};
+const FORMATS: [(&str, FloatFormat); 15] = {
+    use Specials::{ExponentOnly, Finite, FiniteNan, Ieee, UnsignedZero};
     [
         ("float16", FLOAT16),
         ("float32", FLOAT32),
@@ -55,6 +57,8 @@ const FORMATS: [(&str, FloatFormat); 14] = {
         ("float8_e3m4", FloatFormat::new(1, 3, 4, 3, Ieee)),
         ("float8_e4m3", FloatFormat::new(1, 4, 3, 7, Ieee)),
         ("float8_e5m2", FloatFormat::new(1, 5, 2, 15, Ieee)),
+        // Not registered; ml_dtypes and tensorstore have it.
+        ("float8_e4m3fn", FloatFormat::new(1, 4, 3, 7, FiniteNan)),
         (
             "float8_e4m3fnuz",
             FloatFormat::new(1, 4, 3, 8, UnsignedZero),
@@ -124,13 +128,17 @@ impl FloatFormat {
         ((1 << self.exponent_bits) - 1) << self.mantissa_bits
     }
 
+    /// All bits but the sign.
+    fn magnitude_mask(self) -> u64 {
+        self.exponent_mask() | ((1 << self.mantissa_bits) - 1)
+    }
+
     /// Bits of the largest finite number, without the sign.
     fn largest(self) -> u64 {
         match self.specials {
             Specials::Ieee | Specials::ExponentOnly => self.exponent_mask() - 1,
-            Specials::UnsignedZero | Specials::Finite => {
-                self.exponent_mask() | ((1 << self.mantissa_bits) - 1)
-            }
+            Specials::UnsignedZero | Specials::Finite => self.magnitude_mask(),
+            Specials::FiniteNan => self.magnitude_mask() - 1,
         }
     }
 
@@ -140,6 +148,7 @@ impl FloatFormat {
             Specials::Ieee => Some(self.exponent_mask() | (1 << (self.mantissa_bits - 1))),
             Specials::UnsignedZero => Some(self.sign_bit()),
             Specials::ExponentOnly => Some(self.exponent_mask()),
+            Specials::FiniteNan => Some(self.magnitude_mask()),
             Specials::Finite => None,
         }
     }
@@ -192,7 +201,7 @@ impl FloatFormat {
             return match self.specials {
                 Specials::ExponentOnly => None,
                 Specials::UnsignedZero => Some(0),
-                Specials::Ieee | Specials::Finite => Some(sign),
+                Specials::Ieee | Specials::Finite | Specials::FiniteNan => Some(sign),
             };
         }
         if self.specials == Specials::ExponentOnly && value < 0.0 {
@@ -286,6 +295,9 @@ mod tests {
             ("float8_e4m3", "1000", Some(0x78)),
             ("float8_e5m2", "57344", Some(0x7b)),
             ("float8_e3m4", "15.5", Some(0x6f)),
+            ("float8_e4m3fn", "448", Some(0x7e)),
+            ("float8_e4m3fn", "-0.0", Some(0x80)),
+            ("float8_e4m3fn", "1000", None),
             ("float8_e4m3fnuz", "240", Some(0x7f)),
             ("float8_e4m3fnuz", "-0.0", Some(0)),
             ("float8_e4m3fnuz", "1000", None),
@@ -321,6 +333,7 @@ mod tests {
             ("float8_e3m4", Some(0x78), Some(0x70)),
             ("float8_e4m3", Some(0x7c), Some(0x78)),
             ("float8_e5m2", Some(0x7e), Some(0x7c)),
+            ("float8_e4m3fn", Some(0x7f), None),
             ("float8_e4m3b11fnuz", Some(0x80), None),
             ("float8_e8m0fnu", Some(0xff), None),
             ("float4_e2m1fn", None, None),

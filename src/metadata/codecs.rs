@@ -20,6 +20,7 @@ pub(super) mod members;
 mod numcodecs;
 mod registered;
 mod sharding;
+mod zfp;
 
 pub(super) use registered::RegisteredCodec;
 

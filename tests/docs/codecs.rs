@@ -128,6 +128,10 @@ pub(crate) fn with_codec_v3(name: &str) -> Parsed {
             }))]),
         ),
         "https://codec.zarrs.dev/array_to_bytes/pcodec" => ("int32", json!([codec(json!({}))])),
+        "zfp" | "https://codec.zarrs.dev/array_to_bytes/zfp" => {
+            ("float32", json!([codec(json!({"mode": "reversible"}))]))
+        }
+        "https://codec.zarrs.dev/array_to_bytes/zfpy" => ("float32", json!([codec(json!({}))])),
         "packbits" => ("bool", json!([{"name": name}])),
         "vlen-utf8" => ("string", json!([{"name": name}])),
         "vlen-bytes" => ("bytes", json!([{"name": name}])),

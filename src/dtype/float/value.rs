@@ -21,7 +21,11 @@ impl FloatFormat {
             4 => return f32::from_bits(u32::try_from(bits).unwrap_or(u32::MAX)).into(),
             _ => {}
         }
-        if self.nan() == Some(bits) {
+        let is_nan = match self.specials {
+            Specials::FiniteNan => bits & self.magnitude_mask() == self.magnitude_mask(),
+            _ => self.nan() == Some(bits),
+        };
+        if is_nan {
             return f64::NAN;
         }
         let is_negative = bits & self.sign_bit() != 0;

@@ -4,7 +4,7 @@
 //! input, as in zarr-python. Unknown members are ignored.
 
 use super::bitround::bitround;
-use super::{Codec, CodecParser, Input, members};
+use super::{Codec, CodecParser, Input, members, zfp};
 #[cfg(feature = "pcodec")]
 use crate::codec::Pcodec;
 use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
@@ -28,6 +28,7 @@ pub(super) fn parser(id: &str) -> Option<CodecParser> {
         "json2" => |input, _| object_codec(input, "numcodecs.json2"),
         "msgpack" => |input, _| object_codec(input, "numcodecs.msgpack"),
         "msgpack2" => |input, _| object_codec(input, "numcodecs.msgpack2"),
+        "zfpy" => zfp::zfpy,
         #[cfg(feature = "pcodec")]
         "pcodec" => |input, _| {
             let codec = Pcodec::new(&input.data_type)?;

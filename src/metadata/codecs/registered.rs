@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::bitround::bitround;
 use super::{
     Codec, CodecParser, Endian, Input, bytes_to_bytes, members, numcodecs, sharding,
-    transpose_order,
+    transpose_order, zfp,
 };
 use crate::codec::{
     ArrayToArray, ArrayToBytes, BytesCodec, CastValue, Elementwise, Number, OutOfRange, PackBits,
@@ -44,7 +44,7 @@ const CODECS: &[RegisteredCodec] = &[
     codec("crc32c", Some(&[]), bytes_to_bytes::CRC32C),
     codec("conditional", None, bytes_to_bytes::conditional),
     not_decoded("n5_default"),
-    not_decoded("zfp"),
+    codec("zfp", None, zfp::zfp),
 ];
 
 const fn codec(
@@ -82,6 +82,8 @@ pub(super) fn parser(name: &str) -> Option<CodecParser> {
         return match path {
             "array_to_array/bitround" | "array_to_bytes/bitround" => Some(bitround),
             "array_to_bytes/pcodec" => numcodecs::parser("pcodec"),
+            "array_to_bytes/zfp" => Some(zfp::zfp),
+            "array_to_bytes/zfpy" => Some(zfp::zfpy),
             "bytes_to_bytes/fletcher32" => bytes_to_bytes::numcodecs_parser("fletcher32"),
             "bytes_to_bytes/bz2" => bytes_to_bytes::numcodecs_parser("bz2"),
             _ => None,

@@ -26,13 +26,14 @@ pub(super) fn float_json(format: FloatFormat, bits: u64) -> Option<Value> {
 mod tests {
     use super::*;
 
-    const NAMES: [&str; 14] = [
+    const NAMES: [&str; 15] = [
         "float16",
         "float32",
         "float64",
         "bfloat16",
         "float8_e3m4",
         "float8_e4m3",
+        "float8_e4m3fn",
         "float8_e5m2",
         "float8_e4m3fnuz",
         "float8_e4m3b11fnuz",
@@ -60,6 +61,8 @@ mod tests {
                 // Patterns with unused high bits set have no number.
                 "float6_e2m3fn" | "float6_e3m2fn" => 64,
                 "float4_e2m1fn" => 16,
+                // All but the NaN with a sign.
+                "float8_e4m3fn" => past - 1,
                 // All but the NaNs that are not the default one.
                 _ if format.infinity(false).is_some() => past - nans(),
                 _ => past,

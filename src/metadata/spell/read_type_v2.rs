@@ -142,8 +142,8 @@ mod tests {
                 "unsupported data type `<M8[fortnight]`",
             ),
             (
-                r#""float8_e4m3fn""#,
-                "unsupported data type `float8_e4m3fn`",
+                r#""float8_e4m3fnz""#,
+                "unsupported data type `float8_e4m3fnz`",
             ),
             (r#""|S0""#, "at least one byte"),
             (r#""<U9999999999999999999""#, "the size of one element"),

@@ -257,7 +257,7 @@ mod tests {
     fn what_is_no_type_is_refused_by_name() {
         for (text, message) in [
             (r#""int33""#, "unsupported data type `int33`"),
-            (r#""float8_e4m3fn""#, "unsupported data type"),
+            (r#""float8_e4m3fnz""#, "unsupported data type"),
             (r#""r12""#, "unsupported data type `r12`"),
             (r#""r0""#, "unsupported data type `r0`"),
             (r#""r""#, "unsupported data type `r`"),

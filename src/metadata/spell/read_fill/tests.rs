@@ -198,6 +198,8 @@ fn v3_spellings() {
         (r#""float64""#, "1e400", "000000000000f07f"),
         (r#""bfloat16""#, "1.5", "c03f"),
         (r#""float8_e4m3""#, r#""NaN""#, "7c"),
+        (r#""float8_e4m3fn""#, r#""NaN""#, "7f"),
+        (r#""complex_float4_e2m1fn""#, "[-0.5, 6]", "0907"),
         (r#""float8_e5m2""#, r#""0x7d""#, "7d"),
         (
             r#""complex64""#,

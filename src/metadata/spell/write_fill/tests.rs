@@ -155,10 +155,11 @@ const V2_TYPES: [&str; 16] = [
     r#"[["a",">i2"],["r",[["x",">f4"],["y","|V2"]]],["u",">U1"]]"#,
 ];
 
-const V3_TYPES: [&str; 11] = [
+const V3_TYPES: [&str; 12] = [
     r#""bfloat16""#,
     r#""float8_e3m4""#,
     r#""float8_e4m3""#,
+    r#""float8_e4m3fn""#,
     r#""float8_e4m3fnuz""#,
     r#""float8_e8m0fnu""#,
     r#""float6_e3m2fn""#,
