@@ -95,7 +95,7 @@ pub struct FsOptions {
 /// How requests come from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// Through rings if the kernel offers them and the store is local, else through the device.
+    /// Through rings if the kernel offers them, and the store is local and only read; else through the device.
     #[default]
     Auto,
     /// Through the device `/dev/fuse`.
@@ -177,8 +177,18 @@ impl ZarrFs {
     fn prepare_rings(&self) -> Result<Option<Prepared>, NoRings> {
         let (core, transport) = (&self.0, self.0.options.transport);
         let is_local = core.view.loader().is_local();
+        let is_writable = core.view.is_writable();
         if transport == Transport::Device || (transport == Transport::Auto && !is_local) {
             return Ok(None);
+        }
+        // The end of a file (RELEASE) may come through the ring of one processor, and the next request for the file
+        // through that of another, in any order. The file would still count as open.
+        if is_writable {
+            let reason = "files that are written need requests in order, and rings give none";
+            return match transport {
+                Transport::Ring => Err(reason.to_owned()),
+                _ => Ok(None),
+            };
         }
         let payload_bytes = usize::try_from(self.payload_bytes()).unwrap_or(usize::MAX);
         let budget = core.view.loader().cache().budget();
