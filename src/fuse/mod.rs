@@ -8,7 +8,7 @@
 //! * `changes`: writing, and changes of names and attributes; `notices`: pages that the kernel must drop;
 //! * `open`: how a file is opened, with freshness and passthrough; `read`; `listing`;
 //! * `directory`: directory streams, which the kernel may read again from any entry;
-//! * `callers`: callers that are killed while they wait; `late_reads`: reads that ran out of time;
+//! * `closing`: files that are being closed; `callers`: callers that are killed while they wait; `late_reads`: reads that ran out of time;
 //! * `handles`: open files and directories, by the file handle that the kernel was given;
 //! * `session`, with `session_mount` and `session_unmount`: a mount from its
 //!   beginning to its end;
@@ -25,6 +25,7 @@ mod attr;
 mod backing;
 mod callers;
 mod changes;
+mod closing;
 mod device;
 mod directory;
 mod errno;
@@ -64,6 +65,7 @@ use crate::view::{LookupResult, View, VnodeAttributes, VnodeId};
 use attr::{Generations, NOT_KEPT, Reported, file_attr};
 use backing::Backing;
 use callers::{AwaitedReply, Callers, Unanswered};
+use closing::Closing;
 use errno::ErrorLog;
 use events::EventThreads;
 use handles::Handles;
@@ -95,7 +97,7 @@ pub struct FsOptions {
 /// How requests come from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// Through rings if the kernel offers them, and the store is local and only read; else through the device.
+    /// Through rings if the kernel offers them and the store is local, else through the device.
     #[default]
     Auto,
     /// Through the device `/dev/fuse`.
@@ -130,6 +132,7 @@ struct Core {
     directories: Handles<OpenedDirectory>,
     events: EventThreads,
     callers: Callers,
+    closing: Closing,
 }
 
 impl ZarrFs {
@@ -153,6 +156,7 @@ impl ZarrFs {
             directories: Handles::new(),
             events: EventThreads::new(options.event_threads, is_local),
             callers: Callers::new(),
+            closing: Closing::default(),
         }))
     }
 
@@ -177,18 +181,8 @@ impl ZarrFs {
     fn prepare_rings(&self) -> Result<Option<Prepared>, NoRings> {
         let (core, transport) = (&self.0, self.0.options.transport);
         let is_local = core.view.loader().is_local();
-        let is_writable = core.view.is_writable();
         if transport == Transport::Device || (transport == Transport::Auto && !is_local) {
             return Ok(None);
-        }
-        // The end of a file (RELEASE) may come through the ring of one processor, and the next request for the file
-        // through that of another, in any order. The file would still count as open.
-        if is_writable {
-            let reason = "files that are written need requests in order, and rings give none";
-            return match transport {
-                Transport::Ring => Err(reason.to_owned()),
-                _ => Ok(None),
-            };
         }
         let payload_bytes = usize::try_from(self.payload_bytes()).unwrap_or(usize::MAX);
         let budget = core.view.loader().cache().budget();

@@ -93,7 +93,10 @@ impl ZarrFs {
     }
 
     pub(super) fn release(&self, handle: FileHandle, reply: Reply<Done>) {
-        let release = move |core: &Arc<Core>| core.release_file(handle);
+        let release = move |core: &Arc<Core>| {
+            core.release_file(handle);
+            core.closing.note_released(handle);
+        };
         if self.0.view.is_writable() {
             // The rest of the draft is committed, which waits for the disk.
             self.change("release", reply, move |core, reply| {
@@ -350,8 +353,15 @@ impl ZarrFs {
             return reply.error(Errno::ENOSYS);
         }
         self.change("flush", reply, move |core, reply| {
-            reply.send(core.flush(ino, handle, who.thread));
+            let flushed = core.flush(ino, handle, who.thread);
+            core.closing.note_flushed(handle);
+            reply.send(flushed);
         });
+    }
+
+    /// Waits until files that programs have closed are closed here, too.
+    pub(super) fn finish_closing(&self) {
+        self.0.closing.wait();
     }
 
     pub(super) fn fsync(

@@ -32,6 +32,21 @@ const PAYLOAD_LEN: usize = 2 * 128 + 16;
 /// The shortest read that is long, in bytes.
 const LONG: u32 = 128 << 10;
 
+/// Operations on open files. All others may depend on whether a file is open.
+const HANDLE_OPERATIONS: [u32; 11] = [
+    kernel::FUSE_READ,
+    kernel::FUSE_WRITE,
+    kernel::FUSE_FALLOCATE,
+    kernel::FUSE_FLUSH,
+    kernel::FUSE_FSYNC,
+    kernel::FUSE_RELEASE,
+    kernel::FUSE_READDIR,
+    kernel::FUSE_READDIRPLUS,
+    kernel::FUSE_FSYNCDIR,
+    kernel::FUSE_RELEASEDIR,
+    kernel::FUSE_DESTROY,
+];
+
 /// A request.
 pub(super) struct Request {
     slot: Arc<Slot>,
@@ -139,6 +154,9 @@ impl Asked {
             gid: self.header.gid,
             thread: self.header.pid,
         };
+        if slot.may_wait() && !HANDLE_OPERATIONS.contains(&self.header.opcode) {
+            filesystem.finish_closing();
+        }
         match self.header.opcode {
             kernel::FUSE_GETATTR => {
                 let asked: kernel::fuse_getattr_in = self.argument();

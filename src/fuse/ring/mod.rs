@@ -49,7 +49,7 @@ mod worker;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Sender};
 
 pub(super) use depth::Depth;
 pub(super) use encode::{attributes, entry, opened, statistics, written, xattr_len};
@@ -171,24 +171,17 @@ impl Prepared {
         accepted: Accepted,
     ) -> io::Result<()> {
         let device = Arc::new(device);
-        let (started, results): (_, Receiver<io::Result<()>>) = mpsc::channel();
-        for thread in &self.threads {
+        // One after the other: of free entries that were never used, the kernel takes the one that came last.
+        for thread in self.threads {
+            let (started, result) = mpsc::channel();
             let start = Start {
                 filesystem: ZarrFs(Arc::clone(&filesystem.0)),
                 device: Arc::clone(&device),
                 accepted,
-                started: started.clone(),
+                started,
             };
             thread.send(start).map_err(io::Error::other)?;
-        }
-        drop(started);
-        let mut n_started = 0;
-        for result in results {
-            result?;
-            n_started += 1;
-        }
-        if n_started < self.threads.len() {
-            return Err(io::Error::other("the thread of a ring has ended"));
+            result.recv().map_err(io::Error::other)??;
         }
         Ok(())
     }
