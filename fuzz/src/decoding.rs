@@ -20,8 +20,9 @@ pub fn check(array: &ArrayMetadata, encoded: &[u8]) {
     let Ok(decoding) = &array.decoding else {
         return;
     };
+    let longest = array.chunks.longest();
     let spec = ChunkSpec {
-        shape: &array.chunk_shape,
+        shape: &longest,
         dtype: &decoding.data_type,
         fill: &decoding.fill_value,
     };

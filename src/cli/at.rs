@@ -111,20 +111,22 @@ fn find(
     let array = Arc::new(ChunkedArray::new(node, Shards::Expand).map_err(in_document)?);
     let layout = array.layout();
     let grid = layout.shown_grid();
-    let lengths = grid.chunk_shape();
-    let chunk: Dims = indices.iter().zip(lengths).map(|(i, n)| i / n).collect();
-    let within: Dims = indices.iter().zip(lengths).map(|(i, n)| i % n).collect();
-    let number = rank_of(&within, lengths).ok_or_else(|| {
+    let outside = || {
         let key = &node.document.key;
-        Error::internal(format!(
-            "{key}: no element {within:?} in a chunk of {lengths:?}"
-        ))
-    })?;
-    let covers = chunk.iter().zip(lengths).zip(grid.shape());
-    let covers = covers.map(|((&index, &length), &end)| {
-        let first = index * length;
-        (first, first.saturating_add(length).min(end))
-    });
+        Error::internal(format!("{key}: no chunk with the element {indices:?}"))
+    };
+    let (mut chunk, mut within, mut lengths) = (Dims::new(), Dims::new(), Dims::new());
+    let mut covers = Vec::new();
+    let axes = grid.chunks().axes().iter().zip(grid.shape());
+    for (&index, (chunks, &end)) in indices.iter().zip(axes) {
+        let number = chunks.chunk_at(index);
+        let (first, length) = chunks.span(number).ok_or_else(outside)?;
+        chunk.push(number);
+        within.push(index - first);
+        lengths.push(length);
+        covers.push((first, first.saturating_add(length).min(end)));
+    }
+    let number = rank_of(&within, &lengths).ok_or_else(outside)?;
     let object = loader.open_stored(&array, &chunk, None)?;
     let located = match &object {
         Some(object) => loader.locate(&array, object, &chunk)?,
@@ -137,11 +139,17 @@ fn find(
         element_text(layout.data_type(), layout.fill_value().bytes())
     };
     let key = array.stored_key(&chunk)?;
-    let counts: Dims = layout.shown_per_stored().collect();
-    let in_object: Dims = chunk.iter().zip(&counts).map(|(i, n)| i % n).collect();
+    let shown = layout.shown_in(&layout.stored_indices(&chunk));
+    let shown = shown.ok_or_else(outside)?;
+    let counts: Dims = shown.iter().map(|axis| axis.count).collect();
+    let in_object = chunk
+        .iter()
+        .zip(&shown)
+        .map(|(index, axis)| index - axis.first);
+    let in_object: Dims = in_object.collect();
     let part = rank_of(&in_object, &counts).map(|number| (key.clone(), number));
     Ok(ElementLocation {
-        covers: covers.collect(),
+        covers,
         number,
         shard: layout.is_sharded().then(|| layout.stored_indices(&chunk)),
         key,

@@ -233,6 +233,33 @@ impl CodecChain {
         })
     }
 
+    /// The codecs of a chunk of `shape`, where these are the codecs of a chunk of other lengths in the
+    /// same grid. No `reshape` is among them.
+    ///
+    /// # Errors
+    /// When the inner chunks of a shard do not divide a shard of this shape.
+    pub fn for_shape(&self, shape: &[u64]) -> Result<Cow<'_, CodecChain>, FormatError> {
+        let order = self.permutation(shape.len());
+        let encoded = order.iter().map(|&axis| shape.get(axis).copied());
+        let encoded: Option<grid::Dims> = encoded.collect();
+        let encoded = encoded.ok_or_else(|| FormatError::encoded("transpose", "another rank"))?;
+        let array_to_bytes = match &self.array_to_bytes {
+            ArrayToBytes::Sharding(codec) => {
+                ArrayToBytes::Sharding(Box::new(codec.for_shape(&encoded)?))
+            }
+            ArrayToBytes::Zfp(codec) => ArrayToBytes::Zfp(codec.for_shape(&encoded)?),
+            ArrayToBytes::Bytes(_)
+            | ArrayToBytes::PackBits(_)
+            | ArrayToBytes::VariableLength(_) => return Ok(Cow::Borrowed(self)),
+            #[cfg(feature = "pcodec")]
+            ArrayToBytes::Pcodec(_) => return Ok(Cow::Borrowed(self)),
+        };
+        Ok(Cow::Owned(CodecChain {
+            array_to_bytes,
+            ..self.clone()
+        }))
+    }
+
     /// The sharding codec, if that is the array-to-bytes codec.
     pub fn sharding(&self) -> Option<&ShardingCodec> {
         match &self.array_to_bytes {

@@ -64,6 +64,8 @@ pub struct IndexLayout {
     strides: Dims,
     nbytes_stride: u64,
     n_slots: u64,
+    /// The axes of slots and words in the order in which they are stored.
+    permutation: Vec<usize>,
     byte_order: ByteOrder,
     n_checksums: u64,
     /// The layout to try when this one does not fit.
@@ -92,35 +94,56 @@ impl IndexLayout {
                 return Err(refused(codec.name()));
             }
         }
-        let mut shape = Dims::from_slice(chunks_per_shard);
-        shape.push(2);
+        let rank = chunks_per_shard.len() + 1;
         for codec in &index_codecs.array_to_array {
             let ArrayToArray::Transpose(transpose) = codec else {
                 return Err(refused(codec.name()));
             };
-            if transpose.order().len() != shape.len() {
-                let problem = format!("transpose of another rank than {}", shape.len());
+            if transpose.order().len() != rank {
+                let problem = format!("transpose of another rank than {rank}");
                 return Err(FormatError::document("index_codecs", problem));
             }
         }
+        let layout = IndexLayout {
+            chunks_per_shard: Dims::new(),
+            strides: Dims::new(),
+            nbytes_stride: 0,
+            n_slots: 0,
+            permutation: index_codecs.permutation(rank),
+            byte_order,
+            n_checksums: index_codecs.bytes_to_bytes.len() as u64,
+            otherwise: None,
+        };
+        layout.for_counts(chunks_per_shard)
+    }
+
+    /// The layout of the index of a shard of `chunks_per_shard` slots that is encoded alike.
+    ///
+    /// # Errors
+    /// When the index is too large to count its bytes.
+    pub fn for_counts(&self, chunks_per_shard: &[u64]) -> Result<IndexLayout, FormatError> {
         let too_large = || {
             let found = format!("{chunks_per_shard:?}");
             FormatError::too_large("number of inner chunks per shard", found, u64::MAX / 32)
         };
+        let mut shape = Dims::from_slice(chunks_per_shard);
+        shape.push(2);
         let n_slots = grid::product(chunks_per_shard)
             .filter(|&n| n <= u64::MAX / 32)
             .ok_or_else(too_large)?;
-        let mut strides =
-            word_strides(&shape, &index_codecs.permutation(shape.len())).ok_or_else(too_large)?;
+        let mut strides = word_strides(&shape, &self.permutation).ok_or_else(too_large)?;
         let nbytes_stride = strides.pop().ok_or_else(too_large)?;
+        let otherwise = self.otherwise.as_deref();
+        let otherwise = otherwise.map(|other| other.for_counts(chunks_per_shard).map(Box::new));
         Ok(IndexLayout {
             chunks_per_shard: chunks_per_shard.into(),
             strides,
             nbytes_stride,
             n_slots,
-            byte_order,
-            n_checksums: index_codecs.bytes_to_bytes.len() as u64,
-            otherwise: None,
+            permutation: self.permutation.clone(),
+            byte_order: self.byte_order,
+            n_checksums: self.n_checksums,
+            otherwise: otherwise.transpose()?,
         })
     }
 

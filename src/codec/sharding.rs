@@ -44,6 +44,24 @@ pub struct ShardingCodec {
 }
 
 impl ShardingCodec {
+    /// The codec for shards of `shape`, in the axes that it is given: the inner chunks are the same,
+    /// and there are other numbers of them.
+    ///
+    /// # Errors
+    /// When the inner chunks do not divide the shard.
+    pub(super) fn for_shape(&self, shape: &[u64]) -> Result<ShardingCodec, FormatError> {
+        let counts = shape.iter().zip(&self.chunk_shape);
+        let counts: Option<Dims> = counts
+            .map(|(shard, inner)| (shard.checked_rem(*inner)? == 0).then(|| shard / inner))
+            .collect();
+        let counts = counts.ok_or_else(|| refused("inner chunks do not divide the shard"))?;
+        Ok(ShardingCodec {
+            index: self.index.for_counts(&counts)?,
+            chunks_per_shard: counts,
+            ..self.clone()
+        })
+    }
+
     /// An upper bound of the memory that [`decode`](Self::decode) takes beside its buffers, for a
     /// shard of `decoded_len` bytes: one inner chunk, and the memory of its codecs.
     pub(super) fn scratch_bytes(&self, decoded_len: u64) -> u64 {

@@ -122,6 +122,15 @@ impl Zfp {
         Ok(Zfp::new(data_type, (number, stored), field, framing))
     }
 
+    /// The codec for chunks of `shape`, with the same parameters.
+    ///
+    /// # Errors
+    /// More than four dimensions.
+    pub(super) fn for_shape(&self, shape: &[u64]) -> Result<Zfp, FormatError> {
+        let field = Field::of(shape)?;
+        Ok(Zfp { field, ..*self })
+    }
+
     fn new(
         data_type: &DataType,
         (number, stored): (NumberType, Stored),

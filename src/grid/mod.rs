@@ -1,4 +1,4 @@
-//! Index arithmetic of regular chunk grids.
+//! Index arithmetic of chunk grids.
 //!
 //! Everything here is exact: a product that does not fit `u64` is `None`, never a number that
 //! wrapped round. Grids are in C order: the last index varies fastest.
@@ -16,9 +16,17 @@
 //!    +-------+-----+ 10
 //! ```
 //!
+//! The chunks of a grid may have other lengths than one another ([`ChunkLengths`]).
+//!
 //! Source: Zarr v3 core, section "Chunk grids".
 
+mod lengths;
+
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
+
+pub use lengths::{AxisChunks, ChunkLengths, ChunkRuns};
 
 /// Lengths or indices, one per dimension. Rank 0 is empty.
 pub type Dims = SmallVec<[u64; 6]>;
@@ -62,29 +70,45 @@ pub fn indices_of(rank: u64, counts: &[u64]) -> Option<Dims> {
     (rest == 0).then_some(indices)
 }
 
-/// A regular chunk grid: an array of `shape` cut into chunks of `chunk_shape`.
+/// A chunk grid: an array of `shape` cut into chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkGrid {
     shape: Dims,
-    chunk_shape: Dims,
+    chunks: ChunkLengths,
+    longest: Dims,
     counts: Dims,
+    is_regular: bool,
 }
 
 impl ChunkGrid {
     /// The grid of an array of `shape` in chunks of `chunk_shape`; `None` when the ranks differ or
     /// a chunk length is zero.
     pub fn new(shape: &[u64], chunk_shape: &[u64]) -> Option<ChunkGrid> {
-        if shape.len() != chunk_shape.len() || chunk_shape.contains(&0) {
+        ChunkGrid::of(shape, ChunkLengths::equal(chunk_shape))
+    }
+
+    /// The grid of an array of `shape` in chunks of the lengths `chunks`; `None` when the ranks
+    /// differ, a chunk length is zero, or the chunks of a list do not cover the array.
+    pub fn of(shape: &[u64], chunks: ChunkLengths) -> Option<ChunkGrid> {
+        let axes = chunks.axes();
+        if shape.len() != axes.len() || chunks.longest().contains(&0) {
             return None;
         }
-        let counts = shape
-            .iter()
-            .zip(chunk_shape)
-            .map(|(&length, &chunk)| length.div_ceil(chunk))
+        let mut covered = shape.iter().zip(axes);
+        if covered.any(|(length, axis)| axis.covered().is_some_and(|end| end < *length)) {
+            return None;
+        }
+        let counts = shape.iter().zip(axes);
+        let counts: Dims = counts.map(|(&length, axis)| axis.count(length)).collect();
+        let longest = axes.iter().zip(&counts);
+        let longest = longest
+            .map(|(axis, &count)| axis.longest_of(count))
             .collect();
         Some(ChunkGrid {
             shape: shape.into(),
-            chunk_shape: chunk_shape.into(),
+            is_regular: chunks.are_equal(),
+            longest,
+            chunks,
             counts,
         })
     }
@@ -94,9 +118,36 @@ impl ChunkGrid {
         &self.shape
     }
 
-    /// Length of a chunk in each dimension, in elements.
-    pub fn chunk_shape(&self) -> &[u64] {
-        &self.chunk_shape
+    /// Whether all chunks have one shape, which is the longest one.
+    pub fn is_regular(&self) -> bool {
+        self.is_regular
+    }
+
+    /// Length of the longest chunk of the grid in each dimension, in elements.
+    pub fn longest_chunk(&self) -> &[u64] {
+        &self.longest
+    }
+
+    /// The lengths of the chunks along each axis.
+    pub fn chunks(&self) -> &ChunkLengths {
+        &self.chunks
+    }
+
+    /// The lengths of the chunks along `axis`.
+    pub fn axis(&self, axis: usize) -> Option<&AxisChunks> {
+        self.chunks.axes().get(axis)
+    }
+
+    /// The shape of the decoded chunk `indices`, in elements; `None` where the grid does not say the
+    /// shape of such a chunk, which is then outside of it.
+    pub fn chunk_shape(&self, indices: &[u64]) -> Option<Cow<'_, [u64]>> {
+        if self.is_regular {
+            return Some(Cow::Borrowed(&self.longest));
+        }
+        let spans = self.chunks.axes().iter().zip(indices);
+        let lengths = spans.map(|(axis, &index)| axis.span(index).map(|(_, length)| length));
+        let lengths: Vec<u64> = lengths.collect::<Option<_>>()?;
+        (lengths.len() == self.rank()).then_some(Cow::Owned(lengths))
     }
 
     /// Number of chunks in each dimension; 0 where the array's length is 0.
@@ -160,5 +211,33 @@ mod tests {
         );
         assert!(ChunkGrid::new(&[3], &[0]).is_none());
         assert!(ChunkGrid::new(&[u64::MAX], &[1]).unwrap().n_chunks() == Some(u64::MAX));
+    }
+
+    #[test]
+    fn chunks_of_a_list_keep_their_own_lengths() {
+        let grid = |shape: &[u64], runs: &[(u64, u64)]| {
+            let rows = AxisChunks::listed(runs.iter().copied()).unwrap();
+            ChunkGrid::of(shape, [rows, AxisChunks::Equal(4)].into_iter().collect())
+        };
+        let cut = grid(&[10, 7], &[(4, 2), (9, 1), (5, 1)]).unwrap();
+        assert_eq!(
+            cut.counts(),
+            [3, 2],
+            "the chunk past the end of the array is none of it"
+        );
+        assert_eq!(cut.longest_chunk(), [9, 4]);
+        let inside = grid(&[8, 7], &[(4, 2), (9, 1)]).unwrap();
+        assert_eq!(
+            inside.longest_chunk(),
+            [4, 4],
+            "no chunk of the array is longer"
+        );
+        assert!(!cut.is_regular());
+        assert_eq!(cut.chunk_shape(&[2, 1]).unwrap()[..], [9, 4]);
+        assert_eq!(cut.chunk_shape(&[1, 0]).unwrap()[..], [4, 4]);
+        assert_eq!(cut.chunk_shape(&[4, 0]), None);
+        assert_eq!(cut.chunk_shape(&[1]), None);
+        assert_eq!(grid(&[0, 7], &[(4, 1), (9, 1)]).unwrap().counts(), [0, 2]);
+        assert!(grid(&[14, 7], &[(4, 1), (9, 1)]).is_none(), "not covered");
     }
 }

@@ -42,7 +42,7 @@ impl ArrayIdentity {
         let ArrayMetadata {
             zarr_format,
             shape,
-            chunk_shape,
+            chunks,
             data_type,
             codecs,
             chunk_keys,
@@ -53,7 +53,7 @@ impl ArrayIdentity {
         } = metadata;
         let mut hasher = Counting { hasher, bytes: 0 };
         zarr_format.hash(&mut hasher);
-        chunk_shape.hash(&mut hasher);
+        chunks.hash(&mut hasher);
         chunk_keys.hash(&mut hasher);
         separator_is_assumed.hash(&mut hasher);
         let spelling = match decoding {

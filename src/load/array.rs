@@ -58,7 +58,7 @@ impl ChunkedArray {
             identity: ReaderIdentity {
                 array: identity,
                 shards,
-                decoded_len: layout.decoded_len(),
+                decoded_len: layout.common_decoded_len(),
             },
             layout,
         })
@@ -126,9 +126,9 @@ impl ChunkedArray {
         parts.is_some_and(|parts| parts.place == PartsPlace::Same)
     }
 
-    /// Bytes of a decoded chunk; `u64::MAX` where the length is known only after decoding.
+    /// Bytes of the longest decoded chunk; `u64::MAX` where the length is known only after decoding.
     pub fn chunk_bytes(&self) -> u64 {
-        self.layout.decoded_len().unwrap_or(u64::MAX).max(1)
+        self.layout.longest_decoded_len().unwrap_or(u64::MAX).max(1)
     }
 
     /// Memory of a decoded chunk in the cache, at most.

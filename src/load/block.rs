@@ -43,7 +43,8 @@ pub struct ReaderIdentity {
     pub(in crate::load) array: u64,
     /// The way in which shards are shown. It decides the grid whose chunks the ranks count.
     pub(in crate::load) shards: Shards,
-    /// Bytes of each decoded chunk; `None` where the length is known only after decoding.
+    /// Bytes of each decoded chunk; `None` where the length is known only after decoding, or where
+    /// chunks have different shapes.
     pub(in crate::load) decoded_len: Option<u64>,
 }
 

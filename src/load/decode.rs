@@ -15,7 +15,7 @@ use super::loader::Loader;
 use super::located_chunk::LocatedChunk;
 use super::size::to_usize;
 use crate::buffers::Buffer;
-use crate::codec::ChunkSpec;
+use crate::codec::{ChunkSpec, CodecChain};
 use crate::error::Error;
 use crate::store::ReadRange;
 
@@ -23,20 +23,28 @@ pub(crate) use parts::Destination;
 pub use parts::PartialDecodeRule;
 
 impl Loader {
-    /// Decodes a chunk.
+    /// Decodes the chunk `indices`.
     ///
     /// # Errors
     /// [`Error::Chunk`] when its bytes are wrong, [`Error::TooLarge`], and [`Error::Store`].
     pub(super) fn decode(
         &self,
         array: &ChunkedArray,
+        indices: &[u64],
         chunk: &LocatedChunk,
     ) -> Result<Block, Error> {
         let _permit = self.loading();
         self.cache().counters().decodes.add(1);
-        let decoded = match array.layout.decoded_len() {
-            Some(len) => self.decode_fixed(array, chunk, len),
-            None => self.decode_variable(array, chunk),
+        let parts = array.layout.shape_and_chain(indices);
+        let decoded = match parts.map_err(|error| chunk.encoded.error(error)) {
+            Ok((shape, chain)) => {
+                let spec = array.spec(&shape);
+                match array.layout.decoded_len(indices) {
+                    Some(len) => self.decode_fixed((array, &chain, &spec), chunk, len),
+                    None => self.decode_variable((array, &chain, &spec), chunk),
+                }
+            }
+            Err(error) => Err(error),
         };
         decoded.inspect_err(|error| {
             if matches!(error, Error::Chunk { .. }) {
@@ -47,12 +55,11 @@ impl Loader {
 
     fn decode_fixed(
         &self,
-        array: &ChunkedArray,
+        (array, chain, spec): SpecifiedChunk<'_>,
         chunk: &LocatedChunk,
         decoded_len: u64,
     ) -> Result<Block, Error> {
         self.check_limit(array, decoded_len, "a decoded chunk")?;
-        let chain = array.layout.chain();
         self.check_encoded_len(array, chunk)?;
         let cache = self.cache();
         let out_capacity = Buffer::capacity_of(decoded_len);
@@ -63,7 +70,7 @@ impl Loader {
         self.decode_within(chunk, room, |encoded| {
             let mut out = cache.buffers().take(to_usize(decoded_len)?)?;
             chain
-                .decode(&spec(array), encoded, &mut out)
+                .decode(spec, encoded, &mut out)
                 .map_err(|error| chunk.encoded.error(error))?;
             Ok(out)
         })
@@ -108,15 +115,18 @@ impl Loader {
     }
 
     /// Decodes a chunk of variable-length elements, whose decoded length is not stored.
-    fn decode_variable(&self, array: &ChunkedArray, chunk: &LocatedChunk) -> Result<Block, Error> {
+    fn decode_variable(
+        &self,
+        (array, chain, spec): SpecifiedChunk<'_>,
+        chunk: &LocatedChunk,
+    ) -> Result<Block, Error> {
         let most = self.max_chunk_bytes();
         self.check_encoded_len(array, chunk)?;
-        let chain = array.layout.chain();
         growing(chunk.encoded.len(), most, |limit| {
             let room = limit.saturating_add(chain.variable_scratch_bytes(limit));
             self.decode_within(chunk, room, |encoded| {
                 chain
-                    .decode_variable(&spec(array), encoded, limit)
+                    .decode_variable(spec, encoded, limit)
                     .map_err(|error| chunk.encoded.error(error))
                     .map(Buffer::from)
             })
@@ -175,11 +185,17 @@ impl Loader {
     }
 }
 
-pub(super) fn spec(array: &ChunkedArray) -> ChunkSpec<'_> {
-    ChunkSpec {
-        shape: array.layout.shown_grid().chunk_shape(),
-        dtype: array.layout.data_type(),
-        fill: array.layout.fill_value(),
+/// An array, and the codecs and the specification of one of its chunks.
+type SpecifiedChunk<'a> = (&'a ChunkedArray, &'a CodecChain, &'a ChunkSpec<'a>);
+
+impl ChunkedArray {
+    /// The specification of a chunk of `shape`.
+    pub(super) fn spec<'a>(&'a self, shape: &'a [u64]) -> ChunkSpec<'a> {
+        ChunkSpec {
+            shape,
+            dtype: self.layout.data_type(),
+            fill: self.layout.fill_value(),
+        }
     }
 }
 

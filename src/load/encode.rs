@@ -2,7 +2,6 @@
 //! [`Loader::decoding`](super::Loader).
 
 use super::array::ChunkedArray;
-use super::decode::spec;
 use super::layout::ChunkLayout;
 use super::size::to_usize;
 use crate::buffers::zeroed;
@@ -44,7 +43,7 @@ impl ChunkLayout {
     /// [`FormatError::TooLarge`]: no codec doubles the length of the bytes that it encodes, so a longer chunk is
     /// damaged.
     pub fn check_encoded_len(&self, len: u64, max_chunk_bytes: u64) -> Result<(), FormatError> {
-        let decoded = self.decoded_len();
+        let decoded = self.longest_decoded_len();
         let array_bytes =
             decoded.map_or(max_chunk_bytes, |len| self.chain().array_bytes_limit(len));
         let most = array_bytes.saturating_mul(2).saturating_add(1 << 20);
@@ -60,41 +59,49 @@ impl ChunkLayout {
 }
 
 impl ChunkedArray {
-    /// Encodes a chunk, whose decoded bytes are `shown`.
+    /// Encodes the chunk `indices`, whose decoded bytes are `shown`.
     ///
     /// # Errors
     /// [`FormatError`] when the codecs cannot store these bytes.
-    pub fn encode(&self, shown: &[u8], losses: Losses) -> Result<Vec<u8>, FormatError> {
-        let (chain, spec) = (self.layout.chain(), spec(self));
-        match self.layout.decoded_len() {
+    pub fn encode(
+        &self,
+        indices: &[u64],
+        shown: &[u8],
+        losses: Losses,
+    ) -> Result<Vec<u8>, FormatError> {
+        let (shape, chain) = self.layout.shape_and_chain(indices)?;
+        let spec = self.spec(&shape);
+        match self.layout.decoded_len(indices) {
             Some(_) => chain.encode(&spec, shown, losses),
             None => chain.encode_variable(&spec, shown),
         }
     }
 
-    /// Decodes `encoded`, the whole object at `key`, which is a chunk. A chunk whose length is known only after
-    /// decoding has no more than `max_chunk_bytes`.
+    /// Decodes `encoded`, the whole object at `key`, which is the chunk `indices`. A chunk whose length is known only
+    /// after decoding has no more than `max_chunk_bytes`.
     ///
     /// # Errors
     /// [`Error::Chunk`] when its bytes are wrong.
     pub fn decode(
         &self,
-        key: &Key,
+        (key, indices): (&Key, &[u64]),
         encoded: &[u8],
         max_chunk_bytes: u64,
     ) -> Result<Vec<u8>, Error> {
-        let (chain, spec) = (self.layout.chain(), spec(self));
-        let decoded = if let Some(len) = self.layout.decoded_len() {
+        let refused = |error| Error::Chunk {
+            key: key.to_string(),
+            start: 0,
+            end: encoded.len() as u64,
+            error,
+        };
+        let (shape, chain) = self.layout.shape_and_chain(indices).map_err(refused)?;
+        let spec = self.spec(&shape);
+        let decoded = if let Some(len) = self.layout.decoded_len(indices) {
             let mut out = zeroed(to_usize(len)?)?;
             chain.decode(&spec, encoded, &mut out).map(|()| out)
         } else {
             chain.decode_variable(&spec, encoded, max_chunk_bytes)
         };
-        decoded.map_err(|error| Error::Chunk {
-            key: key.to_string(),
-            start: 0,
-            end: encoded.len() as u64,
-            error,
-        })
+        decoded.map_err(refused)
     }
 }

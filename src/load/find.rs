@@ -10,6 +10,7 @@ use super::request::Versions;
 use super::slice::{Received, Slice};
 use crate::budget::Holding;
 use crate::error::Error;
+use crate::grid::Dims;
 use crate::store::{CancelToken, FetchBuffer, Object, ObjectMeta, ReceivedBytes};
 use crate::sync::Arc;
 
@@ -94,7 +95,8 @@ impl Loader {
         {
             let (key, chunk) = found?;
             let (loader, array) = (Arc::clone(self), Arc::clone(array));
-            let load = move || loader.decode(&array, &chunk);
+            let indices = Dims::from(indices);
+            let load = move || loader.decode(&array, &indices, &chunk);
             return Ok(LatestChunk::Block(key, Box::new(load)));
         }
         let found = self.find(array, versions, indices, Retention::Nothing, token)?;
@@ -102,7 +104,8 @@ impl Loader {
             return Ok(LatestChunk::Known(None));
         };
         let (loader, array) = (Arc::clone(self), Arc::clone(array));
-        let load = move || loader.decode(&array, &chunk);
+        let indices = Dims::from(indices);
+        let load = move || loader.decode(&array, &indices, &chunk);
         Ok(LatestChunk::Block(key, Box::new(load)))
     }
 
@@ -144,7 +147,7 @@ impl Loader {
             let name = array.stored_key(indices)?.to_string();
             let encoded = Slice::of_object(opened.object, name.into()).received(bytes);
             // A reader of the chunk gets the error.
-            let _ = self.load_located(array, key, LocatedChunk { encoded });
+            let _ = self.load_located((array, indices), key, LocatedChunk { encoded });
         }
         Ok(Some(meta))
     }
@@ -259,7 +262,7 @@ impl Loader {
         if self.is_local() || array.layout.is_sharded() {
             return None;
         }
-        let len = array.layout.decoded_len()?;
+        let len = array.layout.longest_decoded_len()?;
         // A short chunk is read whole even if only a part of it is requested, which takes no longer.
         if retention == Retention::Object && len > self.request_bytes() {
             return None;

@@ -32,6 +32,8 @@ pub(super) struct ShardIndex {
     array: Arc<ChunkedArray>,
     version: Version,
     place: ShardPlace,
+    /// How this index is encoded, where the shards of a level have indices of different lengths.
+    own_layout: Option<IndexLayout>,
     /// The shard after its bytes-to-bytes codecs were undone.
     body: Slice,
     /// The number of the layout of this index among those that it may have.
@@ -54,11 +56,12 @@ struct Page {
 }
 
 impl ShardIndex {
-    /// Opens and verifies the index of the shard `place`, whose bytes are `body`.
+    /// Opens and verifies the index of the shard `place`, whose bytes are `body`. It has `own_layout`
+    /// where it is not encoded as all indices of its level are.
     pub(super) fn open(
         (loader, array): (Arc<Loader>, Arc<ChunkedArray>),
         version: Version,
-        place: ShardPlace,
+        (place, own_layout): (ShardPlace, Option<IndexLayout>),
         body: Slice,
     ) -> Result<ShardIndex, Error> {
         let mut index = ShardIndex {
@@ -66,6 +69,7 @@ impl ShardIndex {
             array,
             version,
             place,
+            own_layout,
             body,
             candidate: 0,
             position: 0,
@@ -96,9 +100,18 @@ impl ShardIndex {
             .ok_or_else(|| self.internal("no such level of shards"))
     }
 
+    /// The layouts that the index may have.
+    fn candidates(&self) -> Result<impl Iterator<Item = &IndexLayout>, Error> {
+        let layout = match &self.own_layout {
+            Some(own) => own,
+            None => &self.level()?.index,
+        };
+        Ok(layout.candidates())
+    }
+
     /// The encoding of the index.
     pub(super) fn layout(&self) -> Result<&IndexLayout, Error> {
-        let mut candidates = self.level()?.index.candidates();
+        let mut candidates = self.candidates()?;
         candidates
             .nth(usize::from(self.candidate))
             .ok_or_else(|| self.internal("no such layout of the index"))
@@ -148,7 +161,7 @@ impl ShardIndex {
     fn check(&self) -> Result<Vec<u8>, Error> {
         self.cache().counters().index_verifications.add(1);
         let mut refusal = None;
-        for (candidate, layout) in (0..).zip(self.level()?.index.candidates()) {
+        for (candidate, layout) in (0..).zip(self.candidates()?) {
             match self.check_layout(candidate, layout) {
                 Ok(verdict) => return Ok(verdict),
                 Err(error @ Error::Chunk { .. }) => refusal = Some(error),

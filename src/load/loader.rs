@@ -443,22 +443,23 @@ impl Loader {
     ) -> Result<Block, Error> {
         let chunk = self.locate_present(array, object, indices)?;
         match form {
-            ChunkForm::Decoded => self.decode(array, &chunk),
+            ChunkForm::Decoded => self.decode(array, indices, &chunk),
             ChunkForm::Encoded => self.read_whole(&chunk.encoded),
         }
     }
 
-    /// The block `key`, which `chunk` decodes to, for a caller that waits.
+    /// The block `key`, which the chunk `indices` decodes to, for a caller that waits. `chunk` is where it is.
     ///
     /// # Errors
     /// As [`Loader::decoded`].
     pub(crate) fn load_located(
         &self,
-        array: &ChunkedArray,
+        (array, indices): (&ChunkedArray, &[u64]),
         key: BlockKey,
         chunk: LocatedChunk,
     ) -> Result<Arc<Block>, Error> {
-        self.cache().load(key, move || self.decode(array, &chunk))
+        self.cache()
+            .load(key, move || self.decode(array, indices, &chunk))
     }
 
     /// Chunks of `array` that can be decoded at once while `held` others are in the cache, so that

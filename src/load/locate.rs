@@ -1,5 +1,7 @@
 //! Finds the object that holds a chunk, and the byte range of the chunk in it.
 
+use std::borrow::Cow;
+
 use super::array::ChunkedArray;
 use super::block::{BlockPart, ShardPlace};
 use super::growing::growing;
@@ -240,6 +242,10 @@ impl Locator {
             level: u8::try_from(number).map_err(|_| outside())?,
             rank: layout.shard_rank(level, indices).ok_or_else(outside)?,
         };
+        let own_layout = match layout.index_of(level, indices).ok_or_else(outside)? {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(own) => Some(own),
+        };
         let body = if level.chain.bytes_to_bytes.is_empty() {
             self.loader.read_whole_if_sequential(encoded)?
         } else {
@@ -248,7 +254,7 @@ impl Locator {
         ShardIndex::open(
             (Arc::clone(&self.loader), Arc::clone(&self.array)),
             self.meta.version,
-            place,
+            (place, own_layout),
             body,
         )
     }

@@ -209,9 +209,11 @@ impl Packer<'_> {
             (Some(locator), Some(old)) if !is_complete => Some(locator.index(number, old, first)?),
             _ => None,
         };
-        let layout = match &index {
-            Some(index) => index.layout()?.clone(),
-            None => level.index.clone(),
+        let layout = if let Some(index) = &index {
+            index.layout()?.clone()
+        } else {
+            let layout = self.array.layout().index_of(level, first);
+            layout.ok_or_else(|| self.outside())?.into_owned()
         };
         if level.location == IndexLocation::Start {
             sink.skip(layout.encoded_len())?;
@@ -316,7 +318,9 @@ impl Packer<'_> {
             index.release();
         }
         let inner = self.level(number + 1)?;
-        let first = self.first_in(inner, indices);
+        let first = self
+            .first_in(inner, indices)
+            .ok_or_else(|| self.outside())?;
         let (n, bytes) = self.encoded(number + 1, old, &first, new)?;
         if n == 0 {
             return Ok(None);
@@ -331,10 +335,9 @@ impl Packer<'_> {
     }
 
     /// The first shown chunk in the shard of `level` that has the shown chunk `indices`.
-    fn first_in(&self, level: &ShardLevel, indices: &[u64]) -> Dims {
-        let per_shard = self.array.layout().shown_per_shard(level);
-        let axes = indices.iter().zip(per_shard);
-        axes.map(|(index, count)| index - index % count).collect()
+    fn first_in(&self, level: &ShardLevel, indices: &[u64]) -> Option<Dims> {
+        let shown = self.array.layout().shown_in_shard(level, indices)?;
+        Some(shown.iter().map(|axis| axis.first).collect())
     }
 
     /// Whether all shown chunks inside the array that are in a shard are `changed`. It is the shard of `level` that
@@ -342,10 +345,13 @@ impl Packer<'_> {
     fn is_complete(&self, level: &ShardLevel, first: &[u64], changed: &Changed<'_>) -> bool {
         let layout = self.array.layout();
         let grid = layout.shown_grid();
-        let axes = layout.shown_per_shard(level).zip(first);
-        let inside = axes
+        let Some(shown) = layout.shown_in_shard(level, first) else {
+            return false;
+        };
+        let inside = shown
+            .iter()
             .zip(grid.counts())
-            .map(|((count, first), whole)| count.min(whole.saturating_sub(*first)));
+            .map(|(axis, whole)| axis.count.min(whole.saturating_sub(axis.first)));
         let n_inside = inside.fold(1, u64::saturating_mul);
         let changed = changed.iter().filter(|(indices, _)| grid.contains(indices));
         n_inside > 0 && changed.count() as u64 >= n_inside

@@ -10,7 +10,7 @@ use crate::error::Error;
 
 impl Loader {
     /// Fills `out` with bytes of `chunk` from `offset` on, and decodes no more than is needed.
-    /// `key` names the whole chunk. `false` when the caller should load the whole chunk: it is in
+    /// `key` names the whole chunk, which has the indices `indices`. `false` when the caller should load the whole chunk: it is in
     /// the cache or being loaded, its parts have cost as much as the whole, or its codecs cannot
     /// decode parts. `out` then has unspecified bytes.
     ///
@@ -18,13 +18,13 @@ impl Loader {
     /// [`Error::Store`] when bytes cannot be read, and those of memory.
     pub fn read_part(
         &self,
-        array: &ChunkedArray,
+        (array, indices): (&ChunkedArray, &[u64]),
         key: BlockKey,
         chunk: &LocatedChunk,
         offset: u64,
         out: &mut [u8],
     ) -> Result<bool, Error> {
-        let (Some(len), Some(parts)) = (array.layout.decoded_len(), array.parts()) else {
+        let (Some(len), Some(parts)) = (array.layout.decoded_len(indices), array.parts()) else {
             return Ok(false);
         };
         let end = offset.checked_add(out.len() as u64);
@@ -35,8 +35,9 @@ impl Loader {
         let space = if parts.order.is_none() {
             Space::new([len])
         } else {
-            let shape = array.layout.shown_grid().chunk_shape().iter().copied();
-            Space::new(shape.chain([array.layout.data_type().item_size]))
+            let item_size = array.layout.data_type().item_size;
+            let shape = array.layout.shown_grid().chunk_shape(indices);
+            shape.and_then(|shape| Space::new(shape.iter().copied().chain([item_size])))
         };
         let Some(space) = space else {
             return Ok(false);

@@ -24,6 +24,8 @@ mod copy;
 mod piece;
 mod space;
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 pub(crate) use piece::Piece;
@@ -51,7 +53,7 @@ pub(crate) struct Cut<'a> {
     grid: &'a ChunkGrid,
     /// The bytes of the file: axes in file order, then the bytes of an element.
     run: Space,
-    /// The bytes of a decoded chunk: axes of the array, then the bytes of an element.
+    /// The bytes of the longest decoded chunk: axes of the array, then the bytes of an element.
     chunk: Space,
 }
 
@@ -72,12 +74,12 @@ impl Region {
     }
 
     /// Decoded bytes of the chunks that a sequential read needs at once, so that each chunk is
-    /// decoded only once. These are the chunks that the region touches along the axes after the
+    /// decoded only once, or an upper bound where chunks have different shapes. These are the chunks that the region touches along the axes after the
     /// first file axis along which a chunk holds more than one element. `None` when the number does
     /// not fit, or when the region does not lie in `grid`.
     pub fn row_chunks_bytes(&self, grid: &ChunkGrid, item_size: u64) -> Option<u64> {
         self.lies_in(grid).then_some(())?;
-        let chunk_bytes = product(grid.chunk_shape())?.checked_mul(item_size)?;
+        let chunk_bytes = product(grid.longest_chunk())?.checked_mul(item_size)?;
         if self.shape.contains(&0) {
             return Some(0);
         }
@@ -96,8 +98,8 @@ impl Region {
     pub(crate) fn n_touched(&self, grid: &ChunkGrid, axis: usize) -> Option<u64> {
         let start = *self.start.get(axis)?;
         let last = start.checked_add(*self.shape.get(axis)?)?.checked_sub(1)?;
-        let chunk = *grid.chunk_shape().get(axis)?;
-        (last / chunk - start / chunk).checked_add(1)
+        let chunks = grid.axis(axis)?;
+        (chunks.chunk_at(last) - chunks.chunk_at(start)).checked_add(1)
     }
 
     fn lies_in(&self, grid: &ChunkGrid) -> bool {
@@ -128,7 +130,7 @@ impl Region {
     /// The region cut by the chunks of `grid`; `None` when it does not lie in the grid, or is
     /// larger than a file can be.
     pub(crate) fn cut<'a>(&'a self, grid: &'a ChunkGrid, item_size: u64) -> Option<Cut<'a>> {
-        let chunk = grid.chunk_shape().iter().copied();
+        let chunk = grid.longest_chunk().iter().copied();
         Some(Cut {
             region: self,
             grid,
@@ -139,9 +141,14 @@ impl Region {
 }
 
 impl Cut<'_> {
-    /// The axes and bytes of a decoded chunk.
-    pub(crate) fn chunk(&self) -> &Space {
+    /// The axes and bytes of the longest decoded chunk.
+    pub(crate) fn longest_chunk(&self) -> &Space {
         &self.chunk
+    }
+
+    /// The axes and bytes of the decoded chunk `indices`; `None` outside of the grid.
+    pub(crate) fn chunk(&self, indices: &[u64]) -> Option<Cow<'_, Space>> {
+        self.chunk.of_chunk(self.grid, indices)
     }
 
     /// Whether the run has bytes `from..from + len`.
@@ -204,8 +211,8 @@ impl Cut<'_> {
         let axes = self.region.order.iter().zip(&bounds);
         let chunks = axes.map(|(&axis, &(low, high))| {
             let start = self.region.start[axis];
-            let chunk = self.grid.chunk_shape()[axis];
-            ((start + low) / chunk, (start + high - 1) / chunk)
+            let grid = &self.grid.chunks().axes()[axis];
+            (grid.chunk_at(start + low), grid.chunk_at(start + high - 1))
         });
         Touched {
             chunks: chunks.collect(),
@@ -227,9 +234,10 @@ impl Cut<'_> {
             // in one chunk.
             let (axis, start, first, length) = match self.region.order.get(k) {
                 Some(&axis) => {
-                    let chunk = self.grid.chunk_shape()[axis];
-                    let first = indices[axis] * chunk;
-                    (axis, self.region.start[axis], first, chunk)
+                    // A chunk that the run touches is one of the grid.
+                    let span = self.grid.chunks().axes()[axis].span(indices[axis]);
+                    let (first, length) = span.unwrap_or_default();
+                    (axis, self.region.start[axis], first, length)
                 }
                 None => (rank, 0, 0, u64::MAX),
             };

@@ -114,8 +114,8 @@ proptest! {
         match parse(&text) {
             Err(error) => prop_assert!(has_place(&error), "{shown}\n{error:?}"),
             Ok(array) => {
-                prop_assert_eq!(array.shape.len(), array.chunk_shape.len());
-                prop_assert!(!array.chunk_shape.contains(&0));
+                prop_assert_eq!(array.shape.len(), array.chunks.axes().len());
+                prop_assert!(!array.chunks.longest().contains(&0));
                 if let Err(error) = array.decoding {
                     prop_assert!(has_place(&error), "{shown}\n{error:?}");
                 }

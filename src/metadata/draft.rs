@@ -34,7 +34,7 @@ use super::v2::{self, MemoryOrder};
 use super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat, check_chunk_shape};
 use crate::dtype::FillValue;
 use crate::error::FormatError;
-use crate::grid::Dims;
+use crate::grid::{ChunkLengths, Dims};
 
 /// Members of the document of an array in every draft.
 const ARRAY_MEMBERS: [&str; 8] = [
@@ -82,7 +82,7 @@ pub fn parse_array(text: &[u8], generation: Generation) -> Result<ArrayMetadata,
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::Draft,
         shape,
-        chunk_shape,
+        chunks: ChunkLengths::equal(&chunk_shape),
         data_type: spelled(data_type),
         codecs: per_shard.iter().fold(names, |inner, _| {
             vec![format!("sharding_indexed({})", inner.join(", "))]

@@ -52,7 +52,7 @@ pub use write::Target;
 use crate::codec::{ArrayToArray, CodecChain};
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
-use crate::grid::{self, Dims};
+use crate::grid::{self, ChunkLengths, Dims};
 
 /// The documents that a prefix may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -129,9 +129,9 @@ pub struct ArrayMetadata {
     pub zarr_format: ZarrFormat,
     /// Length in each dimension, in elements.
     pub shape: Dims,
-    /// Length of an outer chunk (the shard, when sharded) in each dimension, 1 or more, in
-    /// elements. For a grid that is not regular it is the whole array, and `decoding` is an error.
-    pub chunk_shape: Dims,
+    /// Lengths of the outer chunks (the shards, when sharded) in each dimension, 1 or more, in
+    /// elements. For a grid that is not known it is the whole array, and `decoding` is an error.
+    pub chunks: ChunkLengths,
     /// The data type as the document spells it, for messages.
     pub data_type: String,
     /// Names of the codecs as the document spells them, in the order of encoding. The codecs of a
@@ -158,7 +158,8 @@ pub struct Decoding {
     pub data_type: DataType,
     /// The element that absent chunks are filled with.
     pub fill_value: FillValue,
-    /// The codecs that turn encoded bytes into elements.
+    /// The codecs that turn encoded bytes into elements. The counts in a shard are those of the
+    /// longest one ([`CodecChain::for_shape`]).
     pub codecs: CodecChain,
     /// The codecs as a JSON list in the spelling of final v3, for a document of any version: a v2
     /// filter `delta` is `numcodecs.delta`, order F is a `transpose`, and a draft's sharding
@@ -184,7 +185,7 @@ impl ArrayMetadata {
         is_decoded_alike
             && self.zarr_format == other.zarr_format
             && self.shape.len() == other.shape.len()
-            && self.chunk_shape == other.chunk_shape
+            && self.chunks.agree_with(&other.chunks)
             && self.chunk_keys == other.chunk_keys
     }
 
@@ -230,7 +231,7 @@ impl ArrayMetadata {
 
 impl Decoding {
     /// Puts the parts together, and checks that the size of a chunk fits 63 bits and that the
-    /// codecs can encode the fill value.
+    /// codecs can encode the fill value. `chunk_shape` is that of the longest chunk.
     fn new(
         data_type: DataType,
         fill_value: FillValue,

@@ -110,7 +110,10 @@ pub(super) fn check_member_v3(
                     check_all_whole(lengths)?;
                     Some(&["chunk_shape"][..])
                 }
-                "rectilinear" => Some(&["kind", "chunk_shapes"][..]),
+                "rectilinear" => {
+                    check_chunk_shapes(grid.configuration.require("chunk_shapes")?)?;
+                    Some(&["kind", "chunk_shapes"][..])
+                }
                 _ => None,
             };
             check_extension(value, known)
@@ -146,6 +149,17 @@ fn check_whole(value: &RawValue) -> Result<(), FormatError> {
 /// Refuses a list that has numbers which are spelled as floats.
 fn check_all_whole(value: &RawValue) -> Result<(), FormatError> {
     json::list(value, "a list", check_whole)
+}
+
+/// Refuses lengths of chunks, and runs of them, that are not spelled as whole numbers.
+fn check_chunk_shapes(value: &RawValue) -> Result<(), FormatError> {
+    json::list(value, "a list", |axis| match Json::of(axis)? {
+        Json::Array(items) => json::each(items, |item| match Json::of(item)? {
+            Json::Array(run) => json::each(run, check_whole),
+            _ => check_whole(item),
+        }),
+        _ => check_whole(axis),
+    })
 }
 
 /// Refuses the text of a number.

@@ -23,6 +23,7 @@ use super::v2::{self, MemoryOrder};
 use super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
 use crate::dtype::DataType;
 use crate::error::FormatError;
+use crate::grid::ChunkLengths;
 
 /// Whether `text` is a `meta` document: an object whose `zarr_format` is 1. Other files may have
 /// the same name.
@@ -104,7 +105,7 @@ pub(super) fn array(
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V1,
         shape,
-        chunk_shape,
+        chunks: ChunkLengths::equal(&chunk_shape),
         data_type: spelled(dtype),
         codecs: compression.iter().map(|(name, _)| name.clone()).collect(),
         chunk_keys: ChunkKeyEncoding {

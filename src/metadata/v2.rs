@@ -27,7 +27,7 @@ use super::strict_json;
 use super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat, check_chunk_shape};
 use crate::dtype::{ByteOrder, DataType, FillValue};
 use crate::error::FormatError;
-use crate::grid::Dims;
+use crate::grid::{ChunkLengths, Dims};
 
 /// Parses a `.zarray` document.
 ///
@@ -51,7 +51,7 @@ pub fn parse_array(text: &[u8]) -> Result<ArrayMetadata, FormatError> {
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V2,
         shape,
-        chunk_shape,
+        chunks: ChunkLengths::equal(&chunk_shape),
         data_type: spelled(dtype),
         codecs: codecs.into_iter().map(|codec| codec.id).collect(),
         chunk_keys: ChunkKeyEncoding {

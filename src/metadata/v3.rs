@@ -36,7 +36,7 @@ use super::{
 };
 use crate::dtype::{ByteOrder, DataType, FillValue, ItemLayout};
 use crate::error::FormatError;
-use crate::grid::Dims;
+use crate::grid::{ChunkLengths, Dims};
 
 const ARRAY_MEMBERS: [&str; 11] = [
     "zarr_format",
@@ -124,7 +124,7 @@ fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {
     check_attributes(root)?;
     check_storage_transformers(root)?;
     let shape = root.read("shape", lengths)?;
-    let (chunk_shape, grid) = root.read("chunk_grid", |grid| chunk_grid(grid, &shape))?;
+    let (chunks, grid) = root.read("chunk_grid", |grid| chunk_grid(grid, &shape))?;
     let (chunk_keys, key_encoding) = root.read("chunk_key_encoding", chunk_key_encoding)?;
     let names = |names| dimension_names(names, shape.len());
     let dimension_names = root.read_some("dimension_names", names)?;
@@ -137,11 +137,11 @@ fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {
     let decoding = grid
         .map_err(|error| error.within("chunk_grid"))
         .and(key_encoding.map_err(|error| error.within("chunk_key_encoding")))
-        .and_then(|()| decoding(root, &codecs, &chunk_shape));
+        .and_then(|()| decoding(root, &codecs, &chunks));
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V3,
         shape,
-        chunk_shape,
+        chunks,
         data_type: spelled(data_type),
         codecs: codecs::display(&codecs),
         chunk_keys,
@@ -187,21 +187,23 @@ fn may_lack_codecs(root: &Members<'_>) -> bool {
 fn decoding(
     root: &Members<'_>,
     codecs: &[Extension<'_>],
-    chunk_shape: &[u64],
+    chunks: &ChunkLengths,
 ) -> Result<Decoding, FormatError> {
+    let chunk_shape = chunks.longest();
     let parsed = root.read("data_type", DataType::parse_v3)?;
     if !may_lack_codecs(root) {
         codecs::check_some(codecs).map_err(|error| error.within("codecs"))?;
     }
     let chain =
-        codecs::chain(codecs, &parsed, chunk_shape).map_err(|error| error.within("codecs"))?;
+        codecs::chain(codecs, &parsed, &chunk_shape).map_err(|error| error.within("codecs"))?;
+    rectilinear::check_codecs(chunks, &chain).map_err(|error| error.within("codecs"))?;
     let order = codecs::innermost_endian(&chain).unwrap_or(ByteOrder::Little);
     let fill_value = |value| FillValue::parse_v3(&parsed, value, order);
     let fill_value = root.read("fill_value", fill_value)?;
     let pipeline = spelling::of_list(codecs, &chain, &parsed, chunk_shape.len())
         .map_err(|error| error.within("codecs"))?;
     let parsed = parsed.with_field_order(order);
-    Decoding::new(parsed, fill_value, chain, pipeline, chunk_shape)
+    Decoding::new(parsed, fill_value, chain, pipeline, &chunk_shape)
 }
 
 fn check_storage_transformers(root: &Members<'_>) -> Result<(), FormatError> {
@@ -214,27 +216,30 @@ fn check_storage_transformers(root: &Members<'_>) -> Result<(), FormatError> {
         .map(|_: Option<()>| ())
 }
 
-/// The chunk shape, and an error when this build does not know the grid.
+/// The lengths of the chunks, and an error when this build does not know the grid.
 fn chunk_grid(
     grid: &RawValue,
     shape: &[u64],
-) -> Result<(Dims, Result<(), FormatError>), FormatError> {
+) -> Result<(ChunkLengths, Result<(), FormatError>), FormatError> {
     let grid = Extension::of(grid, "a chunk grid")?;
     let within = |error: FormatError| error.within("configuration");
-    let error = match grid.name.as_str() {
+    let chunks = match grid.name.as_str() {
         "regular" => {
             let chunk_shape = |chunks| check_chunk_shape(shape, &lengths(chunks)?);
             let chunk_shape = grid.configuration.read("chunk_shape", chunk_shape);
-            return Ok((chunk_shape.map_err(within)?, Ok(())));
+            return Ok((ChunkLengths::equal(&chunk_shape.map_err(within)?), Ok(())));
         }
-        "rectilinear" => match rectilinear::as_regular(&grid.configuration, shape) {
-            Ok(chunk_shape) => return Ok((chunk_shape, Ok(()))),
-            Err(error) => within(error),
-        },
-        name => FormatError::unsupported("", "chunk grid", name),
+        "rectilinear" => rectilinear::rectilinear(&grid.configuration, shape).map_err(within),
+        "rectangular" => rectilinear::rectangular(&grid.configuration, shape).map_err(within),
+        name => Err(FormatError::unsupported("", "chunk grid", name)),
     };
-    let whole = shape.iter().map(|&length| length.max(1)).collect();
-    Ok((whole, Err(error)))
+    match chunks {
+        Ok(chunks) => Ok((chunks, Ok(()))),
+        Err(error) => {
+            let whole: Dims = shape.iter().map(|&length| length.max(1)).collect();
+            Ok((ChunkLengths::equal(&whole), Err(error)))
+        }
+    }
 }
 
 /// The key encoding, and an error when this build does not know it.

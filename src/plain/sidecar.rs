@@ -23,6 +23,8 @@
 
 use super::{Array, Axis, AxisKind};
 use crate::dtype::{ByteOrder, DataType, Element, FillValue, Variable, element_text};
+use crate::grid::ChunkLengths;
+use crate::metadata::write::chunk_lengths;
 use crate::metadata::{Attributes, JsonTree, ZarrFormat};
 
 mod pretty;
@@ -37,9 +39,9 @@ pub struct SidecarFacts<'a> {
     /// The Zarr version of its metadata document.
     pub zarr_format: ZarrFormat,
     /// Shape of a chunk in elements; for a sharded array, of an inner chunk.
-    pub chunk_shape: &'a [u64],
+    pub chunks: &'a ChunkLengths,
     /// Shape of a shard in elements.
-    pub shard_shape: Option<&'a [u64]>,
+    pub shards: Option<&'a ChunkLengths>,
     /// Names of the codecs, in encoding order.
     pub codecs: &'a [String],
     /// The attributes as compact JSON, if those of `array` are incomplete.
@@ -65,10 +67,10 @@ pub fn sidecar(facts: &SidecarFacts<'_>) -> Vec<u8> {
         ("data_type", data_type(&array.data_type)),
         ("dimension_names", JsonTree::List(names.collect())),
         ("zarr_format", zarr_format(facts.zarr_format)),
-        ("chunk_shape", lengths(facts.chunk_shape)),
+        ("chunk_shape", chunk_lengths(facts.chunks)),
     ];
-    if let Some(shape) = facts.shard_shape {
-        members.push(("shard_shape", lengths(shape)));
+    if let Some(shards) = facts.shards {
+        members.push(("shard_shape", chunk_lengths(shards)));
     }
     members.extend([
         ("codecs", JsonTree::List(codecs.collect())),
@@ -215,8 +217,8 @@ mod tests {
         let facts = SidecarFacts {
             array,
             zarr_format: ZarrFormat::V3,
-            chunk_shape: &[2, 2],
-            shard_shape: Some(&[4, 4]),
+            chunks: &ChunkLengths::equal(&[2, 2]),
+            shards: Some(&ChunkLengths::equal(&[4, 4])),
             codecs: &["bytes".to_owned(), "zstd".to_owned()],
             attributes: None,
             attributes_error: None,

@@ -4,6 +4,8 @@
 //! Each chunk is copied by the thread that has loaded it. So no thread waits for the others, and
 //! only the chunks that are being copied are held, however many a read touches.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use crate::buffers::{Buffer, zeroed};
@@ -67,7 +69,7 @@ impl RegionRun {
     /// elements have variable length, so that bytes cannot be counted.
     fn cut(&self) -> Option<Cut<'_>> {
         let layout = self.array.layout();
-        layout.decoded_len()?;
+        layout.longest_decoded_len()?;
         let item_size = layout.data_type().item_size;
         let cut = self.region.cut(layout.shown_grid(), item_size)?;
         cut.has(self.from, self.len as u64).then_some(cut)
@@ -104,7 +106,7 @@ struct RunToLoad {
 /// The run and the chunk layout that the requests of a run share.
 struct SharedRun {
     run: RegionRun,
-    /// The axes and bytes of a decoded chunk.
+    /// The axes and bytes of the longest decoded chunk.
     chunk: Space,
 }
 
@@ -205,7 +207,8 @@ impl ReadOperation {
             self.deadline
                 .check(|| format!("{}: {len} bytes", run.array.prefix()))?;
             if let Some(answer) = self.loader.peek(&run.array, &*self.versions, indices) {
-                return deliver(&run.array, cut.chunk(), pieces, &answer, out);
+                let chunk = cut.chunk(indices).ok_or_else(|| run.outside())?;
+                return deliver(&run.array, &chunk, pieces, &answer, out);
             }
             missing.push(MissingChunk {
                 indices: indices.into(),
@@ -216,7 +219,7 @@ impl ReadOperation {
         if missing.is_empty() {
             return Ok(None);
         }
-        let chunk = cut.chunk().clone();
+        let chunk = cut.longest_chunk().clone();
         let shared = Arc::new(SharedRun { run, chunk });
         Ok(Some(RunToLoad { shared, missing }))
     }
@@ -267,14 +270,15 @@ impl PendingRead {
         let MissingChunk { indices, pieces } = missing;
         let request = Request {
             array: Arc::clone(&shared.run.array),
-            indices,
+            indices: indices.clone(),
             source: ChunkSource::Versions(Arc::clone(versions)),
         };
         let (share, shared) = (self.share(), Arc::clone(shared));
         let done = move |answer: Result<Answer, Error>| {
             let copied = answer.and_then(|answer| {
+                let chunk = shared.chunk(&indices)?;
                 share.with_output(&shared.run, |out| {
-                    deliver(&shared.run.array, &shared.chunk, &pieces, &answer, out)
+                    deliver(&shared.run.array, &chunk, &pieces, &answer, out)
                 })
             });
             share.end(copied);
@@ -404,6 +408,13 @@ impl Drop for Share {
 }
 
 impl SharedRun {
+    /// The axes and bytes of the decoded chunk `indices`.
+    fn chunk(&self, indices: &[u64]) -> Result<Cow<'_, Space>, Error> {
+        let grid = self.run.array.layout().shown_grid();
+        let chunk = self.chunk.of_chunk(grid, indices);
+        chunk.ok_or_else(|| self.run.outside())
+    }
+
     /// Fills `out` with `pieces` of the chunk `indices`.
     fn read_parts(
         &self,
@@ -416,15 +427,16 @@ impl SharedRun {
         let array = &self.run.array;
         let token = versions.cancel_token();
         let found = loader.find(array, versions, indices, Retention::Object, token)?;
+        let space = self.chunk(indices)?;
         let Some((key, chunk)) = found else {
-            return deliver(array, &self.chunk, pieces, &None, out);
+            return deliver(array, &space, pieces, &None, out);
         };
         let rule = match self.run.policy {
             Policy::Parts => PartialDecodeRule::Half,
             Policy::Whole | Policy::ByCost => PartialDecodeRule::Ledger(key),
         };
         let mut destination = Destination {
-            chunk: &self.chunk,
+            chunk: &space,
             pieces,
             out: &mut *out,
         };
@@ -433,8 +445,8 @@ impl SharedRun {
         {
             return Ok(());
         }
-        let block = loader.load_located(array, key, chunk)?;
-        deliver(array, &self.chunk, pieces, &Some(block), out)
+        let block = loader.load_located((array, indices), key, chunk)?;
+        deliver(array, &space, pieces, &Some(block), out)
     }
 
     /// Reads `pieces` of the chunk `indices` into a buffer without gaps, and then copies them to
@@ -485,7 +497,9 @@ fn deliver(
     let done = match answer {
         Some(block) => pieces.try_for_each(|piece| piece.copy(chunk, block, 0, out)),
         None => pieces.try_for_each(|piece| {
-            piece.fill(out, |phase, run| array.layout().fill_absent(phase, run))
+            piece.fill(out, |phase, run| {
+                array.layout().fill_value().fill(phase, run);
+            })
         }),
     };
     done.ok_or_else(|| {

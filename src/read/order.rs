@@ -36,7 +36,7 @@ impl<'a> ChunkOrder<'a> {
             if region.shape[axis] == 0 {
                 return Some((0, 0));
             }
-            let first = region.start[axis] / grid.chunk_shape()[axis];
+            let first = grid.axis(axis)?.chunk_at(region.start[axis]);
             Some((first, region.n_touched(grid, axis)?))
         };
         let chunks: SmallVec<[(u64, u64); 6]> =
@@ -82,8 +82,8 @@ impl<'a> ChunkOrder<'a> {
         // This sums up the offset of the last element. Its length is added below.
         let mut last = 0;
         for (k, (&axis, along)) in self.region.order.iter().zip(along).enumerate() {
-            let chunk = self.grid.chunk_shape()[axis];
-            let end = (self.chunks[k].0 + along + 1).checked_mul(chunk)?;
+            let (first, length) = self.grid.axis(axis)?.span(self.chunks[k].0 + along)?;
+            let end = first.checked_add(length)?;
             let start = self.region.start[axis];
             let end = end.min(start.checked_add(self.region.shape[axis])?);
             last += (end - 1 - start) * self.run.strides()[k];
@@ -98,7 +98,8 @@ impl<'a> ChunkOrder<'a> {
         let mut number = 0;
         for (k, &axis) in self.region.order.iter().enumerate() {
             let stride = self.run.strides()[k].max(1);
-            let index = (self.region.start[axis] + rest / stride) / self.grid.chunk_shape()[axis];
+            let chunks = &self.grid.chunks().axes()[axis];
+            let index = chunks.chunk_at(self.region.start[axis] + rest / stride);
             rest %= stride;
             let (first, count) = self.chunks[k];
             number = number * count + (index - first);

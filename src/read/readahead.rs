@@ -76,7 +76,7 @@ impl Readahead {
         let item_size = layout.data_type().item_size;
         let grid = layout.shown_grid();
         let order = ChunkOrder::new(range.region, grid, item_size);
-        let (Some(order), Some(chunk_bytes)) = (order, layout.decoded_len()) else {
+        let (Some(order), Some(chunk_bytes)) = (order, layout.longest_decoded_len()) else {
             return;
         };
         let row = range.region.row_chunks_bytes(grid, item_size);

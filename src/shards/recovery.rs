@@ -244,10 +244,8 @@ impl Staging {
                 let is_inside = layout.shown_grid().contains(&stored);
                 return Ok(is_inside.then_some(Place::Whole(node)));
             }
-            let axes = stored.iter().zip(layout.shown_per_stored());
-            let first: Option<Dims> = axes
-                .map(|(index, count)| index.checked_mul(count))
-                .collect();
+            let shown = layout.shown_in(&stored);
+            let first = shown.map(|axes| axes.iter().map(|axis| axis.first).collect::<Dims>());
             let first = first.filter(|first| layout.shown_grid().contains(first));
             return Ok(first.map(|first| {
                 let array = Arc::new(array);

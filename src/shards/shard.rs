@@ -85,13 +85,12 @@ impl Slots {
     /// has become smaller. Never `None` for a chunk of the grid.
     pub(super) fn of(array: &ChunkedArray, indices: &[u64]) -> Option<Slots> {
         let layout = array.layout();
-        let counts: Dims = layout.shown_per_stored().collect();
-        let (mut first, mut n_inside) = (Dims::new(), 1_u64);
-        let axes = indices.iter().zip(&counts);
-        for ((index, count), whole) in axes.zip(layout.shown_grid().counts()) {
-            let begin = index - index.checked_rem(*count)?;
-            first.push(begin);
-            n_inside = n_inside.checked_mul(whole.saturating_sub(begin).min(*count))?;
+        let shown = layout.shown_in(&layout.stored_indices(indices))?;
+        let (mut first, mut counts, mut n_inside) = (Dims::new(), Dims::new(), 1_u64);
+        for (axis, whole) in shown.iter().zip(layout.shown_grid().counts()) {
+            first.push(axis.first);
+            counts.push(axis.count);
+            n_inside = n_inside.checked_mul(whole.saturating_sub(axis.first).min(axis.count))?;
         }
         Some(Slots {
             first,

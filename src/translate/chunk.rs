@@ -8,6 +8,7 @@ use crate::buffers::zeroed;
 use crate::codec::Losses;
 use crate::dtype::Element;
 use crate::error::{Error, FormatError};
+use crate::grid::Dims;
 use crate::load::{ChunkLayout, ChunkedArray, to_usize};
 use crate::store::Key;
 
@@ -25,7 +26,7 @@ impl ChunkFile<'_> {
     pub(crate) fn array(&self) -> Option<&ChunkedArray> {
         match self {
             ChunkFile::Elements(chunk) => Some(&chunk.array),
-            ChunkFile::Encoded(chunk) => chunk.array.as_deref(),
+            ChunkFile::Encoded(chunk) => chunk.array.as_ref().map(|(array, _)| &**array),
         }
     }
 
@@ -95,12 +96,12 @@ pub(crate) struct DecodedChunk<'a> {
 impl DecodedChunk<'_> {
     fn decode(&self, stored: Option<&[u8]>) -> Result<Vec<u8>, Error> {
         if let Some(stored) = stored {
-            return self.array.decode(self.key, stored, self.max_bytes);
+            return (self.array).decode((self.key, self.indices), stored, self.max_bytes);
         }
         let layout = self.array.layout();
-        let len = layout.absent_len().or(layout.decoded_len()).unwrap_or(0);
+        let len = layout.absent_len(self.indices).unwrap_or(0);
         let mut bytes = zeroed(to_usize(len)?)?;
-        layout.fill_absent(0, &mut bytes);
+        layout.fill_absent(self.indices, 0, &mut bytes);
         Ok(bytes)
     }
 
@@ -112,8 +113,8 @@ impl DecodedChunk<'_> {
         {
             return Err(self.refused(format!("byte {at} is no boolean, which is 0 or 1")));
         }
-        let is_whole = layout.absent_len() == Some(shown.len() as u64);
-        if !self.writes.empty_chunks && is_whole && is_fill_value(layout, shown) {
+        let is_whole = layout.absent_len(self.indices) == Some(shown.len() as u64);
+        if !self.writes.empty_chunks && is_whole && is_fill_value((layout, self.indices), shown) {
             return Ok(Encoded::Erased);
         }
         if is_stored_as_shown(layout) {
@@ -125,7 +126,7 @@ impl DecodedChunk<'_> {
         } else {
             Losses::Refused
         };
-        let encoded = self.array.encode(shown, losses);
+        let encoded = self.array.encode(self.indices, shown, losses);
         let encoded = encoded.map_err(|error| self.refused(error))?;
         Ok(if is_lossy && layout.can_lose() {
             Encoded::Rounded(encoded)
@@ -140,7 +141,7 @@ impl DecodedChunk<'_> {
             return Ok(false);
         }
         self.check_place()?;
-        Ok(self.writes.empty_chunks || !is_fill_value(layout, head))
+        Ok(self.writes.empty_chunks || !is_fill_value((layout, self.indices), head))
     }
 
     /// Fails if the array can no longer have the chunk.
@@ -170,10 +171,10 @@ fn is_bool(layout: &ChunkLayout) -> bool {
     layout.data_type().element == Element::Bool
 }
 
-/// Whether `shown`, the bytes of a chunk or the first of them, are fill values that all libraries read alike.
-fn is_fill_value(layout: &ChunkLayout, shown: &[u8]) -> bool {
+/// Whether `shown`, the bytes of the chunk `indices` or the first of them, are fill values that all libraries read alike.
+fn is_fill_value((layout, indices): (&ChunkLayout, &[u64]), shown: &[u8]) -> bool {
     const STEP: usize = 8 << 10;
-    if layout.absent_len().is_none() || !layout.fill_value().is_undisputed() {
+    if !layout.shows_absent() || !layout.fill_value().is_undisputed() {
         return false;
     }
     let mut expected = [0; STEP];
@@ -181,7 +182,7 @@ fn is_fill_value(layout: &ChunkLayout, shown: &[u8]) -> bool {
         let Some(expected) = expected.get_mut(..part.len()) else {
             return false;
         };
-        layout.fill_absent((i * STEP) as u64, expected);
+        layout.fill_absent(indices, (i * STEP) as u64, expected);
         *part == *expected
     })
 }
@@ -195,8 +196,9 @@ pub(crate) struct EncodedChunk<'a> {
     pub(crate) is_of_array: bool,
     /// Whether it is an inner chunk of an array whose document was removed.
     pub(crate) has_ended: bool,
-    /// The array that has the chunk. If it is not an inner chunk, the shards of this array count as its chunks.
-    pub(crate) array: Option<Arc<ChunkedArray>>,
+    /// The array that has the chunk, and the indices of the chunk. If it is not an inner chunk, the shards of this array
+    /// count as its chunks.
+    pub(crate) array: Option<(Arc<ChunkedArray>, Dims)>,
     /// Whether the bytes are decoded before they are saved, if an array has the chunk.
     pub(crate) is_checked: bool,
     /// The longest decoded chunk, in bytes.
@@ -213,12 +215,12 @@ impl EncodedChunk<'_> {
         if self.is_of_array && shown.is_empty() {
             return Err(refused("an encoded chunk is not empty".to_owned()));
         }
-        let Some(array) = self.array.as_ref().filter(|_| self.is_checked) else {
+        let Some((array, indices)) = self.array.as_ref().filter(|_| self.is_checked) else {
             return Ok(Encoded::AsShown);
         };
-        check_decoded_len(array.layout(), self.max_bytes)
+        check_decoded_len((array.layout(), indices), self.max_bytes)
             .map_err(|error| refused(error.to_string()))?;
-        match array.decode(self.key, shown, self.max_bytes) {
+        match array.decode((self.key, indices), shown, self.max_bytes) {
             Ok(_) => Ok(Encoded::AsShown),
             Err(Error::Chunk { error, .. }) => Err(refused(error.to_string())),
             Err(error) => Err(error),
@@ -228,13 +230,16 @@ impl EncodedChunk<'_> {
 
 /// The memory, in bytes, that decoding `len` bytes takes, these included.
 fn memory_to_check(layout: &ChunkLayout, len: u64) -> u64 {
-    let decoded = layout.decoded_len().unwrap_or(len);
+    let decoded = layout.longest_decoded_len().unwrap_or(len);
     layout.encode_bytes(decoded).saturating_add(len)
 }
 
-fn check_decoded_len(layout: &ChunkLayout, max_bytes: u64) -> Result<(), FormatError> {
+fn check_decoded_len(
+    (layout, indices): (&ChunkLayout, &[u64]),
+    max_bytes: u64,
+) -> Result<(), FormatError> {
     let what = "the size of a decoded chunk (see --max-chunk)";
-    let len = layout.decoded_len().unwrap_or(0);
+    let len = layout.decoded_len(indices).unwrap_or(0);
     FormatError::check_limit(what, len, max_bytes)
 }
 
@@ -245,6 +250,8 @@ pub(crate) struct EarlierChunk<'a> {
     pub(crate) document: &'a Key,
     /// The key of the file.
     pub(crate) key: &'a Key,
+    /// The indices of the chunk.
+    pub(crate) indices: &'a [u64],
     pub(crate) array: &'a ChunkedArray,
     /// Whether the view shows its elements.
     pub(crate) is_decoded: bool,
@@ -259,8 +266,9 @@ impl EarlierChunk<'_> {
     /// [`Error::Unacceptable`], of the document, when the file is not a chunk.
     pub(crate) fn is_chunk_by_len(&self, len: u64) -> Result<bool, Error> {
         let layout = self.array.layout();
-        check_decoded_len(layout, self.max_bytes).map_err(|error| self.refused(error))?;
-        match layout.decoded_len() {
+        let checked = check_decoded_len((layout, self.indices), self.max_bytes);
+        checked.map_err(|error| self.refused(error))?;
+        match layout.decoded_len(self.indices) {
             Some(expected) if self.is_decoded && !is_bool(layout) && layout.is_identity() => {
                 if len == expected {
                     return Ok(true);
@@ -281,8 +289,10 @@ impl EarlierChunk<'_> {
     /// # Errors
     /// [`Error::Unacceptable`], of the document, when they are not those of a chunk.
     pub(crate) fn check(&self, read: Result<Vec<u8>, Error>) -> Result<(), Error> {
-        let decoded =
-            read.and_then(|encoded| self.array.decode(self.key, &encoded, self.max_bytes));
+        let decoded = read.and_then(|encoded| {
+            self.array
+                .decode((self.key, self.indices), &encoded, self.max_bytes)
+        });
         match decoded {
             Ok(decoded) if is_bool(self.array.layout()) && decoded.iter().any(|byte| *byte > 1) => {
                 Err(self.refused("it has bytes that are no booleans"))

@@ -81,7 +81,7 @@ impl Presentation {
         layout: &ChunkLayout,
         form: FileForm,
     ) -> Result<(), FormatError> {
-        match layout.decoded_len() {
+        match layout.longest_decoded_len() {
             Some(len) if form == FileForm::Decoded => {
                 let what = "the size of a decoded chunk (see --max-chunk)";
                 FormatError::check_limit(what, len, self.max_chunk_bytes)

@@ -69,13 +69,13 @@ impl Rules {
         }
     }
 
-    /// The rules of a file with the elements of a chunk.
+    /// The rules of a file with the elements of the chunk `indices`.
     pub(crate) fn of_elements(
-        layout: &ChunkLayout,
+        (layout, indices): (&ChunkLayout, &[u64]),
         presentation: &Presentation,
         writes: WriteOptions,
     ) -> Rules {
-        let len = layout.decoded_len();
+        let len = layout.decoded_len(indices);
         Rules {
             len,
             max_len: len.unwrap_or(presentation.max_chunk_bytes),
@@ -87,7 +87,7 @@ impl Rules {
                 DraftBytes::Encoded
             },
             is_document: false,
-            hides_absent: !presentation.fills_absent || layout.absent_len().is_none(),
+            hides_absent: !presentation.fills_absent || !layout.shows_absent(),
         }
     }
 
@@ -125,7 +125,11 @@ mod tests {
     fn the_bytes_of_a_draft_are_in_a_file_only_where_the_store_gets_them() {
         let rules = |codecs: &[&str]| {
             let array = array("int32", "0", codecs);
-            Rules::of_elements(array.layout(), &presentation(true), WriteOptions::default())
+            Rules::of_elements(
+                (array.layout(), &[0]),
+                &presentation(true),
+                WriteOptions::default(),
+            )
         };
         assert_eq!(rules(&[BYTES]).draft, DraftBytes::Stored);
         let zipped = rules(&[BYTES, GZIP]);

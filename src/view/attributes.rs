@@ -165,7 +165,7 @@ impl Tree {
             // An array of a draft that has no chunks has no directory of its own, but its document always lies in one.
             // An array whose first inner chunks are staged has no directory either.
             None if array.has_directory(first)
-                && (array.absent_len.is_some() || self.has_staged_below(&stored)) =>
+                && (array.shows_absent || self.has_staged_below(&stored)) =>
             {
                 self.stat_prefix(&array.node.document.key.parent())?
             }
@@ -209,7 +209,7 @@ impl Tree {
         if !is_sharded && array.form != FileForm::Decoded {
             return Ok(Some(self.object(&shown)));
         }
-        if !is_sharded && let Some(len) = array.decoded_len() {
+        if !is_sharded && let Some(len) = array.decoded_len(indices) {
             return Ok(Some(self.part(&shown, len)));
         }
         // The index and the attributes must belong to one version, the one of the object that is opened here.
@@ -218,14 +218,14 @@ impl Tree {
         };
         let shown = self.chunk_meta(array, indices, object.meta())?;
         let mut locator = self.loader.locator(chunked, &object, indices)?;
-        if array.absent_len.is_some()
-            && let Some(len) = array.decoded_len()
+        if array.shows_absent
+            && let Some(len) = array.decoded_len(indices)
         {
             locator.verify()?;
             return Ok(Some(self.part(&shown, len)));
         }
         let len = match locator.locate(indices)? {
-            None => array.absent_len,
+            None => array.absent_len(indices),
             Some(chunk) if array.form != FileForm::Decoded => Some(chunk.encoded.len()),
             Some(_) => Some(array.decoded_len_of(&self.loader, &object, indices)?),
         };
@@ -251,7 +251,7 @@ impl Tree {
         let found = object.map_or(Ok(None), |object| object.find())?;
         Ok(found.map(|found| {
             let decoded = array
-                .decoded_len()
+                .decoded_len(indices)
                 .filter(|_| array.form == FileForm::Decoded);
             self.part(&found.meta, decoded.unwrap_or(found.len))
         }))
@@ -281,7 +281,7 @@ impl Tree {
             found = object.find()?;
         }
         let found = found.ok_or(Error::Stale)?;
-        let len = match (array.form, array.decoded_len()) {
+        let len = match (array.form, array.decoded_len(indices)) {
             (FileForm::Decoded, Some(len)) => len,
             (FileForm::Decoded, None) => {
                 let open = || (self.loader).open_stored(&array.chunked, indices, Some(found.meta));
@@ -318,7 +318,7 @@ impl Tree {
         indices: &[u64],
     ) -> Result<Option<VnodeAttributes>, Error> {
         let fingerprint = hash(&("absent", array.node.chunk_identity));
-        let Some(len) = array.absent_len else {
+        let Some(len) = array.absent_len(indices) else {
             return Ok(None);
         };
         let document = &array.node.document;

@@ -8,6 +8,7 @@ use super::options::ViewKind;
 use super::vnode::{ChunkPlace, PlainKind, PlainName, Vnode, VnodeId};
 use crate::error::Error;
 use crate::load::Loader;
+use crate::metadata::write::chunk_lengths;
 use crate::store::{Prefix, Readers};
 use crate::view::nodes::node::ShownArray;
 
@@ -71,7 +72,12 @@ fn of_array(array: &ShownArray) -> Vec<(&'static str, Vec<u8>)> {
             "user.zarr.data_type",
             metadata.data_type.clone().into_bytes(),
         ),
-        ("user.zarr.chunk_shape", list(array.grid().chunk_shape())),
+        (
+            "user.zarr.chunk_shape",
+            chunk_lengths(array.grid().chunks())
+                .to_string()
+                .into_bytes(),
+        ),
         ("user.zarr.codecs", metadata.codecs.join(",").into_bytes()),
     ]
 }
@@ -109,13 +115,13 @@ fn list(lengths: &[u64]) -> Vec<u8> {
 /// The element ranges that a chunk covers, cut at the end of the array: `0:4,8:12`.
 fn region(array: &ShownArray, indices: &[u64]) -> Vec<u8> {
     let grid = array.grid();
-    let lengths = grid.chunk_shape().iter().zip(grid.shape());
+    let axes = grid.chunks().axes().iter().zip(grid.shape());
     let ranges: Vec<String> = indices
         .iter()
-        .zip(lengths)
-        .map(|(&index, (&chunk, &shape))| {
-            let start = index.saturating_mul(chunk);
-            format!("{start}:{}", start.saturating_add(chunk).min(shape))
+        .zip(axes)
+        .map(|(&index, (chunks, &shape))| {
+            let (start, length) = chunks.span(index).unwrap_or((shape, 0));
+            format!("{start}:{}", start.saturating_add(length).min(shape))
         })
         .collect();
     ranges.join(",").into_bytes()

@@ -175,9 +175,14 @@ fn grids_and_keys() {
                     shown(&documents::v3_with("chunk_grid", &grid).unwrap())
                 }
                 ("v3", "chunk grid, chunks that differ:") => {
-                    let configuration = json!({"kind": "inline", "chunk_shapes": [[3, 1]]});
+                    let configuration = match name.as_str() {
+                        "rectilinear" => json!({"kind": "inline", "chunk_shapes": [[3, 1]]}),
+                        _ => json!({"chunk_shape": [[3, 1]]}),
+                    };
                     let grid = json!({"name": name, "configuration": configuration});
-                    shown(&documents::v3_with("chunk_grid", &grid).unwrap())
+                    let parsed = documents::v3_with("chunk_grid", &grid).unwrap();
+                    assert_eq!(everywhere(&parsed), [false, false, true, true], "{name}");
+                    parsed.is_decoded()
                 }
                 ("v3", "chunk key encoding") => {
                     let encoding = json!({"name": name});

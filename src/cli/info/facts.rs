@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::error::FormatError;
-use crate::grid::product;
+use crate::grid::{ChunkLengths, product};
 use crate::hierarchy::ArrayNode;
 use crate::load::{ChunkLayout, Region, Shards};
 use crate::metadata::ZarrFormat;
+use crate::metadata::write::chunk_lengths;
 use crate::view::{FileFormat, FormatOutcome, GroupOutcome, cache_for};
 
 /// The names of dimensions, `None` for one without a name; all `None` where no metadata names them.
@@ -34,7 +35,7 @@ pub(super) fn facts_of_array(array: &ArrayNode, dimension_names: &DimensionNames
         "zarr_format": version(metadata.zarr_format),
         "shape": metadata.shape.as_slice(),
         "data_type": metadata.data_type,
-        "chunk_shape": metadata.chunk_shape.as_slice(),
+        "chunk_shape": lengths_of(&metadata.chunks),
         "codecs": metadata.codecs,
         "dimension_names": dimension_names,
     });
@@ -43,10 +44,10 @@ pub(super) fn facts_of_array(array: &ArrayNode, dimension_names: &DimensionNames
             let grid = layout.shown_grid();
             if layout.is_sharded() {
                 facts["shard_shape"] = facts["chunk_shape"].take();
-                facts["chunk_shape"] = grid.chunk_shape().into();
+                facts["chunk_shape"] = lengths_of(grid.chunks());
             }
             facts["chunks"] = grid.n_chunks().into();
-            facts["decoded_chunk_bytes"] = layout.decoded_len().into();
+            facts["decoded_chunk_bytes"] = layout.longest_decoded_len().into();
             let decoded = metadata.decoding.as_ref().ok().and_then(|decoding| {
                 let elements = product(&metadata.shape)?;
                 let size = Some(decoding.data_type.item_size).filter(|&size| size > 0);
@@ -141,4 +142,9 @@ pub(super) fn insert_files(facts: &mut Value, files: &[FileFacts]) {
             facts["left_out"][format.name()] = reasons.collect::<Vec<_>>().join("; ").into();
         }
     }
+}
+
+/// The lengths of chunks, for each dimension one length or a list.
+fn lengths_of(chunks: &ChunkLengths) -> Value {
+    serde_json::from_str(&chunk_lengths(chunks).to_string()).unwrap_or_default()
 }

@@ -44,8 +44,15 @@ fn cells_of_array(facts: &Value) -> [String; 5] {
         let items: Vec<String> = items.map(Value::to_string).collect();
         format!("({})", items.join(", "))
     };
+    let lengths = |name: &str| {
+        let axes = facts[name].as_array().into_iter().flatten();
+        format!(
+            "({})",
+            axes.map(range_of_lengths).collect::<Vec<_>>().join(", ")
+        )
+    };
     let is_sharded = facts["shard_shape"].is_array();
-    let shards = is_sharded.then(|| format!(" in shards {}", list("shard_shape")));
+    let shards = is_sharded.then(|| format!(" in shards {}", lengths("shard_shape")));
     let decoded = facts["decoded_bytes"].as_u64();
     let decoded = decoded.map(|bytes| format!("{} decoded", human(bytes)));
     [
@@ -53,12 +60,29 @@ fn cells_of_array(facts: &Value) -> [String; 5] {
         shape(facts),
         format!(
             "chunks {}{}",
-            list("chunk_shape"),
+            lengths("chunk_shape"),
             shards.unwrap_or_default()
         ),
         list("codecs").replace('"', ""),
         decoded.unwrap_or_default(),
     ]
+}
+
+/// The length of the chunks along an axis: one, or the shortest and the longest of a list.
+fn range_of_lengths(axis: &Value) -> String {
+    let Some(items) = axis.as_array() else {
+        return axis
+            .as_str()
+            .map_or_else(|| axis.to_string(), str::to_owned);
+    };
+    // The first number of a run is its length.
+    let lengths = items
+        .iter()
+        .filter_map(|item| item.get(0).unwrap_or(item).as_u64());
+    let (least, most) = lengths.fold((u64::MAX, 0), |(least, most), length| {
+        (least.min(length), most.max(length))
+    });
+    format!("{least} to {most}")
 }
 
 /// The length of each dimension, after its name where it has one.

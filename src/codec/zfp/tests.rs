@@ -349,3 +349,19 @@ fn parameters_of_no_block_are_refused() {
         "a header has 12 bits for a length in four dimensions"
     );
 }
+
+#[test]
+fn a_codec_for_other_chunks_is_the_one_of_their_shape() {
+    for Stream {
+        line,
+        data_type,
+        shape,
+        mode,
+        ..
+    } in streams()
+    {
+        let longer: Vec<u64> = shape.iter().map(|length| length + 5).collect();
+        let [codec, own] = [&longer, &shape].map(|shape| Zfp::bare(&data_type, shape, mode));
+        assert_eq!(codec.unwrap().for_shape(&shape), own, "{line}");
+    }
+}

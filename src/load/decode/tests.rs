@@ -24,7 +24,10 @@ fn load(encoded: &[u8], max_chunk_bytes: u64) -> (Result<Arc<Block>, Error>, u64
     store.insert(Key::parse(b"c/0").unwrap(), encoded.to_vec());
     let reader = Reader::limited(*array, store, 64 << 20, max_chunk_bytes);
     let chunk = reader.locate(&reader.open(&[0]), &[0]);
-    let block = reader.loader.decode(&reader.array, &chunk).map(Arc::new);
+    let block = reader
+        .loader
+        .decode(&reader.array, &[0], &chunk)
+        .map(Arc::new);
     (block, reader.cache().budget().used_and_peak().0)
 }
 

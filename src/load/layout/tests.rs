@@ -16,13 +16,13 @@ fn layout(data_type: &str, fill_value: &str, codecs: &str) -> ChunkLayout {
 }
 
 fn absent(layout: &ChunkLayout) -> Vec<u8> {
-    let len = usize::try_from(layout.absent_len().unwrap()).unwrap();
+    let len = usize::try_from(layout.absent_len(&[0]).unwrap()).unwrap();
     let mut whole = vec![0xee; len];
-    layout.fill_absent(0, &mut whole);
+    layout.fill_absent(&[0], 0, &mut whole);
     for start in 0..len {
         for end in start..len {
             let mut part = vec![0xee; end - start];
-            layout.fill_absent(start as u64, &mut part);
+            layout.fill_absent(&[0], start as u64, &mut part);
             assert_eq!(part, whole[start..end], "{start}..{end}");
         }
     }
@@ -33,10 +33,10 @@ fn absent(layout: &ChunkLayout) -> Vec<u8> {
 fn absent_chunks_are_full_of_the_fill_value() {
     let little = r#"[{"name": "bytes", "configuration": {"endian": "little"}}]"#;
     let numbers = layout("\"int16\"", "513", little);
-    assert_eq!(numbers.decoded_len(), Some(6));
+    assert_eq!(numbers.decoded_len(&[0]), Some(6));
     assert_eq!(absent(&numbers), [1, 2, 1, 2, 1, 2]);
     let strings = layout("\"string\"", "\"é\"", r#"["vlen-utf8", "gzip"]"#);
-    assert_eq!(strings.decoded_len(), None);
+    assert_eq!(strings.decoded_len(&[0]), None);
     assert_eq!(
         absent(&strings),
         b"\x03\0\0\0\x02\0\0\0\xc3\xa9\x02\0\0\0\xc3\xa9\x02\0\0\0\xc3\xa9"
@@ -52,7 +52,7 @@ fn inner_chunks_have_the_filters_in_front_of_the_sharding_codec() {
          "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}}]"#;
     let layout = layout("\"int32\"", "7", codecs);
     assert_eq!(layout.chain.array_to_array.len(), 1);
-    assert_eq!(layout.decoded_len(), Some(4));
+    assert_eq!(layout.decoded_len(&[0]), Some(4));
     let spec = crate::codec::ChunkSpec {
         shape: &[1],
         dtype: layout.data_type(),

@@ -81,10 +81,10 @@ fn fixture(number: usize, shape: [u64; 2]) -> Fixture {
     let reader = Reader::new(*metadata, Arc::<MemoryStore>::clone(&store), 1 << 24);
     let layout = reader.array.layout();
     let counts = layout.shown_grid().counts();
-    let per_stored: Vec<u64> = layout.shown_per_stored().collect();
+    let first = layout.shown_in(&[0, 0]).unwrap();
     let mut chunks = Vec::new();
-    for i in 0..counts[0].min(per_stored[0]) {
-        for j in 0..counts[1].min(per_stored[1]) {
+    for i in 0..counts[0].min(first[0].count) {
+        for j in 0..counts[1].min(first[1].count) {
             chunks.push(Dims::from_slice(&[i, j]));
         }
     }

@@ -1,10 +1,11 @@
 //! Treats bytes in C order as points of a box, and cuts ranges of them into boxes.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
-use crate::grid::product;
+use crate::grid::{ChunkGrid, product};
 
 /// First and one past the last point along each axis; never empty.
 pub(crate) type Bounds = SmallVec<[(u64, u64); 7]>;
@@ -36,6 +37,18 @@ impl Space {
             strides,
             len,
         })
+    }
+
+    /// The space of the chunk `indices` of `grid`, where this one is that of its longest chunk. `None`
+    /// outside of the grid.
+    pub(crate) fn of_chunk(&self, grid: &ChunkGrid, indices: &[u64]) -> Option<Cow<'_, Space>> {
+        match grid.chunk_shape(indices)? {
+            Cow::Borrowed(_) => Some(Cow::Borrowed(self)),
+            Cow::Owned(shape) => {
+                let item_size = *self.lengths.last()?;
+                Space::new(shape.into_iter().chain([item_size])).map(Cow::Owned)
+            }
+        }
     }
 
     /// The number of points.

@@ -22,8 +22,8 @@ fn byte(at: &[u64], byte: u64) -> u8 {
 
 fn chunk_bytes(grid: &ChunkGrid, chunk: &[u64], item_size: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for within in indices(grid.chunk_shape()) {
-        let corner = chunk.iter().zip(grid.chunk_shape());
+    for within in indices(grid.longest_chunk()) {
+        let corner = chunk.iter().zip(grid.longest_chunk());
         let at: Vec<u64> = corner.zip(&within).map(|((i, n), j)| i * n + j).collect();
         bytes.extend((0..item_size).map(|k| byte(&at, k)));
     }
@@ -92,7 +92,7 @@ proptest! {
             let chunk = chunk_bytes(&grid, indices, item_size);
             for piece in pieces {
                 wanted += piece.len();
-                piece.copy(cut.chunk(), &chunk, 0, &mut out).unwrap();
+                piece.copy(cut.longest_chunk(), &chunk, 0, &mut out).unwrap();
             }
             Ok::<(), ()>(())
         }).unwrap();

@@ -37,7 +37,7 @@ fn a_document_of_the_protocol_becomes_an_array() {
     .unwrap();
     assert_eq!(array.zarr_format, ZarrFormat::Draft);
     assert_eq!(
-        (&array.shape[..], &array.chunk_shape[..]),
+        (&array.shape[..], &array.chunks.longest()[..]),
         (&[7, 5][..], &[4, 3][..])
     );
     assert_eq!(
@@ -209,7 +209,7 @@ fn a_sharding_transformer_is_the_outermost_codec() {
                 transformer(uri, counts)
             );
             let array = core(&members).unwrap();
-            assert_eq!(array.chunk_shape[..], shape);
+            assert_eq!(array.chunks.longest()[..], shape);
             assert_eq!(array.inner_chunk_shape().unwrap()[..], [4, 3]);
             assert_eq!(
                 pipeline(Ok(array)),
@@ -231,7 +231,7 @@ fn a_sharding_transformer_is_the_outermost_codec() {
         r#", "storage_transformers": [{sharding}, {sharding}]"#
     ))
     .unwrap();
-    assert_eq!(twice.chunk_shape[..], [16, 12]);
+    assert_eq!(twice.chunks.longest()[..], [16, 12]);
     assert_eq!(twice.codecs, ["sharding_indexed(sharding_indexed())"]);
     for (transformer, message) in [
         (

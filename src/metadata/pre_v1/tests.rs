@@ -10,7 +10,7 @@ fn a_document_becomes_an_array() {
     let array = parse_array(DOCUMENT.as_bytes()).unwrap();
     assert_eq!(array.zarr_format, ZarrFormat::PreV1);
     assert_eq!(
-        (&array.shape[..], &array.chunk_shape[..]),
+        (&array.shape[..], &array.chunks.longest()[..]),
         (&[20, 13][..], &[6, 5][..])
     );
     assert_eq!(array.chunk_keys.encode(&[1, 2]), b"__zdata__/1.2.blosc");

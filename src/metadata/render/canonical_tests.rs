@@ -236,6 +236,16 @@ fn extensions_of_v3_have_one_spelling() {
         ("chunk_grid", rectilinear(json!(2.0)), regular.clone()),
         ("chunk_grid", rectilinear(json!([[2, 2]])), regular),
         (
+            "chunk_grid",
+            rectilinear(json!([3.0, [1, 2.0], 4])),
+            rectilinear(json!([3, [1, 2], 4])),
+        ),
+        (
+            "chunk_grid",
+            json!({"name": "rectangular", "configuration": {"chunk_shape": [[3, 1]]}}),
+            rectilinear(json!([3, 1])),
+        ),
+        (
             "data_type",
             json!({"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1.0}}),
             json!({"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}}),

@@ -47,7 +47,7 @@ pub(super) fn decoded(
             return Err(FormatError::document("chunk_grid", "expected an object"));
         };
         let lengths = grid.require("chunk_shape")?;
-        edits.replace(document.span(lengths), list_of(&array.chunk_shape));
+        edits.replace(document.span(lengths), list_of(&array.chunks.longest()));
     }
     remove_filters(&document, &root, data_type.is_variable(), &mut edits)?;
     if !data_type.is_variable() {

@@ -136,7 +136,7 @@ fn a_sharded_document_becomes_that_of_its_inner_chunks() {
         assert_eq!(rendered, expected);
         // The chunk shape of the edited document is the inner chunk shape of the array.
         let (before, after) = (array_of(&document), array_of(&rendered));
-        assert_eq!(Some(after.chunk_shape.clone()), before.inner_chunk_shape());
+        assert_eq!(Some(after.chunks.longest()), before.inner_chunk_shape());
         assert_eq!(after.inner_chunk_shape(), None);
         let (before, after) = (before.decoding.unwrap(), after.decoding.unwrap());
         assert_eq!(after.fill_value, before.fill_value);

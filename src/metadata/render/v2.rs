@@ -166,7 +166,7 @@ fn make_canonical(
     {
         changes.push(("dimension_separator", separator.as_str(), false));
     }
-    let lengths = [("shape", &array.shape), ("chunks", &array.chunk_shape)];
+    let lengths = [("shape", &array.shape), ("chunks", &array.chunks.longest())];
     let lengths = lengths.map(|(name, lengths)| (name, list_of(lengths)));
     for (name, canonical) in &lengths {
         // As 6.0, which is no whole number for some, or as chunks of no element, which stand for one.

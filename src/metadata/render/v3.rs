@@ -8,13 +8,14 @@ use serde_json::value::RawValue;
 use super::super::carry::is_same;
 use super::super::document::{Edits, JsonDocument, list_of, object_text, quoted};
 use super::super::whole_numbers::parameter;
-use super::super::write::{key_encoding, regular_grid};
+use super::super::write::{chunk_grid, key_encoding};
 use super::super::{ArrayMetadata, codecs, numcodecs, splice, strict, unshard};
 use super::edit::{bytes_codec, change, decoding};
 use super::fill_value::canonical_v3;
 use super::shown::Shards;
 use crate::dtype::ItemLayout;
 use crate::error::FormatError;
+use crate::grid::ChunkLengths;
 use crate::metadata::json::Extension;
 use crate::metadata::v3::GROUP_MEMBERS;
 
@@ -151,8 +152,13 @@ fn make_canonical(
         let Some(value) = root.get(name).filter(|_| done != Some(name)) else {
             continue;
         };
-        // Few readers know another grid than the regular one, which says the same.
-        let is_known = name != "chunk_grid" || Extension::of(value, "a grid")?.name == "regular";
+        // Few readers know another grid than the regular one, which says the same where it can.
+        let grid = if array.chunks.are_equal() {
+            "regular"
+        } else {
+            "rectilinear"
+        };
+        let is_known = name != "chunk_grid" || Extension::of(value, "a grid")?.name == grid;
         if is_known && strict::check_member_v3(array, name, value).is_ok() {
             continue;
         }
@@ -160,7 +166,7 @@ fn make_canonical(
             "zarr_format" => "3".to_owned(),
             "shape" => list_of(&array.shape),
             "data_type" => extension(value)?,
-            "chunk_grid" => regular_grid(&array.chunk_shape),
+            "chunk_grid" => chunk_grid(&array.chunks),
             _ => key_encoding(array.chunk_keys),
         };
         changes.push((name, canonical));
@@ -222,11 +228,15 @@ fn replace_chunk_shape(
     let root = document.root()?;
     let stored = root.require("chunk_grid")?;
     let grid = Extension::of(stored, "a chunk grid")?;
-    match grid.configuration.get("chunk_shape") {
+    let lengths = grid.configuration.get("chunk_shape");
+    match lengths.filter(|_| grid.name == "regular") {
         Some(lengths) if strict::check_member_v3(array, "chunk_grid", stored).is_ok() => {
             edits.replace(document.span(lengths), list_of(&inner));
         }
-        _ => edits.replace(document.span(stored), regular_grid(&inner)),
+        _ => edits.replace(
+            document.span(stored),
+            chunk_grid(&ChunkLengths::equal(&inner)),
+        ),
     }
     Ok(true)
 }

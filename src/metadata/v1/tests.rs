@@ -26,7 +26,7 @@ fn a_document_becomes_an_array() {
     .unwrap();
     assert_eq!(array.zarr_format, ZarrFormat::V1);
     assert_eq!(
-        (&array.shape[..], &array.chunk_shape[..]),
+        (&array.shape[..], &array.chunks.longest()[..]),
         (&[9, 8][..], &[4, 5][..])
     );
     assert_eq!(array.codecs, ["blosc"]);

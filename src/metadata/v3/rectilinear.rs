@@ -1,76 +1,142 @@
-//! Rectilinear chunk grids. They may have chunks of different lengths, but are only accepted where
-//! all lengths are equal.
+//! Chunk grids of chunks that may have different lengths.
 //!
 //! ```json
-//! {"kind": "inline", "chunk_shapes": [4, [4, 4, 2], [[4, 2], 3]]}
+//! {"name": "rectilinear", "configuration": {"kind": "inline",
+//!  "chunk_shapes": [4, [4, 4, 2], [[4, 2], 3]]}}
 //! ```
 //!
 //! A dimension has one length for all its chunks, or a list of lengths, with runs as `[length,
-//! count]`. A grid whose chunks all have the same length is a regular one. Its last chunk may
-//! extend past the array.
+//! count]`. The last chunk may extend past the array, and there may be chunks behind it. The draft of
+//! ZEP 3, `rectangular`, has the lists in `chunk_shape`, without `kind` and runs.
 //!
-//! Source: zarr-extensions, `chunk-grids/rectilinear`.
+//! Source: zarr-extensions, `chunk-grids/rectilinear`; ZEP 3.
 
 use serde_json::value::RawValue;
 
+use crate::codec::{ArrayToArray, CodecChain};
 use crate::error::FormatError;
-use crate::grid::Dims;
+use crate::grid::{AxisChunks, ChunkLengths};
 use crate::metadata::json::{self, Json, Members};
 
-/// The chunk shape of the grid for an array of `shape`, if it is regular.
-pub(super) fn as_regular(configuration: &Members<'_>, shape: &[u64]) -> Result<Dims, FormatError> {
+/// How a grid spells the lengths of a dimension.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// `rectilinear`.
+    Runs,
+    /// `rectangular`.
+    Lengths,
+}
+
+/// The chunks of a `rectilinear` grid of an array of `shape`.
+pub(super) fn rectilinear(
+    configuration: &Members<'_>,
+    shape: &[u64],
+) -> Result<ChunkLengths, FormatError> {
     let kind = configuration.require("kind")?;
     if kind.get() != "\"inline\"" {
         return Err(json::mismatch(kind, "\"inline\"").within("kind"));
     }
-    configuration.read("chunk_shapes", |value| {
-        let dimensions = json::array(value, "a list")?;
-        if dimensions.len() != shape.len() {
+    let read = |value| axes(value, shape, Spelling::Runs);
+    configuration.read("chunk_shapes", read)
+}
+
+/// The chunks of a `rectangular` grid of an array of `shape`.
+pub(super) fn rectangular(
+    configuration: &Members<'_>,
+    shape: &[u64],
+) -> Result<ChunkLengths, FormatError> {
+    let read = |value| axes(value, shape, Spelling::Lengths);
+    configuration.read("chunk_shape", read)
+}
+
+/// Fails where the codecs of `chain` cannot encode all of `chunks`. The chain was made for the
+/// longest chunk, which is not the only one.
+pub(super) fn check_codecs(chunks: &ChunkLengths, chain: &CodecChain) -> Result<(), FormatError> {
+    if chunks.are_equal() {
+        return Ok(());
+    }
+    let mut before = chain.array_to_array.iter().enumerate();
+    if let Some((i, codec)) = before.find(|(_, codec)| matches!(codec, ArrayToArray::Reshape(_))) {
+        let name = format!("{} of chunks of different lengths", codec.name());
+        return Err(FormatError::unsupported(format!("[{i}]"), "codec", name));
+    }
+    let Some(sharding) = chain.sharding() else {
+        return Ok(());
+    };
+    let order = chain.permutation(chunks.axes().len());
+    for (&inner, &axis) in sharding.chunk_shape.iter().zip(&order) {
+        let axis = chunks.axes().get(axis);
+        if let Some(shard) = axis.and_then(|axis| axis.not_divided_by(inner)) {
+            let place = format!("[{}].configuration.chunk_shape", chain.array_to_array.len());
             let problem = format!(
-                "found {} lists, expected {}, one for each dimension of the shape",
-                dimensions.len(),
-                shape.len()
+                "found inner chunks of {inner} elements, which do not divide a shard of {shard}"
             );
-            return Err(FormatError::document("", problem));
+            return Err(FormatError::document(place, problem));
         }
-        let mut lengths = shape.iter().copied();
-        json::each(dimensions, |chunks| {
-            common_length(chunks, lengths.next().unwrap_or_default())
-        })
+    }
+    Ok(())
+}
+
+fn axes(value: &RawValue, shape: &[u64], spelling: Spelling) -> Result<ChunkLengths, FormatError> {
+    let dimensions = json::array(value, "a list")?;
+    if dimensions.len() != shape.len() {
+        let problem = format!(
+            "found {} lists, expected {}, one for each dimension of the shape",
+            dimensions.len(),
+            shape.len()
+        );
+        return Err(FormatError::document("", problem));
+    }
+    let mut lengths = shape.iter().copied();
+    json::each(dimensions, |chunks| {
+        axis(chunks, lengths.next().unwrap_or_default(), spelling)
     })
 }
 
-/// The common length of all chunks of one dimension.
-fn common_length(chunks: &RawValue, length: u64) -> Result<u64, FormatError> {
-    const EXPECTED: &str = "chunk lengths of 1 or more, or runs [length, count] of them";
-    let Json::Array(runs) = Json::of(chunks)? else {
-        return positive(chunks).ok_or_else(|| json::mismatch(chunks, EXPECTED));
+/// The chunks of one dimension, which has `length` elements.
+fn axis(chunks: &RawValue, length: u64, spelling: Spelling) -> Result<AxisChunks, FormatError> {
+    let expected = match spelling {
+        Spelling::Runs => "chunk lengths of 1 or more, or runs [length, count] of them",
+        Spelling::Lengths => "chunk lengths of 1 or more",
     };
-    let mut common = None;
-    let mut covered = Some(0_u64);
-    for run in runs {
-        let (chunk, count) = match Json::of(run)? {
-            Json::Array(parts) => match parts.as_slice() {
-                [chunk, count] => (positive(chunk), positive(count)),
-                _ => (None, None),
+    let Json::Array(items) = Json::of(chunks)? else {
+        let length = positive(chunks).ok_or_else(|| json::mismatch(chunks, expected))?;
+        return Ok(AxisChunks::Equal(length));
+    };
+    let run = |item: &RawValue| {
+        let run = match Json::of(item)? {
+            Json::Array(parts) if spelling == Spelling::Runs => match parts.as_slice() {
+                [length, count] => positive(length).zip(positive(count)),
+                _ => None,
             },
-            _ => (positive(run), Some(1)),
+            _ => positive(item).map(|length| (length, 1)),
         };
-        let (Some(chunk), Some(count)) = (chunk, count) else {
-            return Err(json::mismatch(run, EXPECTED));
-        };
-        let first = *common.get_or_insert(chunk);
-        if first != chunk {
-            let name = format!("rectilinear, of chunks of {first} and of {chunk} elements");
-            return Err(FormatError::unsupported("", "chunk grid", name));
+        run.ok_or_else(|| json::mismatch(item, expected))
+    };
+    // A list may have a million lengths, so that they are kept only once.
+    let (mut covered, mut refusal) = (Some(0_u64), None);
+    let runs = items.iter().map_while(|item| match run(item) {
+        Ok((length, count)) => {
+            let elements = length.checked_mul(count);
+            covered = covered
+                .zip(elements)
+                .and_then(|(sum, run)| sum.checked_add(run));
+            Some((length, count))
         }
-        covered = covered
-            .zip(chunk.checked_mul(count))
-            .and_then(|(covered, run)| covered.checked_add(run));
+        Err(error) => {
+            refusal = Some(error);
+            None
+        }
+    });
+    let axis = AxisChunks::listed(runs);
+    if let Some(refusal) = refusal {
+        return Err(refusal);
     }
-    common
-        .filter(|_| covered.is_some_and(|covered| covered >= length))
-        .ok_or_else(|| json::mismatch(chunks, &format!("chunks that cover {length} elements")))
+    axis.filter(|_| covered.is_some_and(|covered| covered >= length))
+        .ok_or_else(|| {
+            let expected = format!("chunks that cover {length} elements, and fewer than 2^64");
+            json::mismatch(chunks, &expected)
+        })
 }
 
 fn positive(value: &RawValue) -> Option<u64> {

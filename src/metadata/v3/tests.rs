@@ -1,6 +1,7 @@
 //! v3 documents, valid and invalid.
 
 use super::*;
+use crate::grid::AxisChunks;
 
 /// A small array document with `members` added (of duplicates, the last wins).
 fn document(members: &str) -> String {
@@ -30,7 +31,7 @@ fn a_document_becomes_an_array() {
     .unwrap();
     assert_eq!(array.zarr_format, ZarrFormat::V3);
     assert_eq!(
-        (&array.shape[..], &array.chunk_shape[..]),
+        (&array.shape[..], &array.chunks.longest()[..]),
         (&[8, 4][..], &[4, 4][..])
     );
     assert_eq!(array.data_type, r#"{"name":"float32"}"#);
@@ -140,7 +141,7 @@ fn what_cannot_be_decoded_is_still_listed() {
     }
     let grid = r#""chunk_grid": {"name": "rectilinear"}, "shape": [8, 0]"#;
     assert_eq!(
-        parse_with(grid).unwrap().chunk_shape[..],
+        parse_with(grid).unwrap().chunks.longest()[..],
         [8, 1],
         "the whole array"
     );
@@ -377,31 +378,139 @@ fn a_rectilinear_grid_of_equal_chunks_is_a_regular_one() {
         ("[[[5, 1], 5], [9]]", [5, 9]),
     ] {
         let array = grid(chunks);
-        assert_eq!(array.chunk_shape[..], shape, "{chunks}");
+        assert_eq!(array.chunks.longest()[..], shape, "{chunks}");
         assert!(array.decoding.is_ok(), "{chunks}");
     }
     for (chunks, message) in [
-        (
-            "[[4, 4, 2], 7]",
-            "chunk grid `rectilinear, of chunks of 4 and of 2 elements`",
-        ),
-        ("[[[4, 2], 3], 7]", "of chunks of 4 and of 3"),
         (
             "[[4, 4], 7]",
             "chunk_shapes[0]: found [4, 4], expected chunks that cover 10",
         ),
         ("[[], 7]", "chunk_shapes[0]: found []"),
         ("[0, 7]", "chunk_shapes[0]: found 0"),
+        ("[[4, 0, 6], 7]", "chunk_shapes[0]: found 0"),
+        ("[[4, -6, 12], 7]", "chunk_shapes[0]: found -6"),
+        ("[[[4, 0], 10], 7]", "chunk_shapes[0]: found [4, 0]"),
+        (
+            "[[9223372036854775808, 9223372036854775808], 7]",
+            "chunk_shapes[0]: found [9223372036854775808, 922",
+        ),
+        (
+            "[[[1, 18446744073709551615], 2], 7]",
+            "expected chunks that cover 10 elements, and fewer than 2^64",
+        ),
         ("[[[4]], 7]", "chunk_shapes[0]: found [4]"),
         ("[[[18446744073709551615, 2]], 7]", "chunk_shapes[0]: found"),
         ("[4]", "chunk_shapes: found 1 lists, expected 2"),
         ("7", "chunk_shapes: found 7"),
     ] {
         let array = grid(chunks);
-        assert_eq!(array.chunk_shape[..], [10, 7], "{chunks}");
+        assert_eq!(array.chunks.longest()[..], [10, 7], "{chunks}");
         let error = array.decoding.unwrap_err().to_string();
         assert!(error.contains(message), "{chunks}: {error}");
     }
+}
+
+#[test]
+fn the_chunks_of_a_rectilinear_grid_have_their_own_lengths() {
+    let chunks = |name: &str, configuration: &str| {
+        let grid = format!(
+            r#""shape": [10, 7], "chunk_grid": {{"name": "{name}", "configuration": {configuration}}}"#
+        );
+        let array = parse_with(&grid).unwrap();
+        array.decoding.unwrap();
+        array.chunks
+    };
+    let listed = |runs: &[(u64, u64)]| AxisChunks::listed(runs.iter().copied()).unwrap();
+    let expected = |rows: &[(u64, u64)], columns: AxisChunks| {
+        [listed(rows), columns]
+            .into_iter()
+            .collect::<ChunkLengths>()
+    };
+    for (shapes, found) in [
+        (
+            "[[4, 4, 2], 7]",
+            expected(&[(4, 2), (2, 1)], AxisChunks::Equal(7)),
+        ),
+        (
+            "[[[4, 2], 3.0], 2]",
+            expected(&[(4, 2), (3, 1)], AxisChunks::Equal(2)),
+        ),
+        (
+            "[[9, 9, 1, 4], [1, 6]]",
+            expected(&[(9, 2), (1, 1), (4, 1)], listed(&[(1, 1), (6, 1)])),
+        ),
+        (
+            "[[[1, 4611686018427387904], 3], 7]",
+            expected(&[(1, 1 << 62), (3, 1)], AxisChunks::Equal(7)),
+        ),
+    ] {
+        let configuration = format!(r#"{{"kind": "inline", "chunk_shapes": {shapes}}}"#);
+        assert_eq!(chunks("rectilinear", &configuration), found, "{shapes}");
+    }
+    let draft = chunks("rectangular", r#"{"chunk_shape": [[4, 6], 7]}"#);
+    assert_eq!(draft, expected(&[(4, 1), (6, 1)], AxisChunks::Equal(7)));
+    let runs = r#""shape": [10, 7], "chunk_grid": {"name": "rectangular", "configuration": {"chunk_shape": [[[4, 2], 6], 7]}}"#;
+    let error = parse_with(runs).unwrap().decoding.unwrap_err().to_string();
+    assert!(
+        error.contains("found [4, 2], expected chunk lengths"),
+        "{error}"
+    );
+}
+
+#[test]
+fn codecs_have_to_fit_all_lengths_of_a_grid() {
+    let array = |codecs: &str| {
+        let text = format!(
+            r#"{{"zarr_format": 3, "node_type": "array", "shape": [30, 40], "data_type": "int8",
+            "chunk_grid": {{"name": "rectilinear", "configuration": {{"kind": "inline",
+            "chunk_shapes": [[10, 20], [12, 28]]}}}}, "chunk_key_encoding": {{"name": "default"}},
+            "fill_value": 0, "codecs": {codecs}}}"#
+        );
+        let NodeMetadata::Array(array) = parse(text.as_bytes()).unwrap() else {
+            panic!("{text}")
+        };
+        array.decoding.map(drop).map_err(|error| error.to_string())
+    };
+    let shards = |before: &str, shape: &str| {
+        format!(
+            r#"[{before}{{"name": "sharding_indexed", "configuration": {{"chunk_shape": {shape},
+            "codecs": ["bytes"], "index_codecs": [{{"name": "bytes", "configuration": {{"endian": "little"}}}}]}}}}]"#
+        )
+    };
+    let turn = r#"{"name": "transpose", "configuration": {"order": [1, 0]}}, "#;
+    assert_eq!(array(&shards("", "[5, 4]")), Ok(()));
+    assert_eq!(array(&shards(turn, "[4, 5]")), Ok(()));
+    let error = array(&shards("", "[20, 28]")).unwrap_err();
+    assert!(
+        error.contains("codecs[0].configuration.chunk_shape"),
+        "{error}"
+    );
+    assert!(
+        error.contains("20 elements, which do not divide a shard of 10"),
+        "{error}"
+    );
+    let error = array(&shards(turn, "[28, 5]")).unwrap_err();
+    assert!(
+        error.contains("codecs[1]") && error.contains("a shard of 12"),
+        "{error}"
+    );
+    let longest = r#""shape": [10, 7], "chunk_grid": {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[9223372036854775807, 1], 7]}}"#;
+    let error = parse_with(longest)
+        .unwrap()
+        .decoding
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("the size of one chunk is [9223372036854775807, 7]"),
+        "{error}"
+    );
+    let reshape = r#"[{"name": "reshape", "configuration": {"shape": [[0], [1]]}}, "bytes"]"#;
+    let error = array(reshape).unwrap_err();
+    assert!(
+        error.contains("`reshape of chunks of different lengths`"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub use group::{consolidated_v2, consolidated_v3, group_attributes_v2, group_v2,
 pub use source::{ChunkContent, StoredDocuments, Target, chunk_keys};
 pub use v2::misread_fill_value;
 pub(super) use v2_codecs::V2Codecs;
-pub(super) use v3::{key_encoding, regular_grid};
+pub use v3::chunk_lengths;
+pub(super) use v3::{chunk_grid, key_encoding};
 
 use super::ArrayMetadata;
 use crate::error::FormatError;

@@ -2,7 +2,7 @@
 
 use super::super::render::Shards;
 use super::super::{ArrayMetadata, ChunkKeyEncoding, KeyKind, ZarrFormat};
-use crate::grid::Dims;
+use crate::grid::ChunkLengths;
 
 /// The content of the chunk files of a shown array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,12 +68,11 @@ pub fn chunk_keys(stored: ChunkKeyEncoding, target: Target) -> ChunkKeyEncoding 
     ChunkKeyEncoding { kind, separator }
 }
 
-/// The chunk shape of an array with `content`.
-pub(super) fn chunk_shape(array: &ArrayMetadata, content: ChunkContent) -> Dims {
-    match content.shards() {
-        Shards::Expand => array
-            .inner_chunk_shape()
-            .unwrap_or_else(|| array.chunk_shape.clone()),
-        Shards::Keep => array.chunk_shape.clone(),
-    }
+/// The lengths of the chunks of an array with `content`.
+pub(super) fn chunks(array: &ArrayMetadata, content: ChunkContent) -> ChunkLengths {
+    let inner = match content.shards() {
+        Shards::Expand => array.inner_chunk_shape(),
+        Shards::Keep => None,
+    };
+    inner.map_or_else(|| array.chunks.clone(), |inner| ChunkLengths::equal(&inner))
 }

@@ -7,6 +7,7 @@ use super::super::{ChunkKeyEncoding, DocumentName, KeyKind, NodeMetadata, ZarrFo
 use super::*;
 use crate::codec::BytesToBytes;
 use crate::dtype::{ByteOrder, DataType, FillValue};
+use crate::grid::ChunkLengths;
 
 const EXPAND: ChunkContent = ChunkContent::Encoded(Shards::Expand);
 const DECODED: ChunkContent = ChunkContent::Decoded(Shards::Expand);
@@ -189,10 +190,7 @@ fn types_fill_values_and_codecs_come_back_from_v2() {
                 let array = parse_v3(v3_text(data_type, fill, &codecs).as_bytes());
                 let text = super::array(&array, &EMPTY, EXPAND, Target::V2).unwrap();
                 let again = v2::parse_array(&text).unwrap();
-                assert_eq!(
-                    (&again.shape, &again.chunk_shape),
-                    (&array.shape, &array.chunk_shape)
-                );
+                assert_eq!((&again.shape, &again.chunks), (&array.shape, &array.chunks));
                 assert_eq!(again.chunk_keys, chunk_keys(array.chunk_keys, Target::V2));
                 let (old, new) = (array.decoding.unwrap(), again.decoding.unwrap());
                 assert_eq!(new.fill_value, old.fill_value, "{data_type}");
@@ -403,7 +401,7 @@ fn axes_are_reversed_or_not() {
     }
     let mut cube = with_pipeline(&format!("[{}, {LITTLE}]", transpose("[1, 2, 0]")));
     cube.shape.push(2);
-    cube.chunk_shape.push(2);
+    cube.chunks = ChunkLengths::equal(&[4, 6, 2]);
     let error = written(&cube, EXPAND, Target::V2).unwrap_err();
     assert!(
         error.contains("`transpose to the axes [1, 2, 0]` cannot be expressed in v2"),

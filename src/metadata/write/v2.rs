@@ -6,7 +6,7 @@ use super::super::render;
 use super::super::{ArrayMetadata, ZarrFormat};
 use super::attributes;
 use super::members::document;
-use super::source::{ChunkContent, StoredDocuments, Target, chunk_keys, chunk_shape};
+use super::source::{ChunkContent, StoredDocuments, Target, chunk_keys, chunks};
 use super::v2_codecs::V2Codecs;
 use crate::dtype::{ByteOrder, DataType, Element, Variable};
 use crate::error::FormatError;
@@ -32,7 +32,15 @@ pub(super) fn array(
         missing.fill_value.spell_v2(&data_type)?.into_bytes()
     };
     let shape = list_of(&array.shape);
-    let chunks = list_of(&chunk_shape(array, content));
+    let chunks = chunks(array, content);
+    if !chunks.are_equal() {
+        return Err(FormatError::inexpressible(
+            "chunk_grid",
+            "rectilinear",
+            "v2",
+        ));
+    }
+    let chunks = list_of(&chunks.longest());
     let dtype = data_type.spell_v2(chain.order.unwrap_or(ByteOrder::Little))?;
     let filters = chain.filters_text();
     let order: &[u8] = if chain.is_reversed {

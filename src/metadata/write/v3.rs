@@ -9,10 +9,12 @@ use super::super::numcodecs::{InV3, Numcodec};
 use super::super::render::{self, Shards};
 use super::super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat};
 use super::members::document;
-use super::source::{ChunkContent, StoredDocuments, Target, chunk_keys, chunk_shape};
+use super::source::{ChunkContent, StoredDocuments, Target, chunk_keys, chunks};
 use super::{attributes, chain};
 use crate::dtype::{DataType, ItemLayout};
 use crate::error::FormatError;
+use crate::grid::{AxisChunks, ChunkLengths};
+use crate::metadata::JsonTree;
 use crate::metadata::json::{self, Extension, Json, Members};
 
 pub(super) fn array(
@@ -34,7 +36,7 @@ pub(super) fn array(
     let (attributes, names) = attributes::array_attributes_v3(array, source)?;
     let shape = list_of(&array.shape);
     let data_type = data_type.spell_v3()?;
-    let grid = regular_grid(&chunk_shape(array, content));
+    let grid = chunk_grid(&chunks(array, content));
     let keys = key_encoding(chunk_keys(array.chunk_keys, Target::V3));
     let names = names.map(|names| Value::from_iter(names).to_string());
     let mut members: Vec<(&str, &[u8])> = vec![
@@ -54,10 +56,52 @@ pub(super) fn array(
     Ok(document(&members))
 }
 
-/// The member `chunk_grid` of chunks that all have the shape `lengths`.
-pub(in crate::metadata) fn regular_grid(lengths: &[u64]) -> String {
-    let lengths = list_of(lengths);
+/// The longest list of chunk lengths that is shown to people, in runs of equal ones.
+const MOST_RUNS: usize = 1000;
+
+/// The member `chunk_grid` of these chunks.
+pub(in crate::metadata) fn chunk_grid(chunks: &ChunkLengths) -> String {
+    if !chunks.are_equal() {
+        let run = |(length, count): (u64, u64)| match count {
+            1 => length.to_string(),
+            _ => list_of(&[length, count]),
+        };
+        let spelled = |axis: &AxisChunks| match axis {
+            AxisChunks::Equal(length) => length.to_string(),
+            AxisChunks::Listed(runs) => {
+                format!("[{}]", runs.runs().map(run).collect::<Vec<_>>().join(", "))
+            }
+        };
+        let axes: Vec<String> = chunks.axes().iter().map(spelled).collect();
+        return format!(
+            "{{\"name\": \"rectilinear\", \"configuration\": \
+             {{\"kind\": \"inline\", \"chunk_shapes\": [{}]}}}}",
+            axes.join(", ")
+        );
+    }
+    let lengths = list_of(&chunks.longest());
     format!("{{\"name\": \"regular\", \"configuration\": {{\"chunk_shape\": {lengths}}}}}")
+}
+
+/// The lengths of chunks as the grid `rectilinear` spells them: for each axis one length, or a list of
+/// lengths, with runs as `[length, count]`. The lengths of a regular grid are a chunk shape. A list of
+/// more than a thousand runs is a text that says how many lengths there are.
+pub fn chunk_lengths(chunks: &ChunkLengths) -> JsonTree {
+    let number = |length: u64| JsonTree::Integer(length.into());
+    let run = |(length, count)| match count {
+        1 => number(length),
+        _ => JsonTree::List(vec![number(length), number(count)]),
+    };
+    let axis = |axis: &AxisChunks| match axis {
+        AxisChunks::Equal(length) => number(*length),
+        AxisChunks::Listed(runs) if runs.n_runs() <= MOST_RUNS => {
+            JsonTree::List(runs.runs().map(run).collect())
+        }
+        AxisChunks::Listed(runs) => {
+            JsonTree::Text(format!("{} chunks, up to {}", runs.count(), axis.longest()))
+        }
+    };
+    JsonTree::List(chunks.axes().iter().map(axis).collect())
 }
 
 /// The member `chunk_key_encoding` of chunks with these keys.

@@ -65,6 +65,7 @@ fn simple() -> Model {
         shape: vec![8, 8],
         chunk: vec![4, 4],
         per_shard: None,
+        lists: None,
         item: ("uint16", 2),
         big: false,
         reversed: false,

@@ -139,7 +139,7 @@ fn encoded_bytes_are_decoded_before_they_are_saved_with_check() {
             key: &key,
             is_of_array,
             has_ended,
-            array: Some(Arc::clone(&zipped)),
+            array: Some((Arc::clone(&zipped), [0].into_iter().collect())),
             is_checked,
             max_bytes,
         })
@@ -174,6 +174,7 @@ fn earlier<'a>(
     EarlierChunk {
         document,
         key,
+        indices: &[0],
         array,
         is_decoded,
         max_bytes: 1 << 20,

@@ -154,7 +154,7 @@ impl Arrays {
 /// The size of a cache that holds a row of chunks of `row` bytes while it is read, and the memory
 /// that decoders of `layout` need.
 pub fn cache_for(row: u64, layout: &ChunkLayout) -> u64 {
-    let chunk = layout.decoded_len().unwrap_or(0);
+    let chunk = layout.longest_decoded_len().unwrap_or(0);
     row.saturating_add((row / 3).max(chunk.saturating_mul(8)))
 }
 

@@ -70,8 +70,8 @@ impl Arrays {
         let text = sidecar(&SidecarFacts {
             array: &array,
             zarr_format: metadata.zarr_format,
-            chunk_shape: layout.shown_grid().chunk_shape(),
-            shard_shape: layout.is_sharded().then_some(&metadata.chunk_shape),
+            chunks: layout.shown_grid().chunks(),
+            shards: layout.is_sharded().then_some(&metadata.chunks),
             codecs: &metadata.codecs,
             attributes: attributes.as_deref(),
             attributes_error: attributes_error.as_deref(),

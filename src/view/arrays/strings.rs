@@ -80,11 +80,16 @@ fn add_chunk(
     indices: &[u64],
     bytes: &[u8],
 ) -> Result<(), FormatError> {
-    let chunk_shape = chunked.layout().shown_grid().chunk_shape();
-    let first = indices.iter().zip(chunk_shape);
-    let first = first.map(|(&index, &chunk)| index.checked_mul(chunk));
-    let places = first.collect::<Option<Dims>>();
-    let places = places.and_then(|first| Odometer::new(first, chunk_shape.into()));
+    let axes = chunked.layout().shown_grid().chunks().axes();
+    let spans = axes
+        .iter()
+        .zip(indices)
+        .map(|(axis, &index)| axis.span(index));
+    let spans = spans.collect::<Option<Vec<(u64, u64)>>>();
+    let places = spans.and_then(|spans| {
+        let (first, chunk_shape) = spans.into_iter().unzip();
+        Odometer::new(first, chunk_shape)
+    });
     let mut elements = chunk_strings(bytes)?;
     for place in places.into_iter().flatten() {
         let Some(element) = elements.next() else {
@@ -107,12 +112,12 @@ fn add_chunk(
 fn chunks_of(grid: &ChunkGrid, selected: &Selected) -> Result<Odometer, FormatError> {
     let (mut first, mut counts) = (Dims::new(), Dims::new());
     let axes = selected.start.iter().zip(&selected.shape);
-    for ((&start, &length), &chunk) in axes.zip(grid.chunk_shape()) {
-        let begin = start / chunk;
+    for ((&start, &length), chunks) in axes.zip(grid.chunks().axes()) {
+        let begin = chunks.chunk_at(start);
         first.push(begin);
         counts.push(match length {
             0 => 0,
-            length => (start + length).div_ceil(chunk).saturating_sub(begin),
+            length => chunks.chunk_at(start + length - 1) - begin + 1,
         });
     }
     let chunks = Odometer::new(first, counts).filter(|chunks| chunks.total <= MOST_CHUNKS);

@@ -57,8 +57,8 @@ impl ChunkFile {
         // A short read is a probe (`file`, a preview): it does not start readahead of the chunks
         // that follow.
         let is_long = |whole: u64| len as u64 >= whole.min(LONG_READ_BYTES);
-        let is_read =
-            self.array.form == FileForm::Decoded && self.array.decoded_len().is_some_and(is_long);
+        let is_read = self.array.form == FileForm::Decoded
+            && self.array.decoded_len(&self.indices).is_some_and(is_long);
         if is_read && !self.is_begun.swap(true, Ordering::Relaxed) {
             let array = &self.array;
             array.readers.visit(loader, &array.chunked, &self.indices);
@@ -99,9 +99,9 @@ impl ChunkFile {
             return Ok(false);
         };
         match &self.place {
-            Some(chunk) => loader.read_part(array, key, chunk, offset, out),
+            Some(chunk) => loader.read_part((array, &self.indices), key, chunk, offset, out),
             None => match loader.locate(array, &self.object, &self.indices)? {
-                Some(chunk) => loader.read_part(array, key, &chunk, offset, out),
+                Some(chunk) => loader.read_part((array, &self.indices), key, &chunk, offset, out),
                 None => Err(Error::Stale),
             },
         }

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use crate::error::Error;
 use crate::error::until_current;
 use crate::files::{CleanFile, Form, Translation, is_document, looks_like_a_chunk};
+use crate::grid::Dims;
 use crate::hierarchy::Node;
 use crate::load::{Cache, ChunkedArray, Shards};
 use crate::metadata::{DocumentName, NodeMetadata};
@@ -103,10 +104,12 @@ impl ChunkForm {
         }))
     }
 
-    /// The array that the encoded chunk belongs to, with its shards whole; `None` where it belongs to none.
-    fn stored_array(&self) -> Result<Option<Arc<ChunkedArray>>, Error> {
-        if self.place.is_some() {
-            return Ok(Some(Arc::clone(&self.known_array()?.chunked)));
+    /// The array that the encoded chunk belongs to, with its shards whole, and the indices of the chunk; `None` where it
+    /// belongs to none.
+    fn stored_array(&self) -> Result<Option<(Arc<ChunkedArray>, Dims)>, Error> {
+        if let Some(place) = &self.place {
+            let array = Arc::clone(&self.known_array()?.chunked);
+            return Ok(Some((array, place.indices.clone())));
         }
         for prefix in self.key.parent().with_ancestors() {
             let Node::Array(node) = self.view.tree.hierarchy.node(&prefix)? else {
@@ -114,13 +117,13 @@ impl ChunkForm {
             };
             let name = prefix.strip(self.key.as_bytes()).unwrap_or_default();
             let metadata = &node.metadata;
-            let found = metadata.chunk_keys.decode(name, metadata.shape.len());
-            if found.is_none() {
+            let indices = metadata.chunk_keys.decode(name, metadata.shape.len());
+            let Some(indices) = indices else {
                 return Ok(None);
-            }
+            };
             let array = ChunkedArray::new(&node, Shards::Keep);
             return array
-                .map(|array| Some(Arc::new(array)))
+                .map(|array| Some((Arc::new(array), indices)))
                 .map_err(|error| Error::in_document(&node.document.key, error));
         }
         Ok(None)

@@ -54,10 +54,11 @@ impl View {
                         left.push(key.to_prefix());
                     }
                     EntryKind::Prefix => {}
-                    _ if metadata.chunk_keys.decode(name, rank).is_some() => {
-                        self.check_earlier_chunk(kind, new, &key)?;
+                    _ => {
+                        if let Some(indices) = metadata.chunk_keys.decode(name, rank) {
+                            self.check_earlier_chunk(kind, new, (&key, &indices))?;
+                        }
                     }
-                    _ => {}
                 }
                 Ok(false)
             })?;
@@ -69,7 +70,7 @@ impl View {
         &self,
         kind: ViewKind,
         new: &NewArray<'_>,
-        key: &Key,
+        (key, indices): (&Key, &[u64]),
     ) -> Result<(), Error> {
         let array = ChunkedArray::of(new.prefix, new.metadata, Shards::Keep);
         let array = array.map_err(|error| no_chunk(new.key, key, error))?;
@@ -77,6 +78,7 @@ impl View {
         let chunk = EarlierChunk {
             document: new.key,
             key,
+            indices,
             array: &array,
             is_decoded: kind == ViewKind::Chunks,
             max_bytes: loader.max_chunk_bytes(),

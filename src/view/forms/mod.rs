@@ -293,7 +293,8 @@ impl View {
             place: Some(place.clone()),
             rules: if is_decoded {
                 let presentation = options.presentation(array.view);
-                Rules::of_elements(array.chunked.layout(), &presentation, options.writes)
+                let layout = array.chunked.layout();
+                Rules::of_elements((layout, &place.indices), &presentation, options.writes)
             } else {
                 Rules::of_encoded(options.writes)
             },

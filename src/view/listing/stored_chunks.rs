@@ -177,7 +177,7 @@ impl StoredChunk {
         let chunk = |meta: &ObjectMeta, encoded_len| {
             let meta = view.tree.chunk_meta(array, &indices, meta).ok()?;
             let len = match array.form {
-                FileForm::Decoded => array.decoded_len()?,
+                FileForm::Decoded => array.decoded_len(&indices)?,
                 FileForm::Encoded | FileForm::Stored => encoded_len,
             };
             Some(view.tree.part(&meta, len))
@@ -255,13 +255,12 @@ fn stored_chunk(
     };
     let mut lengths: Dims = lower.iter().map(|_| 1).collect();
     let counts = layout.shown_grid().counts();
-    let axes = stored.iter().zip(layout.shown_per_stored()).zip(counts);
-    for ((index, per_stored), count) in axes.skip(own) {
-        let start = index.checked_mul(per_stored)?;
+    for (axis, (&index, count)) in stored.iter().zip(counts).enumerate().skip(own) {
+        let shown = layout.shown_along(axis, index)?;
         // A stored chunk outside the grid remains from before a resize.
-        let left = count.checked_sub(start).filter(|&left| left > 0)?;
-        lower.push(start);
-        lengths.push(left.min(per_stored));
+        let left = count.checked_sub(shown.first).filter(|&left| left > 0)?;
+        lower.push(shown.first);
+        lengths.push(left.min(shown.count));
     }
     Some(StoredChunk {
         rank: rank_of(lower.get(own..)?, counts.get(own..stored.len())?)?,

@@ -59,7 +59,7 @@ impl View {
             (Vnode::Chunk(place), VnodeKind::File) => {
                 let array = self.tree.array_of(place)?;
                 let key = array.file_key(&place.indices)?;
-                let is_kept = array.absent_len.is_some() && array.grid().contains(&place.indices);
+                let is_kept = array.shows_absent && array.grid().contains(&place.indices);
                 if is_kept && let Some(fill) = self.fill_of_erased(&array)? {
                     return self.fill_chunk(writing, (&array, &vnode), &fill);
                 }
@@ -166,7 +166,11 @@ impl View {
         let fixed = || refused(vnode, Refusal::Fixed);
         let FormedFile { key, form } = self.form_of(vnode)?.ok_or_else(fixed)?;
         // Elements of any length would be filled in the form of their codec.
-        let (form, len) = form.zip(array.decoded_len()).ok_or_else(fixed)?;
+        let len = match vnode {
+            Vnode::Chunk(place) => array.decoded_len(&place.indices),
+            _ => None,
+        };
+        let (form, len) = form.zip(len).ok_or_else(fixed)?;
         writing.fill((&key, &form), len, &|offset, part| fill.fill(offset, part))
     }
 
@@ -197,7 +201,7 @@ impl View {
             };
             match writer.remove_prefix_with(&key, &goes) {
                 // The view may show a directory that the store does not have.
-                removed if array.absent_len.is_some() => unless_absent(removed),
+                removed if array.shows_absent => unless_absent(removed),
                 removed => removed,
             }
         };
@@ -236,7 +240,7 @@ impl View {
         let ChunkName::Chunk(indices) = name else {
             return Ok(false);
         };
-        Ok(array.absent_len.is_some() && !array.grid().contains(&indices))
+        Ok(array.shows_absent && !array.grid().contains(&indices))
     }
 
     /// Whether no chunk is shown in the directory `place`, and no program has made one there. The directories in it are

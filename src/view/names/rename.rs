@@ -183,7 +183,7 @@ impl View {
         let is_filled_in = match place {
             Vnode::Chunk(chunk) => {
                 let array = self.tree.array_of(chunk);
-                array.is_ok_and(|array| array.absent_len.is_some())
+                array.is_ok_and(|array| array.shows_absent)
             }
             _ => false,
         };

@@ -55,8 +55,8 @@ pub(in crate::view) struct ShownArray {
     pub(in crate::view) enclosing: Prefix,
     /// Detects readers that open its chunk files one after the other.
     pub(in crate::view) readers: FileReaders,
-    /// Length in bytes of the file of a chunk that is not stored, if it is shown as a file of fill values.
-    pub(in crate::view) absent_len: Option<u64>,
+    /// Whether a chunk that is not stored is shown as a file of fill values.
+    pub(in crate::view) shows_absent: bool,
     /// Whether listings name every chunk of the grid, stored or not.
     pub(in crate::view) lists_grid: bool,
     /// The reason why chunks cannot be written, if so.
@@ -111,9 +111,9 @@ impl ShownArray {
         let may_be_zlib = decoding.is_ok_and(|decoding| may_be_zlib(decoding, shards));
         presentation.check_decoded_len(layout, form)?;
         let n_chunks = layout.shown_grid().n_chunks().unwrap_or(u64::MAX);
-        let absent_len = layout.absent_len().filter(|_| presentation.fills_absent);
-        let lists_grid = absent_len.is_some() && n_chunks <= MOST_LISTED;
-        if absent_len.is_some() && !lists_grid {
+        let shows_absent = layout.shows_absent() && presentation.fills_absent;
+        let lists_grid = shows_absent && n_chunks <= MOST_LISTED;
+        if shows_absent && !lists_grid {
             log::warn!(
                 "{}: {n_chunks} chunks; listings show the stored ones only, any other opens by name",
                 node.prefix
@@ -140,7 +140,7 @@ impl ShownArray {
                 ..stored
             }),
             content: match form {
-                FileForm::Decoded if absent_len.is_some() => ChunkContent::Complete(shards),
+                FileForm::Decoded if shows_absent => ChunkContent::Complete(shards),
                 FileForm::Decoded => ChunkContent::Decoded(shards),
                 FileForm::Encoded | FileForm::Stored => ChunkContent::Encoded(shards),
             },
@@ -153,14 +153,21 @@ impl ShownArray {
             chunked: Arc::new(chunked),
             enclosing,
             readers: FileReaders::default(),
-            absent_len,
+            shows_absent,
             lists_grid,
         })
     }
 
-    /// Bytes of a decoded chunk; `None` when the size is known only after decoding.
-    pub(in crate::view) fn decoded_len(&self) -> Option<u64> {
-        self.chunked.layout().decoded_len()
+    /// Bytes of the decoded chunk `indices`; `None` when the size is known only after decoding, and
+    /// where the grid does not say it.
+    pub(in crate::view) fn decoded_len(&self, indices: &[u64]) -> Option<u64> {
+        self.chunked.layout().decoded_len(indices)
+    }
+
+    /// Bytes of the chunk `indices`, if it is absent and shown.
+    pub(in crate::view) fn absent_len(&self, indices: &[u64]) -> Option<u64> {
+        let layout = self.chunked.layout();
+        self.shows_absent.then(|| layout.absent_len(indices))?
     }
 
     /// Refuses encoded bytes that do not match the shown document: `gzip` in v2 may be a zlib stream of an old library,
@@ -193,7 +200,7 @@ impl ShownArray {
 
     /// Whether the size of a chunk file is known only after decoding.
     pub(in crate::view) fn decodes_to_measure(&self) -> bool {
-        self.form == FileForm::Decoded && self.decoded_len().is_none()
+        self.form == FileForm::Decoded && self.chunked.layout().longest_decoded_len().is_none()
     }
 
     /// Bytes of the decoded chunk `indices`, which `object` holds.
@@ -203,7 +210,7 @@ impl ShownArray {
         object: &Arc<dyn Object>,
         indices: &[u64],
     ) -> Result<u64, Error> {
-        if let Some(len) = self.decoded_len() {
+        if let Some(len) = self.decoded_len(indices) {
             return Ok(len);
         }
         let block = loader.decoded(&self.chunked, object, indices)?;
@@ -262,8 +269,8 @@ impl ShownArray {
         let Some(indices) = self.stored.indices_of(name) else {
             return false;
         };
-        let first = indices.iter().zip(self.chunked.layout().shown_per_stored());
-        let first: Option<Dims> = first.map(|(index, n)| index.checked_mul(n)).collect();
+        let shown = self.chunked.layout().shown_in(&indices);
+        let first = shown.map(|axes| axes.iter().map(|axis| axis.first).collect::<Dims>());
         first.is_none_or(|first| !self.grid().contains(&first))
     }
 
@@ -306,21 +313,20 @@ impl ShownArray {
 
     /// The first shown chunk in the stored chunk `indices`; `None` when that is outside the grid.
     pub(in crate::view) fn first_shown(&self, indices: &[u64]) -> Option<Dims> {
-        let per_stored = self.chunked.layout().shown_per_stored();
-        let shown = indices.iter().zip(per_stored).zip(self.grid().counts());
+        let shown = self.chunked.layout().shown_in(indices)?;
+        let shown = shown.iter().zip(self.grid().counts());
         shown
-            .map(|((index, per_stored), &count)| {
-                let first = index.checked_mul(per_stored)?;
-                (first < count).then_some(first)
-            })
+            .map(|(axis, &count)| (axis.first < count).then_some(axis.first))
             .collect()
     }
 
     /// Whether the store's directory of the chunks whose indices begin with `first` has other chunks, too, because one
     /// shard has several chunks.
     pub(in crate::view) fn shares_stored_directories(&self, first: &[u64]) -> bool {
-        let per_stored = self.chunked.layout().shown_per_stored();
-        self.has_inner_chunks() && per_stored.zip(first).any(|(count, _)| count > 1)
+        let layout = self.chunked.layout();
+        let shown = layout.shown_in(&layout.stored_indices(first));
+        let has_several = shown.is_none_or(|axes| axes.iter().any(|axis| axis.count > 1));
+        self.has_inner_chunks() && has_several
     }
 
     /// Whether the grid has chunks whose indices begin with `first`.

@@ -14,6 +14,7 @@ use std::sync::{Arc, Weak};
 use crate::buffers::Lender;
 use crate::error::Error;
 use crate::files::{HandleAccess, KeyHandle};
+use crate::grid::Dims;
 use crate::load::{AnswerCallback, Block, Pages, Patience, Slice};
 use crate::read::KeyReadahead;
 use crate::store::{Key, Object, StoreError, Version};
@@ -55,7 +56,7 @@ pub(in crate::view) enum FileContent {
     /// A stored object that cannot be read in ranges; all of it is cached.
     Whole(Slice),
     /// A chunk that is not stored and is shown as fill value.
-    Absent(Arc<ShownArray>),
+    Absent(Arc<ShownArray>, Dims),
     /// A chunk that has to be decoded itself, or whose shard has to be decoded.
     Chunk(Arc<ChunkFile>),
     /// A whole array, or a group of arrays.
@@ -231,7 +232,7 @@ impl View {
     ) -> Result<Option<OpenedChunk>, Error> {
         let chunked = &array.chunked;
         let absent = |attributes: Option<VnodeAttributes>| {
-            let content = FileContent::Absent(Arc::clone(&array));
+            let content = FileContent::Absent(Arc::clone(&array), indices.into());
             Ok(attributes.map(|attributes| (self.opened(attributes, content), None)))
         };
         if found.is_none() || self.tree.depends_on_documents(array.view) {
@@ -251,7 +252,7 @@ impl View {
             )));
         }
         let Some(chunk) = self.tree.loader.locate(chunked, &object, indices)? else {
-            return absent(array.absent_len.map(|len| self.tree.part(&meta, len)));
+            return absent((array.absent_len(indices)).map(|len| self.tree.part(&meta, len)));
         };
         let encoded_len = chunk.encoded.len();
         let (len, as_stored) = match array.form {
@@ -260,7 +261,7 @@ impl View {
                 // Stored bytes that need no decoding are passed through if their length is right, unless one request
                 // for all of them is better.
                 let same = chunked.layout().is_identity()
-                    && array.decoded_len() == Some(encoded_len)
+                    && array.decoded_len(indices) == Some(encoded_len)
                     && !self.tree.loader.loads_early(chunked);
                 (len, same)
             }
@@ -404,9 +405,9 @@ impl OpenFile {
                 let range = (offset, range.len());
                 plain.read(loader, range, patience, lender, Box::new(reply));
             }
-            FileContent::Absent(array) => {
+            FileContent::Absent(array, indices) => {
                 self.fill(range.len(), lender, reply, |out| {
-                    array.chunked.layout().fill_absent(offset, out);
+                    array.chunked.layout().fill_absent(indices, offset, out);
                     Ok(true)
                 });
             }

@@ -13,7 +13,7 @@ fn windows(shape: &[u64], region: &Region, near: &WindowLimits) -> Vec<(u64, u64
     let mut windows = Vec::new();
     cut.visit(0, len, |_, pieces| {
         pieces.iter().try_for_each(|piece| {
-            near.for_each_window(&[piece], cut.chunk(), |start, end| {
+            near.for_each_window(&[piece], cut.longest_chunk(), |start, end| {
                 windows.push((start, end));
                 Ok(())
             })

@@ -68,6 +68,9 @@ pub(super) struct Model {
     pub(super) chunk: Vec<u64>,
     /// Chunks in a shard along each axis; `None` without sharding.
     pub(super) per_shard: Option<Vec<u64>>,
+    /// The lengths of the stored chunks along each axis, where they differ: in elements, or in the chunks of a shard.
+    /// They cover the array. `None` in a regular grid.
+    pub(super) lists: Option<Vec<Vec<u64>>>,
     pub(super) item: (&'static str, u64),
     pub(super) big: bool,
     /// Whether chunks are stored with their axes reversed.
@@ -157,20 +160,48 @@ const ITEMS: [(&str, u64); 6] = [
 pub(super) const FILL: u8 = 1;
 
 impl Model {
-    fn stored_shape(&self) -> Vec<u64> {
-        match &self.per_shard {
-            Some(n) => self.chunk.iter().zip(n).map(|(c, n)| c * n).collect(),
-            None => self.chunk.clone(),
+    /// First element and length of chunk `number` along `axis`.
+    fn span(&self, axis: usize, number: u64) -> (u64, u64) {
+        match &self.lists {
+            Some(lists) if self.per_shard.is_none() => list_span(&lists[axis], number),
+            _ => (number * self.chunk[axis], self.chunk[axis]),
         }
     }
 
-    fn counts(&self, chunk: &[u64]) -> Vec<u64> {
-        let lengths = self.shape.iter().zip(chunk);
-        lengths.map(|(s, c)| s.div_ceil(*c)).collect()
+    /// First chunk and number of chunks of shard `number` along `axis`.
+    fn shard_span(&self, axis: usize, number: u64, per_shard: &[u64]) -> (u64, u64) {
+        match &self.lists {
+            Some(lists) => list_span(&lists[axis], number),
+            None => (number * per_shard[axis], per_shard[axis]),
+        }
+    }
+
+    /// The number of chunks that begin in the array along each axis, by `span`.
+    fn counts(&self, span: impl Fn(usize, u64) -> (u64, u64)) -> Vec<u64> {
+        let axes = self.shape.iter().enumerate();
+        axes.map(|(axis, &length)| {
+            let inside = (0..).take_while(|&number| span(axis, number).0 < length);
+            inside.count() as u64
+        })
+        .collect()
+    }
+
+    fn chunk_counts(&self) -> Vec<u64> {
+        self.counts(|axis, number| self.span(axis, number))
+    }
+
+    fn stored_counts(&self) -> Vec<u64> {
+        let Some(per_shard) = &self.per_shard else {
+            return self.chunk_counts();
+        };
+        self.counts(|axis, number| {
+            let (first, count) = self.shard_span(axis, number, per_shard);
+            (first * self.chunk[axis], count)
+        })
     }
 
     fn is_absent(&self, chunk: &[u64]) -> bool {
-        match crate::grid::rank_of(chunk, &self.counts(&self.chunk)) {
+        match crate::grid::rank_of(chunk, &self.chunk_counts()) {
             Some(rank) => self.absent >> (rank % 64) & 1 == 1,
             None => true,
         }
@@ -183,7 +214,16 @@ impl Model {
     }
 
     fn element(&self, at: &[u64]) -> Vec<u8> {
-        let chunk: Vec<u64> = at.iter().zip(&self.chunk).map(|(i, c)| i / c).collect();
+        let axes = at.iter().enumerate();
+        let chunk = axes.map(|(axis, &at)| {
+            let mut numbers = 0..;
+            let found = numbers.find(|&number| {
+                let (first, length) = self.span(axis, number);
+                at < first + length
+            });
+            found.unwrap()
+        });
+        let chunk: Vec<u64> = chunk.collect();
         if self.is_absent(&chunk) {
             return self.fill();
         }
@@ -195,7 +235,9 @@ impl Model {
 
     pub(super) fn encoded(&self, chunk: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let mut stored = self.chunk.clone();
+        let spans = chunk.iter().enumerate();
+        let spans: Vec<(u64, u64)> = spans.map(|(axis, &i)| self.span(axis, i)).collect();
+        let mut stored: Vec<u64> = spans.iter().map(|span| span.1).collect();
         if self.reversed {
             stored.reverse();
         }
@@ -203,8 +245,8 @@ impl Model {
             if self.reversed {
                 within.reverse();
             }
-            let corner = chunk.iter().zip(&self.chunk).zip(&within);
-            let at: Vec<u64> = corner.map(|((i, n), j)| i * n + j).collect();
+            let corner = spans.iter().zip(&within);
+            let at: Vec<u64> = corner.map(|((first, _), j)| first + j).collect();
             let mut element = self.element(&at);
             if self.big {
                 element.reverse();
@@ -220,9 +262,12 @@ impl Model {
             return (!self.is_absent(stored)).then(|| self.encoded(stored));
         };
         let (mut body, mut index) = (Vec::new(), Vec::new());
-        for local in points(per_shard) {
-            let corner = stored.iter().zip(per_shard).zip(&local);
-            let chunk: Vec<u64> = corner.map(|((i, n), j)| i * n + j).collect();
+        let spans = stored.iter().enumerate();
+        let spans = spans.map(|(axis, &i)| self.shard_span(axis, i, per_shard));
+        let (corner, counts): (Vec<u64>, Vec<u64>) = spans.unzip();
+        for local in points(&counts) {
+            let corner = corner.iter().zip(&local);
+            let chunk: Vec<u64> = corner.map(|(first, j)| first + j).collect();
             let entry = if self.is_absent(&chunk) {
                 [u64::MAX; 2]
             } else {
@@ -271,11 +316,31 @@ impl Model {
         } else {
             json!(self.fill())
         };
-        let configuration = json!({"chunk_shape": self.stored_shape()});
+        let per_shard = self.per_shard.clone();
+        let per_shard = per_shard.unwrap_or_else(|| vec![1; self.chunk.len()]);
+        let chunk_grid = match &self.lists {
+            None => {
+                let shape = self.chunk.iter().zip(&per_shard);
+                let shape: Vec<u64> = shape.map(|(chunk, n)| chunk * n).collect();
+                json!({"name": "regular", "configuration": {"chunk_shape": shape}})
+            }
+            Some(lists) => {
+                let unit = |axis: usize| self.per_shard.as_ref().map_or(1, |_| self.chunk[axis]);
+                let axes = lists.iter().enumerate().map(|(axis, list)| {
+                    list.iter()
+                        .map(|length| length * unit(axis))
+                        .collect::<Vec<_>>()
+                });
+                let shapes: Vec<Vec<u64>> = axes.collect();
+                json!({"name": "rectilinear", "configuration": {
+                    "kind": "inline", "chunk_shapes": shapes
+                }})
+            }
+        };
         json!({
             "zarr_format": 3, "node_type": "array", "shape": self.shape, "codecs": codecs,
             "data_type": self.item.0, "fill_value": fill_value,
-            "chunk_grid": {"name": "regular", "configuration": configuration},
+            "chunk_grid": chunk_grid,
             "chunk_key_encoding": {"name": "default"},
         })
         .to_string()
@@ -283,7 +348,7 @@ impl Model {
 
     pub(super) fn reader(&self, budget: u64) -> (Reader, Arc<MemoryStore>) {
         let store = Arc::new(MemoryStore::new());
-        for stored in points(&self.counts(&self.stored_shape())) {
+        for stored in points(&self.stored_counts()) {
             if let Some(bytes) = self.object(&stored) {
                 let parts: Vec<String> = stored.iter().map(u64::to_string).collect();
                 let key = [&["c".to_owned()], &parts[..]].concat().join("/");
@@ -304,6 +369,16 @@ impl Model {
             bytes.extend(self.element(&at));
         }
         bytes
+    }
+}
+
+/// First element and length of item `number` of a list of lengths. Behind the list are items that are in no array.
+fn list_span(list: &[u64], number: u64) -> (u64, u64) {
+    let number = usize::try_from(number).unwrap();
+    let first = list.iter().take(number).sum();
+    match list.get(number) {
+        Some(length) => (first, *length),
+        None => (1 << 40, 0),
     }
 }
 
@@ -328,10 +403,12 @@ pub(super) fn case() -> impl Strategy<Value = (Model, Region)> {
     let one = (0..8_u64, 1..5_u64, 1..3_u64, any::<(u64, u64, u64)>());
     let axes = proptest::collection::vec(one, 0..=5);
     let flags = any::<(bool, bool, bool, bool)>();
-    let coding = (flags, compressor());
+    // Numbers for the lengths of chunks, which differ in a third of the cases.
+    let lists = proptest::option::weighted(0.33, proptest::collection::vec(1..9_u64, 9));
+    let coding = (flags, compressor(), lists);
     let item = prop::sample::select(ITEMS.to_vec());
     (axes, coding, item, any::<(u64, u64)>()).prop_map(|(axes, coding, item, absent)| {
-        let ((sharded, large, big, reversed), compressor) = coding;
+        let ((sharded, large, big, reversed), compressor, lists) = coding;
         // Arrays of five axes stay small.
         let most = [8, 8, 8, 7, 5, 4][axes.len()];
         // Large chunks have many blocks, and few axes.
@@ -358,9 +435,29 @@ pub(super) fn case() -> impl Strategy<Value = (Model, Region)> {
             start,
             order,
         };
+        let chunk: Vec<u64> = axes.iter().map(|axis| axis.1 * scale).collect();
+        let lists = lists.map(|numbers| {
+            let units = shape.iter().zip(&chunk).zip(&axes);
+            let lists = units.map(|((&length, &chunk), axis)| {
+                // Inner chunks are long already.
+                let (step, unit) = if sharded { (1, chunk) } else { (scale, 1) };
+                let (mut list, mut covered) = (Vec::new(), 0);
+                let most = usize::try_from(axis.2).unwrap();
+                let mut numbers = numbers.iter().cycle().skip(most);
+                // There may be a chunk past the end.
+                while covered < length || list.is_empty() || list.len() < most {
+                    let number = numbers.next().unwrap() % if sharded { 3 } else { 8 } + 1;
+                    list.push(number * step);
+                    covered += number * step * unit;
+                }
+                list
+            });
+            lists.collect()
+        });
         let model = Model {
             shape,
-            chunk: axes.iter().map(|axis| axis.1 * scale).collect(),
+            chunk,
+            lists,
             per_shard: sharded.then(|| axes.iter().map(|axis| axis.2).collect()),
             reversed,
             big: big && item.0.starts_with("uint"),

@@ -24,6 +24,7 @@ fn case() -> impl Strategy<Value = Model> {
             shape: vec![2 * a, b, c],
             chunk: vec![a, b, c],
             per_shard: sharded.then(|| vec![2, 1, 1]),
+            lists: None,
             big: big && item.0.starts_with("uint"),
             reversed,
             item,
@@ -84,7 +85,7 @@ proptest! {
             let len = usize::try_from(len.min(total - from)).unwrap();
             let mut out = vec![0xee; len];
             let before = done(&reader).0;
-            if reader.loader.read_part(&reader.array, key, &chunk, from, &mut out).unwrap() {
+            if reader.loader.read_part((&reader.array, &at), key, &chunk, from, &mut out).unwrap() {
                 prop_assert_eq!(&out[..], &whole[usize::try_from(from).unwrap()..][..len]);
                 spent += done(&reader).0 - before;
             } else {
@@ -93,8 +94,8 @@ proptest! {
             prop_assert!(spent < total);
         }
         let mut past = vec![0; 2];
-        prop_assert!(!reader.loader.read_part(&reader.array, key, &chunk, total - 1, &mut past).unwrap());
-        prop_assert!(!reader.loader.read_part(&reader.array, key, &chunk, u64::MAX, &mut past).unwrap());
+        prop_assert!(!reader.loader.read_part((&reader.array, &at), key, &chunk, total - 1, &mut past).unwrap());
+        prop_assert!(!reader.loader.read_part((&reader.array, &at), key, &chunk, u64::MAX, &mut past).unwrap());
     }
 }
 
@@ -103,6 +104,7 @@ fn one_chunk(compressor: Compressor, reversed: bool) -> Model {
         shape: vec![64, 512],
         chunk: vec![64, 512],
         per_shard: None,
+        lists: None,
         item: ("uint32", 4),
         big: true,
         reversed,
