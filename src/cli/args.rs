@@ -178,9 +178,9 @@ pub(crate) struct Args {
                                   ("never", Passthrough::Never)]))]
     pub(crate) passthrough: Passthrough,
 
-    /// How requests come from the kernel: through rings, which are faster, and which Linux 6.14 has if its
-    /// administrator allows them; or through the device /dev/fuse; auto takes rings for local stores if it can
-    #[arg(long, value_name = "HOW", default_value = "auto",
+    /// How requests come from the kernel: through the device /dev/fuse, or through rings, which Linux 6.14 has if its
+    /// administrator allows them; auto takes rings for local stores if it can, and the device otherwise
+    #[arg(long, value_name = "HOW", default_value = "device",
           value_parser = one_of(&[("auto", Transport::Auto), ("device", Transport::Device),
                                   ("ring", Transport::Ring)]))]
     pub(crate) transport: Transport,

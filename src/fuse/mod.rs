@@ -98,9 +98,9 @@ pub struct FsOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
     /// Through rings if the kernel offers them and the store is local, else through the device.
-    #[default]
     Auto,
     /// Through the device `/dev/fuse`.
+    #[default]
     Device,
     /// Through rings of `io_uring`.
     Ring,

@@ -16,9 +16,8 @@ def pytest_addoption(parser):
     parser.addoption("--stores-on", metavar="KIND|DIRECTORY",
                      help=f"put the stores that tests make on a file system of this kind ({', '.join(file_systems.KINDS)}), "
                           "or in this directory of any file system")
-    parser.addoption("--transport", choices=("device", "ring"),
-                     help="set the switch of the kernel for this run, so that mounts of local stores take this transport (needs root); "
-                          "otherwise the switch stays as it is")
+    parser.addoption("--transport", choices=("ring",),
+                     help="with ring, mounts of local stores take rings, for which the switch of the kernel is set for this run (needs root)")
 
 
 def pytest_configure(config):
@@ -26,12 +25,14 @@ def pytest_configure(config):
         raise pytest.UsageError(f"{mounting.BINARY} is missing: cargo build --release, or set ZARR_MOUNT_BINARY")
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise pytest.UsageError("/dev/fuse is missing or closed to this user: no mount, no test")
-    # With several processes of pytest, the first one sets the switch.
-    if config.getoption("--transport") and not hasattr(config, "workerinput"):
-        if not rings.is_there():
-            raise pytest.UsageError(f"--transport: {rings.SWITCH} is missing or closed to this user")
-        config.add_cleanup(lambda before=rings.get(): rings.put(before))
-        rings.put("Y" if config.getoption("--transport") == "ring" else "N")
+    if config.getoption("--transport"):
+        mounting.TRANSPORT.extend(["--transport", "auto"])
+        # With several processes of pytest, the first one sets the switch.
+        if not hasattr(config, "workerinput"):
+            if not rings.is_there():
+                raise pytest.UsageError(f"--transport: {rings.SWITCH} is missing or closed to this user")
+            config.add_cleanup(lambda before=rings.get(): rings.put(before))
+            rings.put("Y")
     mounting.adopt_orphans()
     # Under nohup(1), daemons would ignore the hangups that tests send them, as they should.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

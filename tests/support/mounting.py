@@ -15,6 +15,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[2]
 WORKERS = Path(__file__).resolve().parent / "workers"
 BINARY = os.environ.get("ZARR_MOUNT_BINARY", str(CHECKOUT / "target" / "release" / "zarr-mount"))
+TRANSPORT = []  # options of each mount, of `--transport` of pytest
 PATIENCE = 60  # seconds until a wait is given up; never a measure of speed
 
 
@@ -112,7 +113,7 @@ class Mount:
 
     def __init__(self, store, path, *args, log, prefix=(), binary=BINARY, env=None):
         self.store, self.path, self.log = store, Path(path), Path(log)
-        done = run(*prefix, binary, store, path, "--log-file", log, *args, timeout=PATIENCE, env=env)
+        done = run(*prefix, binary, store, path, "--log-file", log, *([] if "--transport" in args else TRANSPORT), *args, timeout=PATIENCE, env=env)
         assert done.returncode == 0, f"{' '.join(map(str, args))}: {done.returncode}: {done.stderr}{self.log_text()}"
         self.said = done.stderr
         assert mount_entry(self.path), "the command returned, and nothing is mounted"

@@ -2,8 +2,9 @@
 
 use std::io;
 
-/// The most direct rings of a queue. Each has a thread.
-const MOST_DIRECT: usize = 3;
+/// The most direct rings of a queue. Each has a thread. With three, the requests of one program often went to the deferring
+/// ring, because the end of a file is a request that the program does not wait for.
+const MOST_DIRECT: usize = 8;
 
 /// The most entries of a deferring ring. Each holds a request that waits for the store.
 const MOST_DEFERRING: usize = 64;
@@ -87,9 +88,9 @@ mod tests {
 
     #[test]
     fn entries_take_a_part_of_the_budget() {
-        assert_eq!(depth(1024 * MIB, 2, true), Some((3, 64)));
+        assert_eq!(depth(1024 * MIB, 2, true), Some((8, 64)));
         assert_eq!(depth(1024 * MIB, 2, false), Some((0, 64)));
-        assert_eq!(depth(64 * MIB, 2, true), Some((3, 5)));
+        assert_eq!(depth(64 * MIB, 2, true), Some((7, 1)));
         assert_eq!(depth(64 * MIB, 8, true), Some((1, 1)));
         assert_eq!(depth(64 * MIB, 9, true), None);
         assert_eq!(depth(0, 2, true), None);

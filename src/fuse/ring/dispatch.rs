@@ -29,9 +29,6 @@ const OPERATION_BYTES: usize = 128;
 /// The place of the length of the payload in the header: `struct fuse_uring_ent_in_out.payload_sz`.
 const PAYLOAD_LEN: usize = 2 * 128 + 16;
 
-/// The shortest read that is long, in bytes.
-const LONG: u32 = 128 << 10;
-
 /// Operations on open files. All others may depend on whether a file is open.
 const HANDLE_OPERATIONS: [u32; 11] = [
     kernel::FUSE_READ,
@@ -71,13 +68,6 @@ impl Request {
             return None;
         }
         what.map(|what| Request { slot, what })
-    }
-
-    /// Whether it reads many bytes.
-    pub(super) fn is_long_read(&self) -> bool {
-        let what = &self.what;
-        what.header.opcode == kernel::FUSE_READ
-            && what.argument::<kernel::fuse_read_in>().size >= LONG
     }
 
     /// Answers the request, or has another thread answer it.

@@ -1,8 +1,7 @@
 //! Requests that come through rings of `io_uring`.
 //!
-//! Through the device, each request costs a read(2) and a write(2), and often wakes a thread on another processor. A ring
-//! has memory into which the kernel writes a request, and into which this program writes the reply. One system call
-//! sends the reply and waits for the next request, on the processor of the caller.
+//! Through the device, each request costs a read(2) and a write(2). A ring has memory into which the kernel writes a request, and into which this program writes the reply. One system call
+//! sends the reply and waits for the next request.
 //!
 //! ```text
 //! processor 0 -- queue 0 --+-- direct ring: 1 entry, its thread may wait for the store
@@ -28,7 +27,6 @@
 //! | `worker` | the thread of a ring |
 //! | `shared` | the part of a ring that other threads use |
 //! | `commands` | the commands that the thread of a ring gives to the kernel |
-//! | `place` | the processor on which that thread runs |
 //! | `replies` | replies of other threads, which the thread of the ring sends |
 //! | `reply` | a reply in the memory of an entry |
 //! | `dispatch` | the operation of a request |
@@ -39,7 +37,6 @@ mod depth;
 mod dispatch;
 mod encode;
 mod memory;
-mod place;
 mod replies;
 mod reply;
 mod shared;
@@ -129,7 +126,6 @@ fn make(budget: &Arc<Budget>, payload_bytes: usize, is_local: bool) -> io::Resul
     for &processor in &present {
         let ring = |n_entries, may_wait| RingKind {
             queues: vec![processor; n_entries],
-            processor: Some(processor),
             may_wait,
             _reserved: Arc::clone(&reserved),
         };
@@ -140,7 +136,6 @@ fn make(budget: &Arc<Budget>, payload_bytes: usize, is_local: bool) -> io::Resul
     if !absent.is_empty() {
         rings.push(RingKind {
             queues: absent,
-            processor: None,
             may_wait: false,
             _reserved: Arc::clone(&reserved),
         });

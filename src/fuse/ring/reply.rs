@@ -207,7 +207,6 @@ mod tests {
             .expect("room");
         let kind = RingKind {
             queues: vec![0],
-            processor: None,
             may_wait: true,
             _reserved: Arc::new(reserved),
         };

@@ -14,8 +14,6 @@ use crate::budget::Reservation;
 pub(super) struct RingKind {
     /// The queue of each entry.
     pub(super) queues: Vec<u16>,
-    /// The processor on which the thread runs.
-    pub(super) processor: Option<u16>,
     /// Whether the thread may wait for the store.
     pub(super) may_wait: bool,
     /// The part of the memory budget that the entries of all rings take.

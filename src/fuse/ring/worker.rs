@@ -14,7 +14,6 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::dispatch::Request;
 use super::memory::Memory;
-use super::place::Place;
 use super::shared::{EventFd, RingKind, SharedRing};
 use super::slot::Slot;
 use super::{Accepted, commands};
@@ -86,13 +85,11 @@ impl RingKind {
     /// Answers requests from the start until the mount ends.
     fn serve(self, (uring, memory, wake): (Uring, Memory, EventFd), starts: &Receiver<Start>) {
         let Ok(start) = starts.recv() else { return };
-        let place = Place::new(self.processor);
         let ring = SharedRing::of_this_thread(self, memory, start.device, wake);
         let mut serving = Serving {
             uring,
             woken: Box::default(),
             n_live: ring.kind.queues.len(),
-            place,
             ring: Arc::clone(&ring),
         };
         let begun = serving.begin();
@@ -118,7 +115,6 @@ struct Serving {
     woken: Box<[u8; 8]>,
     /// How many entries the kernel knows.
     n_live: usize,
-    place: Place,
 }
 
 impl Serving {
@@ -159,7 +155,10 @@ impl Serving {
                 } else {
                     let entry = usize::try_from(what).map_err(io::Error::other)?;
                     let ring = Arc::clone(&self.ring);
-                    self.answer(filesystem, Arc::new(Slot::new(ring, entry)), accepted);
+                    let slot = Arc::new(Slot::new(ring, entry));
+                    if let Some(request) = Request::of(slot) {
+                        request.answer(filesystem, accepted);
+                    }
                 }
                 self.ring.replies.take(&mut answered);
                 for entry in answered.drain(..) {
@@ -168,15 +167,6 @@ impl Serving {
             }
         }
         Ok(())
-    }
-
-    /// Answers one request, on the processor that is best for it.
-    fn answer(&mut self, filesystem: &ZarrFs, slot: Arc<Slot>, accepted: Accepted) {
-        let Some(request) = Request::of(slot) else {
-            return;
-        };
-        self.place.choose(request.is_long_read());
-        request.answer(filesystem, accepted);
     }
 
     /// Sends the reply in `entry` with the next system call.
