@@ -8,9 +8,9 @@ use fuser::BackingId;
 /// A file that the kernel reads by itself. It is closed when this is dropped.
 #[derive(Debug)]
 pub(super) enum Backing {
-    /// Of a request that came through the device.
+    /// The library opened it for a request that came through the device.
     OfLibrary(BackingId),
-    /// Of a request that came through a ring.
+    /// This program opened it for a request that came through a ring.
     Own(OwnBacking),
 }
 

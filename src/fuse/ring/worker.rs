@@ -27,7 +27,7 @@ pub(super) const N_DESCRIPTORS: usize = 2;
 
 type Uring = IoUring<Entry128, Completion>;
 
-/// What a thread needs to begin.
+/// The message with which a thread begins.
 pub(super) struct Start {
     pub(super) filesystem: ZarrFs,
     pub(super) device: Arc<OwnedFd>,

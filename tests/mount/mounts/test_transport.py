@@ -37,7 +37,7 @@ def transport(mount):
 
 def test_auto_takes_rings_where_the_kernel_has_them(mount, store):
     with rings.switched("Y"):
-        assert transport(mount(store))["name"] == "device"
+        assert transport(mount(store, "--transport", "device"))["name"] == "device"
         made = mount(store, "--transport", "auto")
         assert transport(made)["name"] == "ring"
         assert transport(made)["rings"] >= len(os.sched_getaffinity(0))
