@@ -16,6 +16,7 @@
 //! (`docs/decisions/0016-own-zfp.md`). Here bits behind the end of the input are zeros, and the block that has some is an
 //! error.
 
+mod bit_planes;
 mod bits;
 mod block;
 mod field;
@@ -26,7 +27,7 @@ mod stored;
 
 use bits::{BitReader, BitWriter};
 use block::Value;
-use field::{Field, NumberType};
+use field::{Field, NumberType, repeated};
 pub use parameters::ZfpMode;
 use parameters::{Parameters, read_header, write_header};
 use stored::Stored;
@@ -276,12 +277,20 @@ impl Zfp {
         out: &mut [u8],
     ) -> bool {
         let size = self.element_size;
-        for begin in field.block_starts() {
+        let offsets = field.row_offsets::<N>();
+        let decoded = field.block_starts().try_for_each(|begin| {
             let block: [T; N] = T::decode(parameters, reader);
-            if reader.is_overrun() {
-                return false;
+            let rows = block.as_chunks::<4>().0;
+            if let Some(first) = field.whole_block::<N>(begin) {
+                for (numbers, offset) in rows.iter().zip(offsets) {
+                    let first = (first + offset) * size;
+                    if let Some(elements) = out.get_mut(first..first + 4 * size) {
+                        T::store(self.stored, numbers, elements);
+                    }
+                }
+                return (!reader.is_overrun()).then_some(());
             }
-            for (row, numbers) in block.chunks_exact(4).enumerate() {
+            for (row, numbers) in rows.iter().enumerate() {
                 let Some((first, count)) = field.row(begin, row) else {
                     continue;
                 };
@@ -290,8 +299,9 @@ impl Zfp {
                     T::store(self.stored, numbers, elements);
                 }
             }
-        }
-        true
+            (!reader.is_overrun()).then_some(())
+        });
+        decoded.is_some()
     }
 
     /// Encodes all of `elements`.
@@ -321,17 +331,32 @@ impl Zfp {
         writer: &mut BitWriter,
     ) -> Result<(), FormatError> {
         let size = self.element_size;
-        for begin in self.field.block_starts() {
+        let offsets = self.field.row_offsets::<N>();
+        self.field.block_starts().try_for_each(|begin| {
             let mut block = [T::default(); N];
-            for (i, number) in block.iter_mut().enumerate() {
-                let first = self.field.repeated(begin, i) * size;
-                if let Some(element) = elements.get(first..first + size) {
-                    *number = T::load(self.stored, element);
+            let rows = block.as_chunks_mut::<4>().0;
+            if let Some(first) = self.field.whole_block::<N>(begin) {
+                for (numbers, offset) in rows.iter_mut().zip(offsets) {
+                    let first = (first + offset) * size;
+                    if let Some(elements) = elements.get(first..first + 4 * size) {
+                        T::load(self.stored, elements, numbers);
+                    }
+                }
+                return T::encode(parameters, &block, writer);
+            }
+            for (row, numbers) in rows.iter_mut().enumerate() {
+                let (first, own) = self.field.repeated_row(begin, row);
+                let elements = elements.get(first * size..(first + own) * size);
+                if let (Some(elements), Some(numbers)) = (elements, numbers.get_mut(..own)) {
+                    T::load(self.stored, elements, numbers);
+                }
+                if own < 4 {
+                    let at = |place| numbers.get(repeated(place, own)).copied();
+                    *numbers = [0, 1, 2, 3].map(|place| at(place).unwrap_or_default());
                 }
             }
-            T::encode(parameters, &block, writer)?;
-        }
-        Ok(())
+            T::encode(parameters, &block, writer)
+        })
     }
 }
 

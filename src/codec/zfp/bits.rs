@@ -167,7 +167,7 @@ impl BitWriter {
     #[inline]
     pub(super) fn bits(&mut self, value: u64, count: u32) {
         let value = value & ones(count);
-        self.word |= value.checked_shl(self.used).unwrap_or(0);
+        self.word |= value.wrapping_shl(self.used);
         let used = self.used + count;
         if used < WORD_BITS {
             self.used = used;
@@ -176,6 +176,17 @@ impl BitWriter {
         self.bytes.extend_from_slice(&self.word.to_le_bytes());
         self.word = value.checked_shr(WORD_BITS - self.used).unwrap_or(0);
         self.used = used - WORD_BITS;
+    }
+
+    /// Writes a one bit, `zeros` zeros and a one bit.
+    #[inline]
+    pub(super) fn run(&mut self, zeros: u32) {
+        if zeros + 2 <= WORD_BITS {
+            return self.bits(1 | (2 << zeros), zeros + 2);
+        }
+        self.bit(true);
+        self.zeros(zeros);
+        self.bit(true);
     }
 
     /// Writes `count` zeros.

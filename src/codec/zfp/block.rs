@@ -34,8 +34,8 @@ pub(super) trait Value: Copy + Default {
     /// Writes numbers as elements of the array.
     fn store(stored: Stored, numbers: &[Self], out: &mut [u8]);
 
-    /// The number of one element of the array.
-    fn load(stored: Stored, element: &[u8]) -> Self;
+    /// Reads numbers from elements of the array.
+    fn load(stored: Stored, elements: &[u8], numbers: &mut [Self]);
 }
 
 /// An integer of 32 or 64 bits.
@@ -213,7 +213,7 @@ fn encode_integers<T: Integer, const N: usize>(
         most,
         most_bits: parameters.max_bits.saturating_sub(written),
     };
-    written += planes.encode(&coefficients, writer);
+    written += planes.encode(coefficients, writer);
     writer.zeros(parameters.min_bits.saturating_sub(written));
 }
 
@@ -389,13 +389,11 @@ macro_rules! values {
                 Ok(())
             }
 
+            #[inline]
             fn store(stored: Stored, numbers: &[$integer], out: &mut [u8]) {
                 if stored == Stored::AsIs {
-                    for (number, out) in numbers
-                        .iter()
-                        .zip(out.chunks_exact_mut(size_of::<$integer>()))
-                    {
-                        out.copy_from_slice(&number.to_le_bytes());
+                    for (number, out) in numbers.iter().zip(out.as_chunks_mut().0) {
+                        *out = number.to_le_bytes();
                     }
                     return;
                 }
@@ -405,8 +403,18 @@ macro_rules! values {
                 }
             }
 
-            fn load(stored: Stored, element: &[u8]) -> $integer {
-                $integer::try_from(stored.promoted(element)).unwrap_or($integer::MAX)
+            #[inline]
+            fn load(stored: Stored, elements: &[u8], numbers: &mut [$integer]) {
+                if stored == Stored::AsIs {
+                    for (number, element) in numbers.iter_mut().zip(elements.as_chunks().0) {
+                        *number = $integer::from_le_bytes(*element);
+                    }
+                    return;
+                }
+                let size = (elements.len() / numbers.len().max(1)).max(1);
+                for (number, element) in numbers.iter_mut().zip(elements.chunks_exact(size)) {
+                    *number = $integer::try_from(stored.promoted(element)).unwrap_or($integer::MAX);
+                }
             }
         }
 
@@ -509,19 +517,18 @@ macro_rules! values {
                 encode_floats(parameters, block, writer)
             }
 
+            #[inline]
             fn store(_: Stored, numbers: &[$float], out: &mut [u8]) {
-                for (number, out) in numbers
-                    .iter()
-                    .zip(out.chunks_exact_mut(size_of::<$float>()))
-                {
-                    out.copy_from_slice(&number.to_le_bytes());
+                for (number, out) in numbers.iter().zip(out.as_chunks_mut().0) {
+                    *out = number.to_le_bytes();
                 }
             }
 
-            fn load(_: Stored, element: &[u8]) -> $float {
-                let mut bytes = [0; size_of::<$float>()];
-                super::copy_start(element, &mut bytes);
-                $float::from_le_bytes(bytes)
+            #[inline]
+            fn load(_: Stored, elements: &[u8], numbers: &mut [$float]) {
+                for (number, element) in numbers.iter_mut().zip(elements.as_chunks().0) {
+                    *number = $float::from_le_bytes(*element);
+                }
             }
         }
     };

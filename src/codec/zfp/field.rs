@@ -62,6 +62,27 @@ impl Field {
         })
     }
 
+    /// The first element of the block at `begin`, where the array has all `N` elements of the block.
+    #[inline]
+    pub(super) fn whole_block<const N: usize>(self, begin: [usize; 4]) -> Option<usize> {
+        let dimensions = N.trailing_zeros() as usize / 2;
+        let mut ends = begin.iter().zip(self.lengths).take(dimensions);
+        let [x, y, z, w] = begin;
+        let [nx, ny, nz, _] = self.lengths;
+        let is_whole = ends.all(|(begin, length)| length - begin >= 4);
+        is_whole.then(|| ((w * nz + z) * ny + y) * nx + x)
+    }
+
+    /// The number of elements from the first one of a block to that of each of its rows.
+    pub(super) fn row_offsets<const N: usize>(self) -> [usize; 64] {
+        let [nx, ny, nz, _] = self.lengths;
+        let mut offsets = [0; 64];
+        for (row, offset) in offsets.iter_mut().enumerate().take(N / 4) {
+            *offset = ((row / 16 * nz + row / 4 % 4) * ny + row % 4) * nx;
+        }
+        offsets
+    }
+
     /// The first element of a row of a block, and how many of its four elements the array has;
     /// `None` when it has none.
     #[inline]
@@ -72,19 +93,26 @@ impl Field {
         (y < ny && z < nz && w < nw).then(|| (first, (nx - x).min(4)))
     }
 
-    /// The element of the array that is at place `i` of a block. Where the array has only 1 to 3
-    /// elements of a line of the block, elements are repeated: `a a a a`, `a b b a`, `a b c a`.
+    /// The first element of the row that a block is encoded with at `row`, and how many of its four elements the array has.
+    /// Beyond the last row of the array, other rows are [repeated].
     #[inline]
-    pub(super) fn repeated(self, begin: [usize; 4], i: usize) -> usize {
-        let axes = self.lengths.iter().zip(begin).enumerate().rev();
-        axes.fold(0, |element, (axis, (&length, begin))| {
-            let place = match (i / (1 << (2 * axis)) % 4, length - begin) {
-                (place, own) if place < own => place,
-                (2, 2) => 1,
-                _ => 0,
-            };
-            element * length + begin + place
-        })
+    pub(super) fn repeated_row(self, [x, y, z, w]: [usize; 4], row: usize) -> (usize, usize) {
+        let [nx, ny, nz, nw] = self.lengths;
+        let y = y + repeated(row % 4, ny - y);
+        let z = z + repeated(row / 4 % 4, nz - z);
+        let w = w + repeated(row / 16, nw - w);
+        (((w * nz + z) * ny + y) * nx + x, (nx - x).min(4))
+    }
+}
+
+/// The place whose element is at `place` of a line of four, of which the array has the first `own` ones: `a a a a`, `a b b a`,
+/// `a b c a`.
+#[inline]
+pub(super) fn repeated(place: usize, own: usize) -> usize {
+    match (place, own) {
+        (place, own) if place < own => place,
+        (2, 2) => 1,
+        _ => 0,
     }
 }
 

@@ -12,6 +12,7 @@
 //!
 //! The one bit of the last coefficient is not written, because it follows from that there is any.
 
+use super::bit_planes::BitPlanes;
 use super::bits::{BitReader, BitWriter};
 
 /// Which bits of a block are stored.
@@ -39,30 +40,20 @@ impl Planes {
         out: &mut [u64; N],
     ) -> u32 {
         let size = u32::try_from(N).unwrap_or(u32::MAX);
-        *out = [0; N];
+        let mut planes = BitPlanes::<N>::zeros();
         let mut left = self.most_bits;
         let mut known = 0;
         for plane in self.stored() {
             if left == 0 {
                 break;
             }
-            let one = 1 << plane;
             // The bits of the coefficients that are known.
             let mut first = known.min(left);
             left -= first;
-            for group in out.chunks_mut(64) {
-                if first == 0 {
-                    break;
-                }
+            for group in 0..N.div_ceil(64) {
                 let count = first.min(64);
-                let mut bits = reader.bits(count);
+                planes.set(group, plane, reader.bits(count));
                 first -= count;
-                while bits != 0 {
-                    if let Some(coefficient) = group.get_mut(bits.trailing_zeros() as usize) {
-                        *coefficient |= one;
-                    }
-                    bits &= bits - 1;
-                }
             }
             // The runs.
             while left > 0 && known < size {
@@ -73,12 +64,11 @@ impl Planes {
                 let (zeros, found) = reader.zeros(left.min(size - 1 - known));
                 left -= zeros + u32::from(found);
                 known += zeros;
-                if let Some(coefficient) = out.get_mut(known as usize) {
-                    *coefficient |= one;
-                }
+                planes.set(known as usize / 64, plane, 1 << (known % 64));
                 known += 1;
             }
         }
+        *out = planes.coefficients();
         self.most_bits - left
     }
 
@@ -86,71 +76,43 @@ impl Planes {
     #[inline]
     pub(super) fn encode<const N: usize>(
         self,
-        coefficients: &[u64; N],
+        coefficients: [u64; N],
         writer: &mut BitWriter,
     ) -> u32 {
         let size = u32::try_from(N).unwrap_or(u32::MAX);
+        let planes = BitPlanes::of(coefficients);
         let mut left = self.most_bits;
         let mut known = 0;
         for plane in self.stored() {
             if left == 0 {
                 break;
             }
-            let bits = PlaneBits::of(coefficients, plane);
             let mut first = known.min(left);
             left -= first;
-            for word in bits.0 {
+            for group in 0..N.div_ceil(64) {
                 let count = first.min(64);
-                writer.bits(word, count);
+                writer.bits(planes.bits(group, plane), count);
                 first -= count;
             }
             while left > 0 && known < size {
                 left -= 1;
-                let Some(next) = bits.next_one(known) else {
+                let Some(next) = planes.next_one(plane, known) else {
                     writer.bit(false);
                     break;
                 };
-                writer.bit(true);
                 let limit = left.min(size - 1 - known);
-                let zeros = (next - known).min(limit);
-                writer.zeros(zeros);
-                let is_written = zeros < limit;
-                if is_written {
+                let zeros = next - known;
+                if zeros < limit {
+                    writer.run(zeros);
+                    left -= zeros + 1;
+                } else {
                     writer.bit(true);
+                    writer.zeros(limit);
+                    left -= limit;
                 }
-                left -= zeros + u32::from(is_written);
-                known += zeros + 1;
+                known = next + 1;
             }
         }
         self.most_bits - left
-    }
-}
-
-/// The bits of one plane, that of the first coefficient lowest in the first word.
-struct PlaneBits([u64; 4]);
-
-impl PlaneBits {
-    #[inline]
-    fn of(coefficients: &[u64], plane: u32) -> PlaneBits {
-        let mut words = [0; 4];
-        for (word, group) in words.iter_mut().zip(coefficients.chunks(64)) {
-            for (i, coefficient) in group.iter().enumerate() {
-                *word |= ((coefficient >> plane) & 1) << i;
-            }
-        }
-        PlaneBits(words)
-    }
-
-    /// The first coefficient from `from` on whose bit is one.
-    #[inline]
-    fn next_one(&self, from: u32) -> Option<u32> {
-        let first = from / 64;
-        let words = self.0.iter().zip(0..).skip(first as usize);
-        let mut words = words.map(|(word, i)| {
-            let cut = if i == first { from % 64 } else { 0 };
-            (word >> cut << cut, i)
-        });
-        let (word, i) = words.find(|(word, _)| *word != 0)?;
-        Some(64 * i + word.trailing_zeros())
     }
 }
