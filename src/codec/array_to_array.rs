@@ -158,7 +158,7 @@ impl ArrayToArray {
         };
         let changed = || {
             let name = format!(
-                "{} before sharding, which changes the fill value",
+                "{} before sharding or `n5_default`, which changes the fill value",
                 self.name()
             );
             FormatError::unsupported("", "codec", name)

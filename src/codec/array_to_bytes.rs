@@ -5,8 +5,8 @@ use std::borrow::Cow;
 #[cfg(feature = "pcodec")]
 use super::Pcodec;
 use super::{
-    BytesCodec, ChunkSpec, PackBits, ShardingCodec, VariableLength, Zfp, bytes, decoded::owned,
-    setting::not_for_writing,
+    BytesCodec, ChunkSpec, N5Block, PackBits, ShardingCodec, VariableLength, Zfp, bytes,
+    decoded::owned, setting::not_for_writing,
 };
 use crate::{buffers::zeroed, dtype::Element, error::FormatError};
 
@@ -22,6 +22,8 @@ pub enum ArrayToBytes {
     /// Items with their lengths; also items of a fixed size, which zarr-python 3.0 wrote in this
     /// way.
     VariableLength(VariableLength),
+    /// A block of N5.
+    N5Block(Box<N5Block>),
     /// Blocks of numbers, compressed by zfp.
     Zfp(Zfp),
     /// Numbers compressed by pcodec.
@@ -37,6 +39,7 @@ impl ArrayToBytes {
             ArrayToBytes::Sharding(_) => "sharding_indexed",
             ArrayToBytes::PackBits(_) => "packbits",
             ArrayToBytes::VariableLength(codec) => codec.name(),
+            ArrayToBytes::N5Block(_) => "n5_default",
             ArrayToBytes::Zfp(codec) => codec.name(),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => "numcodecs.pcodec",
@@ -54,6 +57,7 @@ impl ArrayToBytes {
                 let words = (length / item_size.max(1)).saturating_add(1);
                 length.saturating_add(words.saturating_mul(4))
             }
+            ArrayToBytes::N5Block(codec) => codec.encoded_limit(),
             ArrayToBytes::Zfp(codec) => codec.encoded_limit(),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Pcodec::encoded_limit(length),
@@ -64,6 +68,7 @@ impl ArrayToBytes {
     pub(super) fn state_bytes(&self, length: u64) -> u64 {
         match self {
             ArrayToBytes::Sharding(sharding) => sharding.scratch_bytes(length),
+            ArrayToBytes::N5Block(codec) => codec.scratch_bytes(),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Pcodec::state_bytes(length),
             _ => 0,
@@ -93,6 +98,7 @@ impl ArrayToBytes {
                 Err(not_for_writing(self.name()))
             }
             ArrayToBytes::Sharding(sharding) => sharding.codecs.check_encodes(),
+            ArrayToBytes::N5Block(codec) => codec.check_encodes(),
             ArrayToBytes::Zfp(codec) => codec.check_encodes(),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Err(not_for_writing(self.name())),
@@ -105,6 +111,7 @@ impl ArrayToBytes {
             // Two lists of positions of eight bytes, for items of four bytes or more each.
             ArrayToBytes::VariableLength(_) => length.saturating_mul(5),
             ArrayToBytes::Sharding(sharding) => sharding.encode_scratch_bytes(length),
+            ArrayToBytes::N5Block(codec) => codec.encode_scratch_bytes(length),
             _ => 0,
         }
     }
@@ -139,6 +146,7 @@ impl ArrayToBytes {
                 Ok(Cow::Owned(encoded))
             }
             ArrayToBytes::Sharding(sharding) => sharding.encode(spec, &elements).map(Cow::Owned),
+            ArrayToBytes::N5Block(codec) => codec.encode(spec, &elements).map(Cow::Owned),
             ArrayToBytes::Zfp(codec) => codec.encode(&elements).map(Cow::Owned),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(_) => Err(not_for_writing(self.name())),
@@ -168,6 +176,7 @@ impl ArrayToBytes {
                 let utf32 = matches!(spec.dtype.element, Element::Text { .. });
                 codec.decode_padded(encoded, item_size, utf32, out)
             }
+            ArrayToBytes::N5Block(codec) => codec.decode(spec, encoded, out),
             ArrayToBytes::Zfp(codec) => codec.decode(encoded, out),
             #[cfg(feature = "pcodec")]
             ArrayToBytes::Pcodec(codec) => codec.decode(encoded, out),

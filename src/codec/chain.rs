@@ -134,7 +134,9 @@ impl CodecChain {
             }
             _ => {
                 let fill = match self.array_to_bytes {
-                    ArrayToBytes::Sharding(_) => encode_fill(codecs, spec.fill)?,
+                    ArrayToBytes::Sharding(_) | ArrayToBytes::N5Block(_) => {
+                        encode_fill(codecs, spec.fill)?
+                    }
                     _ => spec.fill.clone(),
                 };
                 let last_spec = ChunkSpec {
@@ -249,6 +251,7 @@ impl CodecChain {
             }
             ArrayToBytes::Zfp(codec) => ArrayToBytes::Zfp(codec.for_shape(&encoded)?),
             ArrayToBytes::Bytes(_)
+            | ArrayToBytes::N5Block(_)
             | ArrayToBytes::PackBits(_)
             | ArrayToBytes::VariableLength(_) => return Ok(Cow::Borrowed(self)),
             #[cfg(feature = "pcodec")]

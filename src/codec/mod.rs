@@ -30,6 +30,7 @@ mod filter;
 mod libraries;
 mod lz4;
 mod lzma;
+mod n5_block;
 mod number;
 mod packbits;
 #[cfg(feature = "pcodec")]
@@ -67,6 +68,7 @@ pub use libraries::{Library, libraries};
 pub use lzma::{
     Lzma, LzmaArchitecture, LzmaEncoderFilter, LzmaFilter, LzmaParameters, LzmaSettings,
 };
+pub use n5_block::N5Block;
 pub(crate) use number::{Number, Value};
 pub use packbits::{PackBits, PaddingEncoding};
 #[cfg(feature = "pcodec")]

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! array-to-array*   transpose reshape bitround scale_offset cast_value, filters of numcodecs
-//! array-to-bytes    bytes (in 2023 also: endian) | packbits | vlen-utf8 vlen-bytes
-//!                   | sharding_indexed, which holds two chains | object codecs of numcodecs
+//! array-to-bytes    bytes (in 2023 also: endian) | packbits | vlen-utf8 vlen-bytes | zfp
+//!                   | sharding_indexed, which holds two chains | n5_default, which holds one
+//!                   | object codecs of numcodecs
 //! bytes-to-bytes*   gzip zstd blosc crc32c conditional, those of numcodecs
 //! ```
 //!
@@ -17,6 +18,7 @@ mod blosc;
 mod bytes_to_bytes;
 mod lzma;
 pub(super) mod members;
+mod n5;
 mod numcodecs;
 mod registered;
 mod sharding;
@@ -57,6 +59,11 @@ pub(super) fn is_sharding(spec: &Extension<'_>) -> bool {
     spec.name == "sharding_indexed"
 }
 
+/// Whether this codec has codecs of its own that encode elements, in the member `codecs`.
+pub(super) fn has_inner_codecs(spec: &Extension<'_>) -> bool {
+    is_sharding(spec) || spec.name == "n5_default"
+}
+
 /// The `order` of a transpose of `rank` dimensions, as a list of axes. Documents before October
 /// 2023 also spell it `"C"` or `"F"`.
 pub(super) fn transpose_order(value: &RawValue, rank: usize) -> Result<Dims, FormatError> {
@@ -68,7 +75,7 @@ pub(super) fn transpose_order(value: &RawValue, rank: usize) -> Result<Dims, For
     }
 }
 
-/// The names of the codecs, with those inside a shard in brackets.
+/// The names of the codecs, with those inside of one in brackets.
 pub(super) fn display(specs: &[Extension<'_>]) -> Vec<String> {
     display_nested(specs, 0)
 }
@@ -82,7 +89,7 @@ fn display_nested(specs: &[Extension<'_>], depth: usize) -> Vec<String> {
                 .get("codecs")
                 .and_then(|value| list(value).ok());
             match inner {
-                Some(inner) if is_sharding(spec) && depth < MAX_NESTING => {
+                Some(inner) if has_inner_codecs(spec) && depth < MAX_NESTING => {
                     let inner = display_nested(&inner, depth + 1).join(", ");
                     format!("{}({inner})", spec.name)
                 }

@@ -238,14 +238,14 @@ fn check_codecs(metadata: &ArrayMetadata, value: &RawValue) -> Result<(), Format
     Ok(())
 }
 
-/// The codecs of a list, those in shards included, with their places in their lists.
+/// The codecs of a list, those inside of others included, with their places in their lists.
 fn every_codec(value: &RawValue) -> Result<Vec<(usize, Extension<'_>)>, FormatError> {
     let mut found = Vec::new();
     // A stack, because shards may nest.
     let mut left = vec![value];
     while let Some(list) = left.pop() {
         for (i, codec) in codecs::list(list)?.into_iter().enumerate() {
-            if codecs::is_sharding(&codec) {
+            if codecs::has_inner_codecs(&codec) {
                 let inner = INNER.iter();
                 left.extend(inner.filter_map(|name| codec.configuration.get(name)));
             }
@@ -255,7 +255,7 @@ fn every_codec(value: &RawValue) -> Result<Vec<(usize, Extension<'_>)>, FormatEr
     Ok(found)
 }
 
-/// The members of a sharding codec that are lists of codecs.
+/// The members of codecs that are lists of codecs.
 const INNER: [&str; 2] = ["codecs", "index_codecs"];
 
 /// Whether the codecs `written` are the `canonical` ones. Parameters may be missing: their writers leave some out, and most
@@ -268,7 +268,7 @@ fn say(
     for ((_, written), (_, canonical)) in written.iter().zip(canonical) {
         are_same &= written.name == canonical.name;
         for (name, _) in written.configuration.iter() {
-            if codecs::is_sharding(written) && INNER.contains(&name) {
+            if codecs::has_inner_codecs(written) && INNER.contains(&name) {
                 continue;
             }
             let [value, canonical] =

@@ -135,6 +135,13 @@ pub(crate) fn with_codec_v3(name: &str) -> Parsed {
         "packbits" => ("bool", json!([{"name": name}])),
         "vlen-utf8" => ("string", json!([{"name": name}])),
         "vlen-bytes" => ("bytes", json!([{"name": name}])),
+        "n5_default" => {
+            let transpose = json!({"name": "transpose", "configuration": {"order": [0]}});
+            (
+                "uint8",
+                json!([codec(json!({"codecs": [transpose, "bytes"]}))]),
+            )
+        }
         "conditional" => ("int32", json!([bytes, codec(json!({"codecs": ["gzip"]}))])),
         _ => ("int32", json!([bytes, codec(json!({}))])),
     };

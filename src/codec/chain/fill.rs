@@ -1,7 +1,10 @@
-//! The type and the fill value of a chunk behind its filters: absent inner chunks of a shard have
-//! the encoded fill value.
+//! The type and the fill value of a chunk behind its filters: absent inner chunks of a shard, and what
+//! a truncated block of N5 lacks, have the encoded fill value.
 
-use super::{super::ArrayToArray, CodecChain};
+use super::{
+    super::{ArrayToArray, ArrayToBytes},
+    CodecChain,
+};
 use crate::{
     dtype::{DataType, FillValue},
     error::FormatError,
@@ -27,7 +30,7 @@ impl CodecChain {
         encode_fill(&self.array_to_array, fill)
     }
 
-    /// Checks that absent inner chunks decode to `fill`, at every level of shards.
+    /// Checks that absent inner chunks, at every level of shards, and what a truncated block lacks decode to `fill`.
     ///
     /// # Errors
     /// [`FormatError::Unsupported`] with the name of a codec that changes it.
@@ -37,6 +40,9 @@ impl CodecChain {
         while let Some(sharding) = chain.sharding() {
             fill = chain.encode_fill(&fill)?;
             chain = &sharding.codecs;
+        }
+        if let ArrayToBytes::N5Block(_) = chain.array_to_bytes {
+            chain.encode_fill(&fill)?;
         }
         Ok(())
     }

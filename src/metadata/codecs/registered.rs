@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::bitround::bitround;
 use super::{
-    Codec, CodecParser, Endian, Input, bytes_to_bytes, members, numcodecs, sharding,
+    Codec, CodecParser, Endian, Input, bytes_to_bytes, members, n5, numcodecs, sharding,
     transpose_order, zfp,
 };
 use crate::codec::{
@@ -22,8 +22,8 @@ pub(in crate::metadata) struct RegisteredCodec {
     name: &'static str,
     /// The members of its configuration; `None` where they are not judged.
     pub(in crate::metadata) members: Option<&'static [&'static str]>,
-    /// Parses its configuration; `None` where the codec is not decoded.
-    parser: Option<CodecParser>,
+    /// Parses its configuration.
+    parser: CodecParser,
 }
 
 #[rustfmt::skip]
@@ -43,7 +43,7 @@ const CODECS: &[RegisteredCodec] = &[
     codec("blosc", Some(&["cname", "clevel", "shuffle", "typesize", "blocksize"]), bytes_to_bytes::BLOSC),
     codec("crc32c", Some(&[]), bytes_to_bytes::CRC32C),
     codec("conditional", None, bytes_to_bytes::conditional),
-    not_decoded("n5_default"),
+    codec("n5_default", Some(&["codecs"]), n5::n5_default),
     codec("zfp", None, zfp::zfp),
 ];
 
@@ -55,15 +55,7 @@ const fn codec(
     RegisteredCodec {
         name,
         members,
-        parser: Some(parser),
-    }
-}
-
-const fn not_decoded(name: &'static str) -> RegisteredCodec {
-    RegisteredCodec {
-        name,
-        members: None,
-        parser: None,
+        parser,
     }
 }
 
@@ -91,7 +83,7 @@ pub(super) fn parser(name: &str) -> Option<CodecParser> {
     }
     // The name of `bytes` in 2023.
     let name = if name == "endian" { "bytes" } else { name };
-    RegisteredCodec::of_name(name)?.parser
+    RegisteredCodec::of_name(name).map(|codec| codec.parser)
 }
 
 fn bytes(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {

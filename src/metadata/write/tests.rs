@@ -541,7 +541,7 @@ fn what_cannot_be_expressed_is_named() {
         "zfp",
         "reshape",
         "conditional",
-        "n5_default",
+        "imagecodecs_jpegxl",
         "nosuch",
     ] {
         let pipeline = format!(r#"[{{"name": "{name}"}}, {LITTLE}]"#);

@@ -147,7 +147,7 @@ fn codec_text(spec: &Extension<'_>, data_type: &DataType) -> Result<String, Form
         name if is_known(name) => name,
         name => return Err(FormatError::inexpressible("codecs", name, "v3")),
     };
-    let configuration = if codecs::is_sharding(spec) {
+    let configuration = if codecs::has_inner_codecs(spec) {
         let inner = codecs::list(spec.configuration.require("codecs")?)?;
         let inner = list_text(&inner, data_type)?;
         chain::object_text(&[("codecs", inner)], &spec.configuration, &["codecs"])?

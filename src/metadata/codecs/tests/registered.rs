@@ -344,6 +344,64 @@ fn codecs_of_bytes_are_configured() {
     assert!(error.to_string().contains("levels deep"), "{error}");
 }
 
+#[test]
+fn blocks_of_n5_have_the_codecs_of_the_specification() {
+    let reversal = r#"{"name": "transpose", "configuration": {"order": [0]}}"#;
+    let big = r#"{"name": "bytes", "configuration": {"endian": "big"}}"#;
+    let chain = |codecs: &[&str], data_type: &str| {
+        let codecs = codecs.join(", ");
+        let codec =
+            format!(r#"[{{"name": "n5_default", "configuration": {{"codecs": [{codecs}]}}}}]"#);
+        chain_of(&codec, data_type, 3)
+    };
+    let block = unhex("0000 0001 00000002 0102 0304");
+    let plain = chain(&[reversal, big], r#""uint16""#).unwrap();
+    assert_eq!(decode(&plain, 3, &block).unwrap(), [2, 1, 4, 3, 0, 0]);
+    let one_byte = chain(&[reversal, r#""bytes""#, r#""crc32c""#], r#""int8""#);
+    assert!(one_byte.is_ok(), "{one_byte:?}");
+    for (codecs, data_type, message) in [
+        (
+            &[big][..],
+            r#""uint16""#,
+            "a transpose that reverses all axes",
+        ),
+        (
+            &[reversal],
+            r#""uint8""#,
+            "a transpose that reverses all axes",
+        ),
+        (&[reversal, LITTLE], r#""uint16""#, "big-endian bytes"),
+        (&[reversal, reversal, big], r#""uint16""#, "found"),
+        (
+            &[reversal, big, r#""gzip""#, r#""crc32c""#],
+            r#""uint16""#,
+            "at most one codec",
+        ),
+        (
+            &[reversal, big, r#""nosuch""#],
+            r#""uint16""#,
+            "unsupported codec `nosuch`",
+        ),
+        (
+            &[reversal, big],
+            r#""float16""#,
+            "unsupported data type of N5 `float16`",
+        ),
+        (
+            &[reversal, r#""bytes""#],
+            r#""bool""#,
+            "unsupported data type of N5 `bool`",
+        ),
+        (&[], r#""uint16""#, "found"),
+    ] {
+        let error = chain(codecs, data_type).unwrap_err().to_string();
+        assert!(error.contains(message), "{codecs:?}: {error}");
+    }
+    let nested = r#"{"name": "n5_default", "configuration": {"codecs": ["#.repeat(40);
+    let error = chain_of(&format!("[{nested}{}]", "]}}".repeat(40)), r#""uint8""#, 3).unwrap_err();
+    assert!(error.to_string().contains("levels deep"), "{error}");
+}
+
 #[cfg(feature = "pcodec")]
 #[test]
 fn numbers_of_pcodec() {
