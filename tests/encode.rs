@@ -575,7 +575,10 @@ fn refusals_are_by_name() {
             "conditional",
         ),
         #[cfg(feature = "pcodec")]
-        (json!([{"name": "numcodecs.pcodec"}]), "numcodecs.pcodec"),
+        (
+            json!([{"name": "numcodecs.pcodec", "configuration": {"level": 13}}]),
+            "numcodecs.pcodec, whose `level`",
+        ),
     ] {
         let array = in_v3(&json!("int32"), &[4], &codecs);
         let found = refusal(&array);

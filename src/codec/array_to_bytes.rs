@@ -101,7 +101,7 @@ impl ArrayToBytes {
             ArrayToBytes::N5Block(codec) => codec.check_encodes(),
             ArrayToBytes::Zfp(codec) => codec.check_encodes(),
             #[cfg(feature = "pcodec")]
-            ArrayToBytes::Pcodec(_) => Err(not_for_writing(self.name())),
+            ArrayToBytes::Pcodec(codec) => codec.check_encodes(),
         }
     }
 
@@ -112,6 +112,8 @@ impl ArrayToBytes {
             ArrayToBytes::VariableLength(_) => length.saturating_mul(5),
             ArrayToBytes::Sharding(sharding) => sharding.encode_scratch_bytes(length),
             ArrayToBytes::N5Block(codec) => codec.encode_scratch_bytes(length),
+            #[cfg(feature = "pcodec")]
+            ArrayToBytes::Pcodec(codec) => codec.encode_state_bytes(length),
             _ => 0,
         }
     }
@@ -149,7 +151,7 @@ impl ArrayToBytes {
             ArrayToBytes::N5Block(codec) => codec.encode(spec, &elements).map(Cow::Owned),
             ArrayToBytes::Zfp(codec) => codec.encode(&elements).map(Cow::Owned),
             #[cfg(feature = "pcodec")]
-            ArrayToBytes::Pcodec(_) => Err(not_for_writing(self.name())),
+            ArrayToBytes::Pcodec(codec) => codec.encode(&elements).map(Cow::Owned),
         }
     }
 

@@ -72,7 +72,7 @@ pub use n5_block::N5Block;
 pub(crate) use number::{Number, Value};
 pub use packbits::{PackBits, PaddingEncoding};
 #[cfg(feature = "pcodec")]
-pub use pcodec::Pcodec;
+pub use pcodec::{Pcodec, PcodecDelta, PcodecSettings};
 pub use setting::Setting;
 pub use shard_index::{EntryState, IndexLayout, IndexLocation, IndexVerifier, ShardEntry};
 pub use sharding::ShardingCodec;

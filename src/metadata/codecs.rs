@@ -20,6 +20,8 @@ mod lzma;
 pub(super) mod members;
 mod n5;
 mod numcodecs;
+#[cfg(feature = "pcodec")]
+mod pcodec;
 mod registered;
 mod sharding;
 mod zfp;

@@ -5,8 +5,6 @@
 
 use super::bitround::bitround;
 use super::{Codec, CodecParser, Input, members, zfp};
-#[cfg(feature = "pcodec")]
-use crate::codec::Pcodec;
 use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
 use crate::dtype::element_bytes::utf32;
 use crate::dtype::{DataType, Element};
@@ -30,10 +28,7 @@ pub(super) fn parser(id: &str) -> Option<CodecParser> {
         "msgpack2" => |input, _| object_codec(input, "numcodecs.msgpack2"),
         "zfpy" => zfp::zfpy,
         #[cfg(feature = "pcodec")]
-        "pcodec" => |input, _| {
-            let codec = Pcodec::new(&input.data_type)?;
-            Ok(Codec::ArrayToBytes(ArrayToBytes::Pcodec(codec)))
-        },
+        "pcodec" => super::pcodec::pcodec,
         _ => return None,
     })
 }

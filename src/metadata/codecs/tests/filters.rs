@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::codec::ChunkSpec;
+#[cfg(feature = "pcodec")]
+use crate::codec::Losses;
 use crate::dtype::FillValue;
 
 /// The chain of `codecs` for chunks of `length` elements, and the data type.
@@ -32,6 +34,22 @@ pub(super) fn decode(
     let mut out = vec![0xee; usize::try_from(spec.decoded_len().unwrap()).unwrap()];
     chain.decode(&spec, encoded, &mut out)?;
     Ok(out)
+}
+
+/// The encoded form of a chunk of one dimension.
+#[cfg(feature = "pcodec")]
+pub(super) fn encode(
+    (chain, data_type): &(CodecChain, DataType),
+    length: u64,
+    decoded: &[u8],
+) -> Result<Vec<u8>, FormatError> {
+    let fill = FillValue::undefined(data_type);
+    let spec = ChunkSpec {
+        shape: &[length],
+        dtype: data_type,
+        fill: &fill,
+    };
+    chain.encode(&spec, decoded, Losses::Refused)
 }
 
 pub(super) fn unhex(text: &str) -> Vec<u8> {

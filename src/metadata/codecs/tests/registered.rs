@@ -1,5 +1,7 @@
 //! Codecs of zarr-extensions.
 
+#[cfg(feature = "pcodec")]
+use super::filters::encode;
 use super::filters::{chain_of, decode, unhex};
 use super::*;
 use crate::codec::{ArrayToArray, BytesToBytes};
@@ -424,6 +426,64 @@ fn numbers_of_pcodec() {
         );
     }
     assert!(chain_of(r#"["numcodecs.pcodec"]"#, r#""complex64""#, 1).is_err());
+}
+
+/// Numbers of all types and settings come back; settings that numcodecs refuses are no error before a chunk is written.
+#[cfg(feature = "pcodec")]
+#[test]
+fn pcodec_is_written_by_all_settings_of_numcodecs() {
+    let chain = |configuration: &str, data_type: &str, length| {
+        let codec =
+            format!(r#"[{{"name": "numcodecs.pcodec", "configuration": {configuration}}}]"#);
+        chain_of(&codec, &format!("{data_type:?}"), length).unwrap()
+    };
+    let bytes: Vec<u8> = (0..3000_u32)
+        .flat_map(|i| (i * i % 977).to_le_bytes())
+        .collect();
+    for (data_type, length) in [
+        ("uint16", 6000),
+        ("int16", 6000),
+        ("float16", 6000),
+        ("uint32", 3000),
+        ("int32", 3000),
+        ("float32", 3000),
+        ("uint64", 1500),
+        ("int64", 1500),
+        ("float64", 1500),
+    ] {
+        for configuration in [
+            "{}",
+            r#"{"level": 0, "mode_spec": "classic", "delta_spec": "none"}"#,
+            r#"{"level": 12, "delta_encoding_order": 3, "equal_pages_up_to": 1000}"#,
+            r#"{"delta_spec": "try_consecutive", "delta_encoding_order": 0, "paging_spec": "equal_pages_up_to"}"#,
+            r#"{"delta_spec": "try_lookback", "delta_encoding_order": null, "equal_pages_up_to": 16777216}"#,
+        ] {
+            let chain = chain(configuration, data_type, length);
+            let encoded = encode(&chain, length, &bytes).unwrap();
+            let decoded = decode(&chain, length, &encoded).unwrap();
+            assert_eq!(decoded, bytes, "{data_type} by {configuration}");
+        }
+    }
+    for (configuration, member) in [
+        (r#"{"level": 13}"#, "level"),
+        (r#"{"mode_spec": "fast"}"#, "mode_spec"),
+        (r#"{"delta_spec": "try_consecutive"}"#, "delta_spec"),
+        (r#"{"delta_encoding_order": 8}"#, "delta_encoding_order"),
+        (r#"{"paging_spec": "exact"}"#, "paging_spec"),
+        (r#"{"equal_pages_up_to": 0}"#, "equal_pages_up_to"),
+    ] {
+        let error = chain(configuration, "int32", 3)
+            .0
+            .check_encodes()
+            .unwrap_err();
+        let expected = format!("pcodec, whose `{member}` is missing or wrong");
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+    let bytes_only = chain("{}", "uint8", 3).0.check_encodes().unwrap_err();
+    assert!(
+        bytes_only.to_string().contains("8-bit integers"),
+        "{bytes_only}"
+    );
 }
 
 #[cfg(not(feature = "pcodec"))]
