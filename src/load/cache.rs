@@ -102,7 +102,7 @@ pub struct Cache {
 
 struct CacheState {
     blocks: Blocks,
-    flights: HashMap<FlightKey, Flight>,
+    flights: HashMap<FlightKey, Flight, lru::DefaultHasher>,
 }
 
 /// A load that is queued or under way.
@@ -129,7 +129,7 @@ impl Cache {
             partial_ledger: PartialDecodeLedger::new(),
             state: Mutex::new(CacheState {
                 blocks: Blocks::new(),
-                flights: HashMap::new(),
+                flights: HashMap::default(),
             }),
         });
         let evict = Arc::clone(&cache) as Arc<dyn Evict>;

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lru::LruCache;
+use lru::{DefaultHasher, LruCache};
 use seen_versions::{SeenVersions, StoredObject};
 
 use super::audience::Audience;
@@ -65,7 +65,7 @@ pub(in crate::view) struct Snapshot {
     /// The arrays in the file, in its order.
     arrays: Vec<Arc<ChunkedArray>>,
     /// The place of each array in `arrays`, and key and version of its document.
-    documents: HashMap<ReaderIdentity, (usize, Key, Version)>,
+    documents: HashMap<ReaderIdentity, (usize, Key, Version), DefaultHasher>,
     /// A document whose changes the store does not reveal.
     untold_document: Option<Key>,
     /// All inputs of the file.
@@ -105,11 +105,11 @@ struct SnapshotState {
     /// the objects after the moment, or after the documents were read.
     chosen: Instant,
     /// Arrays whose documents were checked.
-    checked_documents: HashSet<ReaderIdentity>,
+    checked_documents: HashSet<ReaderIdentity, DefaultHasher>,
     /// The identity of each directory, `None` if it does not exist.
     directories: HashMap<Prefix, Option<FileIdentity>>,
     /// Directories in which objects were examined since the directories were last checked.
-    unconfirmed: HashMap<Prefix, ExaminedDirectory>,
+    unconfirmed: HashMap<Prefix, ExaminedDirectory, DefaultHasher>,
     /// The number of the moment after which a directory, or one of several documents, may have been replaced.
     replaced_after: Option<u64>,
     /// The objects that were read, and those whose version before the moment is known.
@@ -289,7 +289,7 @@ impl Snapshot {
         let since = Moment::known_to(&**loader.sources().store());
         let mut undated = HashSet::new();
         let mut arrays: Vec<Arc<ChunkedArray>> = Vec::new();
-        let mut documents = HashMap::new();
+        let mut documents = HashMap::default();
         for source in &file.sources {
             let document = &source.array.node.document;
             if since.may_precede(&document.meta) {
@@ -344,9 +344,9 @@ impl Snapshot {
                 since,
                 moments: 0,
                 chosen,
-                checked_documents: HashSet::new(),
+                checked_documents: HashSet::default(),
                 directories: HashMap::new(),
-                unconfirmed: HashMap::new(),
+                unconfirmed: HashMap::default(),
                 // A single document has the time at which it was read.
                 replaced_after: (undated.len() > 1).then_some(0),
                 room: if store.has_directories {
