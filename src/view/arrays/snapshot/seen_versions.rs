@@ -115,6 +115,9 @@ impl SeenVersions {
 
     /// Forgets the objects that were not read, and releases their memory.
     pub(super) fn forget_ahead(&mut self) {
+        if self.len == self.n_read {
+            return;
+        }
         for array in &mut self.arrays {
             array.retain(|_, version| version.is_read());
             array.shrink_to_fit();
