@@ -184,6 +184,7 @@ impl CliTask {
             } else {
                 Sharing::Nobody
             },
+            allowed_references: Vec::new(),
             #[cfg(feature = "remote")]
             remote,
         };

@@ -17,8 +17,8 @@ use super::Object;
 #[cfg(feature = "remote")]
 use super::remote::{RemoteOptions, RemoteStore, RemoteUrl};
 use super::{
-    Cursor, Detail, DirStore, EntryKind, Prefix, Sharing, Store, StoreError, Symlinks, ZipStore,
-    demo,
+    AllowedPrefix, Cursor, Detail, DirStore, EntryKind, Prefix, Sharing, Store, StoreError,
+    Symlinks, ZipStore, demo,
 };
 
 /// The built-in store, as it is typed.
@@ -55,6 +55,8 @@ pub struct OpenOptions {
     pub symlinks: Symlinks,
     /// Which users the reported modes are for.
     pub sharing: Sharing,
+    /// What references may name, besides what their own set lies in.
+    pub allowed_references: Vec<AllowedPrefix>,
     /// How remote stores are reached.
     #[cfg(feature = "remote")]
     pub remote: RemoteOptions,

@@ -28,6 +28,8 @@ mod nested;
 mod profile;
 mod received;
 mod recency;
+#[allow(dead_code, reason = "the stores that use it follow")]
+mod references;
 #[cfg(feature = "remote")]
 mod remote;
 #[cfg(any(test, debug_assertions))]
@@ -66,10 +68,11 @@ pub use nested::{NestedZips, is_named_as_zip};
 pub use profile::Profile;
 pub use received::ReceivedBytes;
 pub use recency::{AnswerTimes, Recency};
+pub use references::AllowedPrefix;
 #[cfg(feature = "remote")]
 pub use remote::{
-    DEFAULT_REQUESTS, HeaderOption, RemoteOptions, RemoteStatistics, RemoteStore, RemoteUrl,
-    Service,
+    DEFAULT_REQUESTS, HeaderOption, PrivateAddresses, RemoteOptions, RemoteStatistics, RemoteStore,
+    RemoteUrl, Service,
 };
 pub use writer::StoreWriter;
 pub use zip::ZipStore;

@@ -59,6 +59,15 @@ impl ReceivedBytes {
         self.parts = parts;
     }
 
+    /// The same bytes, each `by_bytes` nearer to the start, where all begin at or after that offset.
+    #[must_use]
+    pub(super) fn moved_back(mut self, by_bytes: u64) -> ReceivedBytes {
+        for (start, _) in &mut self.parts {
+            *start = start.saturating_sub(by_bytes);
+        }
+        self
+    }
+
     /// The number of bytes.
     pub fn len(&self) -> u64 {
         self.parts.iter().map(|(_, part)| part.len() as u64).sum()

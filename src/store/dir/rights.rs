@@ -90,7 +90,7 @@ pub(super) fn through_links(root: BorrowedFd<'_>, path: &Prefix, meta: ObjectMet
 }
 
 /// The users who may go from the directory `root` to `path`; `None` when that is unknown.
-fn readers_through(root: &Path, path: &Prefix) -> Option<Readers> {
+pub(in crate::store) fn readers_through(root: &Path, path: &Prefix) -> Option<Readers> {
     let mut readers = Readers::default();
     for directory in directories_through(root, path)? {
         let metadata = fs::symlink_metadata(&directory).ok()?;

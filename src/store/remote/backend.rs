@@ -56,6 +56,7 @@ impl Backend {
             },
             follows_redirects: is_http,
             most_idle: options.most_requests(),
+            private_addresses: options.private_addresses.clone(),
         })?;
         match url.service {
             Service::Http => web(url, connector),

@@ -26,6 +26,7 @@ use reqwest::{Client, Url};
 
 use super::exchange::Exchange;
 use super::listed_names;
+use super::options::PrivateAddresses;
 use super::proxy::proxy_hosts;
 use crate::store::StoreError;
 
@@ -36,7 +37,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The message about a host to which a redirect led.
-pub(super) const PRIVATE_ADDRESS: &str = "the name stands for no public address";
+pub(super) const PRIVATE_ADDRESS: &str = "the name of the host stands for a private address";
 
 /// A page of 5,000 names is no longer than this.
 const MOST_PAGE_BYTES: usize = 32 << 20;
@@ -48,7 +49,7 @@ const MOST_CREDENTIALS_BYTES: usize = 1 << 20;
 const MOST_REDIRECTS: usize = 5;
 
 /// How the server is reached.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct ConnectionOptions {
     /// A file of certificates in PEM that are trusted beside those of the system.
     pub(super) ca_file: Option<PathBuf>,
@@ -58,6 +59,8 @@ pub(super) struct ConnectionOptions {
     pub(super) follows_redirects: bool,
     /// Idle connections that are kept.
     pub(super) most_idle: usize,
+    /// Which private addresses the name of the store's own server may stand for.
+    pub(super) private_addresses: PrivateAddresses,
 }
 
 /// Makes clients that use one pool of connections.
@@ -106,13 +109,18 @@ impl Connector {
                 .user_agent(concat!("zarr-mount/", env!("CARGO_PKG_VERSION")))
                 .tls_certs_merge(certificates.clone())
         };
-        let names = PublicNames {
+        let public = |allowed: &[IpAddr]| PublicNames {
             proxies: Arc::clone(&proxies),
+            allowed: allowed.to_vec(),
         };
-        let foreign = builder().dns_resolver(Arc::new(names));
+        let foreign = builder().dns_resolver(Arc::new(public(&[])));
+        let own = match &options.private_addresses {
+            PrivateAddresses::All => builder(),
+            PrivateAddresses::Only(allowed) => builder().dns_resolver(Arc::new(public(allowed))),
+        };
         let failed = |error: reqwest::Error| StoreError::problem("TLS", error.to_string());
         Ok(Connector(Arc::new(Connection {
-            client: builder().build().map_err(failed)?,
+            client: own.build().map_err(failed)?,
             foreign: foreign.build().map_err(failed)?,
             direct: builder().no_proxy().build().map_err(failed)?,
             proxies,
@@ -385,15 +393,26 @@ fn is_same_origin(origin: &http::Uri, target: &Url) -> bool {
 struct PublicNames {
     /// The hosts of proxies, which may have private addresses.
     proxies: Arc<[String]>,
+    /// Private addresses that names may stand for.
+    allowed: Vec<IpAddr>,
 }
 
 impl Resolve for PublicNames {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str();
         let is_proxy = self.proxies.iter().any(|it| it.eq_ignore_ascii_case(host));
+        // This name says that the address is private.
+        let is_this_machine = host.eq_ignore_ascii_case("localhost");
+        let allowed = self.allowed.clone();
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let is_allowed = |found: &SocketAddr| is_proxy || is_public(found.ip());
+            let is_allowed = |found: &SocketAddr| {
+                let address = found.ip();
+                is_proxy
+                    || is_public(address)
+                    || allowed.contains(&address)
+                    || (is_this_machine && address.is_loopback())
+            };
             let public: Vec<SocketAddr> = found.filter(is_allowed).collect();
             if public.is_empty() {
                 return Err(Box::from(std::io::Error::other(PRIVATE_ADDRESS)));

@@ -99,7 +99,8 @@ impl Failure {
             _ => {}
         }
         if text.contains(PRIVATE_ADDRESS) {
-            return Failure::Refused("a redirect to a private address is not followed".to_owned());
+            let reason = "the name of the host, or of one that a redirect leads to, stands for a private address";
+            return Failure::Refused(reason.to_owned());
         }
         match facts.status {
             None => Failure::without_answer(error, &text),

@@ -62,11 +62,12 @@ use self::flow::Flow;
 use self::listing::RemoteListing;
 use self::object::RemoteObject;
 use self::open::ANY_READ;
-pub use self::options::{DEFAULT_REQUESTS, HeaderOption, RemoteOptions};
+pub use self::options::{DEFAULT_REQUESTS, HeaderOption, PrivateAddresses, RemoteOptions};
 use self::remembered::{Known, Remembered};
 use self::runtime::Runtime;
 use self::shared::Shared;
 pub use self::statistics::RemoteStatistics;
+pub(super) use self::tag::tag_number;
 use self::tag::{LastModified, Pinned};
 pub use self::url::{RemoteUrl, Service};
 use super::{

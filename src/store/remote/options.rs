@@ -1,5 +1,6 @@
 //! The options for reaching remote stores.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,6 +35,17 @@ pub struct RemoteOptions {
     pub most_whole_bytes: u64,
     /// How long answers of the server are trusted; `None` if the store never changes.
     pub time_to_live: Option<Duration>,
+    /// Which private addresses the name of a web server may stand for.
+    pub private_addresses: PrivateAddresses,
+}
+
+/// The private addresses, such as those of this machine and its network, that a name may stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PrivateAddresses {
+    /// Any: the user has named the server.
+    All,
+    /// These alone: the name comes from elsewhere.
+    Only(Vec<IpAddr>),
 }
 
 /// The most requests in flight, unless `--requests` is given.
@@ -56,6 +68,7 @@ impl Default for RemoteOptions {
             budget_bytes: 256 << 20,
             most_whole_bytes: 1 << 30,
             time_to_live: Some(Duration::from_secs(60)),
+            private_addresses: PrivateAddresses::All,
         }
     }
 }

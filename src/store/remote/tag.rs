@@ -156,6 +156,11 @@ fn strong(text: &str) -> Option<String> {
     Some(format!("\"{}\"", text.trim_matches('"')))
 }
 
+/// The number that stands for the strong `ETag` in `text` in versions; `None` for a weak one.
+pub(in crate::store) fn tag_number(text: &str) -> Option<u64> {
+    strong(text).as_deref().map(hash)
+}
+
 /// A hash with a key of this process, so that two tags with the same hash cannot be constructed.
 fn hash(tag: &str) -> u64 {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);

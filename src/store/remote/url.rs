@@ -104,7 +104,7 @@ impl RemoteUrl {
 
 impl RemoteUrl {
     /// The path on a web server, decoded; `None` for a bucket, or if it is not UTF-8.
-    pub(super) fn path_on_web(&self) -> Option<String> {
+    pub(in crate::store) fn path_on_web(&self) -> Option<String> {
         let path = percent_decode_str(&self.path).decode_utf8().ok()?;
         (self.service == Service::Http).then(|| path.into_owned())
     }

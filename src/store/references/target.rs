@@ -1,0 +1,354 @@
+//! An object that a reference names, and the range of it that is an object of the set.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::store::dir::rights::readers_through;
+#[cfg(feature = "remote")]
+use crate::store::remote::tag_number;
+use crate::store::{
+    FirstRead, Key, Object, ObjectMeta, Prefix, ReadRange, ReadRight, ReceivedBytes, Store,
+    StoreError, Version,
+};
+
+/// What a reference says about the bytes of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::store) struct Reference<'r> {
+    /// The path or URL of the target.
+    pub(in crate::store) address: &'r str,
+    /// The first byte, and how many bytes; `None` for the whole target.
+    pub(in crate::store) range: Option<(u64, u64)>,
+    /// What the target has to be, where the set says it.
+    pub(in crate::store) checksum: Option<Checksum>,
+}
+
+/// The version of a target that a reference was made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::store) enum Checksum {
+    /// Its `ETag`. That of a file is the one that the crate `object_store` makes.
+    Tag(String),
+    /// It was changed no later than at this time.
+    UnchangedSince(SystemTime),
+}
+
+/// An object that a reference may name, as a key of a store that it is read from.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) key: Key,
+    /// The address, for messages.
+    pub(super) shown: String,
+    pub(super) rights: TargetRights,
+}
+
+/// Which users may reach a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TargetRights {
+    /// A file. Only the user of the daemon sees the mount.
+    OwnFile,
+    /// A file, which other users may read who may search the directories on the way to it.
+    SharedFile {
+        /// The directory in which the way begins.
+        root: PathBuf,
+        /// The file, below `root`.
+        path: Prefix,
+    },
+    /// An object of a server, which has no rights of its own.
+    Object,
+}
+
+impl Target {
+    /// Attributes of the whole target. They are those to show, for those users who may read the set
+    /// too, which has the attributes `set`.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the target is missing or cannot be examined.
+    fn meta(&self, set: &ObjectMeta) -> Result<ObjectMeta, StoreError> {
+        let found = self.store.stat_objects(std::slice::from_ref(&self.key));
+        let found = found.into_iter().next().unwrap_or(Ok(None));
+        let meta = found.map_err(|error| self.named(error))?;
+        let meta = meta.ok_or_else(|| self.missing())?;
+        Ok(self.restricted(meta, set))
+    }
+
+    fn restricted(&self, meta: ObjectMeta, set: &ObjectMeta) -> ObjectMeta {
+        let (root, path) = match &self.rights {
+            TargetRights::OwnFile => return meta,
+            TargetRights::Object => {
+                // An object is shown with the rights of the set.
+                let (mode, uid, gid) = (set.mode, set.uid, set.gid);
+                return ObjectMeta {
+                    mode,
+                    uid,
+                    gid,
+                    ..meta
+                };
+            }
+            TargetRights::SharedFile { root, path } => (root, path),
+        };
+        // An unknown right is granted only to the owner.
+        let way = readers_through(root, path);
+        let bits = way.map_or(0o400, |mut readers| {
+            readers.add(ReadRight::of_object(set.access()));
+            readers.bits_for(meta.access())
+        });
+        ObjectMeta {
+            mode: meta.mode & bits,
+            ..meta
+        }
+    }
+
+    fn missing(&self) -> StoreError {
+        // This must not be the absence of a key, which would mean the fill value.
+        StoreError::problem(&self.shown, "the target of a reference is missing")
+    }
+
+    /// `error` of the store of the target, about the target.
+    fn named(&self, error: StoreError) -> StoreError {
+        let key = self.shown.clone();
+        match error {
+            error if error.is_absent() => self.missing(),
+            StoreError::Denied { reason, .. } => StoreError::Denied { key, reason },
+            StoreError::Changed { .. } => StoreError::Changed { key },
+            StoreError::NotAnObject { found, .. } => StoreError::NotAnObject { key, found },
+            StoreError::Io { message, errno, .. } => StoreError::Io {
+                key,
+                message,
+                errno,
+            },
+            other => other,
+        }
+    }
+
+    fn open(&self) -> Result<Arc<dyn Object>, StoreError> {
+        // A server that has told the version of an object is not asked again when it is opened, and
+        // sends no first bytes, which are seldom those of the range.
+        if self.rights == TargetRights::Object {
+            let asked = self.store.stat_objects(std::slice::from_ref(&self.key));
+            let found = asked.into_iter().next().unwrap_or(Ok(None));
+            let found = found.map_err(|error| self.named(error))?;
+            found.ok_or_else(|| self.missing())?;
+        }
+        let opened = self.store.open_reading(&self.key, FirstRead::End(0));
+        let opened = opened.map_err(|error| self.named(error))?;
+        opened.ok_or_else(|| self.missing())
+    }
+}
+
+impl Checksum {
+    fn check(&self, target: &Target, meta: &ObjectMeta) -> Result<(), StoreError> {
+        let is_same = match self {
+            Checksum::UnchangedSince(time) => meta.version.mtime <= *time,
+            Checksum::Tag(tag) if target.rights == TargetRights::Object => {
+                #[cfg(feature = "remote")]
+                let number = tag_number(tag);
+                #[cfg(not(feature = "remote"))]
+                let number: Option<u64> = tag.parse().ok();
+                number == Some(meta.version.tag)
+            }
+            Checksum::Tag(tag) => {
+                let since = meta.version.mtime.duration_since(UNIX_EPOCH);
+                let micros = since.map_or(0, |since| since.as_micros());
+                let Version { inode, size, .. } = meta.version;
+                tag.trim_matches('"') == format!("{inode:x}-{micros:x}-{size:x}")
+            }
+        };
+        if is_same {
+            return Ok(());
+        }
+        let problem = "this is not the version that the reference was made for";
+        Err(StoreError::problem(&target.shown, problem))
+    }
+}
+
+/// A range of a target, as an object of the set.
+pub(super) struct RangeObject {
+    key: Key,
+    meta: ObjectMeta,
+    target: Target,
+    offset_bytes: u64,
+    checksum: Option<Checksum>,
+    /// The version of the target that is read. An object of a server is opened when it is read.
+    opened: OnceLock<Arc<dyn Object>>,
+}
+
+/// A hash with a key of this process.
+fn hash(of: impl std::hash::Hash) -> u64 {
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEYS.hash_one(of)
+}
+
+impl RangeObject {
+    /// Attributes of the object at `reference`. Those of a range of an object on a server are known
+    /// without a request: its length is that of the range, and its version that of the set.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the target is missing or cannot be examined.
+    pub(super) fn stat(
+        target: &Target,
+        reference: &Reference<'_>,
+        set: &ObjectMeta,
+    ) -> Result<ObjectMeta, StoreError> {
+        let meta = match (reference.range, &target.rights) {
+            (Some(_), TargetRights::Object) => *set,
+            _ => target.meta(set)?,
+        };
+        Ok(RangeObject::meta_of(meta, target, reference))
+    }
+
+    /// `meta` of the target or the set, as those of the range.
+    fn meta_of(meta: ObjectMeta, target: &Target, reference: &Reference<'_>) -> ObjectMeta {
+        let (offset, size) = reference.range.unwrap_or((0, meta.size()));
+        let version = Version {
+            size,
+            tag: hash((meta.version.tag, &target.shown, offset)),
+            ..meta.version
+        };
+        // A mode grants reading and nothing else.
+        let mode = meta.mode & 0o444;
+        ObjectMeta {
+            version,
+            mode,
+            ..meta
+        }
+    }
+
+    /// Opens the object at `reference`, which is called `key` in the set.
+    ///
+    /// # Errors
+    /// As [`RangeObject::stat`]; also if the target ends before the range does.
+    pub(super) fn open(
+        key: &Key,
+        target: Target,
+        reference: &Reference<'_>,
+        set: &ObjectMeta,
+    ) -> Result<RangeObject, StoreError> {
+        let opened = OnceLock::new();
+        let is_known = reference.range.is_some() && target.rights == TargetRights::Object;
+        let meta = if is_known {
+            *set
+        } else {
+            let object = target.open()?;
+            let meta = target.restricted(*object.meta(), set);
+            // The lock is empty.
+            let _ = opened.set(object);
+            meta
+        };
+        let object = RangeObject {
+            key: key.clone(),
+            meta: RangeObject::meta_of(meta, &target, reference),
+            offset_bytes: reference.range.map_or(0, |(offset, _)| offset),
+            checksum: reference.checksum.clone(),
+            target,
+            opened,
+        };
+        if let Some(opened) = object.opened.get() {
+            object.check(opened.meta())?;
+        }
+        Ok(object)
+    }
+
+    /// Checks that the target has the range, and is the version that the reference was made for.
+    fn check(&self, target: &ObjectMeta) -> Result<(), StoreError> {
+        if let Some(checksum) = &self.checksum {
+            checksum.check(&self.target, target)?;
+        }
+        let end = self.offset_bytes.checked_add(self.meta.size());
+        if end.is_some_and(|end| end <= target.size()) {
+            return Ok(());
+        }
+        Err(StoreError::damaged(
+            &self.key,
+            format!(
+                "the reference is to {} bytes at {} of {}, which has {}",
+                self.meta.size(),
+                self.offset_bytes,
+                self.target.shown,
+                target.size()
+            ),
+        ))
+    }
+
+    fn opened(&self) -> Result<&Arc<dyn Object>, StoreError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let object = self.target.open()?;
+        self.check(object.meta())?;
+        // Another thread may have opened the target, perhaps another version of it.
+        Ok(self.opened.get_or_init(|| object))
+    }
+
+    /// Calls `work` with the open target, and names the target in its errors.
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&dyn Object) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        work(&**self.opened()?).map_err(|error| self.target.named(error))
+    }
+}
+
+impl Object for RangeObject {
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        self.read_ranges(&mut [ReadRange { offset_bytes, buf }])
+    }
+
+    fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
+        for range in ranges.iter() {
+            let len = range.buf.len();
+            self.meta.check_range(&self.key, range.offset_bytes, len)?;
+        }
+        let mut moved: Vec<_> = ranges
+            .iter_mut()
+            .map(|range| ReadRange {
+                offset_bytes: range.offset_bytes.saturating_add(self.offset_bytes),
+                buf: range.buf,
+            })
+            .collect();
+        self.with(|target| target.read_ranges(&mut moved))
+    }
+
+    fn receive(&self, ranges: &[Range<u64>]) -> Result<ReceivedBytes, StoreError> {
+        let by = self.offset_bytes;
+        let mut moved = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let len = range.end.saturating_sub(range.start);
+            let len = usize::try_from(len).unwrap_or(usize::MAX);
+            self.meta.check_range(&self.key, range.start, len)?;
+            moved.push(range.start.saturating_add(by)..range.end.saturating_add(by));
+        }
+        let received = self.with(|target| target.receive(&moved))?;
+        Ok(received.moved_back(by))
+    }
+
+    fn verify(&self) -> Result<(), StoreError> {
+        let opened = self.opened.get();
+        opened.map_or(Ok(()), |object| {
+            object.verify().map_err(|error| self.target.named(error))
+        })
+    }
+
+    fn doubt(&self) {
+        if let Some(opened) = self.opened.get() {
+            opened.doubt();
+        }
+    }
+}
+
+impl fmt::Debug for RangeObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RangeObject")
+            .field("key", &self.key)
+            .field("target", &self.target.shown)
+            .field("offset_bytes", &self.offset_bytes)
+            .finish_non_exhaustive()
+    }
+}

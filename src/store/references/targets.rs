@@ -1,0 +1,237 @@
+//! The objects that references name: which of them are read, and how.
+//!
+//! A set of references may come from anyone, so it decides nothing about what is read:
+//!
+//! * Targets below the directory or prefix that the set lies in are read as the set itself is, with its
+//!   credentials.
+//! * Other targets are read only below a prefix that the user allows ([`AllowedPrefix`]), and without
+//!   credentials, which belong to the set.
+//! * A file is found by the kernel below the allowed directory, as the files of [`DirStore`] are, and
+//!   is shown to those users who may read it and may search all directories on the way to it.
+//! * A name of a web server may not stand for a private address, and no redirect may lead to one,
+//!   unless a prefix has the address itself. Nothing is read over HTTP where the set is read over HTTPS.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::address::Address;
+use super::allowed::AllowedPrefix;
+use super::target::{RangeObject, Reference, Target, TargetRights};
+#[cfg(feature = "remote")]
+use crate::store::remote::{PrivateAddresses, RemoteOptions, RemoteStore, Service};
+use crate::store::{
+    DirStore, Key, Object, ObjectMeta, OpenOptions, Sharing, Store, StoreError, Symlinks,
+};
+
+/// Decides which targets are read, and reads them. Shared by all requests of a mount.
+#[derive(Debug)]
+pub(in crate::store) struct Targets {
+    /// What the set lies in.
+    home: Home,
+    allowed: Vec<AllowedPrefix>,
+    options: OpenOptions,
+    /// Stores of the prefixes, by the directory or the root of the server, opened when they are needed.
+    opened: Mutex<Vec<(Address, Arc<dyn Store>)>>,
+}
+
+/// The directory or prefix that a set of references lies in.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct Home {
+    /// Where it is.
+    pub(in crate::store) address: Address,
+    /// All that lies below it.
+    pub(in crate::store) store: Arc<dyn Store>,
+}
+
+impl Targets {
+    /// The targets of a set that lies in `home`. Sends no request.
+    pub(in crate::store) fn new(home: Home, options: &OpenOptions) -> Targets {
+        Targets {
+            home,
+            allowed: options.allowed_references.clone(),
+            options: options.clone(),
+            opened: Mutex::default(),
+        }
+    }
+
+    /// Attributes of the object `key`, which is `reference` in the set with the attributes `set`.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] where the target may not be read; [`StoreError::Io`] where it is
+    /// missing, which is not the absence of the key.
+    pub(in crate::store) fn stat(
+        &self,
+        key: &Key,
+        reference: &Reference<'_>,
+        set: &ObjectMeta,
+    ) -> Result<ObjectMeta, StoreError> {
+        let target = self.find(key, reference.address)?;
+        RangeObject::stat(&target, reference, set)
+    }
+
+    /// Opens the object `key`, as [`Targets::stat`] examines it.
+    ///
+    /// # Errors
+    /// As [`Targets::stat`]; [`StoreError::Damaged`] where the target ends before the range does. For an object on
+    /// a server, the errors may come when it is read.
+    pub(in crate::store) fn open(
+        &self,
+        key: &Key,
+        reference: &Reference<'_>,
+        set: &ObjectMeta,
+    ) -> Result<Arc<dyn Object>, StoreError> {
+        let target = self.find(key, reference.address)?;
+        Ok(Arc::new(RangeObject::open(key, target, reference, set)?))
+    }
+
+    /// Why the target at `text` is not read; `None` if it is.
+    pub(in crate::store) fn refusal(&self, text: &str) -> Option<String> {
+        let address = match Address::parse(text, &self.home.address) {
+            Ok(address) => address,
+            Err(error) => return Some(error.to_string()),
+        };
+        if address.below(&self.home.address).is_some() {
+            return None;
+        }
+        #[cfg(feature = "remote")]
+        if address.is_less_secret_than(&self.home.address) {
+            return Some(format!(
+                "{address} would be read over http:, and the set of references came over https:"
+            ));
+        }
+        if self.allowing(&address).is_some() {
+            return None;
+        }
+        let parent = address.parent();
+        Some(format!(
+            "the reference is to {address}, which is outside {}; --allow-refs {parent} allows it",
+            self.home.address
+        ))
+    }
+
+    /// The prefix that `text` lies in, for the list of those that are not read.
+    pub(in crate::store) fn directory_of(&self, text: &str) -> String {
+        let address = Address::parse(text, &self.home.address);
+        address.map_or_else(
+            |error| error.to_string(),
+            |found| found.parent().to_string(),
+        )
+    }
+
+    /// Whether a target may be on a server, so that reading it takes longer than a system call.
+    pub(in crate::store) fn may_be_remote(&self) -> bool {
+        let mut allowed = self.allowed.iter();
+        !self.home.store.profile().is_local || allowed.any(|it| it.0.local_path().is_none())
+    }
+
+    fn allowing(&self, address: &Address) -> Option<&AllowedPrefix> {
+        let mut allowed = self.allowed.iter();
+        allowed.find(|prefix| address.below(&prefix.0).is_some())
+    }
+
+    fn find(&self, key: &Key, text: &str) -> Result<Target, StoreError> {
+        if let Some(reason) = self.refusal(text) {
+            let key = key.to_string();
+            return Err(StoreError::Denied { key, reason });
+        }
+        let address = Address::parse(text, &self.home.address)?;
+        let place = self.place_of(&address);
+        let store = self.store_of(&place)?;
+        let shown = address.to_string();
+        let rest = address.below(&place).unwrap_or_default();
+        let key = Key::parse(rest)
+            .map_err(|_| StoreError::Unsupported(format!("{shown}: this is no object")))?;
+        let rights = match place.local_path() {
+            None => TargetRights::Object,
+            Some(_) if self.options.sharing == Sharing::Nobody => TargetRights::OwnFile,
+            // The user has chosen to share what the set lies in, as with any other store.
+            Some(root) if place == self.home.address => TargetRights::SharedFile {
+                root,
+                path: key.to_prefix(),
+            },
+            Some(_) => TargetRights::SharedFile {
+                root: PathBuf::from("/"),
+                path: address.path(),
+            },
+        };
+        Ok(Target {
+            store,
+            key,
+            shown,
+            rights,
+        })
+    }
+
+    /// The directory, or the root of the server, whose store has the object at `address`, which may be read.
+    fn place_of(&self, address: &Address) -> Address {
+        let home = &self.home.address;
+        if address.below(home).is_some() {
+            return home.clone();
+        }
+        match self.allowing(address) {
+            // A prefix may be a single file.
+            Some(AllowedPrefix(prefix)) => match prefix.local_path() {
+                Some(path) if path.is_dir() => prefix.clone(),
+                Some(_) => address.parent(),
+                None => address.root(),
+            },
+            None => address.parent(),
+        }
+    }
+
+    fn store_of(&self, place: &Address) -> Result<Arc<dyn Store>, StoreError> {
+        if *place == self.home.address {
+            return Ok(Arc::clone(&self.home.store));
+        }
+        // Held while a store is opened: others would open the same one.
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, store)) = opened.iter().find(|(known, _)| known == place) {
+            return Ok(Arc::clone(store));
+        }
+        let store = self.opened_store(place)?;
+        opened.push((place.clone(), Arc::clone(&store)));
+        Ok(store)
+    }
+
+    fn opened_store(&self, place: &Address) -> Result<Arc<dyn Store>, StoreError> {
+        if let Some(path) = place.local_path() {
+            // A link could lead out of what was allowed.
+            let (symlinks, sharing) = (Symlinks::Inside, self.options.sharing);
+            return Ok(Arc::new(DirStore::shared(&path, symlinks, sharing)?));
+        }
+        #[cfg(feature = "remote")]
+        if let Some(url) = place.server_url() {
+            let options = self.foreign_options(url.service);
+            return Ok(Arc::new(RemoteStore::open(url, &options)?));
+        }
+        Err(StoreError::Unsupported(format!(
+            "{place}: cannot be opened"
+        )))
+    }
+
+    /// The options for servers that the user has named for references alone.
+    #[cfg(feature = "remote")]
+    fn foreign_options(&self, service: Service) -> RemoteOptions {
+        let given = &self.options.remote;
+        let addresses = self.allowed.iter().filter_map(|it| it.0.literal_host());
+        let n_servers = self.allowed.iter().filter(|it| it.0.local_path().is_none());
+        let n_stores = n_servers.count() as u64 + 1;
+        RemoteOptions {
+            anonymous: true,
+            profile: None,
+            requester_pays: false,
+            headers: Vec::new(),
+            // Answers to all servers share the part of the budget that answers may take.
+            budget_bytes: given.budget_bytes / n_stores,
+            private_addresses: match service {
+                Service::Http => PrivateAddresses::Only(addresses.collect()),
+                // The user has configured the servers of clouds.
+                Service::S3 | Service::Gcs | Service::Azure => PrivateAddresses::All,
+            },
+            ..given.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
