@@ -85,7 +85,7 @@ const OUTSIDE: [(&str, &str); 49] = [
     ("smallvec", "store budget grid codec plain load read view"),
     ("snappy_src", "codec"),
     ("thiserror", "store budget buffers error fuse cli"),
-    ("twox_hash", "store"),
+    ("twox_hash", "store codec"),
     ("unicode_normalization", "plain"),
     ("zstd_safe", "store codec"),
     ("shuttle", "sync"),

@@ -14,7 +14,7 @@ use super::{
     checksum::{self, Checksum, ChecksumKind, ChecksumLocation},
     conditional,
     decoded::{Decoded, copy, expect_length},
-    deflate, lz4,
+    deflate, lz4, lz4_blocks,
     lzma::{Lzma, LzmaSettings},
     setting::{Setting, known, not_for_writing},
     shuffle,
@@ -74,6 +74,8 @@ pub enum BytesToBytes {
         /// The length of the header, which has a bit for each codec.
         header_bytes: u64,
     },
+    /// The blocks that lz4-java writes to N5, or the decoded length and an LZ4 block.
+    Lz4Blocks,
 }
 
 impl BytesToBytes {
@@ -90,7 +92,7 @@ impl BytesToBytes {
             BytesToBytes::Zlib { .. } => "zlib",
             BytesToBytes::Zstd(_) => "zstd",
             BytesToBytes::Blosc(_) => "blosc",
-            BytesToBytes::Lz4 { .. } => "lz4",
+            BytesToBytes::Lz4 { .. } | BytesToBytes::Lz4Blocks => "lz4",
             BytesToBytes::Bz2 { .. } => "bz2",
             BytesToBytes::Lzma(..) => "lzma",
             BytesToBytes::Shuffle { .. } => "shuffle",
@@ -218,6 +220,7 @@ impl BytesToBytes {
             BytesToBytes::Zstd(_) => zstd::undo(encoded, out),
             BytesToBytes::Blosc(_) => blosc::undo(encoded, out),
             BytesToBytes::Lz4 { .. } => lz4::undo(encoded, out),
+            BytesToBytes::Lz4Blocks => lz4_blocks::undo(encoded, out),
             BytesToBytes::Bz2 { .. } => bz2::undo(encoded, out),
             BytesToBytes::Lzma(lzma, _) => lzma.undo(encoded, out),
             BytesToBytes::Shuffle { element_size } => shuffle::undo(*element_size, encoded, out),
@@ -248,7 +251,9 @@ impl BytesToBytes {
             BytesToBytes::Shuffle { .. } | BytesToBytes::Base64 | BytesToBytes::Checksum(_) => {
                 Ok(())
             }
-            BytesToBytes::Conditional { .. } => Err(not_for_writing(name)),
+            BytesToBytes::Lz4Blocks | BytesToBytes::Conditional { .. } => {
+                Err(not_for_writing(name))
+            }
         }
     }
 
@@ -271,7 +276,9 @@ impl BytesToBytes {
             BytesToBytes::Shuffle { element_size } => shuffle::encode(*element_size, &bytes),
             BytesToBytes::Base64 => base64::encode(&bytes),
             BytesToBytes::Checksum(checksum) => checksum.encode(bytes),
-            BytesToBytes::Conditional { .. } => Err(not_for_writing(self.name())),
+            BytesToBytes::Lz4Blocks | BytesToBytes::Conditional { .. } => {
+                Err(not_for_writing(self.name()))
+            }
         }
     }
 

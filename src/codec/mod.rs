@@ -29,6 +29,7 @@ mod deflate;
 mod filter;
 mod libraries;
 mod lz4;
+mod lz4_blocks;
 mod lzma;
 mod n5_block;
 mod number;

@@ -15,6 +15,9 @@
 //! mode   rank   lengths, of the axis that varies fastest first
 //! ```
 //!
+//! In a container of N5 the axes are reversed: the first one of the array is the last one of its blocks, whose elements then
+//! have the order of Zarr. Blocks of mode 1 have their number of elements behind the lengths there.
+//!
 //! A block at the edge of an array may be truncated to the array, or have the full shape of a chunk. Here a truncated block
 //! is padded with the fill value. A block may be larger than its chunk only in a grid whose chunks differ in length, and
 //! no larger than the longest of them, so that the memory for it is known before the header is read.
@@ -22,7 +25,8 @@
 use smallvec::SmallVec;
 
 use super::{
-    ChunkSpec, CodecChain, Losses,
+    BytesToBytes, ChunkSpec, CodecChain, Losses,
+    setting::not_for_writing,
     strided::{StridedAxes, StridedAxis, c_strides, walk},
 };
 use crate::{
@@ -35,15 +39,27 @@ const NAME: &str = "n5_default";
 
 /// The mode of a block of elements of a fixed size.
 const DEFAULT: u16 = 0;
+/// The mode of a block whose header has the number of elements.
+const COUNTED: u16 = 1;
 
 /// The codecs of the elements of a block, and the size that the block can have.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct N5Block {
     codecs: CodecChain,
+    container: BlockContainer,
     /// The lengths of the longest chunk of the grid.
     longest: Dims,
     /// The decoded length of that chunk, in bytes.
     longest_bytes: u64,
+}
+
+/// The kind of array that blocks belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum BlockContainer {
+    /// An array of Zarr, whose axes are those of the blocks.
+    Zarr,
+    /// A dataset of N5, which has the axes reversed.
+    N5,
 }
 
 impl N5Block {
@@ -57,13 +73,26 @@ impl N5Block {
         Ok(N5Block {
             longest_bytes: bytes.ok_or_else(too_large)?,
             codecs,
+            container: BlockContainer::Zarr,
             longest,
         })
     }
 
-    /// The length of the header, in bytes.
+    /// The same blocks in a container of N5, as the chunks of an array that has the axes reversed. Their `compressor` may
+    /// be one that Zarr does not have.
+    #[must_use]
+    pub fn in_container(mut self, compressor: Option<BytesToBytes>) -> N5Block {
+        self.container = BlockContainer::N5;
+        self.longest.reverse();
+        // The elements of a block are in the order of the reversed axes.
+        self.codecs.array_to_array.clear();
+        self.codecs.bytes_to_bytes.extend(compressor);
+        self
+    }
+
+    /// The length of the longest header, which has a number of elements, in bytes.
     fn header_len(&self) -> u64 {
-        4 + 4 * self.longest.len() as u64
+        8 + 4 * self.longest.len() as u64
     }
 
     /// The maximum length of an encoded block.
@@ -88,8 +117,11 @@ impl N5Block {
     /// Checks that chunks can be encoded.
     ///
     /// # Errors
-    /// A codec that cannot be encoded, or a chunk whose lengths the header has no room for.
+    /// A codec that cannot be encoded, a container of N5, or a chunk whose lengths the header has no room for.
     pub(super) fn check_encodes(&self) -> Result<(), FormatError> {
+        if self.container == BlockContainer::N5 {
+            return Err(not_for_writing("blocks in a container of N5"));
+        }
         header(self.longest.iter())?;
         self.codecs.check_encodes()
     }
@@ -126,7 +158,8 @@ impl N5Block {
         let (mode, rest) = encoded.split_first_chunk().ok_or_else(cut_off)?;
         let (rank, rest) = rest.split_first_chunk().ok_or_else(cut_off)?;
         let (mode, rank) = (u16::from_be_bytes(*mode), u16::from_be_bytes(*rank));
-        if mode != DEFAULT {
+        let is_counted = mode == COUNTED && self.container == BlockContainer::N5;
+        if mode != DEFAULT && !is_counted {
             return Err(refused(format!("mode {mode}, expected 0")));
         }
         if usize::from(rank) != self.longest.len() {
@@ -137,14 +170,26 @@ impl N5Block {
             .split_at_checked(4 * self.longest.len())
             .ok_or_else(cut_off)?;
         let (lengths, _) = lengths.as_chunks();
-        let lengths: Dims = lengths
+        let mut lengths: Dims = lengths
             .iter()
             .map(|length| u64::from(u32::from_be_bytes(*length)))
             .collect();
+        if self.container == BlockContainer::N5 {
+            lengths.reverse();
+        }
         let mut pairs = lengths.iter().zip(&self.longest);
         if pairs.any(|(length, longest)| !(1..=*longest).contains(length)) {
             let longest = &self.longest[..];
             let problem = format!("lengths {lengths:?}, expected from 1 to {longest:?}");
+            return Err(refused(problem));
+        }
+        if !is_counted {
+            return Ok((lengths, elements));
+        }
+        let (count, elements) = elements.split_first_chunk().ok_or_else(cut_off)?;
+        let count = u64::from(u32::from_be_bytes(*count));
+        if grid::product(&lengths) != Some(count) {
+            let problem = format!("{count} elements in a block of {lengths:?}");
             return Err(refused(problem));
         }
         Ok((lengths, elements))
@@ -216,7 +261,7 @@ fn refused(problem: impl Into<String>) -> FormatError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::{ArrayToArray, ArrayToBytes, BytesCodec, BytesToBytes, Transpose};
+    use crate::codec::{ArrayToArray, ArrayToBytes, BytesCodec, Transpose};
     use crate::dtype::{ByteOrder, DataType, FillValue};
 
     /// A block of 3 columns and 2 rows, whose elements count by columns as N5 stores them, as in the drawing above.
@@ -299,6 +344,34 @@ mod tests {
             let error = decode(&chain, &[3, 4], &unhex(block)).unwrap_err();
             assert!(error.to_string().contains(problem), "{block}: {error}");
         }
+    }
+
+    #[test]
+    fn containers_have_the_axes_reversed() {
+        let mut chain = chain(&[4, 2], &[]);
+        if let ArrayToBytes::N5Block(block) = &mut chain.array_to_bytes {
+            **block = block.as_ref().clone().in_container(None);
+        }
+        let found = decode(&chain, &[2, 4], &unhex(BLOCK)).unwrap();
+        assert_eq!(found, [1, 2, 3, 7, 4, 5, 6, 7]);
+        let counted = |count: &str| {
+            let header = "0001 0002 00000003 00000002";
+            unhex(&format!("{header} {count} {}", BLOCK.split_at(28).1))
+        };
+        assert_eq!(
+            decode(&chain, &[2, 4], &counted("00000006")).unwrap(),
+            found
+        );
+        for (block, problem) in [
+            (counted("00000007"), "7 elements in a block"),
+            (unhex("0001 0002 00000003 00000002 0000"), "no whole header"),
+            (unhex("0002 00000006"), "mode 2"),
+            (unhex("0000 0002 00000002 00000003"), "from 1 to [2, 4]"),
+        ] {
+            let error = decode(&chain, &[2, 4], &block).unwrap_err();
+            assert!(error.to_string().contains(problem), "{error}");
+        }
+        assert!(chain.check_encodes().is_err());
     }
 
     #[test]
