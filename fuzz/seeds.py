@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 from support import corpus  # noqa: E402
 
-DOCUMENTS = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs"}
+DOCUMENTS = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs", "attributes.json"}
 LARGEST = 1 << 14
 CHUNKS_PER_ARRAY = 2
 
@@ -26,7 +26,7 @@ def main():
                 continue
             if path.name in DOCUMENTS or path.name.endswith((".array.json", ".group.json")):
                 write("metadata_documents", path.read_bytes())
-            if path.name in ("zarr.json", ".zarray"):
+            if path.name in ("zarr.json", ".zarray", "attributes.json"):
                 for chunk in chunks(path.parent):
                     write("stored_chunks", path.read_bytes() + b"\0" + chunk)
                     write("codec_chains", bytes(8) + chunk)
@@ -35,7 +35,7 @@ def main():
 
 def chunks(directory):
     """Encoded chunks of the array in `directory`, the first few that are small."""
-    if any(directory.glob("*/zarr.json")) or any(directory.glob("*/.zarray")):
+    if any(any(directory.glob(f"*/{name}")) for name in ("zarr.json", ".zarray", "attributes.json")):
         return  # a group
     found = (p for p in sorted(directory.rglob("*")) if p.is_file() and p.name not in DOCUMENTS)
     small = (p for p in found if p.stat().st_size <= LARGEST)

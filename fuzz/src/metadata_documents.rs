@@ -6,7 +6,7 @@ use zarr_mount::metadata::render::{self, ArrayForm, Shards};
 use zarr_mount::metadata::translate::{self, ShownAs, StoredAs};
 use zarr_mount::metadata::write::{self, ChunkContent, StoredDocuments, Target};
 use zarr_mount::metadata::{
-    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, draft, pre_v1, v1, v2, v3,
+    ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, draft, n5, pre_v1, v1, v2, v3,
 };
 
 const FORMS: [ArrayForm; 5] = [
@@ -17,17 +17,19 @@ const FORMS: [ArrayForm; 5] = [
     ArrayForm::Decoded(Shards::Keep),
 ];
 
-const FORMATS: [ZarrFormat; 5] = [
+const FORMATS: [ZarrFormat; 6] = [
     ZarrFormat::PreV1,
     ZarrFormat::V1,
     ZarrFormat::V2,
     ZarrFormat::Draft,
     ZarrFormat::V3,
+    ZarrFormat::N5,
 ];
 
 /// Takes `data` for a document of every kind in turn.
 pub fn run(data: &[u8]) {
     let _ = v2::parse_group(data);
+    let _ = n5::parse_group(data);
     for format in FORMATS {
         if let Some(array) = parse(data, format) {
             for shown in FORMS {
@@ -52,6 +54,7 @@ fn parse(text: &[u8], format: ZarrFormat) -> Option<ArrayMetadata> {
         },
         ZarrFormat::PreV1 => pre_v1::parse_array(text).ok(),
         ZarrFormat::V1 => v1::parse_array(text).ok(),
+        ZarrFormat::N5 => n5::parse_array(text).ok(),
         ZarrFormat::Draft => draft::parse_array(text, draft::Generation::Protocol)
             .or_else(|_| draft::parse_array(text, draft::Generation::Core))
             .ok(),
@@ -65,8 +68,9 @@ fn check_shown(array: &ArrayMetadata, text: &[u8], shown: ArrayForm) {
         let _ = render::array(text, array, shown);
         return;
     };
-    // Chunks of before v1 are compressed, and nothing can say otherwise.
-    if array.zarr_format == ZarrFormat::PreV1 && matches!(shown, ArrayForm::Decoded(_)) {
+    // Chunks of before v1 are compressed, those of N5 are blocks, and nothing can say otherwise.
+    let is_only_stored = matches!(array.zarr_format, ZarrFormat::PreV1 | ZarrFormat::N5);
+    if is_only_stored && matches!(shown, ArrayForm::Decoded(_)) {
         return assert!(render::array(text, array, shown).is_err());
     }
     let document = render::array(text, array, shown).expect("it can be decoded");

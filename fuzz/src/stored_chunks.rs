@@ -1,6 +1,6 @@
 //! An array document, NUL, and an encoded chunk of that array, as stores hold them.
 
-use zarr_mount::metadata::{NodeMetadata, v2, v3};
+use zarr_mount::metadata::{NodeMetadata, n5, v2, v3};
 
 use super::decoding;
 
@@ -13,7 +13,9 @@ pub fn run(data: &[u8]) {
     if let Ok(NodeMetadata::Array(array)) = v3::parse(document) {
         decoding::check(&array, encoded);
     }
-    if let Ok(array) = v2::parse_array(document) {
-        decoding::check(&array, encoded);
+    for parse in [v2::parse_array, n5::parse_array] {
+        if let Ok(array) = parse(document) {
+            decoding::check(&array, encoded);
+        }
     }
 }

@@ -3,7 +3,6 @@
 //! A bounded number of names is examined, in the directory itself and then in directories among them, and the first
 //! bytes of a few files.
 
-use crate::metadata::n5;
 use crate::store::{Cursor, Detail, EntryKind, Key, Prefix, Store};
 
 /// The most names of one directory that are examined.
@@ -14,8 +13,6 @@ const MOST_DIRECTORIES: usize = 16;
 const MOST_FILES: usize = 16;
 /// Enough for the members that show the kind of a JSON document.
 const HEAD_BYTES: u64 = 4096;
-/// The longest `attributes.json` that is read.
-const MOST_ATTRIBUTES_BYTES: u64 = 64 << 10;
 
 /// The names in a directory.
 #[derive(Default)]
@@ -29,15 +26,9 @@ pub(super) fn hint(store: &dyn Store) -> String {
     appearance(store).map_or_else(String::new, |found| format!("; it looks like {found}"))
 }
 
-/// The format of the root of `store`, if it is another one that writing Zarr would damage.
-pub(super) fn other_format(store: &dyn Store) -> Option<&'static str> {
-    let root = Prefix::root();
-    if is_n5(store, &root) {
-        return Some("N5");
-    }
-    Names::of(store, &root)
-        .is_icechunk()
-        .then_some("an Icechunk repository")
+/// Whether the root of `store` is an Icechunk repository, which writing Zarr would damage.
+pub(super) fn is_icechunk(store: &dyn Store) -> bool {
+    Names::of(store, &Prefix::root()).is_icechunk()
 }
 
 /// The likely contents of the root of `store`, as the end of a sentence that begins with "it looks like"; `None` if
@@ -61,9 +52,6 @@ fn appearance(store: &dyn Store) -> Option<String> {
 }
 
 fn of_directory(store: &dyn Store, prefix: &Prefix, names: &Names) -> Option<&'static str> {
-    if is_n5(store, prefix) {
-        return Some("N5, which is another format: convert it to Zarr");
-    }
     if names.is_icechunk() {
         return Some("an Icechunk repository: read it with the Python package icechunk");
     }
@@ -108,18 +96,6 @@ fn of_file(name: &[u8], head: &[u8]) -> Option<&'static str> {
         _ if is_references() => REFERENCES,
         _ => return None,
     })
-}
-
-fn is_n5(store: &dyn Store, prefix: &Prefix) -> bool {
-    let attributes = || {
-        let key = prefix.key(b"attributes.json").ok()?;
-        let object = store.open(&key).ok()??;
-        let size = object.meta().size();
-        (size <= MOST_ATTRIBUTES_BYTES)
-            .then(|| head(store, &key, size))
-            .flatten()
-    };
-    attributes().is_some_and(|text| n5::is_attributes(&text))
 }
 
 /// The first bytes of the object at `key`, up to `most`.
@@ -177,12 +153,7 @@ mod tests {
 
     #[test]
     fn directories_of_other_formats_are_named() {
-        let cases: [(Objects<'_>, &str); 9] = [
-            (&[("attributes.json", br#"{"n5": "2.5.0"}"#)], "N5"),
-            (
-                &[("a/attributes.json", br#"{"n5": "2.5.0"}"#)],
-                "others, of which a is N5",
-            ),
+        let cases: [(Objects<'_>, &str); 7] = [
             (
                 &[("refs/b", b""), ("snapshots/a", b""), ("manifests/a", b"")],
                 "Icechunk",

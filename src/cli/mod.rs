@@ -480,12 +480,15 @@ fn build(
     {
         warnings.push(format!("STORE {shown}: {waiting}"));
     }
+    if writing.is_some() && view.is_of_n5().map_err(CliError::failed)? {
+        return Err(CliError::Failed(format!(
+            "STORE {shown}: it is N5, which cannot be written"
+        )));
+    }
     if is_directory && view.finds_nodes().map_err(CliError::failed)? == Some(false) {
-        if writing.is_some()
-            && let Some(format) = appearance::other_format(&*store)
-        {
+        if writing.is_some() && appearance::is_icechunk(&*store) {
             return Err(CliError::Failed(format!(
-                "STORE {shown}: it is {format}, which cannot be written"
+                "STORE {shown}: it is an Icechunk repository, which cannot be written"
             )));
         }
         warnings.push(format!(

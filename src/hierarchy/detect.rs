@@ -13,7 +13,7 @@ use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::fresh::{LastCheck, Observations};
 use crate::metadata::{
-    DocumentName, NodeMetadata, ZarrFormat, check_array_document_len, check_outlined, draft, n5,
+    DocumentName, NodeMetadata, ZarrFormat, check_array_document_len, check_outlined, draft,
     pre_v1, v1, v2, v3,
 };
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StoreError};
@@ -220,7 +220,11 @@ impl<'h> DocumentSearch<'h> {
 
     /// As [`DocumentSearch::read`], for a file with these attributes that need not be a document:
     /// `None` when it is large or cannot be read.
-    fn read_common(&mut self, key: &Key, meta: ObjectMeta) -> Result<Option<DocumentText>, Error> {
+    pub(super) fn read_common(
+        &mut self,
+        key: &Key,
+        meta: ObjectMeta,
+    ) -> Result<Option<DocumentText>, Error> {
         if meta.size() > MAX_COMMON_BYTES {
             self.observations.add_object(key, Some(&meta));
             return Ok(None);
@@ -326,10 +330,7 @@ impl<'h> DocumentSearch<'h> {
                 let (attributes, document) = (prefix.key(b"__zattr__")?, text.into_document());
                 Some(Node::array(prefix, document, Some(attributes), metadata))
             }
-            b"attributes.json" if n5::is_attributes(&text.bytes) => {
-                let error = FormatError::unsupported("the document", "format", "N5");
-                Some(Node::broken(text.document, error, BrokenKind::Array))
-            }
+            b"attributes.json" => self.n5_node(prefix, text)?,
             _ => None,
         })
     }

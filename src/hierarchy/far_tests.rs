@@ -92,10 +92,7 @@ fn documents_are_requested_together_and_the_first_one_decides() {
             "array of .zarray",
         ),
         (&[(".zgroup", GROUP)], "V2 group"),
-        (
-            &[("attributes.json", r#"{"n5": "2.0.0"}"#)],
-            "broken attributes.json",
-        ),
+        (&[("attributes.json", r#"{"n5": "2.0.0"}"#)], "N5 group"),
         (&[("meta", "{}")], "implicit"),
         (&[], "implicit"),
     ] {

@@ -12,7 +12,7 @@
 //! | `.zmetadata` alone | a v2 group |
 //! | a file `meta` with `zarr_format` 1 | a v1 array |
 //! | `__zmeta__` | an array of zarr-python 0.4 |
-//! | `attributes.json` of N5 | refused by name |
+//! | `attributes.json` of N5 | an array, a group ([`n5`]) |
 //! | a file `meta` of v1 that is damaged | a node that cannot be shown (`damaged`) |
 //! | a damaged `zarr.json` | a node that cannot be shown, and so are the nodes of a draft below it |
 //!
@@ -32,6 +32,7 @@ mod draft;
 mod draft_node;
 mod identity;
 mod look_again;
+mod n5;
 mod node;
 mod node_cache;
 mod only_copied;
@@ -50,8 +51,8 @@ pub use tree::{TreeNode, TreePlace};
 use crate::budget::{Budget, Evict};
 use crate::error::{Error, FormatError};
 use crate::fresh::{Freshness, Observed, Subject, look};
-use crate::metadata::draft as draft_document;
 use crate::metadata::{ArrayMetadata, KeyKind, NodeMetadata, ZarrFormat, pre_v1, v1, v2, v3};
+use crate::metadata::{draft as draft_document, n5 as n5_document};
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, Store, StoreError};
 use catalog::{Catalog, CatalogStore, Face};
 use draft_node::DraftRoot;
@@ -194,6 +195,7 @@ impl Hierarchy {
                 let root = self.draft_root_of(&key.parent())?.ok_or(Error::Stale)?;
                 draft_document::parse_array(text, root.layout.generation())
             }
+            ZarrFormat::N5 => n5_document::parse_array(text),
             ZarrFormat::V3 => match v3::parse(text) {
                 Ok(NodeMetadata::Array(metadata)) => Ok(*metadata),
                 Ok(NodeMetadata::Group) => Err(FormatError::document(

@@ -14,6 +14,8 @@ const V3: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [4], "data
 const V3_GROUP: &str = r#"{"zarr_format": 3, "node_type": "group"}"#;
 const PRE_V1: &str = r#"{"shape": [4], "chunks": [2], "dtype": "<i4", "fill_value": 0,
     "cname": "lz4", "clevel": 5, "shuffle": 1}"#;
+const N5: &str = r#"{"dimensions": [4], "blockSize": [2], "dataType": "int32",
+    "compression": {"type": "raw"}}"#;
 const PROTOCOL: &str = r#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0",
     "metadata_key_suffix": ".json", "extensions": []}"#;
 const CORE: &str = r#"{"zarr_format": "https://purl.org/zarr/spec/core/3.0", "extensions": [],
@@ -125,7 +127,30 @@ fn the_first_document_decides() {
         ),
         (
             &[("a/attributes.json", r#"{"n5": "2.0.0"}"#)],
-            "broken a/attributes.json: the document: unsupported format `N5`",
+            "N5 group of a/attributes.json",
+        ),
+        (
+            &[("a/attributes.json", r#"{"n5": "5.0.0"}"#)],
+            "broken a/attributes.json: n5: unsupported version of N5 `5.0.0`",
+        ),
+        (&[("a/attributes.json", "{}")], "implicit"),
+        (
+            &[
+                ("attributes.json", r#"{"n5": "2.0.0"}"#),
+                ("a/attributes.json", "{}"),
+            ],
+            "N5 group of a/attributes.json",
+        ),
+        (
+            &[("a/attributes.json", N5)],
+            "N5 array of a/attributes.json",
+        ),
+        (
+            &[
+                ("a/attributes.json", N5),
+                ("a/.zgroup", r#"{"zarr_format": 2}"#),
+            ],
+            "V2 group of a/.zgroup",
         ),
         (&[("a/zarr.json", PROTOCOL)], "Draft group of a/zarr.json"),
         (

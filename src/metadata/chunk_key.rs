@@ -9,6 +9,7 @@
 //! | draft `/` | `c` | `c5` | `c1/23` | `c1`, `23` |
 //! | draft of zarr-python 2 | `c` or `c0` | | | |
 //! | draft `.` | `c` | `c5` | `c1.23` | `c1.23` |
+//! | N5 | – | `5` | `23/1` | `23`, `1` |
 //! | pre-v1 | – | `__zdata__/5.blosc` | `__zdata__/1.23.blosc` | `__zdata__`, `1.23.blosc` |
 //!
 //! Sources: Zarr v3 core, section "Chunk key encoding"; Zarr v2, section "Chunks".
@@ -32,6 +33,8 @@ pub enum KeyKind {
     DraftScalar,
     /// zarr-python 0.4: keys in a directory of their own that end in `.blosc`.
     PreV1,
+    /// N5: the indices alone, from the last to the first.
+    N5,
 }
 
 /// The capacity for a key, in bytes, which few keys exceed.
@@ -57,14 +60,19 @@ impl ChunkKeyEncoding {
             KeyKind::Default | KeyKind::Draft => b"c",
             KeyKind::DraftScalar => b"c0",
             KeyKind::V2 if indices.is_empty() => b"0",
-            KeyKind::V2 => b"",
+            KeyKind::V2 | KeyKind::N5 => b"",
             KeyKind::PreV1 => PRE_V1_DIRECTORY,
         });
-        for (i, index) in indices.iter().enumerate() {
+        for i in 0..indices.len() {
             if i > 0 || self.kind == KeyKind::Default {
                 key.push(self.separator);
             }
-            push_index(&mut key, *index);
+            let index = if self.kind == KeyKind::N5 {
+                indices.iter().nth_back(i)
+            } else {
+                indices.get(i)
+            };
+            push_index(&mut key, index.copied().unwrap_or_default());
         }
         if self.kind == KeyKind::PreV1 {
             key.extend_from_slice(PRE_V1_SUFFIX);
@@ -79,21 +87,24 @@ impl ChunkKeyEncoding {
             (KeyKind::Default | KeyKind::Draft, 0) => return (key == b"c").then(Dims::new),
             (KeyKind::V2, 0) => return (key == b"0").then(Dims::new),
             (KeyKind::DraftScalar, _) => return (key == b"c0").then(Dims::new),
-            (KeyKind::PreV1, 0) => return None,
+            (KeyKind::PreV1 | KeyKind::N5, 0) => return None,
             (KeyKind::Default, _) => {
                 let (separator, indices) = key.strip_prefix(b"c")?.split_first()?;
                 (*separator == self.separator).then_some(indices)?
             }
-            (KeyKind::V2, _) => key,
+            (KeyKind::V2 | KeyKind::N5, _) => key,
             (KeyKind::Draft, _) => key.strip_prefix(b"c")?,
             (KeyKind::PreV1, _) => key
                 .strip_prefix(PRE_V1_DIRECTORY)?
                 .strip_suffix(PRE_V1_SUFFIX)?,
         };
-        let indices: Dims = indices
+        let mut indices: Dims = indices
             .split(|&byte| byte == self.separator)
             .map(index_of)
             .collect::<Option<_>>()?;
+        if self.kind == KeyKind::N5 {
+            indices.reverse();
+        }
         (indices.len() == rank).then_some(indices)
     }
 }
@@ -165,6 +176,9 @@ mod tests {
             push_index(&mut spelled, index);
             assert_eq!(spelled, format!("a{index}").as_bytes());
         }
+        let n5 = encoding(KeyKind::N5, b'/');
+        assert_eq!(n5.encode(&[1, 23, 45]), b"45/23/1");
+        assert_eq!(n5.decode(b"45/23/1", 3).as_deref(), Some(&[1, 23, 45][..]));
         let last = encoding(V2, b'.').encode(&[u64::MAX]);
         assert_eq!(
             encoding(V2, b'.').decode(&last, 1).as_deref(),

@@ -57,6 +57,19 @@ impl MissingInV2 {
     ) -> Result<MissingInV2, FormatError> {
         let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
         let data_type = render::stored_type(decoding);
+        // The fill value of N5 is no missing value.
+        if array.zarr_format == ZarrFormat::N5 {
+            let zero = FillValue::of_type(&data_type, decoding.fill_value.bytes().to_vec());
+            let is_complete = matches!(content, ChunkContent::Complete(_));
+            return Ok(MissingInV2 {
+                fill_value: if is_complete {
+                    FillValue::undefined(&data_type)
+                } else {
+                    zero
+                },
+                is_of_attribute: false,
+            });
+        }
         let is_v3 = array.zarr_format == ZarrFormat::V3;
         // `null` of v3 is 0, where readers of v2 may take any memory for the elements.
         let zero = FillValue::of_type(&data_type, decoding.fill_value.bytes().to_vec());

@@ -111,6 +111,8 @@ pub enum ZarrFormat {
     Draft,
     /// Zarr v3: `zarr.json`.
     V3,
+    /// N5: `attributes.json`.
+    N5,
 }
 
 /// The parsed document of a node.

@@ -17,8 +17,8 @@
 //! keep. All other bytes stay as they are, including the order of members and the spelling of
 //! numbers. An absent member that means the default stays absent.
 //!
-//! Arrays of versions before v1 are always compressed, so only another version can express their
-//! decoded form.
+//! Arrays of versions before v1 are always compressed, and those of N5 always have blocks, so only another version can
+//! express their decoded form.
 
 mod draft;
 mod edit;
@@ -48,15 +48,20 @@ pub fn array(text: &[u8], array: &ArrayMetadata, shown: ArrayForm) -> Result<Vec
         (ArrayForm::Canonical, ZarrFormat::V2) => v2::canonical(text, array),
         (ArrayForm::Canonical, ZarrFormat::V3) => v3::canonical(text, array),
         (ArrayForm::Stored | ArrayForm::Canonical, _)
-        | (ArrayForm::Expanded, ZarrFormat::PreV1 | ZarrFormat::V1 | ZarrFormat::V2) => {
-            Ok(text.to_vec())
-        }
+        | (
+            ArrayForm::Expanded,
+            ZarrFormat::PreV1 | ZarrFormat::V1 | ZarrFormat::V2 | ZarrFormat::N5,
+        ) => Ok(text.to_vec()),
         (ArrayForm::Expanded, ZarrFormat::Draft) => draft::expanded(text, array),
         (ArrayForm::Expanded, ZarrFormat::V3) => v3::expanded(text, array),
         (ArrayForm::Decoded(_), ZarrFormat::PreV1) => Err(FormatError::document(
             "cname",
             "this version of the format has compressed chunks only; \
              `--as v2` or `--as v3` shows the array decoded",
+        )),
+        (ArrayForm::Decoded(_), ZarrFormat::N5) => Err(FormatError::document(
+            "compression",
+            "the chunks of N5 are blocks; `--as v2` or `--as v3` shows the array decoded",
         )),
         (ArrayForm::Decoded(_), ZarrFormat::V1) => v1::decoded(text, array),
         (ArrayForm::Decoded(_), ZarrFormat::V2) => v2::decoded(text, array),

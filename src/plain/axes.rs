@@ -3,17 +3,20 @@
 //! ```text
 //! OME-NGFF  a group above says `multiscales`    names, kinds, units, voxel sizes, origin
 //! CF        dimension names, coordinate arrays  names, kinds, units
+//! N5        attributes of array and groups      names, kinds, units, voxel sizes, origin
 //! ```
 //!
 //! In CF a spacing is the difference of two coordinates. Coordinates are elements, so spacings are
-//! unknown here. Attributes of the array itself describe its values, so they are not used.
+//! unknown here. Attributes of the array itself describe its values, so they are not used, except in N5.
 
 mod axis;
 mod cf;
+mod n5;
 mod ngff;
 pub(super) mod units;
 
 pub use axis::{Axis, AxisKind};
+pub use n5::axes_of_n5;
 
 use crate::metadata::Attributes;
 

@@ -127,6 +127,7 @@ fn zarr_format(format: ZarrFormat) -> JsonTree {
         ZarrFormat::V2 => JsonTree::Integer(2),
         ZarrFormat::Draft => JsonTree::Text("draft of 3".to_owned()),
         ZarrFormat::V3 => JsonTree::Integer(3),
+        ZarrFormat::N5 => JsonTree::Text("N5".to_owned()),
     }
 }
 

@@ -85,9 +85,6 @@ use nodes::meaning::MeaningsInView;
 use tree::Tree;
 use vnode::Vnode;
 
-/// The document of N5, whose data is not Zarr. It is a node only so that it is refused by name.
-const N5_ATTRIBUTES: &[u8] = b"attributes.json";
-
 /// A store as files. Each method finds the vnode of a request, and passes it on to one of the parts.
 #[derive(Debug)]
 pub struct View {
@@ -330,8 +327,7 @@ impl View {
         Ok(found)
     }
 
-    /// Whether a node is at the root or directly below it; `None` if there are too many names to examine. Data of N5 is
-    /// not a node.
+    /// Whether a node is at the root or directly below it; `None` if there are too many names to examine.
     ///
     /// # Errors
     /// [`Error`] when the store cannot be read.
@@ -374,11 +370,20 @@ impl View {
         Ok(None)
     }
 
+    /// Whether the root is a node of N5.
+    ///
+    /// # Errors
+    /// [`Error`] when the store cannot be read.
+    pub fn is_of_n5(&self) -> Result<bool, Error> {
+        let root = Prefix::root();
+        let node = self.tree.hierarchy.node(&root)?;
+        self.tree.is_of_n5(&root, &node)
+    }
+
     fn is_node(&self, path: &Prefix) -> Result<bool, Error> {
         Ok(match self.tree.hierarchy.node(path)? {
             Node::Implicit => false,
-            Node::Broken(broken) => broken.document.key.name() != N5_ATTRIBUTES,
-            Node::Array(_) | Node::Group(_) => true,
+            Node::Broken(_) | Node::Array(_) | Node::Group(_) => true,
         })
     }
 

@@ -21,6 +21,7 @@ fn version(format: ZarrFormat) -> Value {
         ZarrFormat::V2 => 2.into(),
         ZarrFormat::Draft => "v3-draft".into(),
         ZarrFormat::V3 => 3.into(),
+        ZarrFormat::N5 => "N5".into(),
     }
 }
 

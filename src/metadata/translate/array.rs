@@ -46,6 +46,9 @@ pub fn array(
     (name, written): (DocumentName, &[u8]),
     parse: impl Fn(&[u8]) -> Result<ArrayMetadata, FormatError>,
 ) -> Result<NodeDocuments, FormatError> {
+    if array.zarr_format == ZarrFormat::N5 {
+        return Err(FormatError::unsupported("", "format for writing", "N5"));
+    }
     let own = write::attributes_of_array(array.zarr_format, stored)?;
     let own = own.unwrap_or_else(|| EMPTY.to_vec());
     let change = match name {

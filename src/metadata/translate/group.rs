@@ -19,6 +19,9 @@ pub fn group(
     stored: &StoredDocuments<'_>,
     (name, written): (DocumentName, &[u8]),
 ) -> Result<NodeDocuments, FormatError> {
+    if format == ZarrFormat::N5 {
+        return Err(FormatError::unsupported("", "format for writing", "N5"));
+    }
     let mut new = NodeDocuments {
         is_array: false,
         document: stored.document.to_vec(),

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::super::attributes::say_nothing;
 use super::super::carry::{object_of, with_member};
 use super::super::document::{Edits, JsonDocument, is_empty, quoted};
-use super::super::{ArrayMetadata, ZarrFormat, missing, splice};
+use super::super::{ArrayMetadata, ZarrFormat, missing, n5, splice};
 use super::source::{ChunkContent, StoredDocuments};
 use crate::error::FormatError;
 use crate::metadata::json::{self, Json, Members};
@@ -27,12 +27,19 @@ pub fn of_array(
 ) -> Result<Option<Vec<u8>>, FormatError> {
     match format {
         ZarrFormat::V3 => member(source.document, &[]),
+        ZarrFormat::N5 => without_members(source.document),
         // The drafts keep the filters of an array among its attributes.
         ZarrFormat::Draft => member(source.document, &["filters"]),
         ZarrFormat::PreV1 | ZarrFormat::V1 | ZarrFormat::V2 => {
             source.attributes.map_or(Ok(None), whole)
         }
     }
+}
+
+/// The document `text` of a node of N5, without the members that are no attributes; `None` when nothing is left.
+pub(super) fn without_members(text: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
+    let document = JsonDocument::parse(text)?;
+    object_text(&document, document.value()?, &n5::OWN_MEMBERS)
 }
 
 /// The object in the document `text`; `None` when it is empty, or the document says nothing.

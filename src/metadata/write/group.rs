@@ -1,5 +1,6 @@
 //! Writes the documents of groups, with copies of the documents below them.
 
+use super::super::ZarrFormat;
 use super::super::document::{JsonDocument, quoted};
 use super::attributes;
 use super::members::document;
@@ -46,14 +47,20 @@ pub fn group_v2() -> &'static [u8] {
     b"{\n  \"zarr_format\": 2\n}\n"
 }
 
-/// The `.zattrs` of a group whose v3 or draft document is `document`, `None` when it would be
+/// The `.zattrs` of a group of v3, a draft or N5, whose document is `document`; `None` when it would be
 /// empty. [`group_v3`] takes the same text.
 ///
 /// # Errors
 ///
 /// When the document or its attributes are not a JSON object.
-pub fn group_attributes_v2(document: &[u8]) -> Result<Option<Vec<u8>>, FormatError> {
-    attributes::member(document, &[])
+pub fn group_attributes_v2(
+    format: ZarrFormat,
+    document: &[u8],
+) -> Result<Option<Vec<u8>>, FormatError> {
+    match format {
+        ZarrFormat::N5 => attributes::without_members(document),
+        _ => attributes::member(document, &[]),
+    }
 }
 
 /// The `.zmetadata` of a group, with copies of the documents at the given keys below it.

@@ -722,10 +722,15 @@ fn groups_and_their_copies() {
     let group = group_v3(Some(b"\xef\xbb\xbf {\"a\": Infinity}\n"), None).unwrap();
     assert!(text(group.clone()).contains("\"attributes\": {\"a\": Infinity}\n"));
     assert_eq!(
-        group_attributes_v2(&group).unwrap().unwrap(),
+        group_attributes_v2(ZarrFormat::V3, &group)
+            .unwrap()
+            .unwrap(),
         b"{\"a\": Infinity}"
     );
-    assert_eq!(group_attributes_v2(b"{\"attributes\": {}}").unwrap(), None);
+    assert_eq!(
+        group_attributes_v2(ZarrFormat::V3, b"{\"attributes\": {}}").unwrap(),
+        None
+    );
     assert!(group_v3(Some(b"3"), None).is_err());
 
     let array = with_pipeline(&format!("[{LITTLE}]"));

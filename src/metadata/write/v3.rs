@@ -108,7 +108,7 @@ pub fn chunk_lengths(chunks: &ChunkLengths) -> JsonTree {
 pub(in crate::metadata) fn key_encoding(keys: ChunkKeyEncoding) -> String {
     let name = match keys.kind {
         KeyKind::Default | KeyKind::Draft | KeyKind::DraftScalar => "default",
-        KeyKind::V2 | KeyKind::PreV1 => "v2",
+        KeyKind::V2 | KeyKind::PreV1 | KeyKind::N5 => "v2",
     };
     let separator = char::from(keys.separator);
     format!("{{\"name\": \"{name}\", \"configuration\": {{\"separator\": \"{separator}\"}}}}")

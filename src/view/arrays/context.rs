@@ -13,7 +13,7 @@ use crate::fresh::LastCheck;
 use crate::hierarchy::{ArrayNode, Node};
 use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::metadata::{Attributes, DocumentName, ZarrFormat, write};
-use crate::plain::{Axis, axes};
+use crate::plain::{Axis, axes, axes_of_n5};
 use crate::store::{Access, Key, ObjectMeta, Prefix, StatKind};
 use crate::threads::Class;
 use crate::view::nodes::path::NodePath;
@@ -118,7 +118,7 @@ impl Arrays {
         &self,
         path: &Prefix,
         node: &ArrayNode,
-        dimension_names: &[Option<String>],
+        (dimension_names, attributes): (&[Option<String>], &Attributes),
         inputs: &mut Inputs,
     ) -> Result<(Vec<Axis>, Vec<Arc<GroupFacts>>), Error> {
         let (mut ancestors, mut groups) = (Vec::new(), Vec::new());
@@ -138,11 +138,15 @@ impl Arrays {
                 inputs.observations.add_all(&found.inputs.observations);
             }
         }
-        let coordinates = self.coordinates(path, node, dimension_names, inputs)?;
-        let ancestors = ancestors.iter();
-        let ancestors: Vec<_> = ancestors
+        let with_paths = ancestors.iter();
+        let ancestors: Vec<_> = with_paths
             .map(|(path, group)| (path.as_str(), &group.attributes))
             .collect();
+        if node.metadata.zarr_format == ZarrFormat::N5 {
+            let axes = axes_of_n5(dimension_names, attributes, &ancestors);
+            return Ok((axes, groups));
+        }
+        let coordinates = self.coordinates(path, node, dimension_names, inputs)?;
         let coordinates = coordinates.iter();
         let coordinates: Vec<_> = coordinates
             .map(|(name, attributes)| (name.as_str(), attributes))
@@ -257,6 +261,10 @@ impl Arrays {
         resolved: &NodePath,
         key: &Key,
     ) -> Result<Option<(ObjectMeta, Vec<u8>)>, Error> {
+        let format = match &resolved.node {
+            Node::Group(group) => group.format,
+            _ => ZarrFormat::V3,
+        };
         let is_separate = DocumentName::of(key.name()) == Some(DocumentName::ZAttrs);
         let read = self
             .tree
@@ -267,7 +275,7 @@ impl Arrays {
                 let attributes = if is_separate {
                     Some(text.bytes)
                 } else {
-                    write::group_attributes_v2(&text.bytes)
+                    write::group_attributes_v2(format, &text.bytes)
                         .map_err(|error| Error::in_document(key, error))?
                 };
                 Ok(Some((text.document.meta, attributes.unwrap_or_default())))

@@ -282,7 +282,8 @@ impl Arrays {
         let dimension_names = dimension_names(node, &attributes);
         // The chunks may be stored apart from the document.
         inputs.add_search(self.tree.loader.sources(), &node.prefix)?;
-        let (axes, groups) = self.axes_of(path, node, &dimension_names, &mut inputs)?;
+        let (axes, groups) =
+            self.axes_of(path, node, (&dimension_names, &attributes), &mut inputs)?;
         Ok(ArrayFacts {
             array,
             attributes,

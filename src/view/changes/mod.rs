@@ -72,9 +72,9 @@ impl Tree {
 }
 
 impl View {
-    /// The written files of the view that shows `vnode`.
+    /// The written files of the view that shows `vnode`. What is made of a container of N5 is only read.
     pub(super) fn writing(&self, vnode: &Vnode) -> Result<&Arc<Writing>, Error> {
-        if !self.is_writable() {
+        if !self.is_writable() || self.tree.shows_n5(vnode)? {
             return Err(refused(vnode, Refusal::ReadOnly));
         }
         let writing = vnode.view().and_then(|view| self.tree.writing(view));

@@ -119,8 +119,11 @@ impl ChunkNames {
     }
 
     /// The key, relative to the array, of the directory of the chunks that begin with `first`;
-    /// empty for the array's own directory.
+    /// empty for the array's own directory. In N5, no other directory has all of them.
     pub(in crate::view) fn directory_key(self, first: &[u64]) -> Vec<u8> {
+        if self.encoding.kind == KeyKind::N5 {
+            return Vec::new();
+        }
         let mut key = self.root().unwrap_or_default().to_vec();
         for index in first {
             if !key.is_empty() {

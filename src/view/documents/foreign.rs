@@ -209,10 +209,11 @@ impl Documents {
             let text = self.tree.hierarchy.read(&key, Holding::SOURCE)?;
             return Ok(text.map(|text| text.bytes));
         }
-        let Some(text) = self.group_document(resolved)? else {
+        let (Some(text), Node::Group(group)) = (self.group_document(resolved)?, &resolved.node)
+        else {
             return Ok(None);
         };
-        write::group_attributes_v2(&text.bytes)
+        write::group_attributes_v2(group.format, &text.bytes)
             .map_err(|error| Error::in_document(&text.document.key, error))
     }
 
@@ -220,7 +221,7 @@ impl Documents {
     fn group_document(&self, resolved: &NodePath) -> Result<Option<DocumentText>, Error> {
         match &resolved.node {
             Node::Group(GroupNode {
-                format: ZarrFormat::V3 | ZarrFormat::Draft,
+                format: ZarrFormat::V3 | ZarrFormat::Draft | ZarrFormat::N5,
                 document: Some(document),
                 ..
             }) => self.tree.hierarchy.read(&document.key, Holding::SOURCE),

@@ -103,7 +103,7 @@ impl Segment for GridChunks {
 }
 
 /// The indices of the chunks, or of the directories, in the directory of `first`.
-fn places(array: &ShownArray, first: Dims) -> Option<Odometer> {
+pub(super) fn places(array: &ShownArray, first: Dims) -> Option<Odometer> {
     let counts = array.grid().counts();
     // A directory outside of the grid is still found by its name if the array has become smaller.
     if !array.has_directory(&first) {

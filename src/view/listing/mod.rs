@@ -9,8 +9,10 @@
 //! | `segment` | a segment, and generated names |
 //! | `stored_names`, `name_stream` | names of the store |
 //! | `grid_chunks` | chunks by arithmetic |
+//! | `asked_chunks` | the stored chunks of N5: chunks by arithmetic, each of which is looked for |
 //! | `stored_chunks` | the stored chunks: object by object, and slot by slot of each shard |
 
+pub(in crate::view) mod asked_chunks;
 pub(in crate::view) mod grid_chunks;
 pub(in crate::view) mod name_stream;
 pub(in crate::view) mod segment;
@@ -27,10 +29,12 @@ use super::options::ViewKind;
 use super::vnode::{Vnode, VnodeAttributes, VnodeId, VnodeKind};
 use crate::error::Error;
 use crate::grid::Dims;
+use crate::metadata::KeyKind;
 use crate::store::{Detail, Prefix};
 use crate::view::lookup::{LOG, REFUSED, STATISTICS, SYNC};
 use crate::view::nodes::directory::NodeDirectory;
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
+use asked_chunks::AskedChunks;
 use grid_chunks::GridChunks;
 use name_stream::NameStream;
 use segment::{DirectoryPosition, GeneratedNames, Segment, SegmentItem, attributes_if};
@@ -223,6 +227,8 @@ fn stored(view: ViewKind, prefix: Prefix, filter: NameFilter) -> Box<dyn Segment
 fn chunks(array: Arc<ShownArray>, first: Dims) -> Result<Box<dyn Segment>, Error> {
     Ok(if array.lists_grid {
         Box::new(GridChunks::new(array, first))
+    } else if array.stored.encoding.kind == KeyKind::N5 {
+        Box::new(AskedChunks::new(array, first))
     } else {
         Box::new(StoredChunks::new(array, first)?)
     })

@@ -16,8 +16,8 @@ use crate::error::Error;
 use crate::files::Writing;
 use crate::hierarchy::{BrokenKind, Node};
 use crate::metadata::DocumentName;
+use crate::metadata::n5;
 use crate::store::{Key, Prefix, StatKind};
-use crate::view::N5_ATTRIBUTES;
 use crate::view::View;
 use crate::view::chunks::names::ChunkName;
 use crate::view::nodes::directory::NodeDirectory;
@@ -120,7 +120,7 @@ impl Tree {
         }
         let document = unusable.document.key.name();
         // The blocks of N5 are not chunks of Zarr, and no library reads them as chunks.
-        let is_other = document == N5_ATTRIBUTES;
+        let is_other = document == n5::DOCUMENT.as_bytes();
         // Arrays of v2 have no shards, so the document gives the names of the chunks without the codecs.
         let is_unsharded = unusable.names.is_some() && document == b".zarray";
         // No reader can have opened an array by a damaged document and so know its chunks.

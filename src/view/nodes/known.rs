@@ -41,6 +41,14 @@ impl Tree {
                 let unusable = Unusable::new(resolved, &broken.document, &broken.error);
                 return Ok(ShownNode::Unusable(Arc::new(unusable)));
             }
+            // The keys of N5 are shown as they are, because no reader of Zarr takes them for chunks.
+            Node::Array(node)
+                if node.metadata.zarr_format == ZarrFormat::N5
+                    && resolved.view == ViewKind::Keys
+                    && resolved.foreign.is_none() =>
+            {
+                return Ok(ShownNode::Plain);
+            }
             Node::Array(node) => node,
         };
         let key = (resolved.view, resolved.path.clone());

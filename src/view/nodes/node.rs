@@ -13,7 +13,7 @@ use crate::grid::{ChunkGrid, Dims};
 use crate::hierarchy::{ArrayNode, BrokenKind, Document, Node};
 use crate::load::{ChunkLayout, ChunkedArray, Loader, Shards, Slice};
 use crate::metadata::write::{self, ChunkContent};
-use crate::metadata::{Decoding, DocumentName, Target};
+use crate::metadata::{Decoding, DocumentName, Target, ZarrFormat};
 use crate::read::FileReaders;
 use crate::store::{DirWriter, Key, Object, Prefix, StoreError};
 pub(in crate::view) use crate::translate::FileForm;
@@ -450,6 +450,9 @@ fn unwritable(
     form: FileForm,
     options: &ViewOptions,
 ) -> Option<FormatError> {
+    if node.metadata.zarr_format == ZarrFormat::N5 {
+        return Some(FormatError::unsupported("", "format for writing", "N5"));
+    }
     let what = "the memory for the index of a shard that is written (see --max-chunk)";
     let index = layout.packed_index_bytes();
     if let Err(error) = FormatError::check_limit(what, index, options.max_chunk_bytes) {

@@ -3,7 +3,8 @@
 //! Without `--as`, a path of the keys and chunks views is a prefix of the store. With it, and in
 //! the arrays view, a path names a node: the nodes of a draft's hierarchy are shown at their paths,
 //! not below `meta` and `data`. A node of another version than the one asked for is *foreign*: its
-//! documents are written in that version, under the names that they have there.
+//! documents are written in that version, under the names that they have there. A node of N5 is foreign in the chunks view
+//! without `--as`, too: it is shown in v2.
 
 use crate::hierarchy::{Document, DraftNode, Node, TreePlace};
 use crate::metadata::{DocumentName, Target, ZarrFormat};
@@ -87,7 +88,12 @@ impl NodePath {
                     || array.document.key.name() == name
                     || attributes.is_some_and(|key| key.name() == name)
             }
-            Node::Group(group) => is_of(group.format),
+            Node::Group(group) => {
+                let document = group.document.as_ref();
+                is_of(group.format)
+                    || group.format == ZarrFormat::N5
+                        && document.is_some_and(|document| document.key.name() == name)
+            }
             Node::Broken(_) => false,
             Node::Implicit => return document.is_some_and(|name| self.written().contains(&name)),
         };

@@ -2,11 +2,12 @@
 
 use crate::error::Error;
 use crate::hierarchy::{Node, TreeNode, TreePlace};
-use crate::metadata::{DocumentName, Target};
+use crate::metadata::{DocumentName, Target, ZarrFormat};
 use crate::store::{ObjectMeta, Prefix};
 use crate::view::nodes::path::{NodePath, format_of};
 use crate::view::options::ViewKind;
 use crate::view::tree::Tree;
+use crate::view::vnode::Vnode;
 
 impl Tree {
     /// Resolves `path`, which need not exist.
@@ -23,7 +24,12 @@ impl Tree {
                 place: TreePlace::Store,
             }
         };
-        let target = self.options.shown_as.filter(|_| view != ViewKind::Arrays);
+        let target = match (view, self.options.shown_as) {
+            (ViewKind::Arrays, _) => None,
+            // The chunks of N5 are no chunks of Zarr, unless they are decoded: then v2 has the same keys but for their order.
+            (ViewKind::Chunks, None) if self.is_of_n5(path, &node)? => Some(Target::V2),
+            (_, target) => target,
+        };
         let is_foreign = |target: &Target| {
             let format = match (&keys, &node) {
                 // No node is below an array: the keys are shown as they are.
@@ -44,6 +50,30 @@ impl Tree {
             node,
             keys,
         })
+    }
+
+    /// Whether `node`, at `path`, is in a container of N5. A directory without a document is a group there.
+    pub(in crate::view) fn is_of_n5(&self, path: &Prefix, node: &Node) -> Result<bool, Error> {
+        match node {
+            Node::Array(array) => Ok(array.metadata.zarr_format == ZarrFormat::N5),
+            Node::Group(group) => Ok(group.format == ZarrFormat::N5),
+            Node::Implicit => self.hierarchy.is_group_of_n5(path),
+            Node::Broken(_) => Ok(false),
+        }
+    }
+
+    /// Whether `vnode` is shown as a part of a container of Zarr, and is stored in one of N5.
+    pub(in crate::view) fn shows_n5(&self, vnode: &Vnode) -> Result<bool, Error> {
+        let (view, path) = match vnode {
+            Vnode::Prefix { view, path } | Vnode::Written { view, path, .. } => {
+                (view, path.clone())
+            }
+            Vnode::Object { view, key } | Vnode::Document { view, key } => (view, key.parent()),
+            Vnode::Chunk(place) | Vnode::ChunkDirectory(place) => (&place.view, place.path.clone()),
+            _ => return Ok(false),
+        };
+        let resolved = self.resolve(*view, &path)?;
+        Ok(resolved.is_translated() && self.is_of_n5(&path, &resolved.node)?)
     }
 
     /// Whether paths of `view` are paths of nodes, rather than prefixes of the store.

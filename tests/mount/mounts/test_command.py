@@ -203,8 +203,6 @@ def test_refuses_a_missing_store(tmp_path, point):
 
 @pytest.mark.parametrize("name, content, hint", [
     (None, b"", "mounted all the same"),
-    ("attributes.json", b'{"n5": "2.5.0"}', "it looks like N5"),
-    ("set/attributes.json", b'{"dimensions":[1],"blockSize":[1],"dataType":"uint8"}', "of which set is N5"),
     ("data.h5", b"\x89HDF\r\n\x1a\n" + bytes(8), "HDF5"),
     ("refs.json", b'{"version":1,"refs":{".zgroup":"{}"}}', "kerchunk"),
 ])

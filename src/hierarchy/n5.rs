@@ -1,0 +1,79 @@
+//! Nodes of N5, whose one document is `attributes.json`.
+//!
+//! ```text
+//! R/attributes.json     {"n5": "4.0.0"}                                    the root of a container, a group
+//! R/g/attributes.json   {"resolution": [4, 4]}                             a group, because R is above it
+//! R/g/s0/attributes.json {"dimensions": [..], "blockSize": [..], ..}       an array
+//! ```
+//!
+//! A file of this name that has no member of N5 is the document of a group only inside of a container. A group without
+//! attributes has no document: it is an implicit group.
+
+use super::detect::DocumentSearch;
+use super::node::{BrokenKind, Node};
+use super::{DocumentText, Hierarchy};
+use crate::error::Error;
+use crate::metadata::ZarrFormat;
+use crate::metadata::n5::{self, N5Node};
+use crate::store::Prefix;
+
+impl DocumentSearch<'_> {
+    /// The node at `prefix` whose `attributes.json` has this `text`; `None` when it is a file of another kind.
+    pub(super) fn n5_node(
+        &mut self,
+        prefix: &Prefix,
+        text: DocumentText,
+    ) -> Result<Option<Node>, Error> {
+        Ok(match n5::node(&text.bytes) {
+            Some(N5Node::Dataset) => {
+                let metadata = n5::parse_array(&text.bytes);
+                Some(Node::array(prefix, text.into_document(), None, metadata))
+            }
+            Some(N5Node::Root) => Some(match n5::parse_group(&text.bytes) {
+                Ok(()) => Node::group(ZarrFormat::N5, text.into_document()),
+                Err(error) => Node::broken(text.into_document(), error, BrokenKind::Group),
+            }),
+            Some(N5Node::Group) => {
+                // The memory of the text is given back before other documents are read.
+                let document = text.into_document();
+                let is_node = self.is_in_container(prefix)?;
+                is_node.then(|| Node::group(ZarrFormat::N5, document))
+            }
+            None => None,
+        })
+    }
+
+    /// Whether the root of a container is above `prefix`.
+    fn is_in_container(&mut self, prefix: &Prefix) -> Result<bool, Error> {
+        for above in prefix.with_ancestors().skip(1) {
+            let key = above.key(n5::DOCUMENT.as_bytes())?;
+            let Some(meta) = self.hierarchy.object_meta(&key)? else {
+                self.observations.add_object(&key, None);
+                continue;
+            };
+            let text = self.read_common(&key, meta)?;
+            let is_root = text.is_some_and(|text| n5::node(&text.bytes) == Some(N5Node::Root));
+            if is_root {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Hierarchy {
+    /// Whether the directory at `prefix`, which has no document, is a group in a container of N5.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::node`].
+    pub fn is_group_of_n5(&self, prefix: &Prefix) -> Result<bool, Error> {
+        for above in prefix.with_ancestors().skip(1) {
+            match self.node(&above)? {
+                Node::Implicit => {}
+                Node::Group(group) => return Ok(group.format == ZarrFormat::N5),
+                Node::Array(_) | Node::Broken(_) => return Ok(false),
+            }
+        }
+        Ok(false)
+    }
+}
