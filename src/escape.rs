@@ -8,7 +8,8 @@
 //!
 //! The code that builds a message need not escape it, because all output passes one of two types:
 //! [`Escaped`] displays the messages of the log, of progress and of the crate's errors, and
-//! [`Text`] holds the lines that the command prints and that `ERROR.txt` is made of.
+//! [`Text`] holds the lines that the command prints and that `ERROR.txt` is made of. The colours of a line are of this
+//! file alone ([`Style`]), and never part of a text.
 //!
 //! An escape is spelled as in Rust: `\n`, `\u{1b}`. A backslash stays as it is, so that text may be
 //! escaped twice; [`Key`](crate::store::Key) doubles the backslashes of a name, so that no two keys
@@ -37,9 +38,71 @@ impl<T: Display> Display for Escaped<T> {
 }
 
 /// Lines for people, or JSON. The only control characters in it are the line feeds that end its
-/// lines.
+/// lines, and the sequences of a [`Style`] in lines that were asked to have colours.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text(String);
+
+/// How a terminal shows a part of a line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Style {
+    /// As all other text.
+    #[default]
+    Plain,
+    /// Bold.
+    Strong,
+    /// With less contrast.
+    Faint,
+    /// Bold and blue, as `ls` shows a directory.
+    Directory,
+    /// Cyan.
+    Type,
+    /// Yellow.
+    Warning,
+    /// Red.
+    Problem,
+}
+
+impl Style {
+    /// The parameters of the sequence "select graphic rendition" (ECMA-48), which all terminals with colours know;
+    /// empty for plain text.
+    fn parameters(self) -> &'static str {
+        match self {
+            Style::Plain => "",
+            Style::Strong => "1",
+            Style::Faint => "2",
+            Style::Directory => "1;34",
+            Style::Type => "36",
+            Style::Warning => "33",
+            Style::Problem => "31",
+        }
+    }
+}
+
+/// Whether lines have the sequences of their styles. Only a terminal understands them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colours {
+    /// They have.
+    Shown,
+    /// They are plain text.
+    Hidden,
+}
+
+/// A part of a line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Span {
+    /// How it looks.
+    pub style: Style,
+    /// The text.
+    pub text: String,
+}
+
+impl Span {
+    /// `text` in this style.
+    pub fn new(style: Style, text: impl Into<String>) -> Span {
+        let text = text.into();
+        Span { style, text }
+    }
+}
 
 impl Text {
     /// An empty text.
@@ -55,6 +118,22 @@ impl Text {
         self
     }
 
+    /// Adds a line of `spans`, each [`Escaped`], and a line feed.
+    #[must_use]
+    pub fn styled(mut self, spans: &[Span], colours: Colours) -> Text {
+        for Span { style, text } in spans {
+            let parameters = style.parameters();
+            // Writing to a string never fails.
+            let _ = if colours == Colours::Hidden || parameters.is_empty() {
+                write!(self.0, "{}", Escaped(text))
+            } else {
+                write!(self.0, "\u{1b}[{parameters}m{}\u{1b}[0m", Escaped(text))
+            };
+        }
+        self.0.push('\n');
+        self
+    }
+
     /// Adds `value`, which its alternate form (`{:#}`) displays as indented JSON, and a line feed.
     /// The characters that [`Escaped`] escapes become JSON escapes, so that a parser still reads
     /// the same strings.
@@ -64,6 +143,13 @@ impl Text {
         // Writing to a string fails only where the value itself cannot be displayed.
         let _ = write!(Escaping { out, style }, "{value:#}");
         self.0.push('\n');
+        self
+    }
+
+    /// Adds the lines of `other`.
+    #[must_use]
+    pub fn and(mut self, other: &Text) -> Text {
+        self.0.push_str(&other.0);
         self
     }
 
@@ -190,6 +276,21 @@ mod tests {
         let escaped = "{\n  \"a\\u009b\": [\n    \"\\u001b\\u007f\\n\",\n    \
                     \"\\udb40\\udc41\",\n    \"é\"\n  ]\n}\n";
         assert_eq!(Text::new().json(&value).as_bytes(), escaped.as_bytes());
+    }
+
+    #[test]
+    fn colours_are_those_of_the_styles() {
+        let spans = [
+            Span::new(Style::Strong, "a\u{1b}[2J"),
+            Span::new(Style::Plain, " b\n"),
+            Span::new(Style::Problem, "c"),
+        ];
+        let told = |colours| String::from_utf8(Text::new().styled(&spans, colours).into_bytes());
+        assert_eq!(
+            told(Colours::Shown).unwrap(),
+            "\u{1b}[1ma\\u{1b}[2J\u{1b}[0m b\\n\u{1b}[31mc\u{1b}[0m\n"
+        );
+        assert_eq!(told(Colours::Hidden).unwrap(), "a\\u{1b}[2J b\\nc\n");
     }
 
     proptest! {
