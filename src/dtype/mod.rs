@@ -14,6 +14,7 @@ pub(crate) mod element_bytes;
 mod element_text;
 mod fill_value;
 mod float;
+mod short_name;
 pub(crate) mod typestr;
 pub(crate) mod v3_name;
 
@@ -21,6 +22,7 @@ pub(crate) use element::{Element, Field, IntegerFormat, MAX_NESTING, TimeFormat,
 pub use element_text::element_text;
 pub use fill_value::FillValue;
 pub(crate) use float::{FLOAT16, FLOAT32, FLOAT64, FloatFormat};
+pub use short_name::short_name;
 
 use crate::error::FormatError;
 
