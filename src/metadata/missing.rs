@@ -25,7 +25,7 @@ use super::json::Json;
 use super::spell::Dialect;
 use super::write::{ChunkContent, StoredDocuments, attributes_of_array};
 use super::{ArrayMetadata, ZarrFormat, base64, render};
-use crate::dtype::{DataType, Element, FLOAT64, FillValue, FloatFormat};
+use crate::dtype::{DataType, Element, FLOAT64, FillValue, FloatFormat, element_text};
 use crate::error::FormatError;
 pub(super) use masks::MISSING_VALUE;
 use masks::{Masks, Place};
@@ -141,6 +141,17 @@ impl Declared {
             is_packed: PACKING.iter().any(|name| root.get(name).is_some()),
         })
     }
+}
+
+/// The value of the attribute `_FillValue` of an array of v3 as text for people, because xarray spells it in base64;
+/// `None` where it says no element.
+pub fn declared_text(array: &ArrayMetadata, attributes: &[u8]) -> Option<String> {
+    if array.zarr_format != ZarrFormat::V3 {
+        return None;
+    }
+    let data_type = &array.decoding.as_ref().ok()?.data_type;
+    let declared = Declared::of(data_type, attributes).ok()?;
+    Some(element_text(data_type, declared.value?.bytes()))
 }
 
 /// The element that the attribute `_FillValue` of v3 says; `None` where no element equals it. A writer other than
