@@ -76,12 +76,8 @@ impl Hierarchy {
     /// # Errors
     /// As [`Hierarchy::read`].
     pub fn documents(&self, array: &ArrayNode) -> Result<Option<ArrayDocuments>, Error> {
-        let own = match self.recent(&array.document) {
-            Some(own) => own,
-            None => match self.read(&array.document.key, Holding::SOURCE)? {
-                Some(own) => own,
-                None => return Ok(None),
-            },
+        let Some(own) = self.text(&array.document)? else {
+            return Ok(None);
         };
         let attributes = match &array.attributes {
             // The memory of the array's own document is held meanwhile, and a request must not wait
@@ -90,6 +86,17 @@ impl Hierarchy {
             None => None,
         };
         Ok(Some(ArrayDocuments { own, attributes }))
+    }
+
+    /// The text of `document`, which was read before; `None` when it is gone.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::read`].
+    pub fn text(&self, document: &Document) -> Result<Option<DocumentText>, Error> {
+        match self.recent(document) {
+            Some(text) => Ok(Some(text)),
+            None => self.read(&document.key, Holding::SOURCE),
+        }
     }
 
     /// The text of `document`, if it was kept and is still trusted.
