@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Number, Value, json};
+use serde_json::{Value, json};
 
 use super::config::{InfoConfig, ViewOptions};
 use super::error::CliError;
+use super::json_element::json_element;
 use crate::budget::Budget;
 use crate::dtype::{Element, element_text};
 use crate::error::{Error, FormatError};
@@ -184,38 +185,12 @@ fn element_of(array: &ChunkedArray, chunk: &[u8], number: u64) -> Result<String,
     Ok(element_text(data_type, item))
 }
 
-/// Programs hold numbers of JSON as `f64`, in which all integers up to this one are exact.
-const MOST_EXACT: u64 = 1 << 53;
-
 impl ElementLocation {
-    /// The value as a number or truth value where JSON has it exactly; else the text.
-    fn json_value(&self) -> Value {
-        let text = self.value.as_str();
-        let number = match &self.element {
-            Element::Bool => text.parse().ok().map(Value::Bool),
-            Element::Integer(_) => {
-                let number: Option<i64> = text.parse().ok();
-                let exact = number.filter(|number| number.unsigned_abs() <= MOST_EXACT);
-                exact.map(Value::from)
-            }
-            Element::Float(float) => {
-                // The text of an f32 has only the digits that distinguish it from other f32 values.
-                let number: Option<f64> = match float.bytes {
-                    4 => text.parse::<f32>().ok().map(f64::from),
-                    _ => text.parse().ok(),
-                };
-                number.and_then(Number::from_f64).map(Value::Number)
-            }
-            _ => None,
-        };
-        number.unwrap_or_else(|| text.into())
-    }
-
     fn as_json(&self, path: &Prefix, indices: &[u64]) -> Value {
         let mut facts = json!({
             "path": path.to_text(),
             "indices": indices,
-            "value": self.json_value(),
+            "value": json_element(&self.element, &self.value),
             "chunk": self.chunk.as_slice(),
             "region": self.covers,
             "number_in_chunk": self.number,

@@ -23,6 +23,7 @@ mod error;
 mod generated;
 mod help;
 mod info;
+mod json_element;
 mod logging;
 mod memory_limit;
 mod mount_helper;
