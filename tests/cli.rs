@@ -112,7 +112,7 @@ fn a_store_may_be_called_like_a_subcommand() {
 }
 
 #[test]
-fn a_hierarchy_is_described_in_columns() {
+fn a_hierarchy_is_described_as_a_tree() {
     let place = Place::without_fuse();
     let array = r#"{"zarr_format":3,"node_type":"array","shape":[SHAPE],"data_type":"TYPE",
         "chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"fill_value":FILL,
@@ -139,11 +139,18 @@ fn a_hierarchy_is_described_in_columns() {
     let info = zarr_mount(["--info", "--files", "h5,nc5,npy", store.to_str().unwrap()]);
     info.succeeds();
     let expected = "\
-/       v2 group
-a       v3 array  int16    (time: 12)          chunks (2)  (bytes)      24 B decoded
-g/text  v3 array  string   (time: 3)           chunks (2)  (vlen-utf8)                    no npy: data type: `string` cannot be expressed
-long    v3 array  float64  (time: 4000000000)  chunks (2)  (bytes)      29.8 GiB decoded
-old     v2 array  |u1      (x: 3)              chunks (3)  ()           3 B decoded
+/         v2  group
+    fits nc5, h5
+  a       v3  int16      (time: 12)              24 B  6 chunks (2)  bytes
+      fits npy, nc5, h5
+  g           directory
+    text      string     (time: 3)                     2 chunks (2)  vlen-utf8
+        fits nc5, h5; not npy: data type: `string` cannot be expressed
+  long        float64    (time: 4000000000)  29.8 GiB  2000000000 chunks (2)  bytes
+      fits npy, nc5, h5
+  old     v2  uint8      (x: 3)                   3 B  1 chunk  no codecs
+      fits npy, nc5, h5
+1 group, 4 arrays, 29.8 GiB and 1 array of unknown size
 ";
     assert_eq!(info.stdout, expected);
     let info = zarr_mount([

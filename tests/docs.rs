@@ -228,6 +228,7 @@ fn statistics() -> Value {
 fn descriptions_are_what_the_program_prints() {
     for arguments in [
         ["--info", "demo:"].as_slice(),
+        &["--info", "demo:", "air/temperature"],
         &["--info", "--sizes", "demo:", "legacy/elevation"],
         &["--info", "--at", "3,20,40", "demo:", "air/temperature"],
         &["--info", "--at", "49,99", "demo:", "legacy/elevation"],

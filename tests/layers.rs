@@ -46,7 +46,7 @@ const PURE_ERROR: [&str; 2] = ["error", "FormatError"];
 /// The crates that this one depends on, and the modules that may know each. Documents
 /// begin in `metadata`, FUSE is in `fuse` alone, `store` decodes zip files and encodes a demo, and
 /// `codec` checks chunks that are JSON.
-const OUTSIDE: [(&str, &str); 49] = [
+const OUTSIDE: [(&str, &str); 50] = [
     ("base64", "codec metadata plain"),
     ("blosc_src", "codec"),
     ("bytes", "store"),
@@ -87,6 +87,7 @@ const OUTSIDE: [(&str, &str); 49] = [
     ("thiserror", "store budget buffers error fuse cli"),
     ("twox_hash", "store codec"),
     ("unicode_normalization", "plain"),
+    ("unicode_width", "cli"),
     ("zstd_safe", "store codec"),
     ("shuttle", "sync"),
     ("async_trait", "store"),

@@ -233,11 +233,12 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["target", "info", "unmount"])]
     pub(crate) recover: bool,
 
-    /// Describe the hierarchy of STORE, or the node at a path in it, without mounting
+    /// Describe the hierarchy of STORE as a tree, or one array in detail, at PATH, without mounting
     #[arg(long)]
     pub(crate) info: bool,
 
-    /// With --info: add the stored sizes, which lists every chunk
+    /// With --info: add the stored sizes, their ratio to the decoded ones, and the number of absent chunks, which
+    /// lists every chunk
     #[arg(long, requires = "info")]
     pub(crate) sizes: bool,
 
@@ -247,7 +248,7 @@ pub(crate) struct Args {
           allow_hyphen_values = true, value_parser = indices, action = ArgAction::Append)]
     pub(crate) at: Vec<Indices>,
 
-    /// With --info: print JSON
+    /// With --info: print JSON for programs, with everything that is known of each node
     #[arg(long, requires = "info")]
     pub(crate) json: bool,
 
@@ -304,7 +305,7 @@ fn files_help() -> String {
     });
     format!(
         "In the arrays view: the formats of files, one or several: {others}, headers beside raw ({headers}), \
-         whole groups ({groups}) [default: npy]. With --info: say what they cannot hold"
+         whole groups ({groups}) [default: npy]. With --info: say which of them fit each array, and why others do not"
     )
 }
 

@@ -20,8 +20,9 @@ pub(super) const EXAMPLES: &str = "  zarr-mount data.zarr /mnt/z                
   zarr-mount --view arrays --files nii --array 'scan/*' data.zarr /mnt/z
                                                the arrays in scan, and no others, as NIfTI
   zarr-mount --view keys,chunks demo: demo     both, in two directories of ./demo
+  zarr-mount --info demo: air/temperature      its type, dimensions, chunks and attributes
   zarr-mount --info --at 3,20,40 demo: air/temperature    where is this element?
-  zarr-mount --info --files nc,tif data.zarr   what these formats cannot hold, and why
+  zarr-mount --info --files nc,tif data.zarr   which arrays fit these formats, and why not
   zarr-mount --rw --shards keep data.zarr /mnt/z
                                                programs write keys; a chunk is replaced whole
   zarr-mount --rw --view chunks --as v3 data.zarr /mnt/z

@@ -3,10 +3,55 @@
 //! No other file opens the two (`clippy.toml` forbids it), and this one writes nothing but [`Text`]
 //! and [`Escaped`] values, so that a terminal obeys no name out of a store.
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, StdoutLock, Write};
+use std::os::fd::AsFd;
 
-use crate::escape::{Escaped, Text};
+use rustix::termios::tcgetwinsize;
+
+use crate::escape::{Colours, Escaped, Text};
+
+/// The width of a terminal that does not tell its own, in columns.
+const USUAL_WIDTH: usize = 80;
+
+/// What is written to: a terminal, or a file or a pipe, whose lines have any length and no colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Page {
+    /// The columns of the terminal; `None` where lines may have any length.
+    pub(super) width: Option<usize>,
+    pub(super) colours: Colours,
+}
+
+impl Page {
+    fn of(out: &(impl AsFd + IsTerminal)) -> Page {
+        let variable = |name| std::env::var_os(name).unwrap_or_default();
+        if !out.is_terminal() {
+            return Page::UNLIMITED;
+        }
+        let told = tcgetwinsize(out).map_or(0, |size| usize::from(size.ws_col));
+        Page {
+            width: Some(if told > 0 { told } else { USUAL_WIDTH }),
+            colours: colours(&variable("NO_COLOR"), &variable("TERM")),
+        }
+    }
+
+    /// A file or a pipe.
+    const UNLIMITED: Page = Page {
+        width: None,
+        colours: Colours::Hidden,
+    };
+}
+
+/// Whether a terminal shows colours where these are the values of the variables `NO_COLOR`
+/// (<https://no-color.org>) and `TERM`, empty where they are not set.
+fn colours(no_color: &OsStr, term: &OsStr) -> Colours {
+    if no_color.is_empty() && !term.is_empty() && term != "dumb" {
+        Colours::Shown
+    } else {
+        Colours::Hidden
+    }
+}
 
 /// Standard output.
 #[derive(Debug)]
@@ -16,6 +61,11 @@ impl Output {
     #[expect(clippy::disallowed_methods, reason = "what is written here is escaped")]
     pub(super) fn standard() -> Output {
         Output(io::stdout().lock())
+    }
+
+    /// What standard output is.
+    pub(super) fn page(&self) -> Page {
+        Page::of(&self.0)
     }
 
     /// Writes `text`.
@@ -40,13 +90,31 @@ pub(super) fn print_error(error: &dyn Display) {
     standard_error().write_all(line.as_bytes()).ok();
 }
 
-/// Whether standard error is a terminal, on which a line can be overwritten.
-pub(super) fn is_terminal_on_stderr() -> bool {
-    standard_error().is_terminal()
+/// The columns of standard error, if it is a terminal, on which a line can be overwritten.
+pub(super) fn width_of_stderr() -> Option<usize> {
+    Page::of(&standard_error()).width
 }
 
 /// Overwrites the last line on standard error with `line`.
 pub(super) fn overwrite_line(line: &str) {
     // Progress that cannot be shown is not worth an error.
     let _ = write!(standard_error().lock(), "\r\x1b[K{}", Escaped(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_shown_unless_a_variable_forbids_them() {
+        for (no_color, term, expected) in [
+            ("", "xterm-256color", Colours::Shown),
+            ("1", "xterm-256color", Colours::Hidden),
+            ("", "dumb", Colours::Hidden),
+            ("", "", Colours::Hidden),
+        ] {
+            let found = colours(no_color.as_ref(), term.as_ref());
+            assert_eq!(found, expected, "{no_color} {term}");
+        }
+    }
 }

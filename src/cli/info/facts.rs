@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::dtype::short_name;
 use crate::error::FormatError;
-use crate::grid::{ChunkLengths, product};
+use crate::grid::{ChunkGrid, ChunkLengths, product};
 use crate::hierarchy::ArrayNode;
 use crate::load::{ChunkLayout, Region, Shards};
 use crate::metadata::ZarrFormat;
@@ -40,12 +41,19 @@ pub(super) fn facts_of_array(array: &ArrayNode, dimension_names: &DimensionNames
         "codecs": metadata.codecs,
         "dimension_names": dimension_names,
     });
+    if let Ok(decoding) = &metadata.decoding {
+        facts["short_data_type"] = short_name(&decoding.data_type).into();
+    }
     match ChunkLayout::new(metadata, Shards::Expand) {
         Ok(layout) => {
             let grid = layout.shown_grid();
             if layout.is_sharded() {
                 facts["shard_shape"] = facts["chunk_shape"].take();
                 facts["chunk_shape"] = lengths_of(grid.chunks());
+            }
+            if layout.is_sharded() {
+                let shards = ChunkGrid::of(&metadata.shape, metadata.chunks.clone());
+                facts["shards"] = shards.and_then(|shards| shards.n_chunks()).into();
             }
             facts["chunks"] = grid.n_chunks().into();
             facts["decoded_chunk_bytes"] = layout.longest_decoded_len().into();

@@ -25,17 +25,28 @@ struct Reason {
     text: String,
 }
 
+impl Reason {
+    fn sentence(&self) -> String {
+        let (formats, text) = (self.formats.join(", "), &self.text);
+        match &self.what {
+            None => format!("not {formats}: {text}"),
+            Some(part) => format!("not in {formats}: {part}: {text}"),
+        }
+    }
+}
+
 impl SaidOmissions {
-    /// One sentence for each reason why `files` of the node at `prefix` leave something out.
+    /// The formats of `files`, those of the node at `prefix`, and the reasons why others leave something out; `None`
+    /// where nothing is to be said.
     ///
     /// # Errors
     /// [`io::Error`] when an array that is left out cannot be examined.
-    pub(super) fn sentences(
+    pub(super) fn sentence(
         &mut self,
         prefix: &Prefix,
         files: &[FileFacts],
         view: &View,
-    ) -> io::Result<Vec<String>> {
+    ) -> io::Result<Option<String>> {
         let mut reasons: Vec<Reason> = Vec::new();
         for FileFacts {
             format, omissions, ..
@@ -51,20 +62,12 @@ impl SaidOmissions {
                 }
             }
         }
-        let sentences = reasons.iter().map(
-            |Reason {
-                 formats,
-                 what,
-                 text,
-             }| {
-                let formats = formats.join(", ");
-                match what {
-                    None => format!("no {formats}: {text}"),
-                    Some(part) => format!("not in {formats}: {part}: {text}"),
-                }
-            },
-        );
-        Ok(sentences.collect())
+        let there = files.iter().filter(|file| file.is_there());
+        let there: Vec<&str> = there.map(|file| file.format.name()).collect();
+        let fits = (!there.is_empty()).then(|| format!("fits {}", there.join(", ")));
+        let not = reasons.iter().map(Reason::sentence);
+        let sentences: Vec<String> = fits.into_iter().chain(not).collect();
+        Ok((!sentences.is_empty()).then(|| sentences.join("; ")))
     }
 
     /// Whether no other line says that the file of the group at `prefix` leaves out `part`.

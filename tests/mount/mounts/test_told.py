@@ -136,7 +136,7 @@ def test_a_store_without_an_anndata_object(mount):
     assert "--files h5ad: no group of demo: is an AnnData object" in made.said, made.said
     made.unmount()
     done = run(BINARY, "--info", "--files", "h5ad", "demo:")
-    assert "no h5ad: encoding-type: it is not `anndata`" in done.stdout, done.stdout
+    assert "not h5ad: encoding-type: it is not `anndata`" in done.stdout, done.stdout
     assert done.stderr.startswith("zarr-mount: warning: --files h5ad: no group of demo:"), done.stderr
 
 

@@ -1,5 +1,6 @@
 """Zip stores in a directory of stores: directories in the chunks and arrays views, files in the keys view."""
 import errno
+import json
 import os
 import shutil
 import zipfile
@@ -121,7 +122,9 @@ def test_entries_of_a_zip_file_have_its_rights(mount, stores):
 
 def test_info_describes_their_contents(stores):
     told = ok(BINARY, "--info", stores)
-    assert "a.zip/t " in told and "more/deep/b.zip/t " in told
+    paths = {node["path"] for node in json.loads(ok(BINARY, "--info", "--json", stores))}
+    assert {"a.zip/t", "more/deep/b.zip/t"} <= paths
+    assert "\n  a.zip " in told and "\n    deep " in told and "\n      b.zip " in told
     assert "in_group" not in told and "notes" not in told
     assert "= 11\n" in ok(BINARY, "--info", "--at", "1,1", stores, "a.zip/t")
 

@@ -1,0 +1,81 @@
+//! The parts of an array that another Zarr version cannot express (`--as`).
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::hierarchy::{ArrayNode, Hierarchy};
+use crate::load::Shards;
+use crate::metadata::write::{self, ChunkContent};
+use crate::metadata::{Attributes, Target, missing};
+
+/// The content of the chunk files in each view.
+const CONTENTS: [(&str, ChunkContent); 2] = [
+    ("keys", ChunkContent::Encoded(Shards::Expand)),
+    ("chunks", ChunkContent::Complete(Shards::Expand)),
+];
+
+/// Adds what `target` says otherwise, or not at all, to the facts about an array.
+///
+/// # Errors
+/// [`Error`] when the documents cannot be read.
+pub(super) fn insert_into(
+    facts: &mut Value,
+    array: &ArrayNode,
+    target: Target,
+    hierarchy: &Hierarchy,
+) -> Result<(), Error> {
+    if array.metadata.zarr_format != target.zarr_format() {
+        facts["inexpressible"] = inexpressible(array, target, hierarchy)?;
+        facts["absent_chunks"] = absent_chunks(array, target);
+    }
+    facts["missing_values"] = missing_values(array, target, hierarchy)?;
+    Ok(())
+}
+
+/// The reasons why `target` cannot express an array, by view.
+fn inexpressible(array: &ArrayNode, target: Target, hierarchy: &Hierarchy) -> Result<Value, Error> {
+    let documents = hierarchy.documents(array)?.ok_or(Error::Stale)?;
+    let source = documents.source();
+    let mut reasons = json!({});
+    for (view, content) in CONTENTS {
+        if let Err(error) = write::array(&array.metadata, &source, content, target) {
+            reasons[view] = error.to_string().into();
+        }
+    }
+    Ok(reasons)
+}
+
+/// By view, how missing values that xarray reads from `target` differ from those of the store.
+fn missing_values(
+    array: &ArrayNode,
+    target: Target,
+    hierarchy: &Hierarchy,
+) -> Result<Value, Error> {
+    let documents = hierarchy.documents(array)?.ok_or(Error::Stale)?;
+    let metadata = &array.metadata;
+    let text = Attributes::text_of_array(metadata.zarr_format, &documents.source());
+    let mut unlike = json!({});
+    // Where the attributes cannot be read, the array cannot be shown, for another reason.
+    let Ok(text) = text else { return Ok(unlike) };
+    for (view, content) in CONTENTS {
+        let place = (content, target.zarr_format());
+        if let Ok(Some(reason)) = missing::lost(metadata, text.as_deref(), place) {
+            unlike[view] = reason.into();
+        }
+    }
+    Ok(unlike)
+}
+
+/// By view, the wrong fill value that some readers of `target` use for an array, if they do.
+fn absent_chunks(array: &ArrayNode, target: Target) -> Value {
+    let mut unlike = json!({});
+    if target != Target::V2 {
+        return unlike;
+    }
+    for (view, content) in CONTENTS {
+        if let Some(reason) = write::misread_fill_value(&array.metadata, content) {
+            unlike[view] = reason.into();
+        }
+    }
+    unlike
+}

@@ -1,0 +1,129 @@
+//! The stored objects of an array: how many there are, how many the grid has, and their sizes.
+
+use serde_json::Value;
+
+use super::progress::ProgressLine;
+use crate::error::Error;
+use crate::grid::{ChunkGrid, product};
+use crate::hierarchy::ArrayNode;
+use crate::metadata::ArrayMetadata;
+use crate::store::{Cursor, Detail, EntryKind, Store, StoreError};
+
+/// The objects below an array that are chunks or shards.
+#[derive(Debug, Default)]
+pub(super) struct StoredObjects {
+    objects: u64,
+    bytes: u64,
+    /// Those outside of the grid, which an array keeps that was made smaller.
+    outside: u64,
+    /// The elements of the array in the other ones.
+    elements: u64,
+    /// The objects that the grid has room for; `None` when there are too many to count.
+    most: Option<u64>,
+}
+
+impl StoredObjects {
+    /// Lists the objects of `array`; or the reason why the store does not list them.
+    ///
+    /// # Errors
+    /// [`Error`] of the store.
+    pub(super) fn of(
+        store: &dyn Store,
+        array: &ArrayNode,
+        progress: &mut ProgressLine,
+    ) -> Result<Result<StoredObjects, StoreError>, Error> {
+        let metadata = &array.metadata;
+        let grid = ChunkGrid::of(&metadata.shape, metadata.chunks.clone());
+        let mut found = StoredObjects {
+            most: grid.as_ref().and_then(ChunkGrid::n_chunks),
+            ..StoredObjects::default()
+        };
+        let mut pending = vec![array.prefix.clone()];
+        while let Some(prefix) = pending.pop() {
+            let listing = store.list(&prefix, Cursor::START, Detail::Attributes)?;
+            let Some(mut listing) = listing else {
+                continue;
+            };
+            while let Some(entry) = listing.next_entry()? {
+                let key = prefix.key(&entry.name)?;
+                if entry.kind == EntryKind::Prefix {
+                    pending.push(key.to_prefix());
+                    continue;
+                }
+                let relative = array.prefix.strip(key.as_bytes()).unwrap_or_default();
+                let indices = metadata.chunk_keys.decode(relative, metadata.shape.len());
+                if let Some(indices) = indices {
+                    let bytes = entry.meta.map_or(0, |meta| meta.size());
+                    found.add(&indices, bytes, grid.as_ref());
+                    progress.show(|| format!("{}: {} objects", array.prefix, found.objects));
+                }
+            }
+            if let Some(unlisted) = listing.left_out() {
+                return Ok(Err(unlisted));
+            }
+        }
+        Ok(Ok(found))
+    }
+
+    fn add(&mut self, indices: &[u64], bytes: u64, grid: Option<&ChunkGrid>) {
+        self.objects += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        match grid.filter(|grid| grid.contains(indices)) {
+            Some(grid) => {
+                let elements = elements_within(grid, indices).unwrap_or(u64::MAX);
+                self.elements = self.elements.saturating_add(elements);
+            }
+            None => self.outside += 1,
+        }
+    }
+
+    /// Adds what was found to the facts about the array.
+    pub(super) fn insert_into(&self, facts: &mut Value, metadata: &ArrayMetadata) {
+        facts["stored_objects"] = self.objects.into();
+        facts["stored_bytes"] = self.bytes.into();
+        facts["objects"] = self.most.into();
+        let within = self.objects - self.outside;
+        facts["absent_objects"] = self.most.map(|most| most.saturating_sub(within)).into();
+        if self.outside > 0 {
+            facts["objects_outside"] = self.outside.into();
+        }
+        facts["compression_ratio"] = self.ratio(metadata).into();
+    }
+
+    /// How many times larger the elements in the stored objects are when decoded, to three digits after the point;
+    /// `None` where that is not known.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio needs few digits")]
+    fn ratio(&self, metadata: &ArrayMetadata) -> Option<f64> {
+        let data_type = &metadata.decoding.as_ref().ok()?.data_type;
+        let decoded = self.elements.checked_mul(data_type.item_size)?;
+        let is_known = decoded > 0 && self.bytes > 0 && self.outside == 0;
+        is_known.then(|| (1000.0 * decoded as f64 / self.bytes as f64).round() / 1000.0)
+    }
+}
+
+/// The number of elements of the array in the chunk `indices`, without those beyond its edge.
+fn elements_within(grid: &ChunkGrid, indices: &[u64]) -> Option<u64> {
+    let axes = grid.chunks().axes().iter().zip(grid.shape()).zip(indices);
+    let lengths = axes.map(|((axis, &end), &index)| {
+        let (first, length) = axis.span(index)?;
+        Some(length.min(end.checked_sub(first)?))
+    });
+    product(&lengths.collect::<Option<Vec<u64>>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edge_chunks_count_for_the_elements_of_the_array() {
+        let grid = ChunkGrid::new(&[10, 7], &[4, 4]).unwrap();
+        let mut found = StoredObjects::default();
+        for indices in [[0, 0], [2, 1], [0, 1]] {
+            found.add(&indices, 10, Some(&grid));
+        }
+        assert_eq!(found.elements, 16 + 2 * 3 + 4 * 3);
+        found.add(&[3, 0], 10, Some(&grid));
+        assert_eq!((found.objects, found.outside, found.bytes), (4, 1, 40));
+    }
+}
