@@ -102,13 +102,19 @@ impl AxisChunks {
         let AxisChunks::Listed(runs) = self else {
             return self.longest();
         };
-        let before = runs
-            .starts
-            .iter()
-            .take_while(|start| start.chunks < count)
-            .count();
-        let lengths = runs.runs().take(before).map(|(length, _)| length);
-        lengths.max().unwrap_or(runs.longest)
+        if count == 0 || count >= runs.count() {
+            return runs.longest;
+        }
+        let before = runs.starts.partition_point(|start| start.chunks < count);
+        let mut lengths = runs.runs().take(before).map(|(length, _)| length);
+        let mut longest = 0;
+        // The longest of all often is among the first ones, and then the others need no look.
+        while longest < runs.longest
+            && let Some(length) = lengths.next()
+        {
+            longest = longest.max(length);
+        }
+        longest
     }
 
     /// Whether the chunks that both have are the same: the lists are equal, or one is the beginning of
