@@ -160,6 +160,7 @@ impl<'h> DocumentSearch<'h> {
             draft: None,
             checked: Arc::new(self.begun),
             lineage: None,
+            reserved: None,
             memory_bytes: match &node {
                 // The model of a group has no parts.
                 Node::Group(_) | Node::Implicit | Node::Broken(_) => 0,

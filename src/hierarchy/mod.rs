@@ -40,7 +40,7 @@ mod read;
 mod separator;
 mod tree;
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 pub use draft_node::DraftNode;
 pub(crate) use identity::{ArrayIdentity, chunk_identity_at};
@@ -56,7 +56,7 @@ use crate::metadata::{draft as draft_document, n5 as n5_document};
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, Store, StoreError};
 use catalog::{Catalog, CatalogStore, Face};
 use draft_node::DraftRoot;
-use node_cache::{CachedNode, NodeCache};
+use node_cache::{CachedNode, NodeCache, SharedNodeCache};
 
 /// The nodes of a store.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub struct Hierarchy {
     catalog: Option<Arc<Catalog>>,
     budget: Arc<Budget>,
     freshness: Freshness,
-    cache: Mutex<NodeCache>,
+    cache: Arc<SharedNodeCache>,
 }
 
 impl Hierarchy {
@@ -81,7 +81,7 @@ impl Hierarchy {
             catalog,
             budget,
             freshness,
-            cache: Mutex::new(NodeCache::new()),
+            cache: Arc::new(SharedNodeCache::new()),
         }
     }
 
@@ -98,10 +98,12 @@ impl Hierarchy {
         Some(CatalogStore::shared(catalog, Face::Keys))
     }
 
-    /// The memory that the budget can evict, if any.
-    pub fn evictable(&self) -> Option<Weak<dyn Evict>> {
-        let catalog = self.catalog.as_ref()?;
-        Some(Arc::downgrade(catalog) as Weak<dyn Evict>)
+    /// The caches that the budget can evict from, in the order in which it does.
+    pub fn evictable(&self) -> impl Iterator<Item = Weak<dyn Evict>> + use<> {
+        let nodes = Arc::downgrade(&self.cache) as Weak<dyn Evict>;
+        let catalog = self.catalog.as_ref();
+        let catalog = catalog.map(|catalog| Arc::downgrade(catalog) as Weak<dyn Evict>);
+        [nodes].into_iter().chain(catalog)
     }
 
     /// Whether names in the store cannot be listed, so that only the documents of a node show that there is a prefix.
@@ -248,6 +250,7 @@ impl Hierarchy {
         if let Node::Broken(broken) = &node {
             log::warn!("{}: {}", broken.document.key, broken.error);
         }
+        loaded.reserve(&self.budget);
         self.lock().put(prefix.clone(), loaded, moment);
         Ok(node)
     }
@@ -303,7 +306,7 @@ impl Hierarchy {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, NodeCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock()
     }
 }
 

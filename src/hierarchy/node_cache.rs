@@ -1,20 +1,50 @@
 //! The cache of recently used nodes, with the facts that show whether they are still valid.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
 use super::draft_node::DraftRoot;
 use super::node::Node;
+use crate::budget::{Budget, Evict, Holding, Reservation};
 use crate::fresh::{LastCheck, Observations};
 use crate::store::Prefix;
 
 /// The largest number of cached nodes.
 const MAX_CACHED_NODES: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
-/// The most memory of cached nodes, in bytes. It is rarely reached, because 8 KiB holds the model
+/// The most memory of cached nodes without a reservation, in bytes. It is rarely reached, because 8 KiB holds the model
 /// of many codecs.
 const MAX_CACHE_BYTES: u64 = 8 << 20;
+/// A node that takes more bytes is cached if the budget has memory for it. The list of a million chunk lengths takes 32 MB.
+const LARGE_NODE_BYTES: u64 = 1 << 20;
+
+/// The cache of nodes that the threads share, and from which the budget evicts large nodes.
+#[derive(Debug)]
+pub(super) struct SharedNodeCache(Mutex<NodeCache>);
+
+impl SharedNodeCache {
+    /// An empty cache.
+    pub(super) fn new() -> SharedNodeCache {
+        SharedNodeCache(Mutex::new(NodeCache::new()))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, NodeCache> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Evict for SharedNodeCache {
+    fn evict_one(&self) -> bool {
+        // It is dropped after the lock is released.
+        let evicted = self.lock().pop_large();
+        evicted.is_some()
+    }
+
+    fn evict_kept(&self) -> bool {
+        self.evict_one()
+    }
+}
 
 /// A cache of nodes, bounded in number and in memory. The least recently used ones are evicted
 /// first.
@@ -38,8 +68,7 @@ pub(super) struct Moment {
 }
 
 impl NodeCache {
-    /// An empty cache.
-    pub(super) fn new() -> NodeCache {
+    fn new() -> NodeCache {
         NodeCache {
             by_prefix: LruCache::new(MAX_CACHED_NODES),
             memory_bytes: 0,
@@ -83,26 +112,34 @@ impl NodeCache {
         self.removals += 1;
         self.changes += 1;
         if let Some(left) = self.by_prefix.pop(prefix) {
-            self.memory_bytes -= left.memory_bytes;
+            self.memory_bytes -= left.unreserved_bytes();
         }
+    }
+
+    /// Removes the least recently used of the large nodes.
+    fn pop_large(&mut self) -> Option<CachedNode> {
+        let mut oldest_first = self.by_prefix.iter().rev();
+        let prefix = oldest_first
+            .find_map(|(prefix, node)| node.reserved.as_ref().map(|_| prefix.clone()))?;
+        self.by_prefix.pop(&prefix)
     }
 
     /// Adds `node`, whose lookup began at `moment`, and evicts others. The node is not added if it may be older than a
     /// change since then.
     pub(super) fn put(&mut self, prefix: Prefix, node: CachedNode, moment: Moment) {
-        if self.moment() != moment {
+        if self.moment() != moment || node.unreserved_bytes() > LARGE_NODE_BYTES {
             return;
         }
-        self.memory_bytes += node.memory_bytes;
+        self.memory_bytes += node.unreserved_bytes();
         let last = self.by_prefix.peek(&prefix);
         self.changes += u64::from(last.is_some_and(CachedNode::may_have_children));
         if let Some((_, left)) = self.by_prefix.push(prefix, node) {
-            self.memory_bytes -= left.memory_bytes;
+            self.memory_bytes -= left.unreserved_bytes();
         }
         while self.memory_bytes > MAX_CACHE_BYTES
             && let Some((_, left)) = self.by_prefix.pop_lru()
         {
-            self.memory_bytes -= left.memory_bytes;
+            self.memory_bytes -= left.unreserved_bytes();
         }
     }
 
@@ -142,9 +179,27 @@ pub(super) struct CachedNode {
     /// See [`NodeCache::lineage`], and the number of changes then.
     pub(super) lineage: Option<(LastCheck, u64)>,
     pub(super) memory_bytes: u64,
+    /// The memory of a large node.
+    pub(super) reserved: Option<Arc<Reservation>>,
 }
 
 impl CachedNode {
+    /// Reserves the memory of a large node, if the budget has it to spare.
+    pub(super) fn reserve(&mut self, budget: &Arc<Budget>) {
+        if self.memory_bytes > LARGE_NODE_BYTES {
+            let holding = Holding::NOTHING.to_hold("a large document");
+            let reserved = budget.reserve_kept_if_spare(self.memory_bytes, holding);
+            self.reserved = reserved.map(Arc::new);
+        }
+    }
+
+    fn unreserved_bytes(&self) -> u64 {
+        match self.reserved {
+            Some(_) => 0,
+            None => self.memory_bytes,
+        }
+    }
+
     /// Whether the paths below it are nodes in the same prefix of the store.
     fn may_have_children(&self) -> bool {
         match &self.node {

@@ -443,3 +443,40 @@ fn no_path_is_trusted_for_longer_than_the_nodes_above_it() {
     tree.put("a/zarr.json", V3_GROUP);
     assert!(!is_below_array());
 }
+
+/// The model of a long list of chunk lengths is kept while the budget has memory for it, and gives it back.
+#[test]
+fn large_nodes_are_cached_in_memory_of_the_budget() {
+    let lengths: Vec<String> = (0..100_000).map(|i| (1 + i % 3).to_string()).collect();
+    let grid = format!(
+        r#"{{"name": "rectilinear", "configuration": {{"kind": "inline", "chunk_shapes": [[{}]]}}}}"#,
+        lengths.join(", ")
+    );
+    let regular = r#"{"name": "regular", "configuration": {"chunk_shape": [2]}}"#;
+    let text = V3.replace("[4]", "[199999]").replace(regular, &grid);
+    let document = |tree: &Tree| match tree.hierarchy.node(&prefix("a")).unwrap() {
+        Node::Array(array) => array,
+        other => panic!("{other:?}"),
+    };
+    for (budget, is_cached) in [(64 << 20, true), (4 << 20, false)] {
+        let store = Arc::new(MemoryStore::new());
+        let shared: Arc<dyn Store> = Arc::clone(&store) as _;
+        let budget = Budget::new(budget);
+        let freshness = Freshness::Checked(Duration::from_secs(3600));
+        let hierarchy = Hierarchy::new(shared, Arc::clone(&budget), freshness);
+        let tree = Tree { store, hierarchy };
+        tree.put("a/zarr.json", &text);
+        tree.put("b/zarr.json", V3);
+        let [small, large] = ["b", "a"].map(|path| tree.hierarchy.node(&prefix(path)).unwrap());
+        assert!(matches!((small, large), (Node::Array(_), Node::Array(_))));
+        let first = document(&tree);
+        assert!(first.model_bytes > 1 << 20, "{}", first.model_bytes);
+        assert_eq!(Arc::ptr_eq(&first, &document(&tree)), is_cached);
+        let reserved = if is_cached { first.model_bytes } else { 0 };
+        assert_eq!(budget.used_and_peak().0, reserved);
+        for evictable in tree.hierarchy.evictable() {
+            assert_eq!(evictable.upgrade().unwrap().evict_kept(), is_cached);
+        }
+        assert_eq!(budget.used_and_peak().0, 0);
+    }
+}

@@ -195,7 +195,7 @@ impl View {
             timeout: options.timeout,
             readahead: options.readahead,
         });
-        let catalog = hierarchy.evictable();
+        let evictable = hierarchy.evictable();
         let hierarchy = Arc::new(hierarchy);
         let refused = Arc::new(RecentLines::new(MOST_REFUSED));
         let writings = writer.map(|writer| Writings::new(writer, &loader, &hierarchy, &refused));
@@ -214,9 +214,7 @@ impl View {
         // Evicted after cached chunks: making a header again costs more than decoding a chunk
         // again.
         budget.evict_from(arrays.idle());
-        if let Some(catalog) = catalog {
-            budget.evict_from(catalog);
-        }
+        evictable.for_each(|evictable| budget.evict_from(evictable));
         Ok(View {
             tree,
             documents,

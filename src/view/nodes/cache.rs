@@ -16,6 +16,8 @@ use crate::view::options::ViewKind;
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 /// The most bytes of memory of their models.
 const MOST_BYTES: u64 = 8 << 20;
+/// A node whose model takes more bytes is not kept here, so that it leaves room for others.
+const MOST_OF_A_NODE: u64 = 1 << 20;
 /// At most this many directories above an array count it as an array below them.
 const MOST_LEVELS: usize = 64;
 
@@ -52,6 +54,11 @@ impl ShownNodeCache {
         shown: ShownNode,
     ) -> Vec<ShownNode> {
         let mut forgotten = Vec::new();
+        if memory_of(&shown) > MOST_OF_A_NODE {
+            let replaced = self.by_path.pop_entry(&key);
+            forgotten.extend(replaced.map(|replaced| self.without(replaced)));
+            return forgotten;
+        }
         self.memory_bytes = self.memory_bytes.saturating_add(memory_of(&shown));
         for above in above(&key) {
             *self.n_below.entry(above).or_default() += 1;
