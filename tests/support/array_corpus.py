@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+from support import chunk_grids
 from support.workers.canonical import canonical, digest, framed, numpy_type
 
 
@@ -49,7 +50,8 @@ def check(root, store, array):
     shape, whole = tuple(array["shape"]), np.frombuffer(data, f"V{dtype.itemsize}")
     for grid, hashes in (("chunks", "chunk_sha256"), ("inner_chunks", "inner_chunk_sha256")):
         for chunk in array.get(hashes, ()) if "sha256" not in array else ():
-            box = tuple(slice(i * c, i * c + n) for i, c, n in zip(chunk["index"], array[grid], chunk["shape"]))
+            starts = [side.start for side in chunk_grids.box(array[grid], chunk["index"])]
+            box = tuple(slice(start, start + n) for start, n in zip(starts, chunk["shape"]))
             if digest(np.ascontiguousarray(whole.reshape(shape)[box]).tobytes()) != chunk["sha256"]:
                 return f"other values in chunk {chunk['index']}"
     if npy.exists():

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from support import chunk_grids
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 ARCHIVE = CHECKOUT / "tests" / "corpus" / "corpus.tar.gz"
 SECRET = b"SECRET-OUTSIDE-THE-STORE"
@@ -59,10 +61,10 @@ class Store:
 def grid_size(array):
     chunks = array.get("inner_chunks") or array.get("chunks") or []
     shape = array.get("shape") or []
-    count = 1
+    total = 1
     for n, c in zip(shape, chunks):
-        count *= -(-n // c) if isinstance(n, int) and isinstance(c, int) and c > 0 else 1
-    return count
+        total *= chunk_grids.count(c, n) if isinstance(n, int) and (isinstance(c, list) or isinstance(c, int) and c > 0) else 1
+    return total
 
 
 def codecs_listed(array):

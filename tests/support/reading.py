@@ -11,6 +11,7 @@ import numpy as np
 import tensorstore
 import zarr
 
+from support import chunk_grids
 from support.workers.canonical import canonical, digest, numpy_type
 
 
@@ -41,10 +42,14 @@ class Shown:
         return tuple(self.document["shape"])
 
     @property
-    def chunk_shape(self):
-        if self.is_v3:
-            return tuple(self.document["chunk_grid"]["configuration"]["chunk_shape"])
-        return tuple(self.document["chunks"])
+    def chunks(self):
+        """The lengths of the chunks along each axis, as `chunk_grids` has them."""
+        if not self.is_v3:
+            return tuple(self.document["chunks"])
+        grid = self.document["chunk_grid"]
+        if grid["name"] == "rectilinear":
+            return tuple(chunk_grids.listed(axis) for axis in grid["configuration"]["chunk_shapes"])
+        return tuple(grid["configuration"]["chunk_shape"])
 
     def assert_uncompressed(self):
         doc = self.document
@@ -53,7 +58,9 @@ class Shown:
             if codec["name"] in FRAMED:
                 return
             assert codec["name"] == "bytes", codec
-            assert codec.get("configuration", {}).get("endian", "little") == "little", codec
+            # The fields of a record keep their byte order.
+            is_record = isinstance(doc["data_type"], dict) and doc["data_type"]["name"] in ("struct", "structured")
+            assert is_record or codec.get("configuration", {}).get("endian", "little") == "little", codec
         else:
             assert doc["compressor"] is None and doc["order"] == "C", doc
             filters = [f["id"] for f in doc["filters"] or []]
@@ -73,7 +80,7 @@ class Shown:
         return self.directory / (separator.join(parts) if parts else "0")
 
     def grid(self):
-        return tuple(-(-n // c) for n, c in zip(self.shape, self.chunk_shape))
+        return tuple(chunk_grids.count(c, n) for c, n in zip(self.chunks, self.shape))
 
     def strings(self, start=None, stop=None):
         """The items of the box, each behind its length, put together from whole chunk files."""
@@ -82,12 +89,11 @@ class Shown:
         out = np.empty(self.shape, object)
         for index in np.ndindex(*self.grid()):
             items = framed_items(self.chunk_path(index).read_bytes())
-            assert len(items) == math.prod(self.chunk_shape), index
+            shape = chunk_grids.shape(self.chunks, index)
+            assert len(items) == math.prod(shape), index
             chunk = np.empty(len(items), object)
             chunk[:] = items
-            cut = tuple(slice(0, min(c, n - i * c)) for i, c, n in zip(index, self.chunk_shape, self.shape))
-            box = tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, self.chunk_shape))
-            out[box] = chunk.reshape(self.chunk_shape)[cut]
+            self.put(out, index, chunk.reshape(shape))
         return b"".join(out[tuple(slice(a, b) for a, b in zip(start, stop))].flat)
 
     def values(self, itemsize, start=None, stop=None):
@@ -96,16 +102,20 @@ class Shown:
         stop = stop or self.shape
         item = np.dtype(f"V{itemsize}")
         out = np.zeros(self.shape if math.prod(self.shape) < 1 << 28 else (), item)
-        first = [a // c for a, c in zip(start, self.chunk_shape)]
-        count = [-(-b // c) - f for b, c, f in zip(stop, self.chunk_shape, first)]
+        first = [chunk_grids.chunk_at(c, a) for a, c in zip(start, self.chunks)]
+        count = [chunk_grids.count(c, b) - f for b, c, f in zip(stop, self.chunks, first)]
         for offset in np.ndindex(*count):
             index = [f + o for f, o in zip(first, offset)]
             data = self.chunk_path(index).read_bytes()
-            assert len(data) == math.prod(self.chunk_shape) * itemsize, (index, len(data))
-            box = tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, self.chunk_shape))
-            cut = tuple(slice(0, min(c, n - i * c)) for i, c, n in zip(index, self.chunk_shape, self.shape))
-            out[box] = np.frombuffer(data, item).reshape(self.chunk_shape)[cut]
+            shape = chunk_grids.shape(self.chunks, index)
+            assert len(data) == math.prod(shape) * itemsize, (index, len(data))
+            self.put(out, index, np.frombuffer(data, item).reshape(shape))
         return out[tuple(slice(a, b) for a, b in zip(start, stop))]
+
+    def put(self, out, index, chunk):
+        """The elements of a chunk that are elements of the array."""
+        box = chunk_grids.box(self.chunks, index)
+        out[box] = chunk[tuple(slice(0, n - side.start) for n, side in zip(self.shape, box))]
 
 
 def framed_items(data):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import zarr
 
-from support import corpus, reading
+from support import chunk_grids, corpus, reading
 
 # Walks read every virtual chunk; two fixtures have grids of 800,000.
 WALKABLE_CHUNKS = 20_000
@@ -152,8 +152,8 @@ def refused(directory, name):
 def test_groups(shown):
     store, _, root = shown
     for path in store.entry["groups"]:
-        there = zarr.open_group(str(store.path), path=path or None, mode="r")
-        here = zarr.open_group(str(root), path=path or None, mode="r")
+        # Without the copies of consolidated metadata, of which one may have a grid that this zarr-python does not know.
+        there, here = (zarr.open_group(str(at), path=path or None, mode="r", use_consolidated=False) for at in (store.path, root))
         assert dict(here.attrs) == dict(there.attrs), path
 
 
@@ -176,7 +176,7 @@ def test_chunk_files(shown):
             assert reading.digest(read()) == array["sha256"], array["path"]
         for grid, hashes in (("chunks", "chunk_sha256"), ("inner_chunks", "inner_chunk_sha256")):
             for chunk in array.get(hashes, ()):
-                start = [i * c for i, c in zip(chunk["index"], array[grid])]
+                start = [side.start for side in chunk_grids.box(array[grid], chunk["index"])]
                 stop = [a + n for a, n in zip(start, chunk["shape"])]
                 got = read(start, stop)
                 assert reading.digest(got) == chunk["sha256"], (array["path"], grid, chunk["index"])

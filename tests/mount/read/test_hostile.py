@@ -77,7 +77,7 @@ def region(made, top_row):
     directory = made.path / "a"
     if (directory / "zarr.json").exists():
         shown = reading.Shown.at(directory)
-        rows = shown.chunk_shape[0]
+        rows = shown.chunks[0]
         paths = [shown.chunk_path((row // rows, 0)) for row in range(top_row, top_row + 4, rows)]
     else:
         paths = [directory / f"{top_row // 4}.0"]
@@ -183,7 +183,7 @@ def test_sizes_do_not_wrap_round(shown):
         return
     shown_array = reading.Shown.at(made.path / "a")
     size = 4
-    for n in shown_array.chunk_shape:
+    for n in shown_array.chunks:
         size *= n
     first = shown_array.chunk_path((0,) * len(shown_array.shape))
     assert os.stat(first).st_size == size

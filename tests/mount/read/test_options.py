@@ -79,8 +79,8 @@ def chunk_checks(root, store, options):
 
 def wrong_chunk(array, directory, index, shape, options):
     shown = reading.Shown.at(directory)
-    if shown.chunk_shape != shape:
-        return f"{array.path}: chunks of {shown.chunk_shape}, not of {shape}"
+    if shown.chunks != shape:
+        return f"{array.path}: chunks of {shown.chunks}, not of {shape}"
     path = shown.chunk_path(index)
     expected = array.box(index, shape)
     if not path.exists():
@@ -165,6 +165,6 @@ def test_a_kept_shard_and_its_first_chunk_are_two_things(mount, order):
             assert same(np.load(both.path / "arrays" / "air" / "temperature.npy"), expected)
         else:
             shard = both.path / "chunks" / "air" / "temperature" / "c" / "0" / "0" / "0"
-            shape = reading.Shown.at(shard.parents[3]).chunk_shape
+            shape = reading.Shown.at(shard.parents[3]).chunks
             got = np.frombuffer(shard.read_bytes(), expected.dtype).reshape(shape)
             assert same(got, expected[tuple(slice(0, n) for n in shape)])

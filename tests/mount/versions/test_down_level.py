@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import zarr
 
-from support import corpus, readers, reading
+from support import chunk_grids, corpus, readers, reading
 
 VERSIONS = ("v2", "v3")
 VIEWS = ("keys", "chunks")
@@ -111,7 +111,7 @@ def hashes(array):
     boxes, expected = [], []
     for grid, member in (("chunks", "chunk_sha256"), ("inner_chunks", "inner_chunk_sha256")):
         for chunk in array.get(member, ()):
-            start = [i * c for i, c in zip(chunk["index"], array[grid])]
+            start = [side.start for side in chunk_grids.box(array[grid], chunk["index"])]
             boxes.append([[a, a + n] for a, n in zip(start, chunk["shape"])])
             expected.append(chunk["sha256"])
     return boxes, expected
@@ -137,6 +137,8 @@ def by_hand(_, root, array, boxes):
     """A few lines of NumPy: the files of the chunks view, as the document beside them says."""
     here = reading.Shown.at(root / array["path"])
     sides = [([a for a, _ in box], [b for _, b in box]) if box else () for box in boxes]
+    if str(array["dtype"]).startswith("vlen"):
+        return [reading.digest(here.strings(*side)) for side in sides]
     return [reading.digest(here.values(reading.itemsize(array), *side).tobytes()) for side in sides]
 
 
@@ -218,6 +220,8 @@ def can_be_expressed(array, version, view):
     """Whether the other version can surely express it. For all others, a reason is required."""
     if isinstance(array["dtype"], list) and version == "v3":
         return False  # v3 has one byte order for all fields, and no field of several items
+    if version == "v2" and any(isinstance(axis, list) for axis in array["chunks"]) and "inner_chunks" not in array:
+        return False  # v2 has chunks of one length alone
     if has_odd_nan(array.get("fill_value")) and version == "v2" and view == "keys":
         return False  # v2 spells only one NaN, which no chunk needs where all are files
     if view == "chunks" or array["zarr_format"] == int(version[1:]) or array["zarr_format"] == 1:
