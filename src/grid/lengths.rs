@@ -117,11 +117,19 @@ impl AxisChunks {
         longest
     }
 
-    /// Whether the chunks that both have are the same: the lists are equal, or one is the beginning of
-    /// the other, as where an array has grown.
-    pub fn agrees_with(&self, other: &AxisChunks) -> bool {
-        let (AxisChunks::Listed(one), AxisChunks::Listed(two)) = (self, other) else {
-            return self == other;
+    /// Whether the chunks that both have are the same, where they are those of axes of these `lengths`.
+    /// Of two lists, one is the beginning of the other, as where an array has grown. A list agrees
+    /// with chunks of one length where it begins with as many of these as have elements.
+    pub fn agrees_with(&self, other: &AxisChunks, lengths: (u64, u64)) -> bool {
+        let (one, two) = match (self, other) {
+            (AxisChunks::Equal(one), AxisChunks::Equal(two)) => return one == two,
+            (AxisChunks::Equal(chunk), AxisChunks::Listed(list)) => {
+                return list.begins_with(*chunk, self.count(lengths.0));
+            }
+            (AxisChunks::Listed(list), AxisChunks::Equal(chunk)) => {
+                return list.begins_with(*chunk, other.count(lengths.1));
+            }
+            (AxisChunks::Listed(one), AxisChunks::Listed(two)) => (one, two),
         };
         let (short, long) = if one.count() <= two.count() {
             (one, two)
@@ -182,6 +190,12 @@ impl ChunkRuns {
         self.starts.last().map_or(0, |end| end.chunks)
     }
 
+    /// Whether the first `count` chunks have this length.
+    fn begins_with(&self, length: u64, count: u64) -> bool {
+        let first = self.runs().next();
+        count == 0 || first.is_some_and(|first| first.0 == length && first.1 >= count)
+    }
+
     fn chunk_at(&self, position: u64) -> u64 {
         let after = self
             .starts
@@ -233,10 +247,13 @@ impl ChunkLengths {
         self.0.iter().map(AxisChunks::longest).collect()
     }
 
-    /// Whether the chunks that both have are the same ([`AxisChunks::agrees_with`]).
-    pub fn agree_with(&self, other: &ChunkLengths) -> bool {
-        let mut axes = self.0.iter().zip(&other.0);
-        self.0.len() == other.0.len() && axes.all(|(one, two)| one.agrees_with(two))
+    /// Whether the chunks that both have are the same ([`AxisChunks::agrees_with`]), where they are
+    /// those of arrays of these shapes.
+    pub fn agree_with(&self, other: &ChunkLengths, shapes: (&[u64], &[u64])) -> bool {
+        let lengths = shapes.0.iter().copied().zip(shapes.1.iter().copied());
+        let mut axes = self.0.iter().zip(&other.0).zip(lengths);
+        self.0.len() == other.0.len()
+            && axes.all(|((one, two), lengths)| one.agrees_with(two, lengths))
     }
 
     /// Whether all chunks have one shape.
@@ -300,9 +317,29 @@ mod tests {
             (&[(4, 3), (3, 1)], false),
             (&[(4, 9)], false),
         ] {
-            assert_eq!(list.agrees_with(&axis(other)), agrees, "{other:?}");
-            assert_eq!(axis(other).agrees_with(&list), agrees, "{other:?}");
+            let other = axis(other);
+            assert_eq!(list.agrees_with(&other, (9, 9)), agrees, "{other:?}");
+            assert_eq!(other.agrees_with(&list, (9, 9)), agrees, "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_list_agrees_with_chunks_of_one_length_that_it_begins_with() {
+        let equal = AxisChunks::Equal(4);
+        for (runs, length, agrees) in [
+            (&[(4, 3), (5, 1)][..], 12, true),
+            (&[(4, 3), (5, 1)], 9, true),
+            (&[(4, 3), (5, 1)], 13, false),
+            (&[(4, 2), (2, 1)], 10, false),
+            (&[(5, 1), (7, 1)], 4, false),
+            (&[(5, 1), (7, 1)], 0, true),
+        ] {
+            let list = AxisChunks::listed(runs.iter().copied()).unwrap();
+            assert_eq!(equal.agrees_with(&list, (length, 99)), agrees, "{runs:?}");
+            assert_eq!(list.agrees_with(&equal, (99, length)), agrees, "{runs:?}");
+        }
+        assert!(equal.agrees_with(&AxisChunks::Equal(4), (4, 9)));
+        assert!(!equal.agrees_with(&AxisChunks::Equal(5), (4, 4)));
     }
 
     proptest! {

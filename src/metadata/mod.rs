@@ -177,7 +177,7 @@ impl ArrayMetadata {
             (Ok(one), Ok(two)) => {
                 one.data_type == two.data_type
                     && one.fill_value == two.fill_value
-                    && one.codecs == two.codecs
+                    && self.has_same_codecs((one, two), other)
             }
             (Err(one), Err(two)) => {
                 one == two && self.data_type == other.data_type && self.codecs == other.codecs
@@ -187,8 +187,22 @@ impl ArrayMetadata {
         is_decoded_alike
             && self.zarr_format == other.zarr_format
             && self.shape.len() == other.shape.len()
-            && self.chunks.agree_with(&other.chunks)
+            && self
+                .chunks
+                .agree_with(&other.chunks, (&self.shape, &other.shape))
             && self.chunk_keys == other.chunk_keys
+    }
+
+    /// Whether the codecs of both arrays are the same for chunks of one shape. A list of chunk lengths that
+    /// has grown may have a longer one, for which there are other counts in the codecs.
+    fn has_same_codecs(&self, codecs: (&Decoding, &Decoding), other: &ArrayMetadata) -> bool {
+        let (one, two) = codecs;
+        let longest = other.chunks.longest();
+        if self.chunks.longest() == longest {
+            return one.codecs == two.codecs;
+        }
+        let for_other = one.codecs.for_shape(&longest);
+        for_other.is_ok_and(|codecs| *codecs == two.codecs)
     }
 
     /// The shape of the innermost chunks of a sharded array, in the axes of the array. `None`

@@ -21,6 +21,7 @@
 mod rectilinear;
 mod spelling;
 
+pub use rectilinear::covering;
 use serde_json::value::RawValue;
 
 use super::chunk_key::parse_separator;

@@ -50,6 +50,7 @@ impl Document<'_> {
     ) -> Result<Vec<u8>, Error> {
         let DescribedArray { stored, shown, .. } = array;
         let new = carried(stored, shown, written).map_err(|error| self.refused(error))?;
+        let new = v3::covering(&new).map_err(|error| self.refused(error))?;
         let metadata = parse(&new).map_err(|error| self.refused(error))?;
         self.check_strict(&metadata, written, Some(shown))?;
         if !array.metadata.has_same_chunks(&metadata) {
@@ -61,7 +62,7 @@ impl Document<'_> {
             return Err(self.refused(reason));
         }
         self.check_shown(&new, &metadata, written)?;
-        Ok(new)
+        Ok(new.into_owned())
     }
 
     /// Refuses the document `written` of a new array if a strict reader could not use it, or if the view would show it

@@ -7,7 +7,7 @@ use super::super::attributes::say_nothing;
 use super::super::document::{is_empty, list_of};
 use super::super::missing::{self, FILL_VALUE, MISSING_VALUE, MissingInV2};
 use super::super::write::{self, StoredDocuments};
-use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry, render};
+use super::super::{ArrayMetadata, DocumentName, ZarrFormat, carry, render, v3};
 use super::texts::{
     ARRAY_DIMENSIONS, EMPTY, attributes_in, check_known, check_same_chunks, dimension_names_in,
     list_of_names, member_text, parse_array,
@@ -61,8 +61,8 @@ pub fn array(
         attributes: stored.attributes.map(<[u8]>::to_vec),
     };
     if let Some(shape) = change.shape.filter(|shape| *shape != array.shape) {
-        new.document =
-            carry::with_member(&new.document, "shape", Some(list_of(&shape).as_bytes()))?;
+        let changed = carry::with_member(&new.document, "shape", Some(list_of(&shape).as_bytes()))?;
+        new.document = v3::covering(&changed)?.into_owned();
     }
     if let Some(names) = change.names {
         let names = names.map(|names| Value::from_iter(names).to_string());

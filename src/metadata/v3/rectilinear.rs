@@ -11,12 +11,15 @@
 //!
 //! Source: zarr-extensions, `chunk-grids/rectilinear`; ZEP 3.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use crate::codec::{ArrayToArray, CodecChain};
 use crate::error::FormatError;
 use crate::grid::{AxisChunks, ChunkLengths};
-use crate::metadata::json::{self, Json, Members};
+use crate::metadata::document::{Edits, JsonDocument, lengths, list_of};
+use crate::metadata::json::{self, Extension, Json, Members};
 
 /// How a grid spells the lengths of a dimension.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,6 +50,51 @@ pub(super) fn rectangular(
 ) -> Result<ChunkLengths, FormatError> {
     let read = |value| axes(value, shape, Spelling::Lengths);
     configuration.read("chunk_shape", read)
+}
+
+/// The document `text` of an array with more chunks in the lists of its `rectilinear` grid that do not cover its shape:
+/// as many of the last length of a list as it lacks. So an array grows whose grid is shown as a regular one.
+///
+/// # Errors
+/// When the text is no JSON object.
+pub fn covering(text: &[u8]) -> Result<Cow<'_, [u8]>, FormatError> {
+    let document = JsonDocument::parse(text)?;
+    let root = document.root()?;
+    let grid = root.get("chunk_grid");
+    let grid = grid.and_then(|grid| Extension::of(grid, "a chunk grid").ok());
+    let Some(grid) = grid.filter(|grid| grid.name == "rectilinear") else {
+        return Ok(Cow::Borrowed(text));
+    };
+    let axes = grid.configuration.get("chunk_shapes");
+    let axes = axes.and_then(|axes| json::array(axes, "a list").ok());
+    let shape = root.get("shape").and_then(|shape| lengths(shape).ok());
+    let mut edits = Edits::default();
+    for (axis, length) in axes.iter().flatten().zip(shape.iter().flatten()) {
+        // What is no list of lengths is for the parser to refuse.
+        let Some((covered, last)) = end_of(axis).filter(|end| end.0 < *length) else {
+            continue;
+        };
+        let end = document.span(axis).end - 1;
+        let run = list_of(&[last, (length - covered).div_ceil(last)]);
+        edits.replace(end..end, format!(", {run}"));
+    }
+    Ok(Cow::Owned(edits.apply(text)))
+}
+
+/// The number of elements that the chunks of a list cover, and the length of the last chunk; `None` where `axis` is no
+/// list of lengths.
+fn end_of(axis: &RawValue) -> Option<(u64, u64)> {
+    let Ok(Json::Array(items)) = Json::of(axis) else {
+        return None;
+    };
+    let mut covered = 0_u64;
+    let mut last = None;
+    for item in items {
+        let (length, count) = run(item, Spelling::Runs)?;
+        covered = covered.checked_add(length.checked_mul(count)?)?;
+        last = Some(length);
+    }
+    Some((covered, last?))
 }
 
 /// Fails where the codecs of `chain` cannot encode all of `chunks`. The chain was made for the
@@ -103,16 +151,7 @@ fn axis(chunks: &RawValue, length: u64, spelling: Spelling) -> Result<AxisChunks
         let length = positive(chunks).ok_or_else(|| json::mismatch(chunks, expected))?;
         return Ok(AxisChunks::Equal(length));
     };
-    let run = |item: &RawValue| {
-        let run = match Json::of(item)? {
-            Json::Array(parts) if spelling == Spelling::Runs => match parts.as_slice() {
-                [length, count] => positive(length).zip(positive(count)),
-                _ => None,
-            },
-            _ => positive(item).map(|length| (length, 1)),
-        };
-        run.ok_or_else(|| json::mismatch(item, expected))
-    };
+    let run = |item| run(item, spelling).ok_or_else(|| json::mismatch(item, expected));
     // A list may have a million lengths, so that they are kept only once.
     let (mut covered, mut refusal) = (Some(0_u64), None);
     let runs = items.iter().map_while(|item| match run(item) {
@@ -137,6 +176,18 @@ fn axis(chunks: &RawValue, length: u64, spelling: Spelling) -> Result<AxisChunks
             let expected = format!("chunks that cover {length} elements, and fewer than 2^64");
             json::mismatch(chunks, &expected)
         })
+}
+
+/// The length of the chunks that an item of a list stands for, and their number; `None` where it is neither a length nor
+/// a run.
+fn run(item: &RawValue, spelling: Spelling) -> Option<(u64, u64)> {
+    match Json::of(item).ok()? {
+        Json::Array(parts) if spelling == Spelling::Runs => match parts.as_slice() {
+            [length, count] => positive(length).zip(positive(count)),
+            _ => None,
+        },
+        _ => positive(item).map(|length| (length, 1)),
+    }
 }
 
 fn positive(value: &RawValue) -> Option<u64> {

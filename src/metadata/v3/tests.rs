@@ -459,6 +459,51 @@ fn the_chunks_of_a_rectilinear_grid_have_their_own_lengths() {
 }
 
 #[test]
+fn lists_that_do_not_cover_the_array_get_more_chunks_of_their_last_length() {
+    let document = |shape: &str, chunks: &str| {
+        format!(
+            r#"{{"shape": {shape}, "chunk_grid": {{"name": "rectilinear", "configuration": {{"chunk_shapes": {chunks}}}}}}}"#
+        )
+    };
+    for (shape, chunks, expected) in [
+        ("[12, 7]", "[[4, 4, 4], 7]", "[[4, 4, 4], 7]"),
+        ("[13, 7]", "[[4, 4, 4], [7 ]]", "[[4, 4, 4, [4, 1]], [7 ]]"),
+        (
+            "[30, 8]",
+            "[[4, [8, 1]], [7]]",
+            "[[4, [8, 1], [8, 3]], [7, [7, 1]]]",
+        ),
+        (
+            "[18446744073709551615]",
+            "[[1]]",
+            "[[1, [1, 18446744073709551614]]]",
+        ),
+        ("[9]", "[[]]", "[[]]"),
+        ("[9]", "[[0]]", "[[0]]"),
+        ("[9]", "[[4, \"x\"]]", "[[4, \"x\"]]"),
+        (
+            "[9]",
+            "[[18446744073709551615, 2]]",
+            "[[18446744073709551615, 2]]",
+        ),
+        ("\"x\"", "[[4]]", "[[4]]"),
+        ("[9]", "4", "4"),
+    ] {
+        let found = covering(document(shape, chunks).as_bytes())
+            .unwrap()
+            .into_owned();
+        assert_eq!(String::from_utf8(found).unwrap(), document(shape, expected));
+    }
+    for other in [
+        r#"{"zarr_format": 2, "shape": [9], "chunks": [4]}"#,
+        r#"{"chunk_grid": 7, "shape": [9]}"#,
+    ] {
+        assert_eq!(covering(other.as_bytes()).unwrap(), other.as_bytes());
+    }
+    assert!(covering(b"[]").is_err());
+}
+
+#[test]
 fn codecs_have_to_fit_all_lengths_of_a_grid() {
     let array = |codecs: &str| {
         let text = format!(

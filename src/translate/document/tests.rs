@@ -13,12 +13,19 @@ fn reason<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
 
 /// The stored document of an array with compressed chunks after `change` to the text that the chunks view shows.
 fn written(change: impl Fn(&str) -> String) -> Result<String, Error> {
+    written_over(
+        &crate::translate::testing::document("int32", "0", &[BYTES, GZIP]),
+        change,
+    )
+}
+
+/// The document `stored` of an array after `change` to the text that the chunks view shows.
+fn written_over(stored: &str, change: impl Fn(&str) -> String) -> Result<String, Error> {
     let key = key("a/zarr.json");
     let document = Document {
         key: &key,
         presentation: presentation(true),
     };
-    let stored = crate::translate::testing::document("int32", "0", &[BYTES, GZIP]);
     let metadata = parse(stored.as_bytes());
     let shown = document.shown(stored.as_bytes(), &metadata)?;
     let array = DescribedArray {
@@ -39,6 +46,45 @@ fn changes_are_carried_to_the_stored_document() {
     let new = written(|shown| shown.replace("\"attributes\": {}", "\"attributes\": {\"a\": 1}"));
     let new = new.unwrap();
     assert!(new.contains("\"a\": 1") && new.contains("gzip"), "{new}");
+}
+
+/// The stored document of an array of four elements in chunks of these lengths.
+fn rectilinear(lengths: &str) -> String {
+    let grid = format!(
+        r#"{{"name": "rectilinear", "configuration": {{"kind": "inline", "chunk_shapes": {lengths}}}}}"#
+    );
+    let regular = r#"{"name": "regular", "configuration": {"chunk_shape": [2]}}"#;
+    let document = crate::translate::testing::document("int32", "0", &[BYTES, GZIP]);
+    assert!(document.contains(regular), "{document}");
+    document.replace(regular, &grid)
+}
+
+#[test]
+fn lists_of_equal_lengths_grow_with_an_array_that_is_shown_with_a_regular_grid() {
+    let new = written_over(&rectilinear("[[2, 2]]"), |shown| {
+        assert!(shown.contains("regular"), "{shown}");
+        shown.replace("\"shape\": [4]", "\"shape\": [7]")
+    });
+    let new = new.unwrap();
+    assert!(
+        new.contains("[[2, 2, [2, 2]]]") && new.contains("[7]"),
+        "{new}"
+    );
+}
+
+#[test]
+fn a_list_may_grow_by_chunks_that_are_longer() {
+    for (before, after, grows) in [
+        ("[[1, 3]]", "[[1, 3, 9]]", true),
+        ("[[1, 3]]", "[[1, 4, 9]]", false),
+        ("[[1, 3]]", "[[1, 3]]", false),
+    ] {
+        let new = written_over(&rectilinear(before), |shown| {
+            let longer = shown.replace("\"shape\": [4]", "\"shape\": [12]");
+            longer.replace(before, after)
+        });
+        assert_eq!(new.is_ok(), grows, "{before} {after}: {new:?}");
+    }
 }
 
 #[test]
