@@ -180,8 +180,15 @@ impl ChunkForm {
 
 impl Translation for ChunkForm {
     fn is_current(&self) -> Result<bool, Error> {
-        let place = self.place.as_ref();
-        still(place.map_or(Ok(()), |place| self.view.tree.array_now(place).map(drop)))
+        let Some(place) = &self.place else {
+            return Ok(true);
+        };
+        still(self.view.tree.array_now(place).and_then(|array| {
+            // Another list of chunk lengths may begin with the same one.
+            let len = array.chunked.layout().decoded_len(&place.indices);
+            let has_same_len = !self.is_decoded || len == self.rules.len;
+            has_same_len.then_some(()).ok_or(Error::Stale)
+        }))
     }
 
     fn cache(&self) -> &Cache {
