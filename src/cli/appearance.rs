@@ -53,7 +53,7 @@ fn appearance(store: &dyn Store) -> Option<String> {
 
 fn of_directory(store: &dyn Store, prefix: &Prefix, names: &Names) -> Option<&'static str> {
     if names.is_icechunk() {
-        return Some("an Icechunk repository: read it with the Python package icechunk");
+        return Some("an Icechunk repository: give it as STORE by itself");
     }
     if names.files.iter().any(|name| is_reference_table(name)) {
         return Some(REFERENCES);

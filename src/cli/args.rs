@@ -33,7 +33,7 @@ use crate::view::{AbsentChunks, Conflict, FileFormat, NarrowType, Shards, Target
     max_term_width = 100
 )]
 pub(crate) struct Args {
-    /// A directory or zip file with a Zarr hierarchy or N5, or `demo:` for a small built-in one
+    /// A directory or zip file with a Zarr hierarchy or N5, an Icechunk repository, or `demo:` for a small built-in one
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub(crate) store: Option<OsString>,
 

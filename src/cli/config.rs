@@ -2,7 +2,7 @@
 //! in.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -28,7 +28,9 @@ use crate::mount_table::{Device, MountEntry, MountTable};
 use crate::store::RemoteOptions;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
-use crate::store::{Location, OpenOptions, Sharing, Symlinks, WriterOptions, path_of_file_url};
+use crate::store::{
+    Location, OpenOptions, Sharing, Symlinks, WriterOptions, path_of_file_url, split_snapshot,
+};
 use crate::threads::cores;
 pub use crate::view::{
     AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions, WriteOptions,
@@ -185,6 +187,7 @@ impl CliTask {
                 Sharing::Nobody
             },
             allowed_references: Vec::new(),
+            memory_bytes: Some(cache_budget_bytes(&args)),
             #[cfg(feature = "remote")]
             remote,
         };
@@ -252,7 +255,7 @@ impl StoreArgument {
     }
 
     /// As typed, or the absolute path.
-    pub fn as_os_str(&self) -> &std::ffi::OsStr {
+    pub fn as_os_str(&self) -> &OsStr {
         match self {
             StoreArgument::Path(path) => path.as_os_str(),
             StoreArgument::Name(name) => name,
@@ -271,11 +274,14 @@ impl StoreArgument {
         self.path().is_none() && name.windows(3).any(|part| part == b"://")
     }
 
-    fn resolve(typed: &OsString) -> Result<Self, CliError> {
+    fn resolve(typed: &OsStr) -> Result<Self, CliError> {
+        if let Some((store, snapshot)) = split_snapshot(typed) {
+            let mut name = StoreArgument::resolve(store)?.as_os_str().to_owned();
+            name.push(snapshot);
+            return Ok(StoreArgument::Name(name));
+        }
         let path = path_of_file_url(typed).map_err(CliError::failed)?;
-        let typed = path
-            .as_ref()
-            .map_or(typed.as_os_str(), |path| path.as_os_str());
+        let typed = path.as_ref().map_or(typed, |path| path.as_os_str());
         if Location::is_name(typed) {
             return Ok(StoreArgument::Name(typed.to_owned()));
         }

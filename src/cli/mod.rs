@@ -192,10 +192,10 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
-    let begun = match store.whole_object().filter(|_| !config.json) {
-        Some(described) => out.print(&Text::new().line(described)),
-        None => Ok(()),
-    };
+    let whole = store.whole_object().map(str::to_owned);
+    let described = whole.into_iter().chain(store.snapshot());
+    let mut described = described.filter(|_| !config.json);
+    let begun = described.try_for_each(|described| out.print(&Text::new().line(described)));
     let printed = match (&config.at, begun) {
         (_, Err(error)) => Err(error),
         (Some(indices), Ok(())) => {
@@ -590,7 +590,12 @@ fn unlisted_page(argument: &StoreArgument, store: &dyn Store) -> Option<&'static
 fn open_writer(store: &dyn Store, options: &WriterOptions) -> Result<DirWriter, CliError> {
     let writer = store.writer(options).map_err(CliError::failed)?;
     writer.ok_or_else(|| {
-        CliError::Failed("this store cannot be written to, only a directory can".to_owned())
+        let problem = if store.snapshot().is_some() {
+            "an Icechunk repository is only read; leave out --rw"
+        } else {
+            "this store cannot be written to, only a directory can"
+        };
+        CliError::Failed(problem.to_owned())
     })
 }
 

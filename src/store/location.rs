@@ -3,6 +3,9 @@
 //! It names a directory, which may be a node inside a hierarchy, a zip file, a remote store or a zip
 //! file on a server by its URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.
 //!
+//! A directory or a remote store may be an Icechunk repository. `STORE|icechunk:@branch.NAME` names one of its snapshots;
+//! without that, the branch `main` of a repository is the store.
+//!
 //! A zip file often contains one directory with its own name. Where its root holds no Zarr metadata
 //! and exactly one directory in the root does, that directory is the root of the store.
 
@@ -14,6 +17,8 @@ use std::sync::Arc;
 
 #[cfg(feature = "remote")]
 use super::Object;
+#[cfg(feature = "icechunk")]
+use super::icechunk::{IcechunkAddress, IcechunkStore};
 #[cfg(feature = "remote")]
 use super::remote::{RemoteOptions, RemoteStore, RemoteUrl};
 use super::{
@@ -23,6 +28,13 @@ use super::{
 
 /// The built-in store, as it is typed.
 const DEMO: &str = "demo:";
+
+/// What separates a repository from the snapshot in it.
+const ICECHUNK: &[u8] = b"|icechunk:";
+
+/// The memory that the files of a repository may take, unless the caller says it.
+#[cfg(feature = "icechunk")]
+const MEMORY_BYTES: u64 = 256 << 20;
 
 /// A hierarchy of any Zarr version has one of these keys at its root.
 const ROOT_KEYS: [&[u8]; 6] = [
@@ -46,6 +58,9 @@ pub enum Location {
     /// A store on a server, or a zip file.
     #[cfg(feature = "remote")]
     Remote(RemoteUrl),
+    /// A snapshot of the Icechunk repository at another location.
+    #[cfg(feature = "icechunk")]
+    Icechunk(Box<Location>, IcechunkAddress),
 }
 
 /// How a store is opened.
@@ -57,6 +72,8 @@ pub struct OpenOptions {
     pub sharing: Sharing,
     /// What references may name, besides what their own set lies in.
     pub allowed_references: Vec<AllowedPrefix>,
+    /// The memory that files with the places of chunks may take; `None` stands for 256 MiB.
+    pub memory_bytes: Option<u64>,
     /// How remote stores are reached.
     #[cfg(feature = "remote")]
     pub remote: RemoteOptions,
@@ -99,6 +116,16 @@ fn percent_decoded(text: &[u8]) -> Vec<u8> {
     decoded
 }
 
+/// The store in `STORE|icechunk:SNAPSHOT`, and the rest of the text; `None` where no snapshot is named.
+pub fn split_snapshot(argument: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let bytes = argument.as_bytes();
+    let at = bytes
+        .windows(ICECHUNK.len())
+        .rposition(|part| part == ICECHUNK)?;
+    let (store, rest) = bytes.split_at(at);
+    Some((OsStr::from_bytes(store), OsStr::from_bytes(rest)))
+}
+
 impl Location {
     /// Whether `argument` is no path: the name of the built-in store, or a URL.
     pub fn is_name(argument: &OsStr) -> bool {
@@ -111,6 +138,9 @@ impl Location {
     /// [`StoreError::Io`] or [`StoreError::Denied`] when the path cannot be examined,
     /// [`StoreError::Unsupported`] for what this build cannot open: URLs, other files.
     pub fn parse(argument: &OsStr) -> Result<Location, StoreError> {
+        if let Some((store, snapshot)) = split_snapshot(argument) {
+            return Location::parse_snapshot(store, snapshot);
+        }
         let text = argument.to_string_lossy();
         if text == DEMO {
             return Ok(Location::Demo);
@@ -137,6 +167,27 @@ impl Location {
         } else {
             Err(refuse_file(&path))
         }
+    }
+
+    #[cfg(feature = "icechunk")]
+    fn parse_snapshot(store: &OsStr, snapshot: &OsStr) -> Result<Location, StoreError> {
+        if split_snapshot(store).is_some() {
+            let problem = "a snapshot of Icechunk holds no repositories: write |icechunk: once";
+            return Err(unsupported(problem));
+        }
+        let address = snapshot.as_bytes().get(ICECHUNK.len()..);
+        let address = address.and_then(|address| std::str::from_utf8(address).ok());
+        let address = address.ok_or_else(|| unsupported("names in Icechunk are UTF-8"))?;
+        let address = IcechunkAddress::parse(address)?;
+        let store = Location::parse(store)?;
+        Ok(Location::Icechunk(Box::new(store), address))
+    }
+
+    #[cfg(not(feature = "icechunk"))]
+    fn parse_snapshot(_: &OsStr, _: &OsStr) -> Result<Location, StoreError> {
+        Err(unsupported(
+            "this program was built without Icechunk repositories (the feature `icechunk`)",
+        ))
     }
 
     #[cfg(feature = "remote")]
@@ -176,15 +227,50 @@ pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Sto
     open_store_for(location, &options)
 }
 
+/// Opens the store at `location`. A repository of Icechunk is opened at its branch `main`.
+///
+/// # Errors
+/// As [`DirStore::open`], [`ZipStore::open`], [`RemoteStore::open`] and [`IcechunkStore::open`]; and
+/// [`StoreError::Unsupported`] for a URL of one object that is no zip file.
+#[cfg(feature = "icechunk")]
+pub fn open_store_for(
+    location: &Location,
+    options: &OpenOptions,
+) -> Result<Arc<dyn Store>, StoreError> {
+    let (location, address) = match location {
+        Location::Icechunk(location, address) => (&**location, Some(address)),
+        location => (location, None),
+    };
+    let store = open_keys(location, options)?;
+    let address = match address {
+        Some(address) => address.clone(),
+        None if IcechunkStore::is_repository(&*store)? => IcechunkAddress::default(),
+        None => return Ok(store),
+    };
+    let memory_bytes = options.memory_bytes.unwrap_or(MEMORY_BYTES);
+    let opened = IcechunkStore::open(store, address, options.sharing, memory_bytes);
+    let named = |error| match error {
+        StoreError::Unsupported(problem) => unsupported(format!("{location}: {problem}")),
+        error => error,
+    };
+    Ok(Arc::new(opened.map_err(named)?))
+}
+
 /// Opens the store at `location`.
 ///
 /// # Errors
 /// As [`DirStore::open`], [`ZipStore::open`] and [`RemoteStore::open`]; and
 /// [`StoreError::Unsupported`] for a URL of one object that is no zip file.
+#[cfg(not(feature = "icechunk"))]
 pub fn open_store_for(
     location: &Location,
     options: &OpenOptions,
 ) -> Result<Arc<dyn Store>, StoreError> {
+    open_keys(location, options)
+}
+
+/// Opens the store whose keys are those at `location`.
+fn open_keys(location: &Location, options: &OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
     let sharing = options.sharing;
     match location {
         Location::Directory(path) => {
@@ -195,6 +281,8 @@ pub fn open_store_for(
         Location::Demo => Ok(Arc::new(demo::demo_store())),
         #[cfg(feature = "remote")]
         Location::Remote(url) => open_remote(url, &options.remote),
+        #[cfg(feature = "icechunk")]
+        Location::Icechunk(..) => Err(unsupported("a snapshot is in a repository")),
     }
 }
 
@@ -296,6 +384,11 @@ impl fmt::Display for Location {
             Location::Demo => f.write_str(DEMO),
             #[cfg(feature = "remote")]
             Location::Remote(url) => f.write_str(&one_line(&url.to_string())),
+            #[cfg(feature = "icechunk")]
+            Location::Icechunk(location, address) => {
+                let address = one_line(&address.to_string());
+                write!(f, "{location}|icechunk:{address}")
+            }
         }
     }
 }

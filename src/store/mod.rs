@@ -19,6 +19,8 @@ mod cursor;
 mod demo;
 mod dir;
 mod fetch;
+#[cfg(feature = "icechunk")]
+mod icechunk;
 mod key;
 mod limits;
 mod location;
@@ -59,9 +61,13 @@ pub use dir::{
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use dir::{coarse, power_loss, recorded};
 pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead};
+#[cfg(feature = "icechunk")]
+pub use icechunk::{IcechunkAddress, IcechunkStore};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
-pub use location::{Location, OpenOptions, open_store, open_store_for, path_of_file_url};
+pub use location::{
+    Location, OpenOptions, open_store, open_store_for, path_of_file_url, split_snapshot,
+};
 pub use memory::{MemoryStore, MemoryWriter};
 pub use meta::{Arrival, Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_YOUTH, Times, Version};
 pub use nested::{NestedZips, is_named_as_zip};
@@ -233,6 +239,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// not in a single object of a server.
     fn whole_object(&self) -> Option<&str> {
         self.inner()?.whole_object()
+    }
+
+    /// A description of the state that the store shows now, as a line for people; `None` if the store has no states
+    /// that have names.
+    fn snapshot(&self) -> Option<String> {
+        self.inner()?.snapshot()
     }
 
     /// Whether a server answers the URL of the store itself, as that of a directory.

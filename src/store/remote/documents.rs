@@ -16,7 +16,7 @@ const DOCUMENTS: [&[u8]; 11] = [
 ];
 
 /// The documents that show what kind of node is at the root.
-pub(super) const ROOT_DOCUMENTS: [&[u8]; 8] = [
+pub(super) const ROOT_DOCUMENTS: [&[u8]; 10] = [
     b"zarr.json",
     b".zmetadata",
     b".zgroup",
@@ -25,6 +25,9 @@ pub(super) const ROOT_DOCUMENTS: [&[u8]; 8] = [
     b"attributes.json",
     b"meta",
     b"__zmeta__",
+    // Those of a repository of Icechunk.
+    b"repo",
+    b"refs/branch.main/ref.json",
 ];
 
 /// Whether an object of this name is a document. Documents of the v3 drafts have names that end in

@@ -46,7 +46,7 @@ const OTHERS: [(&str, &str); 6] = [
     ("sftp", "mount it with sshfs, and name the directory"),
     ("ssh", "mount it with sshfs, and name the directory"),
     ("reference", "references are not read yet"),
-    ("icechunk", "icechunk is not read yet"),
+    ("icechunk", "give the URL of the repository"),
 ];
 
 impl RemoteUrl {

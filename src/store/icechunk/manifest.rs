@@ -1,0 +1,196 @@
+//! A manifest: where the chunks of arrays are. A large array has its chunks in several of them.
+//!
+//! The file stays in memory as it is. Arrays and chunks are in order in it, which is checked once, when it is read, so
+//! that halving finds a chunk, and a damaged manifest is never the absence of one.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+
+use super::envelope::decompress_location;
+use super::flat::{Flat, MOST_TEXT_BYTES, Malformed, Record, Records, Words};
+use super::object_id::{NodeId, ObjectId};
+use super::snapshot::MOST_DIMENSIONS;
+
+/// A manifest.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    table: Bytes,
+}
+
+/// The place of the bytes of a chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ChunkPlace {
+    /// In the manifest.
+    Inline(Bytes),
+    /// A range of a file of the repository.
+    Native {
+        file: ObjectId,
+        offset: u64,
+        length: u64,
+    },
+    /// A range of an object outside the repository.
+    Virtual(VirtualPlace),
+}
+
+/// A range of an object outside the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct VirtualPlace {
+    /// The URL of the object.
+    pub(super) location: String,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    /// What shows that the object is the one that was referred to.
+    pub(super) checksum: Option<Checksum>,
+}
+
+/// What an object was when it was referred to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Checksum {
+    /// It had this `ETag`.
+    Tag(String),
+    /// It was changed last in this second since 1970, or before.
+    LastModified(u32),
+}
+
+impl Manifest {
+    /// Reads the table of the manifest that is called `id`.
+    pub(super) fn read(table: Bytes, id: ObjectId) -> Flat<Manifest> {
+        let root = Record::root(&table)?;
+        let found = ObjectId(root.required_fixed(0)?);
+        if found != id {
+            return Err(Malformed(format!("this is the manifest {found}")));
+        }
+        let mut before: Option<NodeId> = None;
+        for array in root.required_records(1)?.iter() {
+            let array = array?;
+            let node = array.required_fixed(0)?;
+            if before.is_some_and(|before| before >= node) {
+                return Err(Malformed("the arrays are not in order".to_owned()));
+            }
+            before = Some(node);
+            check_order(array.required_records(1)?)?;
+        }
+        Ok(Manifest { table })
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.table.len() as u64
+    }
+
+    /// The chunk at `index` of the array `node`.
+    pub(super) fn find(&self, node: NodeId, index: &[u32]) -> Flat<Option<ChunkPlace>> {
+        let Some(chunks) = self.chunks(node)? else {
+            return Ok(None);
+        };
+        let first = chunks.partition(|chunk| Ok(order(chunk, index)? == Ordering::Less))?;
+        if first == chunks.len() {
+            return Ok(None);
+        }
+        let chunk = chunks.get(first)?;
+        if order(chunk, index)? != Ordering::Equal {
+            return Ok(None);
+        }
+        self.place(chunk).map(Some)
+    }
+
+    /// The number after the indices `first` of the first chunk that begins with these and has there `least` or more.
+    pub(super) fn next(&self, node: NodeId, first: &[u32], least: u32) -> Flat<Option<u32>> {
+        let Some(chunks) = self.chunks(node)? else {
+            return Ok(None);
+        };
+        let start = [first, &[least]].concat();
+        let at = chunks.partition(|chunk| Ok(order(chunk, &start)? == Ordering::Less))?;
+        if at == chunks.len() {
+            return Ok(None);
+        }
+        let mut index = chunks.get(at)?.required_words(0)?.iter();
+        let begins = first.iter().all(|&wanted| index.next() == Some(wanted));
+        Ok(index.next().filter(|_| begins))
+    }
+
+    /// The chunks of an array.
+    fn chunks(&self, node: NodeId) -> Flat<Option<Records<'_>>> {
+        let arrays = Record::root(&self.table)?.required_records(1)?;
+        let id = |array: Record<'_>| array.required_fixed::<8>(0);
+        let at = arrays.partition(|array| Ok(id(array)? < node))?;
+        if at == arrays.len() {
+            return Ok(None);
+        }
+        let array = arrays.get(at)?;
+        if id(array)? != node {
+            return Ok(None);
+        }
+        array.required_records(1).map(Some)
+    }
+
+    fn place(&self, chunk: Record<'_>) -> Flat<ChunkPlace> {
+        let inline = chunk.bytes(1)?;
+        let (offset, length) = (chunk.u64(2)?, chunk.u64(3)?);
+        if offset.checked_add(length).is_none() {
+            return Err(Malformed(format!(
+                "{length} bytes of a chunk at {offset}, which is past any end"
+            )));
+        }
+        let file: Option<[u8; 12]> = chunk.fixed(4)?;
+        let location = self.location(chunk)?;
+        match (inline, file, location) {
+            (Some(bytes), None, None) => Ok(ChunkPlace::Inline(self.table.slice_ref(bytes))),
+            (None, Some(file), None) => Ok(ChunkPlace::Native {
+                file: ObjectId(file),
+                offset,
+                length,
+            }),
+            (None, None, Some(location)) => {
+                let tag = chunk.text(6)?.map(|tag| Checksum::Tag(tag.to_owned()));
+                let modified = Some(chunk.u32(7)?).filter(|&seconds| seconds != 0);
+                Ok(ChunkPlace::Virtual(VirtualPlace {
+                    location,
+                    offset,
+                    length,
+                    checksum: tag.or(modified.map(Checksum::LastModified)),
+                }))
+            }
+            _ => Err(Malformed(
+                "a chunk is in none of the three places, or in several".to_owned(),
+            )),
+        }
+    }
+
+    fn location(&self, chunk: Record<'_>) -> Flat<Option<String>> {
+        if let Some(location) = chunk.text(5)? {
+            return Ok(Some(location.to_owned()));
+        }
+        let Some(compressed) = chunk.bytes(8)? else {
+            return Ok(None);
+        };
+        let dictionary = Record::root(&self.table)?.bytes(2)?.unwrap_or_default();
+        decompress_location(compressed, dictionary, MOST_TEXT_BYTES).map(Some)
+    }
+}
+
+/// Checks that the chunks of an array are in the order of their indices.
+fn check_order(chunks: Records<'_>) -> Flat<()> {
+    let mut before = None;
+    for chunk in chunks.iter() {
+        let index = chunk?.required_words(0)?;
+        if index.len() > MOST_DIMENSIONS {
+            let problem = format!("a chunk has an index in {} dimensions", index.len());
+            return Err(Malformed(problem));
+        }
+        if before.is_some_and(|before: Words<'_>| !before.iter().lt(index.iter())) {
+            return Err(Malformed(
+                "the chunks of an array are not in order".to_owned(),
+            ));
+        }
+        before = Some(index);
+    }
+    Ok(())
+}
+
+/// How the index of `chunk` compares with `index`.
+fn order(chunk: Record<'_>, index: &[u32]) -> Flat<Ordering> {
+    let found = chunk.required_words(0)?;
+    Ok(found.iter().cmp(index.iter().copied()))
+}

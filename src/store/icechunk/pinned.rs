@@ -1,0 +1,248 @@
+//! The snapshot that the store shows, until its branch has another one.
+//!
+//! Every request asks the store of the repository for the version of the file that has the branch. A store on a server
+//! answers that for the time to live from memory. When there is another version, the file is read again. A snapshot that
+//! takes the place of another one is a change of the whole store at once, which happens when this process notices it.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::branches::{BranchFile, unknown};
+use super::files::{RepositoryFiles, key_of, lock};
+use super::object_id::ObjectId;
+use super::reference::Reference;
+use super::snapshot::Snapshot;
+use crate::store::{
+    Access, Arrival, Key, Object, ObjectMeta, ReadRight, Readers, StoreError, Version,
+};
+
+/// The directories of a repository, through which its files are reached.
+const DIRECTORIES: [&str; 3] = ["snapshots", "manifests", "chunks"];
+
+/// What is known of a repository whose snapshot is shown.
+#[derive(Debug)]
+pub(super) struct Pinning {
+    pub(super) reference: Reference,
+    /// The file that has the branch or tag; `None` where the snapshot itself was named, which never changes.
+    pub(super) file: Option<BranchFile>,
+    current: RwLock<Option<Current>>,
+    /// Held while a server is asked for the version of the file, so that one answer serves all who wait for it.
+    asking: Mutex<()>,
+}
+
+/// The version of a file, and its owner and mode.
+type ReadFrom = (Version, Access);
+
+/// The state that was read last.
+#[derive(Debug)]
+struct Current {
+    read_from: Option<ReadFrom>,
+    pinned: Result<Arc<Pinned>, StoreError>,
+}
+
+/// A snapshot that is shown.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    pub(super) snapshot: Snapshot,
+    /// The owner and mode with which all of it is shown.
+    pub(super) access: Access,
+    /// When it took the place of another snapshot.
+    pub(super) arrival: Arrival,
+}
+
+impl Pinning {
+    /// The snapshot that `reference` stands for, which `file` says.
+    pub(super) fn new(reference: Reference, file: Option<BranchFile>) -> Pinning {
+        Pinning {
+            reference,
+            file,
+            current: RwLock::new(None),
+            asking: Mutex::default(),
+        }
+    }
+
+    /// The snapshot that is shown now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the branch or its snapshot cannot be read, or the branch is gone.
+    pub(super) fn current(&self, files: &RepositoryFiles) -> Result<Arc<Pinned>, StoreError> {
+        let found = match &self.file {
+            Some(file) => Some(self.examine(file, files)?),
+            None => None,
+        };
+        if let Some(pinned) = self.read_from(found.as_ref()) {
+            return pinned;
+        }
+        // Concurrent callers wait here, and use the snapshot that the first one reads.
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = current
+            .as_ref()
+            .filter(|current| current.is_from(found.as_ref()))
+        {
+            return current.pinned.clone();
+        }
+        let before = current
+            .as_ref()
+            .and_then(|current| current.pinned.as_ref().ok());
+        let (read_from, pinned) = self.read(files, before);
+        // An error of the system may be temporary, and is not remembered.
+        if pinned.is_ok() || matches!(pinned, Err(StoreError::Damaged { .. })) {
+            *current = Some(Current {
+                read_from,
+                pinned: pinned.clone(),
+            });
+        }
+        pinned
+    }
+
+    /// The snapshot that is shown now, if that is known without a request.
+    pub(super) fn known(&self, files: &RepositoryFiles) -> Option<Arc<Pinned>> {
+        let found = match &self.file {
+            Some(file) => Some(files.store.known_object(file.key())??),
+            None => None,
+        };
+        self.read_from(found.as_ref())?.ok()
+    }
+
+    /// The snapshot of the version `found` of the file, if that is the one that was read last.
+    fn read_from(&self, found: Option<&ObjectMeta>) -> Option<Result<Arc<Pinned>, StoreError>> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = current.as_ref().filter(|current| current.is_from(found));
+        current.map(|current| current.pinned.clone())
+    }
+
+    /// The attributes of the file that has the branch, once they can be trusted.
+    fn examine(
+        &self,
+        file: &BranchFile,
+        files: &RepositoryFiles,
+    ) -> Result<ObjectMeta, StoreError> {
+        let mut patience = None;
+        loop {
+            let key = file.key();
+            let is_local = files.store.profile().is_local;
+            let asking = (!is_local).then(|| lock(&self.asking));
+            let mut found = files.store.stat_objects(std::slice::from_ref(key));
+            drop(asking);
+            let Some(found) = found.pop().unwrap_or(Ok(None))? else {
+                return Err(self.absent(file, files));
+            };
+            let Some(wait) = found.settles_in(SystemTime::now()) else {
+                return Ok(found);
+            };
+            let until = *patience.get_or_insert_with(|| Instant::now() + found.dating.patience());
+            if Instant::now() > until || wait > Duration::from_secs(60) {
+                return Err(StoreError::changed(key));
+            }
+            thread::sleep(wait);
+        }
+    }
+
+    /// The error that the file that has the branch does not exist.
+    fn absent(&self, file: &BranchFile, files: &RepositoryFiles) -> StoreError {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if current.is_none() {
+            return unknown(files, &self.reference, None);
+        }
+        let problem = format!("the {} is gone", self.reference);
+        StoreError::problem(file.key(), problem)
+    }
+
+    /// Reads the branch and its snapshot, unless that is the one `before`.
+    fn read(
+        &self,
+        files: &RepositoryFiles,
+        before: Option<&Arc<Pinned>>,
+    ) -> (Option<ReadFrom>, Result<Arc<Pinned>, StoreError>) {
+        let (id, object) = match (&self.file, &self.reference) {
+            (None, Reference::Snapshot(id)) => (*id, None),
+            (None, reference) => {
+                let problem = format!("the repository has no {reference}");
+                return (None, Err(StoreError::Unsupported(problem)));
+            }
+            (Some(file), reference) => match file.read(files, reference) {
+                Ok((id, object)) => (id, Some(object)),
+                Err(error) => return (None, Err(error)),
+            },
+        };
+        // A version that may still change without a trace is read again.
+        let settled = object.as_ref().map(|object| object.meta());
+        let settled = settled.filter(|meta| meta.settles_in(SystemTime::now()).is_none());
+        let read_from = settled.map(|meta| (meta.version, meta.access()));
+        (read_from, self.pin(files, (id, object.as_deref()), before))
+    }
+
+    fn pin(
+        &self,
+        files: &RepositoryFiles,
+        (id, named_by): (ObjectId, Option<&dyn Object>),
+        before: Option<&Arc<Pinned>>,
+    ) -> Result<Arc<Pinned>, StoreError> {
+        let key = key_of("snapshots", id)?;
+        let (snapshot, object) = files.snapshot(id)?.ok_or_else(|| match &self.reference {
+            Reference::Snapshot(id) => {
+                StoreError::Unsupported(format!("the repository has no snapshot {id}"))
+            }
+            reference => StoreError::damaged(
+                &key,
+                format!("the snapshot is missing, which the {reference} stands for"),
+            ),
+        })?;
+        let access = access_of(files, [Some(&*object), named_by])?;
+        if let Some(before) =
+            before.filter(|before| before.snapshot.id == id && before.access == access)
+        {
+            return Ok(Arc::clone(before));
+        }
+        // What is shown first has been there since before any request.
+        let arrival = match before {
+            None => SystemTime::UNIX_EPOCH,
+            Some(_) => SystemTime::now(),
+        };
+        log::info!("the {} is snapshot {id}", self.reference);
+        Ok(Arc::new(Pinned {
+            snapshot,
+            access,
+            arrival: Arrival::Uploaded(arrival),
+        }))
+    }
+}
+
+impl Current {
+    /// Whether it was read from the version `found` of the file.
+    fn is_from(&self, found: Option<&ObjectMeta>) -> bool {
+        match (&self.read_from, found) {
+            (Some(read_from), Some(found)) => *read_from == (found.version, found.access()),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Owner and mode that grant the content of a repository to those users alone who may read these files, and search the
+/// directories of the repository.
+fn access_of(
+    files: &RepositoryFiles,
+    read: [Option<&dyn Object>; 2],
+) -> Result<Access, StoreError> {
+    let store = &files.store;
+    let root = store.stat_root()?.access();
+    let mut readers = Readers::default();
+    for object in read.into_iter().flatten() {
+        readers.add(ReadRight::of_object(object.meta().access()));
+    }
+    // Prefixes of an object store have no rights, and examining them takes a listing.
+    if store.profile().has_directories {
+        readers.add(ReadRight::of_directory(root));
+        for directory in DIRECTORIES {
+            let key = Key::parse(directory.as_bytes())?;
+            let found = store.stat(&key)?;
+            if let Some(meta) = found.and_then(|found| found.prefix_meta()) {
+                readers.add(ReadRight::of_directory(meta.access()));
+            }
+        }
+    }
+    let shown = root.with_mode(0o444);
+    Ok(shown.with_mode(readers.bits_for(shown)))
+}
