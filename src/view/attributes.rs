@@ -26,6 +26,10 @@ impl View {
                 statistics::SIZE,
                 0,
             ))),
+            Vnode::Snapshot => Ok(self.tree.snapshot_text().map(|text| {
+                let len = text.len() as u64;
+                self.tree.file(&self.tree.root_meta(), len, 0)
+            })),
             // A program may still have it as its working directory, so it keeps attributes.
             Vnode::Gone(VnodeKind::Directory) => {
                 Ok(Some(self.tree.directory(&self.tree.root_meta())))

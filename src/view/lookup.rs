@@ -16,6 +16,8 @@ use crate::view::vnode::{CONTROL, ChunkPlace, Vnode, VnodeAttributes};
 /// The files in the daemon's own directory.
 pub(in crate::view) const STATISTICS: &[u8] = b"stats.json";
 pub(in crate::view) const LOG: &[u8] = b"log";
+/// The state that the store shows now, where its states have names.
+pub(in crate::view) const SNAPSHOT: &[u8] = b"snapshot";
 pub(in crate::view) const SYNC: &[u8] = b"sync";
 pub(in crate::view) const REFUSED: &[u8] = b"refused";
 
@@ -57,6 +59,7 @@ impl View {
             }
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
             Vnode::Control if name == LOG => self.with_attributes(Vnode::Log),
+            Vnode::Control if name == SNAPSHOT => self.with_attributes(Vnode::Snapshot),
             Vnode::Prefix { view, path } => {
                 if self.tree.shows_store(*view) {
                     return self.tree.find_stored(*view, path, name);

@@ -435,6 +435,12 @@ impl Tree {
         &**self.loader.sources().store()
     }
 
+    /// The state that the store shows now, as the text of a file; `None` if its states have no names.
+    pub(super) fn snapshot_text(&self) -> Option<Vec<u8>> {
+        let snapshot = self.store().snapshot()?;
+        Some(format!("{snapshot}\n").into_bytes())
+    }
+
     /// Whether a warning about `subject` was logged.
     pub(super) fn has_warned<T: std::hash::Hash>(&self, subject: &T) -> bool {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);

@@ -36,6 +36,8 @@ pub(super) enum Vnode {
     Statistics,
     /// `log`.
     Log,
+    /// `snapshot`: the state that the store shows now.
+    Snapshot,
     /// `refused`: the reasons why changes were refused.
     Refused,
     /// `sync`: fsync(2) of it commits all changes that were made through the mount.
@@ -83,6 +85,7 @@ impl Vnode {
             | Vnode::Control
             | Vnode::Statistics
             | Vnode::Log
+            | Vnode::Snapshot
             | Vnode::Refused
             | Vnode::Sync
             | Vnode::Gone(_) => None,
@@ -144,6 +147,7 @@ impl Vnode {
             | Vnode::Control
             | Vnode::Statistics
             | Vnode::Log
+            | Vnode::Snapshot
             | Vnode::Refused
             | Vnode::Sync
             | Vnode::Gone(_) => return None,
@@ -165,9 +169,12 @@ impl std::fmt::Display for Vnode {
                 write!(f, "{}: chunks {:?}", place.path, place.indices)
             }
             Vnode::Plain(name) => write!(f, "{}: a file of the arrays view", name.path),
-            Vnode::Control | Vnode::Statistics | Vnode::Log | Vnode::Refused | Vnode::Sync => {
-                f.write_str("a file of the mount itself")
-            }
+            Vnode::Control
+            | Vnode::Statistics
+            | Vnode::Log
+            | Vnode::Snapshot
+            | Vnode::Refused
+            | Vnode::Sync => f.write_str("a file of the mount itself"),
             Vnode::Views => f.write_str("the directory of the views"),
             Vnode::Gone(_) => f.write_str("a file without a name"),
         }

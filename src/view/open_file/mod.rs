@@ -165,6 +165,15 @@ impl View {
                 let text = self.statistics();
                 Ok(attributes.map(|found| self.opened(found, FileContent::Momentary(text))))
             }
+            Vnode::Snapshot => {
+                let attributes = self.attributes_of(vnode)?;
+                let text = self.tree.snapshot_text();
+                Ok(attributes.zip(text).map(|(found, text)| {
+                    let size = text.len() as u64;
+                    let attributes = VnodeAttributes { size, ..found };
+                    self.opened(attributes, FileContent::Momentary(text))
+                }))
+            }
             Vnode::Log | Vnode::Refused => {
                 let attributes = self.attributes_of(vnode)?;
                 let text = self.log_lines(vnode).text();
