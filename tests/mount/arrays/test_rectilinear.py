@@ -215,3 +215,47 @@ def test_growing(mount, store, tmp_path):
     assert found.shape == (40, 45)
     assert (found[:30, :41] == values()).all() and (found[30:36] == FILL).all()
     assert (found[36:, 0] == np.arange(4)).all()
+
+
+def test_a_list_of_equal_lengths_grows(mount, tmp_path):
+    """It is shown as a regular grid, so that a program changes the shape alone."""
+    data = np.arange(36, dtype="i2").reshape(6, 6)
+    store = tmp_path / "s.zarr"
+    rows = columns = [3, 3]
+    write_small(store, data, [rows, columns], rows, columns)
+    mounted = mount(store, "--rw", "--view", "chunks,arrays")
+    document = mounted.path / "chunks/zarr.json"
+    changed = json.loads(document.read_text())
+    assert changed["chunk_grid"]["name"] == "regular"
+    changed["shape"] = [10, 6]
+    document.write_text(json.dumps(changed))
+    (mounted.path / "chunks/c/3/1").write_bytes(np.full((3, 3), 5, "i2").tobytes())
+    mounted.sync()
+    stored = json.loads((store / "zarr.json").read_text())
+    assert stored["chunk_grid"]["configuration"]["chunk_shapes"] == [[3, 3, [3, 2]], [3, 3]]
+    found = np.load(next((mounted.path / "arrays").glob("*.npy")))
+    assert (found[:6] == data).all() and (found[9, 3:] == 5).all() and (found[6:9] == FILL).all()
+
+
+def test_in_a_zip_file(mount, store, tmp_path):
+    packed = shutil.make_archive(str(tmp_path / "s"), "zip", store)
+    at = mount(packed, "--view", "arrays", "--files", "npy").path
+    for name in ["raw", "turned", "sharded"]:
+        assert (np.load(at / f"{name}.npy") == values()).all(), name
+
+
+def write_small(path, data, shapes, rows, columns):
+    """An array of raw chunks, which is the root of its store."""
+    path.mkdir()
+    grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": shapes}}
+    document = {"zarr_format": 3, "node_type": "array", "shape": data.shape, "data_type": "int16", "chunk_grid": grid,
+                "chunk_key_encoding": {"name": "default"}, "fill_value": FILL, "codecs": [LITTLE]}
+    (path / "zarr.json").write_text(json.dumps(document))
+    top = 0
+    for i, height in enumerate(rows):
+        left = 0
+        (path / "c" / str(i)).mkdir(parents=True)
+        for j, width in enumerate(columns):
+            (path / "c" / str(i) / str(j)).write_bytes(data[top : top + height, left : left + width].tobytes())
+            left += width
+        top += height
