@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -280,6 +280,8 @@ impl StoreArgument {
             name.push(snapshot);
             return Ok(StoreArgument::Name(name));
         }
+        let joined = node_of_n5(typed);
+        let typed = joined.as_deref().unwrap_or(typed);
         let path = path_of_file_url(typed).map_err(CliError::failed)?;
         let typed = path.as_ref().map_or(typed, |path| path.as_os_str());
         if Location::is_name(typed) {
@@ -293,6 +295,26 @@ impl StoreArgument {
             ))),
         }
     }
+}
+
+/// The place that `STORE|n5:PATH` names, `STORE/PATH`; `None` for another spelling. A file or directory may have such a
+/// name itself.
+fn node_of_n5(typed: &OsStr) -> Option<OsString> {
+    const PIPE: &[u8] = b"|n5:";
+    let bytes = typed.as_bytes();
+    let at = bytes.windows(PIPE.len()).rposition(|part| part == PIPE)?;
+    if Path::new(typed).exists() {
+        return None;
+    }
+    let (store, path) = bytes.split_at(at);
+    let store = store.strip_suffix(b"/").unwrap_or(store);
+    let path = path.get(PIPE.len()..).unwrap_or_default();
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    let joined = match path {
+        [] => store.to_vec(),
+        _ => [store, b"/", path].concat(),
+    };
+    Some(OsString::from_vec(joined))
 }
 
 fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> ViewOptions {
@@ -655,6 +677,24 @@ mod tests {
         );
         assert_eq!(info.path.unwrap(), "b");
         assert!(info.json && !info.sizes);
+    }
+
+    #[test]
+    fn a_node_of_n5_is_named_behind_a_pipe() {
+        for (typed, named) in [
+            (
+                "https://host/a.n5|n5:c0/s0",
+                Some("https://host/a.n5/c0/s0"),
+            ),
+            ("s3://bucket/a.n5/|n5:/c0", Some("s3://bucket/a.n5/c0")),
+            ("a.n5|n5:", Some("a.n5")),
+            ("a|n5:b|n5:c", Some("a|n5:b/c")),
+            ("a.n5", None),
+            ("a|zip:b", None),
+        ] {
+            let expected = named.map(OsString::from);
+            assert_eq!(node_of_n5(OsStr::new(typed)), expected, "{typed}");
+        }
     }
 
     #[test]
