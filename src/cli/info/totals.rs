@@ -49,6 +49,7 @@ impl Totals {
         let size = words::human(self.decoded_bytes);
         parts.push(match self.unsized_arrays {
             0 => size,
+            n if n == self.arrays => "of unknown size".to_owned(),
             n => format!(
                 "{size} and {} of unknown size",
                 counted(n, "array", "arrays")
@@ -59,5 +60,45 @@ impl Totals {
             parts.push(format!("{} stored in {objects}", words::human(bytes)));
         }
         Some(parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::store::Prefix;
+
+    fn line(nodes: &[Value]) -> Option<String> {
+        let mut totals = Totals::default();
+        for facts in nodes {
+            totals.add(&NodeReport::new(&Prefix::root(), facts.clone()));
+        }
+        totals.line()
+    }
+
+    #[test]
+    fn sizes_are_those_of_all_arrays_that_have_one() {
+        let group = json!({"node_type": "group"});
+        let strings = json!({"node_type": "array"});
+        let sized = json!({
+            "node_type": "array", "decoded_bytes": 1024, "stored_objects": 1, "stored_bytes": 512,
+        });
+        for (nodes, told) in [
+            (vec![&group, &sized], None),
+            (
+                vec![&group, &sized, &sized],
+                Some("1 group, 2 arrays, 2.0 KiB, 1.0 KiB stored in 2 objects"),
+            ),
+            (
+                vec![&sized, &strings],
+                Some("2 arrays, 1.0 KiB and 1 array of unknown size, 512 B stored in 1 object"),
+            ),
+            (vec![&strings, &strings], Some("2 arrays, of unknown size")),
+        ] {
+            let nodes: Vec<Value> = nodes.into_iter().cloned().collect();
+            assert_eq!(line(&nodes).as_deref(), told);
+        }
     }
 }
