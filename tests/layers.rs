@@ -46,8 +46,8 @@ const PURE_ERROR: [&str; 2] = ["error", "FormatError"];
 /// The crates that this one depends on, and the modules that may know each. Documents
 /// begin in `metadata`, FUSE is in `fuse` alone, `store` decodes zip files and encodes a demo, and
 /// `codec` checks chunks that are JSON.
-const OUTSIDE: [(&str, &str); 51] = [
-    ("base64", "codec metadata plain"),
+const OUTSIDE: [(&str, &str); 52] = [
+    ("base64", "store codec metadata plain"),
     ("blosc_src", "codec"),
     ("bytes", "store"),
     ("bzip2", "codec"),
@@ -73,13 +73,14 @@ const OUTSIDE: [(&str, &str); 51] = [
     ),
     ("lru", "store fresh hierarchy load shards files view fuse"),
     ("lz4_sys", "codec"),
+    ("parquet", "store"),
     ("pco", "codec"),
     ("planus", "store"),
     ("rangemap", "files"),
     ("rawzip", "store"),
     ("rustix", "mount_table store threads fuse cli"),
     ("sd_notify", "cli"),
-    ("serde", "metadata"),
+    ("serde", "store metadata"),
     ("serde_json", "store codec metadata plain view cli"),
     ("signal_hook", "fuse"),
     ("simd_adler32", "codec"),

@@ -14,9 +14,9 @@ use super::help;
 use super::passthrough::Passthrough;
 use crate::fuse::Transport;
 use crate::plain::Scope;
-use crate::store::Durability;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
+use crate::store::{AllowedPrefix, Durability};
 use crate::view::{AbsentChunks, Conflict, FileFormat, NarrowType, Shards, Target, ViewKind};
 
 /// Mount a Zarr store of any version: its keys, with shards expanded, its decoded chunks, or its
@@ -33,7 +33,8 @@ use crate::view::{AbsentChunks, Conflict, FileFormat, NarrowType, Shards, Target
     max_term_width = 100
 )]
 pub(crate) struct Args {
-    /// A directory or zip file with a Zarr hierarchy or N5, an Icechunk repository, or `demo:` for a small built-in one
+    /// A directory or zip file with a Zarr hierarchy or N5, an Icechunk repository, a set of references, or `demo:`
+    /// for a small built-in one
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub(crate) store: Option<OsString>,
 
@@ -170,6 +171,11 @@ pub(crate) struct Args {
     /// Follow symbolic links that lead out of the store
     #[arg(long)]
     pub(crate) follow_symlinks: bool,
+
+    /// Read what references name below this path or URL, and not only what lies beside their own set;
+    /// may be given several times
+    #[arg(long, value_name = "PREFIX", action = ArgAction::Append, value_parser = AllowedPrefix::parse)]
+    pub(crate) allow_refs: Vec<AllowedPrefix>,
 
     /// Let the kernel read plain files of the store itself: auto is with --immutable only; always
     /// suits stores whose writers replace files and never write into them

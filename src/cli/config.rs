@@ -186,7 +186,7 @@ impl CliTask {
             } else {
                 Sharing::Nobody
             },
-            allowed_references: Vec::new(),
+            allowed_references: args.allow_refs.clone(),
             memory_bytes: Some(cache_budget_bytes(&args)),
             #[cfg(feature = "remote")]
             remote,

@@ -27,6 +27,8 @@ pub(super) const EXAMPLES: &str = "  zarr-mount data.zarr /mnt/z                
                                                programs write keys; a chunk is replaced whole
   zarr-mount --rw --view chunks --as v3 data.zarr /mnt/z
                                                programs write raw numbers; the store has compressed chunks
+  zarr-mount --allow-refs /data/nc refs.json /mnt/z
+                                               references of kerchunk, to files below /data/nc
   zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
   zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
   mount -t fuse.zarr-mount /data/a.zarr /mnt/z -o allow_other,view=chunks

@@ -439,9 +439,13 @@ fn build(
     let writer = writer.transpose()?;
     #[cfg(debug_assertions)]
     let store = inject(store, &config.injections).map_err(CliError::failed)?;
+    let options = ViewOptions {
+        cache_budget_bytes: budget_beside(&*store, config.view.cache_budget_bytes),
+        ..config.view.clone()
+    };
     let view = match writer {
-        Some(writer) => View::writable(Arc::clone(&store), config.view.clone(), writer),
-        None => View::new(Arc::clone(&store), config.view.clone()),
+        Some(writer) => View::writable(Arc::clone(&store), options, writer),
+        None => View::new(Arc::clone(&store), options),
     };
     let view = view.map_err(CliError::failed)?;
     let recovered = view.recover().map_err(CliError::failed)?;
@@ -597,6 +601,11 @@ fn open_writer(store: &dyn Store, options: &WriterOptions) -> Result<DirWriter, 
         };
         CliError::Failed(problem.to_owned())
     })
+}
+
+/// The memory of `budget_bytes` that the store itself does not hold.
+fn budget_beside(store: &dyn Store, budget_bytes: u64) -> u64 {
+    budget_bytes.saturating_sub(store.held_bytes())
 }
 
 /// The longest search for the arrays and groups that `--array`, `--unlimited` and `--files` name.

@@ -1,7 +1,7 @@
 //! The STORE argument: its forms, and how each is opened.
 //!
-//! It names a directory, which may be a node inside a hierarchy, a zip file, a remote store or a zip
-//! file on a server by its URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.
+//! It names a directory, which may be a node inside a hierarchy, a zip file, a set of references, one of
+//! these on a server by its URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.
 //!
 //! A directory or a remote store may be an Icechunk repository. `STORE|icechunk:@branch.NAME` names one of its snapshots;
 //! without that, the branch `main` of a repository is the store.
@@ -19,11 +19,12 @@ use std::sync::Arc;
 use super::Object;
 #[cfg(feature = "icechunk")]
 use super::icechunk::{IcechunkAddress, IcechunkStore};
+use super::references::{Address, Home, is_named_as_set, metadata_of_set};
 #[cfg(feature = "remote")]
 use super::remote::{RemoteOptions, RemoteStore, RemoteUrl};
 use super::{
-    AllowedPrefix, Cursor, Detail, DirStore, EntryKind, Prefix, Sharing, Store, StoreError,
-    Symlinks, ZipStore, demo,
+    AllowedPrefix, Cursor, Detail, DirStore, EntryKind, Key, Prefix, ReferenceStore, Sharing,
+    Store, StoreError, Symlinks, ZipStore, demo,
 };
 
 /// The built-in store, as it is typed.
@@ -53,6 +54,8 @@ pub enum Location {
     Directory(PathBuf),
     /// A zip file, whatever it is called.
     Zip(PathBuf),
+    /// A set of references in JSON.
+    References(PathBuf),
     /// The built-in store.
     Demo,
     /// A store on a server, or a zip file.
@@ -164,6 +167,8 @@ impl Location {
             Ok(Location::Directory(path))
         } else if metadata.is_file() && ZipStore::is_zip(&path)? {
             Ok(Location::Zip(path))
+        } else if metadata.is_file() && is_named_as_set(path.as_os_str().as_bytes()) {
+            Ok(Location::References(path))
         } else {
             Err(refuse_file(&path))
         }
@@ -275,15 +280,61 @@ fn open_keys(location: &Location, options: &OpenOptions) -> Result<Arc<dyn Store
     match location {
         Location::Directory(path) => {
             let store = DirStore::shared(path, options.symlinks, sharing)?;
-            Ok(Arc::new(store))
+            match metadata_of_set(&store)? {
+                Some(metadata) => open_set(path, Some(&metadata), options),
+                None => Ok(Arc::new(store)),
+            }
         }
+        Location::References(path) => open_set(path, None, options),
         Location::Zip(path) => Ok(Arc::new(open_zip(path, sharing)?)),
         Location::Demo => Ok(Arc::new(demo::demo_store())),
         #[cfg(feature = "remote")]
-        Location::Remote(url) => open_remote(url, &options.remote),
+        Location::Remote(url) => open_remote(url, options),
         #[cfg(feature = "icechunk")]
         Location::Icechunk(..) => Err(unsupported("a snapshot is in a repository")),
     }
+}
+
+/// Opens the set of references at `path`, whose metadata are in the key `metadata` if it is a directory.
+fn open_set(
+    path: &Path,
+    metadata: Option<&Key>,
+    options: &OpenOptions,
+) -> Result<Arc<dyn Store>, StoreError> {
+    let path = std::path::absolute(path).map_err(|error| StoreError::io(path.display(), &error))?;
+    let name = path.file_name().unwrap_or_default();
+    let directory = path.parent().unwrap_or(&path);
+    let key = set_key(name.as_bytes(), metadata)?;
+    let store = DirStore::shared(directory, options.symlinks, options.sharing)?;
+    let home = Home {
+        address: Address::of_path(directory)?,
+        store: Arc::new(store),
+    };
+    Ok(Arc::new(ReferenceStore::open(home, key, options)?))
+}
+
+/// The key of a set that is called `name`, in what it lies in.
+fn set_key(name: &[u8], metadata: Option<&Key>) -> Result<Key, StoreError> {
+    match metadata {
+        Some(metadata) => Prefix::parse(name)?.key(metadata.as_bytes()),
+        None => Key::parse(name),
+    }
+}
+
+/// As [`open_set`], at `url`.
+#[cfg(feature = "remote")]
+fn open_remote_set(
+    url: &RemoteUrl,
+    metadata: Option<&Key>,
+    options: &OpenOptions,
+) -> Result<Arc<dyn Store>, StoreError> {
+    let (directory, name) = url.parent_and_name();
+    let key = set_key(&name, metadata)?;
+    let home = Home {
+        address: Address::of_url(&directory)?,
+        store: Arc::new(RemoteStore::open(directory, &options.remote)?),
+    };
+    Ok(Arc::new(ReferenceStore::open(home, key, options)?))
 }
 
 fn open_zip(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
@@ -302,8 +353,12 @@ fn at_hierarchy(store: ZipStore, shown: &str) -> Result<ZipStore, StoreError> {
 
 /// Opens the store at `url`, or in the zip file at `url`.
 #[cfg(feature = "remote")]
-fn open_remote(url: &RemoteUrl, options: &RemoteOptions) -> Result<Arc<dyn Store>, StoreError> {
-    let mut store = RemoteStore::open(url.clone(), options)?;
+fn open_remote(url: &RemoteUrl, options: &OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
+    let (_, name) = url.parent_and_name();
+    if is_named_as_set(&name) {
+        return open_remote_set(url, None, options);
+    }
+    let mut store = RemoteStore::open(url.clone(), &options.remote)?;
     let mut first = store.ask_first()?;
     if first.is_directory {
         store.note_page();
@@ -328,7 +383,10 @@ fn open_remote(url: &RemoteUrl, options: &RemoteOptions) -> Result<Arc<dyn Store
         store.note_page();
     }
     store.check(first)?;
-    Ok(Arc::new(store))
+    match metadata_of_set(&store)? {
+        Some(metadata) => open_remote_set(url, Some(&metadata), options),
+        None => Ok(Arc::new(store)),
+    }
 }
 
 /// Whether `object` may be what a server answers for a directory: a page of HTML, or nothing.
@@ -378,7 +436,7 @@ impl fmt::Display for Location {
     /// The text for the mount table: one line, in which bytes that are not UTF-8 are replaced.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Location::Directory(path) | Location::Zip(path) => {
+            Location::Directory(path) | Location::Zip(path) | Location::References(path) => {
                 f.write_str(&one_line(&path.to_string_lossy()))
             }
             Location::Demo => f.write_str(DEMO),
@@ -430,8 +488,8 @@ fn refuse_path(path: &Path, error: &std::io::Error) -> StoreError {
 fn refuse_file(path: &Path) -> StoreError {
     let shown = one_line(&path.to_string_lossy());
     unsupported(format!(
-        "{shown}: neither a directory nor a zip file; name the directory that holds the metadata \
-         documents (`zarr.json`, `.zgroup`, `.zarray`)"
+        "{shown}: neither a directory nor a zip file, nor called *.json as a set of references; name the \
+         directory that holds the metadata documents (`zarr.json`, `.zgroup`, `.zarray`)"
     ))
 }
 

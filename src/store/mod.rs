@@ -30,7 +30,6 @@ mod nested;
 mod profile;
 mod received;
 mod recency;
-#[allow(dead_code, reason = "the stores that use it follow")]
 mod references;
 #[cfg(feature = "remote")]
 mod remote;
@@ -74,7 +73,7 @@ pub use nested::{NestedZips, is_named_as_zip};
 pub use profile::Profile;
 pub use received::ReceivedBytes;
 pub use recency::{AnswerTimes, Recency};
-pub use references::AllowedPrefix;
+pub use references::{AllowedPrefix, ReferenceStore};
 #[cfg(feature = "remote")]
 pub use remote::{
     DEFAULT_REQUESTS, HeaderOption, PrivateAddresses, RemoteOptions, RemoteStatistics, RemoteStore,
@@ -235,8 +234,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.inner().map_or_else(Vec::new, Store::statistics)
     }
 
-    /// A description of the server's object that contains the whole store, as a line for people; `None` if the store is
-    /// not in a single object of a server.
+    /// A description of the server's object that contains the whole store, or of the set of references that it consists
+    /// of, as a line for people; `None` for other stores.
     fn whole_object(&self) -> Option<&str> {
         self.inner()?.whole_object()
     }
@@ -245,6 +244,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// that have names.
     fn snapshot(&self) -> Option<String> {
         self.inner()?.snapshot()
+    }
+
+    /// Memory that the store holds while it is open, and that the budget for other memory has to leave it.
+    fn held_bytes(&self) -> u64 {
+        self.inner().map_or(0, Store::held_bytes)
     }
 
     /// Whether a server answers the URL of the store itself, as that of a directory.

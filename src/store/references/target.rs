@@ -27,6 +27,10 @@ pub(in crate::store) struct Reference<'r> {
 }
 
 /// The version of a target that a reference was made for.
+#[allow(
+    dead_code,
+    reason = "sets of kerchunk have no checksums, and those of icechunk do"
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) enum Checksum {
     /// Its `ETag`. That of a file is the one that the crate `object_store` makes.
@@ -100,6 +104,12 @@ impl Target {
             mode: meta.mode & bits,
             ..meta
         }
+    }
+
+    /// Whether the attributes of the whole target take no request.
+    pub(super) fn is_known_at_once(&self) -> bool {
+        self.rights != TargetRights::Object
+            || matches!(self.store.known_object(&self.key), Some(Some(_)))
     }
 
     fn missing(&self) -> StoreError {

@@ -13,15 +13,22 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+#[cfg(feature = "remote")]
+use std::time::Duration;
 
 use super::address::Address;
 use super::allowed::AllowedPrefix;
 use super::target::{RangeObject, Reference, Target, TargetRights};
+use crate::store::dir::rights::readers_through;
 #[cfg(feature = "remote")]
 use crate::store::remote::{PrivateAddresses, RemoteOptions, RemoteStore, Service};
 use crate::store::{
     DirStore, Key, Object, ObjectMeta, OpenOptions, Sharing, Store, StoreError, Symlinks,
 };
+
+/// How long answers about targets are trusted, at least.
+#[cfg(feature = "remote")]
+const FOREIGN_TTL: Duration = Duration::from_secs(60);
 
 /// Decides which targets are read, and reads them. Shared by all requests of a mount.
 #[derive(Debug)]
@@ -67,6 +74,37 @@ impl Targets {
     ) -> Result<ObjectMeta, StoreError> {
         let target = self.find(key, reference.address)?;
         RangeObject::stat(&target, reference, set)
+    }
+
+    /// As [`Targets::stat`]; `None` where that would take a request to a server.
+    ///
+    /// # Errors
+    /// As [`Targets::stat`].
+    pub(in crate::store) fn stat_at_once(
+        &self,
+        key: &Key,
+        reference: &Reference<'_>,
+        set: &ObjectMeta,
+    ) -> Result<Option<ObjectMeta>, StoreError> {
+        let target = self.find(key, reference.address)?;
+        if reference.range.is_none() && !target.is_known_at_once() {
+            return Ok(None);
+        }
+        RangeObject::stat(&target, reference, set).map(Some)
+    }
+
+    /// `meta` of the object at `key` of the place that the set lies in, with the rights of those users who may reach it
+    /// there.
+    pub(in crate::store) fn reachable(&self, key: &Key, meta: ObjectMeta) -> ObjectMeta {
+        let root = self.home.address.local_path();
+        let Some(root) = root.filter(|_| self.options.sharing == Sharing::Others) else {
+            return meta;
+        };
+        // An unknown right is granted only to the owner.
+        let way = readers_through(&root, &key.to_prefix());
+        let bits = way.map_or(0o400, |readers| readers.bits_for(meta.access()));
+        let mode = meta.mode & bits;
+        ObjectMeta { mode, ..meta }
     }
 
     /// Opens the object `key`, as [`Targets::stat`] examines it.
@@ -122,6 +160,16 @@ impl Targets {
     pub(in crate::store) fn may_be_remote(&self) -> bool {
         let mut allowed = self.allowed.iter();
         !self.home.store.profile().is_local || allowed.any(|it| it.0.local_path().is_none())
+    }
+
+    /// How many requests may be in flight.
+    pub(in crate::store) fn most_in_flight(&self) -> usize {
+        let home = self.home.store.profile().most_in_flight;
+        #[cfg(feature = "remote")]
+        if self.may_be_remote() {
+            return home.max(self.options.remote.most_requests());
+        }
+        home
     }
 
     fn allowing(&self, address: &Address) -> Option<&AllowedPrefix> {
@@ -218,6 +266,8 @@ impl Targets {
         let n_stores = n_servers.count() as u64 + 1;
         RemoteOptions {
             anonymous: true,
+            // A version is asked for once in this time, and one set names many objects.
+            time_to_live: given.time_to_live.map(|ttl| ttl.max(FOREIGN_TTL)),
             profile: None,
             requester_pays: false,
             headers: Vec::new(),

@@ -82,7 +82,7 @@ const LEAST_MOST_REQUESTS: usize = 16;
 impl RemoteOptions {
     /// The most requests in flight, and idle connections. Each connection reads into up to 400 KiB of
     /// memory beside the budget, so there are fewer where the budget is small.
-    pub(super) fn most_requests(&self) -> usize {
+    pub(in crate::store) fn most_requests(&self) -> usize {
         let by_budget = usize::try_from(self.budget_bytes / BUDGET_OF_REQUEST_BYTES);
         let most = by_budget.unwrap_or(usize::MAX).max(LEAST_MOST_REQUESTS);
         self.requests.min(most)

@@ -45,7 +45,10 @@ const OTHERS: [(&str, &str); 6] = [
     ),
     ("sftp", "mount it with sshfs, and name the directory"),
     ("ssh", "mount it with sshfs, and name the directory"),
-    ("reference", "references are not read yet"),
+    (
+        "reference",
+        "for a set of references, name its own path or URL",
+    ),
     ("icechunk", "give the URL of the repository"),
 ];
 
@@ -107,6 +110,21 @@ impl RemoteUrl {
     pub(in crate::store) fn path_on_web(&self) -> Option<String> {
         let path = percent_decode_str(&self.path).decode_utf8().ok()?;
         (self.service == Service::Http).then(|| path.into_owned())
+    }
+
+    /// The URL of what this one lies in, and the name there; the URL itself and no name for a bucket or a host.
+    pub(in crate::store) fn parent_and_name(&self) -> (RemoteUrl, Vec<u8>) {
+        let (parent, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let name = match self.service {
+            Service::Http => percent_decode_str(name).collect(),
+            Service::S3 | Service::Gcs | Service::Azure => name.as_bytes().to_vec(),
+        };
+        let path = parent.to_owned();
+        let parent = RemoteUrl {
+            path,
+            ..self.clone()
+        };
+        (parent, name)
     }
 
     /// The last segment of the path, as it is; `None` for a bucket or a host.

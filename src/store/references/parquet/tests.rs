@@ -1,0 +1,163 @@
+//! A set that fsspec wrote, with references of all kinds, and damaged and hostile files.
+
+use super::*;
+use crate::store::MemoryStore;
+
+const METADATA: &[u8] = include_bytes!("../../../../tests/support/references/lazy/.zmetadata");
+const FIRST: &[u8] = include_bytes!("../../../../tests/support/references/lazy/x/refs.0.parq");
+const SECOND: &[u8] = include_bytes!("../../../../tests/support/references/lazy/x/refs.1.parq");
+const SCALAR: &[u8] = include_bytes!("../../../../tests/support/references/lazy/s/refs.0.parq");
+
+fn key(text: &str) -> Key {
+    Key::parse(text.as_bytes()).unwrap()
+}
+
+fn store() -> Arc<MemoryStore> {
+    let store = MemoryStore::new();
+    for (name, bytes) in [
+        ("set/.zmetadata", METADATA),
+        ("set/x/refs.0.parq", FIRST),
+        ("set/x/refs.1.parq", SECOND),
+        ("set/s/refs.0.parq", SCALAR),
+    ] {
+        store.insert(key(name), bytes);
+    }
+    Arc::new(store)
+}
+
+fn set(store: Arc<MemoryStore>, most_bytes: u64) -> Result<ParquetSet, String> {
+    let root = Prefix::parse(b"set").unwrap();
+    let object = store.open(&key("set/.zmetadata")).unwrap().unwrap();
+    let store: Arc<dyn Store> = store;
+    ParquetSet::read(&store, &root, &object, most_bytes)
+}
+
+fn found(set: &ParquetSet, name: &str) -> Result<Option<Found>, StoreError> {
+    let meta = set.store.stat_root().unwrap();
+    Ok(set.get(&key(name), &meta)?.map(|(found, ..)| found))
+}
+
+fn names(set: &ParquetSet, prefix: &str) -> Vec<String> {
+    let prefix = Prefix::parse(prefix.as_bytes()).unwrap();
+    let (mut names, mut after) = (Vec::new(), Cursor::START);
+    while let Some(name) = set.next(&prefix, &after).unwrap() {
+        names.push(String::from_utf8(name.bytes).unwrap());
+        after = name.cursor;
+    }
+    names
+}
+
+#[test]
+fn references_of_all_kinds_are_found() {
+    let set = set(store(), 8 << 20).unwrap();
+    for (name, expected) in [
+        ("x/0.0", Some(Found::At("data/a".into(), Some((10, 4))))),
+        ("x/0.1", Some(Found::Inline(Bytes::from_static(b"abcd")))),
+        ("x/0.2", None),
+        ("x/1.0", Some(Found::At("data/b".into(), None))),
+        ("x/1.2", Some(Found::At("data/a".into(), Some((0, 4))))),
+        ("x/2.0", None),
+        ("x/0/0", None),
+        ("x/0", None),
+        ("y/0.0", None),
+        ("s/0", Some(Found::At("data/c".into(), Some((3, 1))))),
+    ] {
+        assert_eq!(found(&set, name).unwrap(), expected, "{name}");
+    }
+    let document = found(&set, ".zgroup").unwrap();
+    let expected = Bytes::from_static(br#"{"zarr_format":2}"#);
+    assert_eq!(document, Some(Found::Inline(expected)));
+    assert_eq!(found(&set, ".zmetadata").unwrap(), None);
+    assert_eq!(names(&set, ""), [".zgroup", "s", "x"]);
+    assert_eq!(names(&set, "x"), [".zarray", "0.0", "0.1", "1.0", "1.2"]);
+    assert_eq!(names(&set, "s"), [".zarray", "0"]);
+    assert_eq!(names(&set, "y"), [""; 0]);
+    let kept = lock(&set.kept);
+    let bytes: u64 = kept
+        .by_key
+        .iter()
+        .map(|(_, (_, it))| it.memory_bytes())
+        .sum();
+    assert!(kept.bytes == bytes && kept.by_key.len() == 3);
+}
+
+#[test]
+fn a_missing_file_means_absent_chunks_and_a_damaged_one_is_an_error() {
+    let store = store();
+    store.remove(&key("set/x/refs.0.parq"));
+    store.insert(key("set/x/refs.1.parq"), &FIRST[..FIRST.len() - 9]);
+    let set = set(store, 8 << 20).unwrap();
+    assert_eq!(found(&set, "x/0.0").unwrap(), None);
+    let error = found(&set, "x/1.2").unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    let prefix = Prefix::parse(b"x").unwrap();
+    let first = set.next(&prefix, &Cursor::START).unwrap().unwrap();
+    assert!(set.next(&prefix, &first.cursor).is_err());
+}
+
+#[test]
+fn what_takes_too_much_memory_is_refused() {
+    let set = set(store(), 64).unwrap_err();
+    assert!(set.contains("too l"), "{set}");
+    let read = records::read(&Bytes::from_static(FIRST), 4, 40).unwrap_err();
+    assert!(read.contains("--cache-size"), "{read}");
+    let read = records::read(&Bytes::from_static(FIRST), 1, 60).unwrap_err();
+    assert!(read.contains("--cache-size"), "{read}");
+    // Fewer rows are read than the file has, and no others are made up.
+    let records = records::read(&Bytes::from_static(FIRST), 1, 1 << 20).unwrap();
+    assert!(records.get(0).is_some() && records.get(1).is_none());
+}
+
+#[test]
+fn damaged_files_give_errors_and_not_much_memory() {
+    let is_bounded = |bytes: Vec<u8>| {
+        let read = records::read(&Bytes::from(bytes), 4, 1 << 20);
+        read.is_ok_and(|records| records.memory_bytes() < 2 << 20)
+    };
+    for len in 0..FIRST.len() {
+        assert!(!is_bounded(FIRST[..len].to_vec()), "{len} bytes");
+    }
+    for at in 0..FIRST.len() {
+        for flip in [1, 0x80, 0xff] {
+            let mut bytes = FIRST.to_vec();
+            bytes[at] ^= flip;
+            is_bounded(bytes);
+        }
+    }
+}
+
+#[test]
+fn grids_that_are_not_understood_are_errors_of_their_arrays() {
+    for (array, expected) in [
+        (r#"{"shape": [4, 5], "chunks": [2, 0]}"#, "does not fit"),
+        (r#"{"shape": [4, 5], "chunks": [2]}"#, "does not fit"),
+        (r#"{"shape": [-4], "chunks": [2]}"#, "`shape`"),
+        (
+            r#"{"shape": [9223372036854775807, 9], "chunks": [1, 1]}"#,
+            "too many chunks",
+        ),
+        (
+            r#"{"shape": [4, 5], "chunks": [2, 2], "dimension_separator": "/"}"#,
+            "dimension_separator",
+        ),
+    ] {
+        let store = store();
+        let metadata =
+            format!(r#"{{"record_size": 4, "metadata": {{"x/.zarray": {array}, "n": NaN}}}}"#);
+        store.insert(key("set/.zmetadata"), metadata);
+        let set = set(store, 8 << 20).unwrap();
+        let error = found(&set, "x/0.0").unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        let text = Bytes::from_static(b"NaN");
+        assert_eq!(found(&set, "n").unwrap(), Some(Found::Inline(text)));
+    }
+    for metadata in [
+        "{}",
+        r#"{"record_size": 0, "metadata": {}}"#,
+        r#"{"record_size": 1e3}"#,
+    ] {
+        let store = store();
+        store.insert(key("set/.zmetadata"), metadata);
+        assert!(set(store, 8 << 20).is_err(), "{metadata}");
+    }
+}

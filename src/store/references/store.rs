@@ -1,0 +1,507 @@
+//! A set of references as a store.
+//!
+//! An object is bytes of the set itself, or a range of a target ([`Targets`]). The version of the set
+//! is examined by each request, and a set that was replaced is read again. A key without a reference
+//! is absent; a reference whose target is missing is an error.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::{Instant, SystemTime};
+use std::{fmt, thread};
+
+use bytes::Bytes;
+
+use super::address::Address;
+use super::contents::{Contents, FoundReference};
+use super::json;
+use super::names::ListedName;
+#[cfg(feature = "references")]
+use super::parquet::ParquetSet;
+use super::table::Found;
+use super::target::Reference;
+use super::targets::{Home, Targets};
+use super::text::{Progress, text_of};
+use crate::store::{
+    AnswerTimes, Capacity, Cursor, Detail, EntryKind, Key, ListEntry, Listing, Object, ObjectMeta,
+    OpenOptions, Prefix, Profile, Stat, StatKind, Store, StoreError, Version, ZipStore,
+};
+
+/// The memory budget where none is given.
+const DEFAULT_BUDGET_BYTES: u64 = 256 << 20;
+
+/// The most prefixes of refused targets that are told.
+const MOST_TOLD: usize = 16;
+
+/// A set of references.
+#[derive(Debug)]
+pub struct ReferenceStore {
+    home: Home,
+    /// The set, in the store of `home`.
+    key: Key,
+    targets: Arc<Targets>,
+    /// The most memory of the references. While they are sorted, they take nearly three times as much.
+    most_bytes: u64,
+    /// Memory that is held for this version of the set, and for later ones.
+    held_bytes: u64,
+    /// What `--info` tells, made when it is needed.
+    described: OnceLock<String>,
+    current: RwLock<Option<CurrentSet>>,
+}
+
+#[derive(Debug)]
+struct CurrentSet {
+    meta: ObjectMeta,
+    /// The references, or the error, so that a broken set is not read at every request.
+    contents: Result<Arc<Contents>, StoreError>,
+}
+
+impl ReferenceStore {
+    /// Opens the set at `key` of `home`, and reads its references.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] where it is no set that is understood or takes more than its part of the memory budget;
+    /// other errors where it cannot be read.
+    pub(in crate::store) fn open(
+        home: Home,
+        key: Key,
+        options: &OpenOptions,
+    ) -> Result<ReferenceStore, StoreError> {
+        let budget = options.memory_bytes.unwrap_or(DEFAULT_BUDGET_BYTES);
+        let mut store = ReferenceStore {
+            targets: Arc::new(Targets::new(home.clone(), options)),
+            home,
+            key,
+            most_bytes: (budget / 3 + (8 << 20)).min(budget / 2),
+            held_bytes: 0,
+            described: OnceLock::new(),
+            current: RwLock::new(None),
+        };
+        let (_, contents) = store.contents()?;
+        let memory = contents.memory_bytes();
+        // A later version may be a little longer.
+        store.held_bytes = (memory + memory / 4 + (1 << 20)).min(store.most_bytes);
+        store.most_bytes = store.held_bytes;
+        Ok(store)
+    }
+
+    /// Opens the set at `key` of `store`, which need not be a place that has an address. Its references name what is
+    /// in `store`, or what `options` allow.
+    ///
+    /// # Errors
+    /// [`StoreError`] where it is no set that is understood, or cannot be read.
+    pub fn within(
+        store: Arc<dyn Store>,
+        key: Key,
+        options: &OpenOptions,
+    ) -> Result<ReferenceStore, StoreError> {
+        // No path of this machine begins like this.
+        let address = Address::of_path(Path::new("/proc/self/fd/-1"))?;
+        ReferenceStore::open(Home { address, store }, key, options)
+    }
+
+    /// The kind of the store, and the prefixes of targets that are not read.
+    fn description(&self) -> String {
+        let mut refused: BTreeMap<String, u64> = BTreeMap::new();
+        let contents = self.contents();
+        let addresses = contents.map_or_else(|_| Vec::new(), |(_, it)| it.addresses());
+        for address in addresses {
+            if self.targets.refusal(&address).is_some() {
+                *refused
+                    .entry(self.targets.directory_of(&address))
+                    .or_default() += 1;
+            }
+        }
+        let form = if self.is_parquet() { "Parquet" } else { "JSON" };
+        let mut text = format!("a set of references (kerchunk) in {form}");
+        if refused.is_empty() {
+            return text;
+        }
+        text.push_str("; targets that are not read without --allow-refs:");
+        for (directory, n) in refused.iter().take(MOST_TOLD) {
+            let _ = write!(text, " {directory} ({n})");
+        }
+        if refused.len() > MOST_TOLD {
+            let _ = write!(text, " and {} others", refused.len() - MOST_TOLD);
+        }
+        text
+    }
+
+    /// Attributes of the set now, and its references.
+    fn contents(&self) -> Result<(ObjectMeta, Arc<Contents>), StoreError> {
+        let found = self.examine()?;
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = current.as_ref().filter(|known| known.is(&found)) {
+            return Ok((known.meta, known.contents.clone()?));
+        }
+        drop(current);
+        // Concurrent callers wait here, and use what the first one reads.
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let patience = Instant::now() + found.dating.patience();
+        loop {
+            let object = self.opened()?;
+            let meta = *object.meta();
+            if let Some(known) = current.as_ref().filter(|known| known.is(&meta)) {
+                return Ok((known.meta, known.contents.clone()?));
+            }
+            if let Some(wait) = meta.settles_in(SystemTime::now()) {
+                if Instant::now() > patience {
+                    return Err(StoreError::changed(&self.key));
+                }
+                thread::sleep(wait);
+                continue;
+            }
+            // Two versions together would take too much memory.
+            *current = None;
+            let contents = self.read(&object);
+            if matches!(contents, Err(StoreError::Changed { .. })) && Instant::now() < patience {
+                continue;
+            }
+            // An error of the system may be temporary, and is not remembered.
+            if contents.is_ok() || matches!(contents, Err(StoreError::Damaged { .. })) {
+                *current = Some(CurrentSet {
+                    meta,
+                    contents: contents.clone(),
+                });
+            }
+            return Ok((meta, contents?));
+        }
+    }
+
+    fn examine(&self) -> Result<ObjectMeta, StoreError> {
+        let found = self
+            .home
+            .store
+            .stat_objects(std::slice::from_ref(&self.key));
+        let found = found.into_iter().next().unwrap_or(Ok(None))?;
+        found.ok_or_else(|| self.gone())
+    }
+
+    fn opened(&self) -> Result<Arc<dyn Object>, StoreError> {
+        let opened = self.home.store.open(&self.key)?;
+        opened.ok_or_else(|| self.gone())
+    }
+
+    /// This must not be the absence of a key, which would mean the fill value.
+    fn gone(&self) -> StoreError {
+        StoreError::problem(&self.key, "there is no such set of references")
+    }
+
+    /// Whether this is a directory of files in Parquet, of which the key names the metadata.
+    fn is_parquet(&self) -> bool {
+        self.key.name() == b".zmetadata"
+    }
+
+    fn read(&self, object: &Arc<dyn Object>) -> Result<Arc<Contents>, StoreError> {
+        if self.is_parquet() {
+            return self.read_parquet(object);
+        }
+        let progress = Progress::default();
+        let text = text_of(object, self.most_bytes, &progress);
+        let text = text.map_err(|error| StoreError::problem(&self.key, error.to_string()))?;
+        let set = json::read(text, self.most_bytes, &progress);
+        // Bytes of two versions may make no sense.
+        object.verify()?;
+        let set = set.map_err(|problem| {
+            StoreError::damaged(
+                &self.key,
+                format!("not read as a set of references: {problem}"),
+            )
+        })?;
+        if set.n_invalid > 0 {
+            let (key, n) = (&self.key, set.n_invalid);
+            log::warn!("{key}: {n} keys are no names of objects, and are left out");
+        }
+        Ok(Arc::new(Contents::Json(set)))
+    }
+
+    #[cfg(feature = "references")]
+    fn read_parquet(&self, object: &Arc<dyn Object>) -> Result<Arc<Contents>, StoreError> {
+        let (store, root) = (&self.home.store, self.key.parent());
+        let set = ParquetSet::read(store, &root, object, self.most_bytes);
+        object.verify()?;
+        let set = set.map_err(|problem| {
+            StoreError::damaged(
+                &self.key,
+                format!("not read as a set of references: {problem}"),
+            )
+        })?;
+        Ok(Arc::new(Contents::Parquet(set)))
+    }
+
+    #[cfg(not(feature = "references"))]
+    fn read_parquet(&self, _object: &Arc<dyn Object>) -> Result<Arc<Contents>, StoreError> {
+        Err(StoreError::Unsupported(format!(
+            "{}: these are references in Parquet, and this program was built without them (the feature \
+             `references`)",
+            self.key
+        )))
+    }
+
+    /// The reference at `key`, and attributes of the object that has it, with the rights of those who may reach it.
+    fn find(
+        &self,
+        key: &Key,
+        (set, contents): (&ObjectMeta, &Contents),
+    ) -> Result<Option<(Found, ObjectMeta)>, StoreError> {
+        let found = contents.get(key, set)?;
+        Ok(found.map(|FoundReference { found, set, file }| {
+            let set = match file {
+                Some(file) => self.targets.reachable(&file, set),
+                None => set,
+            };
+            (found, set)
+        }))
+    }
+}
+
+impl CurrentSet {
+    fn is(&self, found: &ObjectMeta) -> bool {
+        self.meta.version == found.version && self.meta.access() == found.access()
+    }
+}
+
+fn reference(address: &str, range: Option<(u64, u64)>) -> Reference<'_> {
+    Reference {
+        address,
+        range,
+        checksum: None,
+    }
+}
+
+/// Attributes of an object whose target cannot be examined. The object exists, and the error comes when it is opened: other
+/// chunks of its array are read.
+///
+/// # Errors
+/// `error`, where the length of the object is not known.
+fn told_when_opened(
+    error: StoreError,
+    range: Option<(u64, u64)>,
+    set: &ObjectMeta,
+) -> Result<ObjectMeta, StoreError> {
+    let is_denied = matches!(error, StoreError::Denied { .. });
+    let len = range.map(|(_, len)| len).or(is_denied.then_some(0));
+    let meta = sized(len.ok_or(error)?, set);
+    let mode = if is_denied { 0 } else { meta.mode };
+    Ok(ObjectMeta { mode, ..meta })
+}
+
+/// Attributes of an object of this length, which is of the version of the set.
+fn sized(size: u64, set: &ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        version: Version {
+            size,
+            tag: set.version.fingerprint(),
+            ..set.version
+        },
+        mode: set.mode & 0o444,
+        ..*set
+    }
+}
+
+impl Store for ReferenceStore {
+    fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
+        let (set, contents) = self.contents()?;
+        let below = contents.has_prefix(&key.to_prefix());
+        let below = below.then(|| ZipStore::prefix_meta_of(&set));
+        let Some((found, source)) = self.find(key, (&set, &contents))? else {
+            return Ok(below.map(Stat::of_prefix));
+        };
+        let meta = match found {
+            Found::Inline(bytes) => sized(bytes.len() as u64, &source),
+            Found::At(address, range) => {
+                let reference = reference(&address, range);
+                let meta = self.targets.stat(key, &reference, &source);
+                meta.or_else(|error| told_when_opened(error, range, &source))?
+            }
+            Found::Bad(_) => sized(0, &source),
+        };
+        Ok(Some(Stat {
+            kind: StatKind::Object,
+            meta,
+            below,
+        }))
+    }
+
+    fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
+        let (set, _) = self.contents()?;
+        Ok(ZipStore::prefix_meta_of(&set))
+    }
+
+    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let (set, contents) = self.contents()?;
+        match self.find(key, (&set, &contents))? {
+            Some((Found::Inline(bytes), source)) => Ok(Some(Arc::new(InlineObject {
+                key: key.clone(),
+                meta: sized(bytes.len() as u64, &source),
+                bytes,
+            }))),
+            Some((Found::At(address, range), source)) => {
+                let reference = reference(&address, range);
+                self.targets.open(key, &reference, &source).map(Some)
+            }
+            Some((Found::Bad(problem), _)) => Err(StoreError::damaged(key, problem)),
+            None if contents.has_prefix(&key.to_prefix()) => {
+                Err(StoreError::not_an_object(key, "a prefix"))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn list(
+        &self,
+        prefix: &Prefix,
+        after: Cursor,
+        detail: Detail,
+    ) -> Result<Option<Box<dyn Listing>>, StoreError> {
+        let (set, contents) = self.contents()?;
+        if !contents.has_prefix(prefix) {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(ReferenceListing {
+            targets: Arc::clone(&self.targets),
+            contents,
+            set,
+            prefix: prefix.clone(),
+            after,
+            detail,
+        })))
+    }
+
+    fn told_since(&self) -> Option<SystemTime> {
+        self.home.store.told_since()
+    }
+
+    fn told_at(&self, _key: &Key) -> Option<AnswerTimes> {
+        self.home.store.told_at(&self.key)
+    }
+
+    fn profile(&self) -> Profile {
+        let home = self.home.store.profile();
+        Profile {
+            is_local: home.is_local && !self.targets.may_be_remote(),
+            most_in_flight: self.targets.most_in_flight(),
+            // The set tells all names.
+            has_directories: true,
+            ..home
+        }
+    }
+
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        self.home.store.statistics()
+    }
+
+    fn whole_object(&self) -> Option<&str> {
+        Some(self.described.get_or_init(|| self.description()))
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    fn capacity(&self) -> Option<Capacity> {
+        self.home.store.capacity()
+    }
+}
+
+/// Bytes that the set itself has.
+struct InlineObject {
+    key: Key,
+    meta: ObjectMeta,
+    bytes: Bytes,
+}
+
+impl Object for InlineObject {
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<(), StoreError> {
+        self.meta.check_range(&self.key, offset_bytes, buf.len())?;
+        let start = usize::try_from(offset_bytes).unwrap_or(usize::MAX);
+        let end = start.saturating_add(buf.len());
+        let found = self.bytes.get(start..end);
+        let found = found.ok_or_else(|| self.meta.short(&self.key, offset_bytes, 0))?;
+        buf.copy_from_slice(found);
+        Ok(())
+    }
+
+    /// The bytes are in memory, so they stay those of one version.
+    fn verify(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for InlineObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineObject")
+            .field("key", &self.key)
+            .field("len", &self.bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The names below a prefix of one version of a set.
+struct ReferenceListing {
+    targets: Arc<Targets>,
+    contents: Arc<Contents>,
+    set: ObjectMeta,
+    prefix: Prefix,
+    after: Cursor,
+    detail: Detail,
+}
+
+impl ReferenceListing {
+    /// Attributes of an object; `None` where its target cannot be examined.
+    fn meta_of(&self, key: &Key) -> Option<ObjectMeta> {
+        let FoundReference { found, set, file } = self.contents.get(key, &self.set).ok()??;
+        let source = match file {
+            Some(file) => self.targets.reachable(&file, set),
+            None => set,
+        };
+        match found {
+            Found::Inline(bytes) => Some(sized(bytes.len() as u64, &source)),
+            Found::At(address, range) => {
+                let reference = reference(&address, range);
+                // The length of a whole object of a server takes a request.
+                let found = self.targets.stat_at_once(key, &reference, &source);
+                found
+                    .or_else(|error| told_when_opened(error, range, &source).map(Some))
+                    .ok()?
+            }
+            Found::Bad(_) => Some(sized(0, &source)),
+        }
+    }
+}
+
+impl Listing for ReferenceListing {
+    fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
+        let Some(found) = self.contents.next(&self.prefix, &self.after)? else {
+            return Ok(None);
+        };
+        let ListedName {
+            bytes,
+            is_prefix,
+            cursor,
+        } = found;
+        self.after = cursor.clone();
+        let (kind, meta) = if is_prefix {
+            (EntryKind::Prefix, Some(ZipStore::prefix_meta_of(&self.set)))
+        } else if self.detail == Detail::Attributes {
+            (EntryKind::Object, self.meta_of(&self.prefix.key(&bytes)?))
+        } else {
+            (EntryKind::Object, None)
+        };
+        Ok(Some(ListEntry {
+            name: bytes,
+            kind,
+            meta: meta.filter(|_| self.detail == Detail::Attributes),
+            cursor,
+        }))
+    }
+
+    fn ask_for(&mut self, detail: Detail) {
+        self.detail = detail;
+    }
+}

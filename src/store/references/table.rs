@@ -1,0 +1,418 @@
+//! All references of a set in JSON, in memory.
+//!
+//! Keys that end in indices are in grids ([`Grid`]), by their heads. All others, such as those of
+//! documents, are in a map. Addresses and the bytes that the set itself has are kept once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::grid::{Grid, GridBuilder, ROW_BYTES};
+use super::grid_key::{GridKey, Indices, index};
+use super::row::{MOST_ADDRESSES, Row};
+use crate::store::{Key, Prefix};
+
+/// Memory of an entry of the map, or of an address, beside its text.
+const ENTRY_BYTES: u64 = 160;
+
+/// References that are still added.
+#[derive(Debug)]
+pub(super) struct TableBuilder {
+    grids: HashMap<Vec<u8>, Vec<(u8, usize, GridBuilder)>>,
+    others: BTreeMap<Vec<u8>, Entry>,
+    addresses: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+    inline: Vec<u8>,
+    /// Memory so far, and the most.
+    memory_bytes: u64,
+    most_bytes: u64,
+    /// Keys that are no names, so that they are left out.
+    pub(super) n_invalid: u64,
+}
+
+/// A reference that is not in a grid.
+#[derive(Debug, Clone)]
+enum Entry {
+    Row(Row),
+    /// It cannot be understood.
+    Bad(Box<str>),
+}
+
+/// What a value of a set says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ReferenceValue {
+    Inline(Vec<u8>),
+    Whole(String),
+    Range(String, u64, u64),
+    /// It cannot be understood, for this reason.
+    Bad(String),
+}
+
+/// A reference of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    Inline(Bytes),
+    /// The address, still a template, and the range; `None` for the whole target.
+    At(Arc<str>, Option<(u64, u64)>),
+    Bad(String),
+}
+
+/// The references of a set.
+#[derive(Debug)]
+pub(super) struct Table {
+    grids: BTreeMap<Vec<u8>, Vec<(u8, Grid)>>,
+    others: BTreeMap<Vec<u8>, Entry>,
+    addresses: Vec<Arc<str>>,
+    inline: Bytes,
+}
+
+/// The set takes more memory than it may.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooLarge;
+
+/// The message of a set that is too large.
+pub(super) fn too_large(most_bytes: u64) -> String {
+    format!(
+        "the references take more than {} MiB, their part of the memory budget; give more with \
+         --cache-size, or write the set as Parquet",
+        most_bytes >> 20
+    )
+}
+
+impl TableBuilder {
+    pub(super) fn new(most_bytes: u64) -> TableBuilder {
+        TableBuilder {
+            grids: HashMap::new(),
+            others: BTreeMap::new(),
+            addresses: Vec::new(),
+            numbers: HashMap::new(),
+            inline: Vec::new(),
+            memory_bytes: 0,
+            most_bytes,
+            n_invalid: 0,
+        }
+    }
+
+    /// The memory that the table may take.
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+
+    /// Adds the reference at `key`, in place of an earlier one.
+    pub(super) fn add(&mut self, key: &[u8], value: ReferenceValue) -> Result<(), TooLarge> {
+        if Key::parse(key).is_err() {
+            self.n_invalid += 1;
+            return Ok(());
+        }
+        let row = match value {
+            ReferenceValue::Inline(bytes) => {
+                let (offset, len) = (self.inline.len() as u64, bytes.len() as u64);
+                self.take(len)?;
+                self.inline.extend_from_slice(&bytes);
+                Row::Inline { offset, len }
+            }
+            ReferenceValue::Whole(address) => Row::Whole {
+                address: self.number(&address)?,
+            },
+            ReferenceValue::Range(address, offset, len) => Row::Range {
+                address: self.number(&address)?,
+                offset,
+                len,
+            },
+            ReferenceValue::Bad(problem) => {
+                return self.add_other(key, Entry::Bad(problem.into()));
+            }
+        };
+        let Some(found) = GridKey::parse(key) else {
+            return self.add_other(key, Entry::Row(row));
+        };
+        // An earlier reference at the key may not have been understood.
+        self.others.remove(key);
+        // Most grids are dense in the end; that is checked when all rows are known.
+        self.take(ROW_BYTES)?;
+        let n = found.indices.len();
+        if !self.grids.contains_key(found.head) {
+            self.take(ENTRY_BYTES + found.head.len() as u64)?;
+            self.grids.insert(found.head.to_vec(), Vec::new());
+        }
+        let Some(of_head) = self.grids.get_mut(found.head) else {
+            return Ok(());
+        };
+        let is_same = |(by, indices, _): &&mut (u8, usize, GridBuilder)| {
+            *by == found.separator && *indices == n
+        };
+        if let Some((_, _, grid)) = of_head.iter_mut().find(is_same) {
+            grid.push(&found.indices, row);
+        } else {
+            let mut grid = GridBuilder::new(n);
+            grid.push(&found.indices, row);
+            of_head.push((found.separator, n, grid));
+        }
+        Ok(())
+    }
+
+    fn add_other(&mut self, key: &[u8], entry: Entry) -> Result<(), TooLarge> {
+        let text = match &entry {
+            Entry::Row(_) => 0,
+            Entry::Bad(problem) => problem.len() as u64,
+        };
+        self.take(ENTRY_BYTES + key.len() as u64 + text)?;
+        self.others.insert(key.to_vec(), entry);
+        Ok(())
+    }
+
+    /// The number of an address.
+    fn number(&mut self, address: &str) -> Result<u32, TooLarge> {
+        if let Some(number) = self.numbers.get(address) {
+            return Ok(*number);
+        }
+        let number = u32::try_from(self.addresses.len()).unwrap_or(MOST_ADDRESSES);
+        if number >= MOST_ADDRESSES {
+            return Err(TooLarge);
+        }
+        self.take(ENTRY_BYTES + address.len() as u64)?;
+        let address: Arc<str> = address.into();
+        self.addresses.push(Arc::clone(&address));
+        self.numbers.insert(address, number);
+        Ok(number)
+    }
+
+    fn take(&mut self, bytes: u64) -> Result<(), TooLarge> {
+        self.memory_bytes = self.memory_bytes.saturating_add(bytes);
+        if self.memory_bytes > self.most_bytes {
+            return Err(TooLarge);
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Table {
+        drop(self.numbers);
+        let mut inline = self.inline;
+        inline.shrink_to_fit();
+        let grids = self.grids.into_iter().map(|(head, of_head)| {
+            let each = of_head.into_iter();
+            let mut grids: Vec<_> = each.map(|(by, _, grid)| (by, grid.finish())).collect();
+            grids.sort_by_key(|(by, grid)| (*by, grid.n_indices()));
+            (head, grids)
+        });
+        Table {
+            grids: grids.collect(),
+            others: self.others,
+            addresses: self.addresses,
+            inline: inline.into(),
+        }
+    }
+}
+
+impl Table {
+    /// Memory of the table.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let grids = self.grids.iter().map(|(head, grids)| {
+            let rows: u64 = grids.iter().map(|(_, grid)| grid.memory_bytes()).sum();
+            ENTRY_BYTES + head.len() as u64 + rows
+        });
+        let others = self.others.keys().map(|key| ENTRY_BYTES + key.len() as u64);
+        let addresses = self
+            .addresses
+            .iter()
+            .map(|it| ENTRY_BYTES + it.len() as u64);
+        let all: u64 = grids.chain(others).chain(addresses).sum();
+        all + self.inline.len() as u64
+    }
+
+    /// The addresses of all targets, still templates.
+    pub(super) fn addresses(&self) -> &[Arc<str>] {
+        &self.addresses
+    }
+
+    /// The reference at `key`.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Found> {
+        let row = match self.others.get(key) {
+            Some(Entry::Bad(problem)) => return Some(Found::Bad(problem.to_string())),
+            Some(Entry::Row(row)) => *row,
+            None => {
+                let found = GridKey::parse(key)?;
+                let of_head = self.grids.get(found.head)?;
+                let mut same = of_head.iter().filter(|(by, grid)| {
+                    *by == found.separator && grid.n_indices() == found.indices.len()
+                });
+                same.find_map(|(_, grid)| grid.get(&found.indices))?
+            }
+        };
+        let address = |number: u32| {
+            let at = usize::try_from(number).ok()?;
+            self.addresses.get(at).cloned()
+        };
+        Some(match row {
+            Row::Inline { offset, len } => {
+                let start = usize::try_from(offset).ok()?;
+                let end = start.checked_add(usize::try_from(len).ok()?)?;
+                (end <= self.inline.len()).then(|| Found::Inline(self.inline.slice(start..end)))?
+            }
+            Row::Whole { address: number } => Found::At(address(number)?, None),
+            Row::Range {
+                address: number,
+                offset,
+                len,
+            } => Found::At(address(number)?, Some((offset, len))),
+        })
+    }
+
+    /// Whether keys lie below `prefix`.
+    pub(super) fn has_prefix(&self, prefix: &Prefix) -> bool {
+        prefix.is_root()
+            || self.next_name(prefix, None).is_some()
+            || self
+                .grids_in(prefix)
+                .any(|(_, grid, fixed)| grid.next_value(&fixed, 0).is_some())
+    }
+
+    /// The first name below `prefix` after `after` that is not an index.
+    pub(super) fn next_name(&self, prefix: &Prefix, after: Option<&Name>) -> Option<Name> {
+        let start = prefix.join(b"");
+        let bound = match after {
+            None => Bound::Excluded(start.clone()),
+            Some(name) if name.is_prefix => {
+                // `0` is the byte that follows `/`.
+                Bound::Included([start.as_slice(), &name.bytes, b"0"].concat())
+            }
+            Some(name) => Bound::Excluded([start.as_slice(), &name.bytes].concat()),
+        };
+        let bounds = (bound, Bound::Unbounded);
+        let others = self.others.range::<Vec<u8>, _>(bounds.clone()).next();
+        let heads = self.grids.range::<Vec<u8>, _>(bounds).next();
+        let keys = others
+            .map(|(key, _)| key)
+            .into_iter()
+            .chain(heads.map(|(head, _)| head));
+        let names = keys.filter_map(|key| Name::first(key.strip_prefix(start.as_slice())?));
+        names.min_by_key(Name::ordered)
+    }
+
+    /// The grids that have names below `prefix`, each with its separator and with the indices that the prefix has.
+    pub(super) fn grids_in(&self, prefix: &Prefix) -> impl Iterator<Item = (u8, &Grid, Indices)> {
+        let start = prefix.join(b"");
+        let mut fixed = Indices::new();
+        let mut heads = vec![(start.clone(), fixed.clone())];
+        let mut head = start.as_slice();
+        // A head may end before indices of the prefix.
+        while let Some(without) = head.strip_suffix(b"/") {
+            let at = without.iter().rposition(|&byte| byte == b'/');
+            let start = at.map_or(0, |at| at + 1);
+            let found = without.get(start..).and_then(index);
+            let (Some(found), true) = (found, fixed.len() < 16) else {
+                break;
+            };
+            fixed.insert(0, found);
+            head = without.get(..start).unwrap_or_default();
+            heads.push((head.to_vec(), fixed.clone()));
+        }
+        heads.into_iter().flat_map(move |(head, fixed)| {
+            let grids = self.grids.get(&head).into_iter().flatten();
+            let within = grids.filter_map(move |(by, grid)| {
+                let is_within = fixed.is_empty() || (*by == b'/' && fixed.len() < grid.n_indices());
+                is_within.then(|| (*by, grid, fixed.clone()))
+            });
+            within.collect::<Vec<_>>()
+        })
+    }
+}
+
+/// A segment of keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) bytes: Vec<u8>,
+    pub(super) is_prefix: bool,
+}
+
+impl Name {
+    /// The first segment of `rest`; `None` if there is none.
+    fn first(rest: &[u8]) -> Option<Name> {
+        let slash = rest.iter().position(|&byte| byte == b'/');
+        let bytes = rest.get(..slash.unwrap_or(rest.len()))?.to_vec();
+        (!bytes.is_empty()).then_some(Name {
+            bytes,
+            is_prefix: slash.is_some(),
+        })
+    }
+
+    /// Bytes that are in the order of keys.
+    fn ordered(&self) -> Vec<u8> {
+        let slash: &[u8] = if self.is_prefix { b"/" } else { b"" };
+        [&self.bytes, slash].concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(keys: &[&str]) -> Table {
+        let mut builder = TableBuilder::new(1 << 20);
+        for key in keys {
+            let value = ReferenceValue::Inline(key.as_bytes().to_vec());
+            builder.add(key.as_bytes(), value).unwrap();
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn references_are_found_by_their_keys() {
+        let keys = ["x/.zarray", "x/0.1", "x/1.0", "y/c/0/1", "z", "0/0", "7"];
+        let table = table(&keys);
+        for key in keys {
+            let expected = Found::Inline(Bytes::copy_from_slice(key.as_bytes()));
+            assert_eq!(table.get(key.as_bytes()), Some(expected), "{key}");
+        }
+        for key in ["x/0.0", "x/0/1", "y/c/0", "y", "x/0.1.0", "8"] {
+            assert_eq!(table.get(key.as_bytes()), None, "{key}");
+        }
+        for (prefix, expected) in [("x", true), ("y/c/0", true), ("y/c/1", false), ("z", false)] {
+            let prefix = Prefix::parse(prefix.as_bytes()).unwrap();
+            assert_eq!(table.has_prefix(&prefix), expected, "{prefix:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_in_the_order_of_keys() {
+        let table = table(&["a", "a-1", "a/b", "a/0.0", "c/0/0", "c/.zarray", "d"]);
+        let mut names = Vec::new();
+        let mut after = None;
+        while let Some(name) = table.next_name(&Prefix::root(), after.as_ref()) {
+            names.push((
+                String::from_utf8(name.bytes.clone()).unwrap(),
+                name.is_prefix,
+            ));
+            after = Some(name);
+        }
+        let expected = [
+            ("a", false),
+            ("a-1", false),
+            ("a", true),
+            ("c", true),
+            ("d", false),
+        ];
+        assert_eq!(names, expected.map(|(name, is)| (name.to_owned(), is)));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_last_value_counts() {
+        let mut builder = TableBuilder::new(1000);
+        let value = |len| ReferenceValue::Inline(vec![0; len]);
+        builder.add(b"a", value(100)).unwrap();
+        assert_eq!(builder.add(b"b", value(1000)), Err(TooLarge));
+        let mut builder = TableBuilder::new(1 << 20);
+        for (key, value) in [
+            ("x/0", ReferenceValue::Bad("no".to_owned())),
+            ("x/0", ReferenceValue::Whole("u".to_owned())),
+            ("../x", value(1)),
+        ] {
+            builder.add(key.as_bytes(), value).unwrap();
+        }
+        assert_eq!(builder.n_invalid, 1);
+        let table = builder.finish();
+        assert_eq!(table.get(b"x/0"), Some(Found::At("u".into(), None)));
+    }
+}
