@@ -52,6 +52,17 @@ fn shard_indices() {
     replay("shard_indices", targets::shard_indices::run);
 }
 
+#[test]
+fn reference_json() {
+    replay("reference_json", targets::references::run_json);
+}
+
+#[cfg(feature = "references")]
+#[test]
+fn reference_parquet() {
+    replay("reference_parquet", targets::references::run_parquet);
+}
+
 /// Random chains of codecs: what is decoded or encoded comes back. Fuzzing tries more of them.
 #[test]
 fn random_codec_chains() {

@@ -9,5 +9,6 @@ mod heap;
 
 pub mod codec_chains;
 pub mod metadata_documents;
+pub mod references;
 pub mod shard_indices;
 pub mod stored_chunks;
