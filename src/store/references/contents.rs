@@ -59,6 +59,13 @@ impl Contents {
     ///
     /// # Errors
     /// [`StoreError`] where references cannot be read.
+    #[cfg_attr(
+        not(feature = "references"),
+        expect(
+            clippy::unnecessary_wraps,
+            reason = "only those in Parquet are read here"
+        )
+    )]
     pub(super) fn next(
         &self,
         prefix: &Prefix,
