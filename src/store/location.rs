@@ -167,7 +167,10 @@ impl Location {
             Ok(Location::Directory(path))
         } else if metadata.is_file() && ZipStore::is_zip(&path)? {
             Ok(Location::Zip(path))
-        } else if metadata.is_file() && is_named_as_set(path.as_os_str().as_bytes()) {
+        } else if metadata.is_file()
+            && let Some(name) = path.file_name()
+            && is_named_as_set(name.as_bytes())
+        {
             Ok(Location::References(path))
         } else {
             Err(refuse_file(&path))
