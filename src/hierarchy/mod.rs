@@ -12,7 +12,7 @@
 //! | `.zmetadata` alone | a v2 group |
 //! | a file `meta` with `zarr_format` 1 | a v1 array |
 //! | `__zmeta__` | an array of zarr-python 0.4 |
-//! | `attributes.json` of N5 | an array, a group ([`n5`]) |
+//! | `attributes.json` of N5 | an array, a group (`n5`) |
 //! | a file `meta` of v1 that is damaged | a node that cannot be shown (`damaged`) |
 //! | a damaged `zarr.json` | a node that cannot be shown, and so are the nodes of a draft below it |
 //!

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! The first dimension of N5 varies fastest. The array of the model has the dimensions in reverse order, as zarr-python
-//! and z5 read them, so that elements have the order of Zarr. Its chunks are blocks of N5 ([`N5Block`]), and absent ones
-//! hold zeros. A directory of a container is a group, whether it has the document or not.
+//! and z5 read them, so that elements have the order of Zarr. Its chunks are
+//! [blocks of N5](crate::codec::N5Block), and absent ones hold zeros. A directory of a container is a group, whether it
+//! has the document or not.
 //!
 //! Source: N5 specification 4.0, <https://github.com/saalfeldlab/n5>.
 
