@@ -5,7 +5,7 @@ from support.mounting import CHECKOUT, WORKERS, ok
 
 # The mounts, and the copies of those below the folder, end with the program.
 INSIDE = """
-mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind "$1" "$0/work" && mount --bind "$2" "$0/workers" || exit 125
+mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind "$1" "$0/stores" && mount --bind "$2" "$0/workers" || exit 125
 root=$0; shift 2
 exec chroot "$root" env PYTHONDONTWRITEBYTECODE=1 HOME=/root /venv/bin/python "$@"
 """
@@ -19,5 +19,5 @@ def make():
 def told(root, folder, command, path):
     """What newest_worker.py prints of a path below `folder`."""
     said = ok("unshare", "--mount", "--propagation", "private", "sh", "-c", INSIDE, root, folder, WORKERS,
-              "/workers/newest_worker.py", command, f"/work/{path}", timeout=600)
+              "/workers/newest_worker.py", command, f"/stores/{path}", timeout=600)
     return json.loads(said.splitlines()[-1])
