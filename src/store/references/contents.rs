@@ -7,7 +7,7 @@ use super::json::JsonSet;
 use super::names::ListedName;
 #[cfg(feature = "references")]
 use super::parquet::ParquetSet;
-use super::table::Found;
+use super::row::Found;
 use crate::store::{Cursor, Key, ObjectMeta, Prefix, StoreError};
 
 /// The references of one version of a set.

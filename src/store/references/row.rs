@@ -8,6 +8,10 @@
 //! absent  ffff ffff  -         -
 //! ```
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+
 /// The bytes of a row.
 pub(super) type RowBytes = [u8; 20];
 
@@ -28,6 +32,15 @@ const ABSENT: u32 = u32::MAX;
 pub(super) const MOST_ADDRESSES: u32 = INLINE;
 /// The place of a reference that the set lacks.
 pub(super) const ABSENT_ROW: RowBytes = [0xff; 20];
+
+/// A reference that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    Inline(Bytes),
+    /// The address, still a template, and the range; `None` for the whole target.
+    At(Arc<str>, Option<(u64, u64)>),
+    Bad(String),
+}
 
 impl Row {
     pub(super) fn to_bytes(self) -> RowBytes {
@@ -65,6 +78,27 @@ impl Row {
                 len,
             }),
         }
+    }
+
+    /// The reference, with its address out of `addresses` or its bytes out of `inline`; `None` where they lack it.
+    pub(super) fn found(self, addresses: &[Arc<str>], inline: &Bytes) -> Option<Found> {
+        let address = |number: u32| {
+            let at = usize::try_from(number).ok()?;
+            addresses.get(at).cloned()
+        };
+        Some(match self {
+            Row::Inline { offset, len } => {
+                let start = usize::try_from(offset).ok()?;
+                let end = start.checked_add(usize::try_from(len).ok()?)?;
+                (end <= inline.len()).then(|| Found::Inline(inline.slice(start..end)))?
+            }
+            Row::Whole { address: number } => Found::At(address(number)?, None),
+            Row::Range {
+                address: number,
+                offset,
+                len,
+            } => Found::At(address(number)?, Some((offset, len))),
+        })
     }
 }
 

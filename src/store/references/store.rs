@@ -19,7 +19,7 @@ use super::json;
 use super::names::ListedName;
 #[cfg(feature = "references")]
 use super::parquet::ParquetSet;
-use super::table::Found;
+use super::row::Found;
 use super::target::Reference;
 use super::targets::{Home, Targets};
 use super::text::{Progress, text_of};

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::grid::{Grid, GridBuilder, ROW_BYTES};
 use super::grid_key::{GridKey, Indices, index};
-use super::row::{MOST_ADDRESSES, Row};
+use super::row::{Found, MOST_ADDRESSES, Row};
 use crate::store::{Key, Prefix};
 
 /// Memory of an entry of the map, or of an address, beside its text.
@@ -47,15 +47,6 @@ pub(super) enum ReferenceValue {
     Whole(String),
     Range(String, u64, u64),
     /// It cannot be understood, for this reason.
-    Bad(String),
-}
-
-/// A reference of the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
-    Inline(Bytes),
-    /// The address, still a template, and the range; `None` for the whole target.
-    At(Arc<str>, Option<(u64, u64)>),
     Bad(String),
 }
 
@@ -241,23 +232,7 @@ impl Table {
                 same.find_map(|(_, grid)| grid.get(&found.indices))?
             }
         };
-        let address = |number: u32| {
-            let at = usize::try_from(number).ok()?;
-            self.addresses.get(at).cloned()
-        };
-        Some(match row {
-            Row::Inline { offset, len } => {
-                let start = usize::try_from(offset).ok()?;
-                let end = start.checked_add(usize::try_from(len).ok()?)?;
-                (end <= self.inline.len()).then(|| Found::Inline(self.inline.slice(start..end)))?
-            }
-            Row::Whole { address: number } => Found::At(address(number)?, None),
-            Row::Range {
-                address: number,
-                offset,
-                len,
-            } => Found::At(address(number)?, Some((offset, len))),
-        })
+        row.found(&self.addresses, &self.inline)
     }
 
     /// Whether keys lie below `prefix`.

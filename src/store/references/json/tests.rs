@@ -1,7 +1,7 @@
 //! Sets in JSON of both versions, and sets that are not understood.
 
 use super::*;
-use crate::store::references::table::Found;
+use crate::store::references::row::Found;
 
 fn set(text: &str) -> Result<JsonSet, String> {
     read(text.as_bytes(), 1 << 20, &Progress::default())

@@ -24,7 +24,7 @@ use self::metadata::{RecordedArray, SetMetadata};
 use self::records::Records;
 use super::grid_key::GridKey;
 use super::names::{AFTER_INDEX, ListedName};
-use super::table::Found;
+use super::row::Found;
 use crate::store::{Cursor, Key, Object, ObjectMeta, Prefix, Store, StoreError, Version};
 
 /// The most files of records that are kept, whatever memory they take.

@@ -24,8 +24,8 @@ use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::{SerializedFileReader, SerializedPageReader};
 
 use super::pages::LimitedPages;
+use crate::store::references::row::Found;
 use crate::store::references::row::{ABSENT_ROW, Row, RowBytes};
-use crate::store::references::table::Found;
 
 /// Rows that are read at once.
 const BATCH: usize = 4096;
@@ -286,23 +286,8 @@ impl Records {
 
     /// The reference at a row; `None` for an absent chunk.
     pub(super) fn get(&self, at: usize) -> Option<Found> {
-        let address = |number: u32| {
-            let at = usize::try_from(number).ok()?;
-            self.addresses.get(at).cloned()
-        };
-        Some(match Row::of_bytes(self.rows.get(at)?)? {
-            Row::Inline { offset, len } => {
-                let start = usize::try_from(offset).ok()?;
-                let end = start.checked_add(usize::try_from(len).ok()?)?;
-                (end <= self.inline.len()).then(|| Found::Inline(self.inline.slice(start..end)))?
-            }
-            Row::Whole { address: number } => Found::At(address(number)?, None),
-            Row::Range {
-                address: number,
-                offset,
-                len,
-            } => Found::At(address(number)?, Some((offset, len))),
-        })
+        let row = Row::of_bytes(self.rows.get(at)?)?;
+        row.found(&self.addresses, &self.inline)
     }
 
     /// The first row from `at` on that is not absent.
