@@ -13,6 +13,7 @@ use flate2::read::MultiGzDecoder;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
+use snap::raw::{Decoder, decompress_len};
 
 use crate::store::references::text::Decompressed;
 
@@ -37,26 +38,36 @@ impl<P: PageReader> LimitedPages<P> {
             .split_at_checked(n_plain)
             .ok_or_else(|| refused("a page is shorter than its levels"))?;
         let most = self.left.load(Ordering::Relaxed);
+        let too_long = || refused("its pages are too long for --cache-size");
         let mut plain = start.to_vec();
         let source: Box<dyn Read + '_> = match self.compression {
+            // A page without values is compressed to nothing by some writers.
+            _ if compressed.is_empty() => Box::new(std::io::empty()),
             Compression::UNCOMPRESSED => Box::new(compressed),
             Compression::ZSTD(_) => Box::new(Decompressed::new(compressed)?),
             Compression::GZIP(_) => Box::new(MultiGzDecoder::new(compressed)),
+            Compression::SNAPPY => {
+                let damaged = |error| refused(format!("snappy: {error}"));
+                // The length is at the beginning, so that it is known before there is memory for it.
+                let len = decompress_len(compressed).map_err(damaged)?;
+                if len as u64 > most {
+                    return Err(too_long());
+                }
+                let decoded = Decoder::new().decompress_vec(compressed);
+                Box::new(std::io::Cursor::new(decoded.map_err(damaged)?))
+            }
             other => {
                 return Err(refused(format!(
                     "the compression {other} is not read; zstd is"
                 )));
             }
         };
-        // A page without values is compressed to nothing by some writers.
-        if !compressed.is_empty() {
-            source
-                .take(most.saturating_add(1))
-                .read_to_end(&mut plain)?;
-        }
+        source
+            .take(most.saturating_add(1))
+            .read_to_end(&mut plain)?;
         let len = plain.len() as u64;
         if len > most {
-            return Err(refused("its pages are too long for --cache-size"));
+            return Err(too_long());
         }
         self.left.store(most - len, Ordering::Relaxed);
         Ok(plain.into())
