@@ -87,13 +87,15 @@ impl Contents {
         }
     }
 
-    /// Addresses of targets: all of a set in JSON, and some of one in Parquet.
+    /// Addresses of targets: all that a set in JSON lists, and some of those of generators and of a set in Parquet.
     pub(super) fn addresses(&self) -> Vec<String> {
         match self {
             Contents::Json(json) => {
-                let addresses = json.table.addresses().iter();
-                let expanded = addresses.filter_map(|address| json.templates.expand(address).ok());
-                expanded.map(Cow::into_owned).collect()
+                let expanded = json.table.addresses().filter_map(|address| {
+                    let expanded = json.templates.expand(&address);
+                    expanded.ok().map(Cow::into_owned)
+                });
+                expanded.collect()
             }
             #[cfg(feature = "references")]
             Contents::Parquet(parquet) => parquet.some_addresses(),

@@ -7,7 +7,7 @@
 //!
 //! The language is Jinja, of which nothing else is taken. A text is parsed once and computed often.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::lexer::{Lexer, Token};
 
@@ -17,9 +17,22 @@ const MOST_DEPTH: usize = 32;
 /// The longest expression, which bounds how deep a sum of many numbers is.
 const MOST_LENGTH: usize = 1000;
 
+/// Memory of an expression, for each byte of its text: `1+` takes the most.
+const BYTES_OF_BYTE: u64 = 64;
+
 /// A text with expressions.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Pattern(Vec<Part>);
+pub(super) struct Pattern {
+    parts: Vec<Part>,
+    memory_bytes: u64,
+}
+
+/// A text in which `0` stands for some expressions.
+pub(super) struct Skeleton<'p> {
+    pub(super) text: String,
+    /// These expressions, with their places in the text.
+    pub(super) expressions: Vec<(usize, &'p Expression)>,
+}
 
 #[derive(Debug, Clone, PartialEq)]
 enum Part {
@@ -28,7 +41,7 @@ enum Part {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Expression {
+pub(super) enum Expression {
     Integer(i64),
     Name(String),
     Call(String, BTreeMap<String, String>),
@@ -37,7 +50,7 @@ enum Expression {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
+pub(super) enum Operator {
     Plus,
     Minus,
     Times,
@@ -76,7 +89,61 @@ impl Pattern {
         if !rest.is_empty() {
             parts.push(Part::Text(rest.to_owned()));
         }
-        Ok(Pattern(parts))
+        Ok(Pattern {
+            parts,
+            memory_bytes: memory_bytes(text),
+        })
+    }
+
+    /// As [`Pattern::parse`], where the pattern may take `most_bytes` of memory.
+    ///
+    /// # Errors
+    /// As [`Pattern::parse`]; also for a text that is too long.
+    pub(super) fn parse_within(text: &str, most_bytes: u64) -> Result<Pattern, String> {
+        if memory_bytes(text) > most_bytes {
+            return Err(
+                "its expressions take too much memory; give more with --cache-size".to_owned(),
+            );
+        }
+        Pattern::parse(text)
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// All names of the expressions.
+    pub(super) fn names(&self) -> BTreeSet<&str> {
+        let computed = self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Computed(expression) => Some(expression.names()),
+        });
+        computed.flatten().collect()
+    }
+
+    /// The text with `0` for each expression that has a name that `is_variable`.
+    ///
+    /// # Errors
+    /// As [`Pattern::text`], for the other expressions.
+    pub(super) fn skeleton(
+        &self,
+        names: &dyn Names,
+        is_variable: impl Fn(&str) -> bool,
+    ) -> Result<Skeleton<'_>, String> {
+        let mut skeleton = Skeleton {
+            text: String::new(),
+            expressions: Vec::new(),
+        };
+        for part in &self.parts {
+            match part {
+                Part::Computed(expression) if expression.names().into_iter().any(&is_variable) => {
+                    skeleton.expressions.push((skeleton.text.len(), expression));
+                    skeleton.text.push('0');
+                }
+                part => part.add_to(&mut skeleton.text, names)?,
+            }
+        }
+        Ok(skeleton)
     }
 
     /// The text, where names stand for what `names` says.
@@ -85,26 +152,35 @@ impl Pattern {
     /// A message, for names that stand for nothing and numbers beyond 64 bits.
     pub(super) fn text(&self, names: &dyn Names) -> Result<String, String> {
         let mut text = String::new();
-        for part in &self.0 {
-            match part {
-                Part::Text(part) => text.push_str(part),
-                Part::Computed(Expression::Name(name)) if names.integer(name).is_none() => {
-                    let found = names.text(name).ok_or_else(|| unknown(name))?;
-                    if found.contains("{{") {
-                        return Err(format!("`{name}` is a function, and is not called"));
-                    }
-                    text.push_str(found);
-                }
-                Part::Computed(Expression::Call(name, arguments)) => {
-                    let body = names.text(name).ok_or_else(|| unknown(name))?;
-                    text.push_str(&called(body, arguments)?);
-                }
-                Part::Computed(expression) => {
-                    text.push_str(&expression.value(names)?.to_string());
-                }
-            }
+        for part in &self.parts {
+            part.add_to(&mut text, names)?;
         }
         Ok(text)
+    }
+}
+
+fn memory_bytes(text: &str) -> u64 {
+    BYTES_OF_BYTE.saturating_mul(text.len() as u64)
+}
+
+impl Part {
+    fn add_to(&self, text: &mut String, names: &dyn Names) -> Result<(), String> {
+        match self {
+            Part::Text(part) => text.push_str(part),
+            Part::Computed(Expression::Name(name)) if names.integer(name).is_none() => {
+                let found = names.text(name).ok_or_else(|| unknown(name))?;
+                if found.contains("{{") {
+                    return Err(format!("`{name}` is a function, and is not called"));
+                }
+                text.push_str(found);
+            }
+            Part::Computed(Expression::Call(name, arguments)) => {
+                let body = names.text(name).ok_or_else(|| unknown(name))?;
+                text.push_str(&called(body, arguments)?);
+            }
+            Part::Computed(expression) => text.push_str(&expression.value(names)?.to_string()),
+        }
+        Ok(())
     }
 }
 
@@ -131,7 +207,21 @@ fn unknown(name: &str) -> String {
 }
 
 impl Expression {
-    fn value(&self, names: &dyn Names) -> Result<i64, String> {
+    /// All names that are not those of functions.
+    pub(super) fn names(&self) -> BTreeSet<&str> {
+        match self {
+            Expression::Integer(_) | Expression::Call(..) => BTreeSet::new(),
+            Expression::Name(name) => BTreeSet::from([name.as_str()]),
+            Expression::Negated(of) => of.names(),
+            Expression::Binary(left, _, right) => &left.names() | &right.names(),
+        }
+    }
+
+    /// The number, where names stand for what `names` says.
+    ///
+    /// # Errors
+    /// As [`Pattern::text`].
+    pub(super) fn value(&self, names: &dyn Names) -> Result<i64, String> {
         let value = match self {
             Expression::Integer(value) => Some(*value),
             Expression::Name(name) => {

@@ -12,19 +12,22 @@
 //!
 //! Source: <https://fsspec.github.io/kerchunk/spec.html>
 
-use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::BufRead;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::budget::{TooLarge, too_large};
+use super::expansion;
 use super::expression::Pattern;
 use super::generated::{self, Generator};
 use super::not_numbers::unmasked;
-use super::table::{ReferenceValue, Table, TableBuilder, TooLarge, too_large};
+use super::row::ReferenceValue;
+use super::table::{Table, TableBuilder};
 use super::templates::Templates;
 use super::text::Progress;
 
@@ -32,7 +35,7 @@ use super::text::Progress;
 #[derive(Debug)]
 pub(super) struct JsonSet {
     pub(super) table: Table,
-    pub(super) templates: Templates,
+    pub(super) templates: Arc<Templates>,
     /// Keys that are no names.
     pub(super) n_invalid: u64,
 }
@@ -50,7 +53,7 @@ pub(super) fn read(
         root: TableBuilder::new(most_bytes),
         refs: None,
         version: None,
-        templates: BTreeMap::new(),
+        templates: Templates::default(),
         generators: Vec::new(),
         most_bytes,
         progress,
@@ -67,7 +70,7 @@ pub(super) fn read(
         generators,
         ..
     } = members;
-    let templates = Templates::new(templates);
+    let templates = Arc::new(templates);
     let mut builder = match (version, refs) {
         (None | Some(0), None) if generators.is_empty() => root,
         (None | Some(0), _) => {
@@ -76,9 +79,8 @@ pub(super) fn read(
         (Some(1), refs) => refs.unwrap_or_else(|| TableBuilder::new(most_bytes)),
         (Some(other), _) => return Err(format!("version {other}; 0 and 1 are known")),
     };
-    generated::check_number(&generators)?;
-    for generator in &generators {
-        generator.add_to(&mut builder, &templates)?;
+    for generator in generators {
+        expansion::add(generator, &mut builder, &templates)?;
     }
     let n_invalid = builder.n_invalid;
     let table = builder.finish();
@@ -98,7 +100,7 @@ struct Members<'p> {
     root: TableBuilder,
     refs: Option<TableBuilder>,
     version: Option<u64>,
-    templates: BTreeMap<String, String>,
+    templates: Templates,
     generators: Vec<Generator>,
     most_bytes: u64,
     progress: &'p Progress,
@@ -140,14 +142,13 @@ impl<'de> Visitor<'de> for Root<'_, '_> {
                 }
                 "templates" => {
                     let text = map.next_value::<Box<RawValue>>()?;
-                    let templates = serde_json::from_str::<HashMap<String, String>>(text.get());
-                    let templates = templates
-                        .map_err(|_| A::Error::custom("the templates are not all texts"))?;
-                    members.templates.extend(templates);
+                    let templates = Templates::parse(text.get(), members.most_bytes);
+                    let failed = |problem| A::Error::custom(format!("templates: {problem}"));
+                    members.templates = templates.map_err(failed)?;
                 }
                 "gen" => {
                     let text = map.next_value::<Box<RawValue>>()?;
-                    let generators = generated::parse(text.get());
+                    let generators = generated::parse(text.get(), members.most_bytes);
                     members.generators = generators.map_err(A::Error::custom)?;
                 }
                 _ => {

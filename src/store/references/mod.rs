@@ -12,20 +12,27 @@
 
 mod address;
 mod allowed;
+mod axis;
+mod budget;
 mod contents;
 mod detect;
+mod dimension;
+mod expansion;
 mod expression;
 mod generated;
 mod grid;
 mod grid_key;
 mod json;
 mod lexer;
+mod members;
 mod names;
 mod not_numbers;
 #[cfg(feature = "references")]
 mod parquet;
+mod product;
 mod row;
 mod store;
+mod stored_rows;
 mod table;
 mod target;
 mod targets;

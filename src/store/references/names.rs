@@ -152,7 +152,8 @@ impl IndexPosition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::references::table::{ReferenceValue, TableBuilder};
+    use crate::store::references::row::ReferenceValue;
+    use crate::store::references::table::TableBuilder;
 
     #[test]
     fn each_name_is_listed_once() {

@@ -4,6 +4,7 @@
 //! bytes   0..4       4..12     12..20
 //! range   address    offset    length
 //! whole   address    -         all ones
+//! bad     ffff fffd  offset    length     a message, in the bytes that the set itself has
 //! inline  ffff fffe  offset    length     in the bytes that the set itself has
 //! absent  ffff ffff  -         -
 //! ```
@@ -24,14 +25,27 @@ pub(super) enum Row {
     Whole { address: u32 },
     /// Bytes of the set itself.
     Inline { offset: u64, len: u64 },
+    /// A reference that cannot be understood. The bytes are a message that says why.
+    Bad { offset: u64, len: u64 },
 }
 
+const BAD: u32 = u32::MAX - 2;
 const INLINE: u32 = u32::MAX - 1;
 const ABSENT: u32 = u32::MAX;
 /// The most addresses that rows can name.
-pub(super) const MOST_ADDRESSES: u32 = INLINE;
+pub(super) const MOST_ADDRESSES: u32 = BAD;
 /// The place of a reference that the set lacks.
 pub(super) const ABSENT_ROW: RowBytes = [0xff; 20];
+
+/// What a value of a set says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ReferenceValue {
+    Inline(Vec<u8>),
+    Whole(String),
+    Range(String, u64, u64),
+    /// It cannot be understood, for this reason.
+    Bad(String),
+}
 
 /// A reference that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +66,7 @@ impl Row {
             } => (address, offset, len),
             Row::Whole { address } => (address, 0, u64::MAX),
             Row::Inline { offset, len } => (INLINE, offset, len),
+            Row::Bad { offset, len } => (BAD, offset, len),
         };
         let mut bytes = [0; 20];
         let (start, rest) = bytes.split_at_mut(4);
@@ -71,6 +86,7 @@ impl Row {
         match u32::from_ne_bytes(*address) {
             ABSENT => None,
             INLINE => Some(Row::Inline { offset, len }),
+            BAD => Some(Row::Bad { offset, len }),
             address if len == u64::MAX => Some(Row::Whole { address }),
             address => Some(Row::Range {
                 address,
@@ -86,11 +102,16 @@ impl Row {
             let at = usize::try_from(number).ok()?;
             addresses.get(at).cloned()
         };
+        let bytes = |offset: u64, len: u64| {
+            let start = usize::try_from(offset).ok()?;
+            let end = start.checked_add(usize::try_from(len).ok()?)?;
+            (end <= inline.len()).then(|| inline.slice(start..end))
+        };
         Some(match self {
-            Row::Inline { offset, len } => {
-                let start = usize::try_from(offset).ok()?;
-                let end = start.checked_add(usize::try_from(len).ok()?)?;
-                (end <= inline.len()).then(|| Found::Inline(inline.slice(start..end)))?
+            Row::Inline { offset, len } => Found::Inline(bytes(offset, len)?),
+            Row::Bad { offset, len } => {
+                let message = bytes(offset, len)?;
+                Found::Bad(String::from_utf8_lossy(&message).into_owned())
             }
             Row::Whole { address: number } => Found::At(address(number)?, None),
             Row::Range {
@@ -116,6 +137,7 @@ mod tests {
             },
             Row::Whole { address: 0 },
             Row::Inline { offset: 3, len: 9 },
+            Row::Bad { offset: 3, len: 9 },
         ] {
             assert_eq!(Row::of_bytes(&row.to_bytes()), Some(row));
         }

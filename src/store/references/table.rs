@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::grid::{Grid, GridBuilder, ROW_BYTES};
+use super::budget::{ENTRY_BYTES, TooLarge};
+use super::grid::{Grid, GridBuilder};
 use super::grid_key::{GridKey, Indices, index};
-use super::row::{Found, MOST_ADDRESSES, Row};
+use super::product::{Product, ProductKeys};
+use super::row::{Found, MOST_ADDRESSES, ReferenceValue, Row};
+use super::stored_rows::ROW_BYTES;
 use crate::store::{Key, Prefix};
-
-/// Memory of an entry of the map, or of an address, beside its text.
-const ENTRY_BYTES: u64 = 160;
 
 /// References that are still added.
 #[derive(Debug)]
 pub(super) struct TableBuilder {
     grids: HashMap<Vec<u8>, Vec<(u8, usize, GridBuilder)>>,
-    others: BTreeMap<Vec<u8>, Entry>,
+    others: BTreeMap<Vec<u8>, Row>,
     addresses: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u32>,
     inline: Vec<u8>,
@@ -32,44 +32,13 @@ pub(super) struct TableBuilder {
     pub(super) n_invalid: u64,
 }
 
-/// A reference that is not in a grid.
-#[derive(Debug, Clone)]
-enum Entry {
-    Row(Row),
-    /// It cannot be understood.
-    Bad(Box<str>),
-}
-
-/// What a value of a set says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ReferenceValue {
-    Inline(Vec<u8>),
-    Whole(String),
-    Range(String, u64, u64),
-    /// It cannot be understood, for this reason.
-    Bad(String),
-}
-
 /// The references of a set.
 #[derive(Debug)]
 pub(super) struct Table {
     grids: BTreeMap<Vec<u8>, Vec<(u8, Grid)>>,
-    others: BTreeMap<Vec<u8>, Entry>,
+    others: BTreeMap<Vec<u8>, Row>,
     addresses: Vec<Arc<str>>,
     inline: Bytes,
-}
-
-/// The set takes more memory than it may.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooLarge;
-
-/// The message of a set that is too large.
-pub(super) fn too_large(most_bytes: u64) -> String {
-    format!(
-        "the references take more than {} MiB, their part of the memory budget; give more with \
-         --cache-size, or write the set as Parquet",
-        most_bytes >> 20
-    )
 }
 
 impl TableBuilder {
@@ -91,6 +60,11 @@ impl TableBuilder {
         self.most_bytes
     }
 
+    /// The memory that is left.
+    pub(super) fn left_bytes(&self) -> u64 {
+        self.most_bytes.saturating_sub(self.memory_bytes)
+    }
+
     /// Adds the reference at `key`, in place of an earlier one.
     pub(super) fn add(&mut self, key: &[u8], value: ReferenceValue) -> Result<(), TooLarge> {
         if Key::parse(key).is_err() {
@@ -99,10 +73,12 @@ impl TableBuilder {
         }
         let row = match value {
             ReferenceValue::Inline(bytes) => {
-                let (offset, len) = (self.inline.len() as u64, bytes.len() as u64);
-                self.take(len)?;
-                self.inline.extend_from_slice(&bytes);
+                let (offset, len) = self.add_bytes(&bytes)?;
                 Row::Inline { offset, len }
+            }
+            ReferenceValue::Bad(problem) => {
+                let (offset, len) = self.add_bytes(problem.as_bytes())?;
+                Row::Bad { offset, len }
             }
             ReferenceValue::Whole(address) => Row::Whole {
                 address: self.number(&address)?,
@@ -112,46 +88,60 @@ impl TableBuilder {
                 offset,
                 len,
             },
-            ReferenceValue::Bad(problem) => {
-                return self.add_other(key, Entry::Bad(problem.into()));
-            }
         };
         let Some(found) = GridKey::parse(key) else {
-            return self.add_other(key, Entry::Row(row));
-        };
-        // An earlier reference at the key may not have been understood.
-        self.others.remove(key);
-        // Most grids are dense in the end; that is checked when all rows are known.
-        self.take(ROW_BYTES)?;
-        let n = found.indices.len();
-        if !self.grids.contains_key(found.head) {
-            self.take(ENTRY_BYTES + found.head.len() as u64)?;
-            self.grids.insert(found.head.to_vec(), Vec::new());
-        }
-        let Some(of_head) = self.grids.get_mut(found.head) else {
+            self.take(ENTRY_BYTES + key.len() as u64)?;
+            self.others.insert(key.to_vec(), row);
             return Ok(());
         };
-        let is_same = |(by, indices, _): &&mut (u8, usize, GridBuilder)| {
-            *by == found.separator && *indices == n
-        };
-        if let Some((_, _, grid)) = of_head.iter_mut().find(is_same) {
-            grid.push(&found.indices, row);
-        } else {
-            let mut grid = GridBuilder::new(n);
-            grid.push(&found.indices, row);
-            of_head.push((found.separator, n, grid));
-        }
+        // Most grids are dense in the end; that is checked when all rows are known.
+        self.take(ROW_BYTES)?;
+        let grid = self.grid(found.head, found.separator, found.indices.len())?;
+        grid.push(&found.indices, row);
         Ok(())
     }
 
-    fn add_other(&mut self, key: &[u8], entry: Entry) -> Result<(), TooLarge> {
-        let text = match &entry {
-            Entry::Row(_) => 0,
-            Entry::Bad(problem) => problem.len() as u64,
-        };
-        self.take(ENTRY_BYTES + key.len() as u64 + text)?;
-        self.others.insert(key.to_vec(), entry);
+    /// Adds all references of `product`, in place of earlier ones with its keys.
+    pub(super) fn add_product(&mut self, product: Product) -> Result<(), TooLarge> {
+        self.take(product.memory_bytes())?;
+        let ProductKeys {
+            head,
+            separator,
+            axes,
+        } = product.keys();
+        let grid = self.grid(head, *separator, axes.len())?;
+        grid.push_product(product);
         Ok(())
+    }
+
+    /// The grid of keys with this head, separator and number of indices.
+    fn grid(
+        &mut self,
+        head: &[u8],
+        separator: u8,
+        n_indices: usize,
+    ) -> Result<&mut GridBuilder, TooLarge> {
+        if !self.grids.contains_key(head) {
+            self.take(ENTRY_BYTES + head.len() as u64)?;
+            self.grids.insert(head.to_vec(), Vec::new());
+        }
+        let of_head = self.grids.get_mut(head).ok_or(TooLarge)?;
+        let known = of_head
+            .iter()
+            .position(|(by, n, _)| (*by, *n) == (separator, n_indices));
+        let at = known.unwrap_or(of_head.len());
+        if known.is_none() {
+            of_head.push((separator, n_indices, GridBuilder::new(n_indices)));
+        }
+        of_head.get_mut(at).map(|(_, _, grid)| grid).ok_or(TooLarge)
+    }
+
+    /// Adds bytes that the set itself has, and returns their place.
+    fn add_bytes(&mut self, bytes: &[u8]) -> Result<(u64, u64), TooLarge> {
+        let (offset, len) = (self.inline.len() as u64, bytes.len() as u64);
+        self.take(len)?;
+        self.inline.extend_from_slice(bytes);
+        Ok((offset, len))
     }
 
     /// The number of an address.
@@ -213,26 +203,33 @@ impl Table {
         all + self.inline.len() as u64
     }
 
-    /// The addresses of all targets, still templates.
-    pub(super) fn addresses(&self) -> &[Arc<str>] {
-        &self.addresses
+    /// The addresses of all targets, still templates; and many of those that generators name.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = Arc<str>> {
+        let generated = self.products().flat_map(Product::some_addresses);
+        self.addresses
+            .iter()
+            .cloned()
+            .chain(generated.map(Arc::from))
+    }
+
+    /// The generators whose references are made when they are asked for.
+    pub(super) fn products(&self) -> impl Iterator<Item = &Product> {
+        let grids = self.grids.values().flatten();
+        grids.flat_map(|(_, grid)| grid.products())
     }
 
     /// The reference at `key`.
     pub(super) fn get(&self, key: &[u8]) -> Option<Found> {
-        let row = match self.others.get(key) {
-            Some(Entry::Bad(problem)) => return Some(Found::Bad(problem.to_string())),
-            Some(Entry::Row(row)) => *row,
-            None => {
-                let found = GridKey::parse(key)?;
-                let of_head = self.grids.get(found.head)?;
-                let mut same = of_head.iter().filter(|(by, grid)| {
-                    *by == found.separator && grid.n_indices() == found.indices.len()
-                });
-                same.find_map(|(_, grid)| grid.get(&found.indices))?
-            }
-        };
-        row.found(&self.addresses, &self.inline)
+        let of_row = |row: Row| row.found(&self.addresses, &self.inline);
+        if let Some(row) = self.others.get(key) {
+            return of_row(*row);
+        }
+        let found = GridKey::parse(key)?;
+        let of_head = self.grids.get(found.head)?;
+        let mut same = of_head
+            .iter()
+            .filter(|(by, grid)| *by == found.separator && grid.n_indices() == found.indices.len());
+        same.find_map(|(_, grid)| grid.get(&found.indices, of_row))
     }
 
     /// Whether keys lie below `prefix`.

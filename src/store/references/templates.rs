@@ -4,14 +4,24 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::expression::{Names, Pattern};
+use super::members::members;
 
 /// Texts by their names.
 #[derive(Debug, Default)]
 pub(super) struct Templates(BTreeMap<String, String>);
 
 impl Templates {
-    pub(super) fn new(templates: BTreeMap<String, String>) -> Templates {
-        Templates(templates)
+    /// Parses the member `templates` of a set, which may take `most_bytes` of memory.
+    ///
+    /// # Errors
+    /// A message.
+    pub(super) fn parse(json: &str, most_bytes: u64) -> Result<Templates, String> {
+        let each = members(json, most_bytes)?.into_iter();
+        let texts = each.map(|(name, value)| {
+            let text = serde_json::from_str(value.get());
+            Ok((name, text.map_err(|_| "they are not all texts")?))
+        });
+        texts.collect::<Result<_, String>>().map(Templates)
     }
 
     /// `text` with the templates that it names in their places.

@@ -82,7 +82,17 @@ fn sets_that_are_not_understood_are_refused_by_name() {
     let billion = format!(
         r#"{{"version": 1, "gen": [{{"key": "x/{{{{i}}}}.{{{{j}}}}", "url": "u", "dimensions": {dimensions}}}]}}"#
     );
-    let million = billion.replace("10000}", "10}");
+    // No index of these keys names one dimension alone.
+    let million = billion.replace("10000}", "10}").replace("}}.{{", "}}-{{");
+    let names: Vec<_> = (0..7000).map(|n| format!(r#""{n}": """#)).collect();
+    let many_templates = format!(r#"{{"version": 1, "templates": {{{}}}}}"#, names.join(","));
+    let generator = |key: &str, values: &str| {
+        format!(
+            r#"{{"version": 1, "gen": [{{"key": "{key}", "url": "u", "dimensions": {{"i": {values}}}}}]}}"#
+        )
+    };
+    let long_list = generator("x/{{i}}", &format!("[{}1]", "1,".repeat(140_000)));
+    let long_key = generator(&"{{i}}".repeat(4000), "[1]");
     for (text, expected) in [
         ("", "EOF"),
         ("[]", "a set of references"),
@@ -90,6 +100,19 @@ fn sets_that_are_not_understood_are_refused_by_name() {
         (r#"{"refs": {}}"#, "not the version 1"),
         (r#"{"version": 1, "refs": []}"#, "references by their keys"),
         (r#"{"version": 1, "templates": {"a": 1}}"#, "not all texts"),
+        (
+            r#"{"version": 1, "templates": {"a": "b", "a": "c"}}"#,
+            "twice",
+        ),
+        (
+            &many_templates,
+            "templates: the references take more than 1 MiB",
+        ),
+        (
+            &long_list,
+            "dimensions: i: the references take more than 1 MiB",
+        ),
+        (&long_key, "its expressions take too much memory"),
         (r#"{"a": "b""#, "EOF"),
         (r#"{"a": "b"} x"#, "trailing"),
         (&long, "more than 1 MiB"),

@@ -7,10 +7,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::store::Object;
+use crate::store::references::budget::TooLarge;
 use crate::store::references::grid_key::Indices;
 use crate::store::references::names::spelled;
 use crate::store::references::not_numbers::{Masked, unmasked};
-use crate::store::references::table::{ReferenceValue, Table, TableBuilder, TooLarge};
+use crate::store::references::row::ReferenceValue;
+use crate::store::references::table::{Table, TableBuilder};
 use crate::store::references::text::{Progress, text_of};
 
 /// The most chunks whose references are in one file.
