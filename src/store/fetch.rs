@@ -23,6 +23,15 @@ pub struct Fetched {
     pub is_read: bool,
 }
 
+/// The result of [`Store::open_part`](super::Store::open_part).
+#[derive(Debug)]
+pub struct OpenedPart {
+    /// The current version.
+    pub object: Arc<dyn Object>,
+    /// The bytes of the part, as many as the object has, if they were received when it was opened.
+    pub bytes: Option<ReceivedBytes>,
+}
+
 /// The destination of a fetch: memory of the caller, which is allocated once the length is known.
 pub trait FetchBuffer {
     /// A buffer of exactly `len` bytes to fill; `None` when there is no memory for it, so that the

@@ -59,7 +59,7 @@ pub use dir::{
 };
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use dir::{coarse, power_loss, recorded};
-pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead};
+pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead, OpenedPart};
 #[cfg(feature = "icechunk")]
 pub use icechunk::{IcechunkAddress, IcechunkStore};
 pub use key::{Key, Prefix};
@@ -145,6 +145,17 @@ pub trait Store: Send + Sync + fmt::Debug {
         _first: FirstRead,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
         self.open(key)
+    }
+
+    /// As [`Store::open`], for a caller that has memory for the bytes `part`, which it reads next. A remote store gets them
+    /// in the request that opens the object, where nothing is known of that.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    fn open_part(&self, key: &Key, _part: &Range<u64>) -> Result<Option<OpenedPart>, StoreError> {
+        let opened = self.open(key)?;
+        let bytes = None;
+        Ok(opened.map(|object| OpenedPart { object, bytes }))
     }
 
     /// The object at `key`, if that is known without a request. The inner `None` means that there is no object.

@@ -11,7 +11,7 @@ use crate::store::dir::rights::readers_through;
 #[cfg(feature = "remote")]
 use crate::store::remote::tag_number;
 use crate::store::{
-    FirstRead, Key, Object, ObjectMeta, Prefix, ReadRange, ReadRight, ReceivedBytes, Store,
+    Key, Object, ObjectMeta, OpenedPart, Prefix, ReadRange, ReadRight, ReceivedBytes, Store,
     StoreError, Version,
 };
 
@@ -134,16 +134,9 @@ impl Target {
         }
     }
 
-    fn open(&self) -> Result<Arc<dyn Object>, StoreError> {
-        // A server that has told the version of an object is not asked again when it is opened, and
-        // sends no first bytes, which are seldom those of the range.
-        if self.rights == TargetRights::Object {
-            let asked = self.store.stat_objects(std::slice::from_ref(&self.key));
-            let found = asked.into_iter().next().unwrap_or(Ok(None));
-            let found = found.map_err(|error| self.named(error))?;
-            found.ok_or_else(|| self.missing())?;
-        }
-        let opened = self.store.open_reading(&self.key, FirstRead::End(0));
+    /// Opens the target, of which the bytes `part` are read next.
+    fn open(&self, part: &Range<u64>) -> Result<OpenedPart, StoreError> {
+        let opened = self.store.open_part(&self.key, part);
         let opened = opened.map_err(|error| self.named(error))?;
         opened.ok_or_else(|| self.missing())
     }
@@ -242,7 +235,7 @@ impl RangeObject {
         let meta = if is_known {
             *set
         } else {
-            let object = target.open()?;
+            let object = target.open(&(0..0))?.object;
             let meta = target.restricted(*object.meta(), set);
             // The lock is empty.
             let _ = opened.set(object);
@@ -283,22 +276,28 @@ impl RangeObject {
         ))
     }
 
-    fn opened(&self) -> Result<&Arc<dyn Object>, StoreError> {
-        if let Some(opened) = self.opened.get() {
-            return Ok(opened);
-        }
-        let object = self.target.open()?;
-        self.check(object.meta())?;
-        // Another thread may have opened the target, perhaps another version of it.
-        Ok(self.opened.get_or_init(|| object))
-    }
-
-    /// Calls `work` with the open target, and names the target in its errors.
-    fn with<T>(
+    /// The open target; and the bytes `part` of it, if they came when it was opened.
+    fn opened(
         &self,
-        work: impl FnOnce(&dyn Object) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        work(&**self.opened()?).map_err(|error| self.target.named(error))
+        part: &Range<u64>,
+    ) -> Result<(&Arc<dyn Object>, Option<ReceivedBytes>), StoreError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok((opened, None));
+        }
+        let OpenedPart { object, bytes } = self.target.open(part)?;
+        self.check(object.meta())?;
+        let opened = self.opened.get_or_init(|| Arc::clone(&object));
+        // Another thread may have opened the target, perhaps another version of it.
+        let is_this = Arc::ptr_eq(opened, &object);
+        Ok((opened, bytes.filter(|_| is_this)))
+    }
+}
+
+/// The range, if there is one alone.
+fn only(ranges: &[Range<u64>]) -> Range<u64> {
+    match ranges {
+        [only] => only.clone(),
+        _ => 0..0,
     }
 }
 
@@ -323,7 +322,20 @@ impl Object for RangeObject {
                 buf: range.buf,
             })
             .collect();
-        self.with(|target| target.read_ranges(&mut moved))
+        let wanted: Vec<_> = moved
+            .iter()
+            .map(|range| {
+                range.offset_bytes..range.offset_bytes.saturating_add(range.buf.len() as u64)
+            })
+            .collect();
+        let (target, bytes) = self.opened(&only(&wanted))?;
+        if let (Some(bytes), [only]) = (bytes, moved.as_mut_slice())
+            && bytes.read(only.offset_bytes, only.buf)
+        {
+            return Ok(());
+        }
+        let read = target.read_ranges(&mut moved);
+        read.map_err(|error| self.target.named(error))
     }
 
     fn receive(&self, ranges: &[Range<u64>]) -> Result<ReceivedBytes, StoreError> {
@@ -335,7 +347,12 @@ impl Object for RangeObject {
             self.meta.check_range(&self.key, range.start, len)?;
             moved.push(range.start.saturating_add(by)..range.end.saturating_add(by));
         }
-        let received = self.with(|target| target.receive(&moved))?;
+        let (target, bytes) = self.opened(&only(&moved))?;
+        let received = match bytes {
+            Some(bytes) => Ok(bytes),
+            None => target.receive(&moved),
+        };
+        let received = received.map_err(|error| self.target.named(error))?;
         Ok(received.moved_back(by))
     }
 

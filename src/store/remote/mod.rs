@@ -47,6 +47,7 @@ mod trust;
 mod url;
 mod web_names;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
@@ -72,7 +73,8 @@ use self::tag::{LastModified, Pinned};
 pub use self::url::{RemoteUrl, Service};
 use super::{
     AnswerTimes, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing,
-    Object, ObjectMeta, Prefix, Profile, ReceivedBytes, Stat, StatKind, Store, StoreError,
+    Object, ObjectMeta, OpenedPart, Prefix, Profile, ReceivedBytes, Stat, StatKind, Store,
+    StoreError,
 };
 
 /// Bytes that are received in the time of one request, by which reads are planned together.
@@ -374,6 +376,10 @@ impl Store for RemoteStore {
         first: FirstRead,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
         self.shared.open(key, first)
+    }
+
+    fn open_part(&self, key: &Key, part: &Range<u64>) -> Result<Option<OpenedPart>, StoreError> {
+        self.shared.open_part(key, part)
     }
 
     fn told_since(&self) -> Option<SystemTime> {

@@ -1,6 +1,7 @@
 //! Opening objects. The answer that has the attributes of an object also brings the bytes that are
 //! read first.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -8,12 +9,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use object_store::GetRange;
 
+use super::client::Body;
 use super::failure::Failure;
 use super::first_bytes::FirstBytes;
 use super::object::RemoteObject;
 use super::shared::Shared;
 use super::tag::Pinned;
-use crate::store::{FirstRead, Key, Object, StoreError};
+use crate::store::{FirstRead, Key, Object, OpenedPart, ReceivedBytes, StoreError};
 
 /// An open reads at least this many bytes of an object, which costs no more than reading none: the
 /// index of a shard of 2,000 chunks.
@@ -21,6 +23,9 @@ const LEAST_BYTES: u64 = 32 << 10;
 
 /// An open reads no more bytes than this.
 const MOST_BYTES: u64 = 1 << 20;
+
+/// A longer part of an object is not read when it is opened: a request more makes no difference then.
+const MOST_PART_BYTES: u64 = 8 << 20;
 
 /// The bytes that are read if the reader is not known.
 pub(super) const ANY_READ: FirstRead = FirstRead::End(LEAST_BYTES);
@@ -120,6 +125,60 @@ impl Shared {
             let first = FirstBytes::new(bytes, start, (end, size), &self.first_memory);
             (pinned, first)
         }))
+    }
+
+    /// Opens the object at `key`. Where nothing is known of it, the request that opens it brings the bytes `part`.
+    pub(super) fn open_part(
+        self: &Arc<Self>,
+        key: &Key,
+        part: &Range<u64>,
+    ) -> Result<Option<OpenedPart>, StoreError> {
+        let object = |pinned| Arc::new(RemoteObject::new(Arc::clone(self), key.clone(), pinned));
+        if let Some(known) = self.remembered.get(key) {
+            return Ok(known.0.map(|pinned| OpenedPart {
+                object: object(pinned),
+                bytes: None,
+            }));
+        }
+        let (shared, asked, wanted) = (Arc::clone(self), key.clone(), part.clone());
+        let answer = async move {
+            let len = wanted.end.saturating_sub(wanted.start);
+            let memory = shared.client.flow.reserve(len.min(MOST_PART_BYTES)).await;
+            (shared.request_part(&asked, wanted).await, memory)
+        };
+        let (found, _memory) = self.runtime.wait_while_wanted(key, answer)?;
+        Ok(found?.map(|(pinned, body)| OpenedPart {
+            object: object(pinned),
+            bytes: body.map(|body| {
+                let mut bytes = ReceivedBytes::default();
+                bytes.push_all(part.start, body);
+                bytes.compact();
+                bytes
+            }),
+        }))
+    }
+
+    async fn request_part(
+        &self,
+        key: &Key,
+        part: Range<u64>,
+    ) -> Result<Option<(Pinned, Option<Body>)>, StoreError> {
+        let len = part.end.saturating_sub(part.start);
+        if (1..=MOST_PART_BYTES).contains(&len) && !self.is_listed_absent(key).await {
+            let begun = Instant::now();
+            let read = self.client.get_first(key, GetRange::Bounded(part)).await;
+            let is_unread = matches!(
+                read,
+                Err(Failure::NotPartial | Failure::Unusable(_) | Failure::BeyondEnd)
+            );
+            if !is_unread {
+                let found = self.found(key, read)?;
+                let pinned = found.as_ref().map(|(pinned, ..)| pinned.clone());
+                self.remembered.put(key, begun, pinned);
+                return Ok(found.map(|(pinned, _, body)| (pinned, Some(body))));
+            }
+        }
+        Ok(self.head(key).await?.map(|pinned| (pinned, None)))
     }
 
     /// Opens an object without reading anything.
