@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import mounting, remote_servers
+from support import mounting, remote_servers, rewriting
 from support.remote_fault_server import FaultServer
 
-LAZY = Path(__file__).parents[2] / "support" / "references" / "lazy"
+LAZY, SNAPPY, BOMB = (Path(__file__).parents[2] / "support" / "references" / name for name in ("lazy", "snappy", "bomb"))
 DATA = np.arange(24, dtype="<i4").reshape(4, 6)
 
 
@@ -186,8 +186,84 @@ def test_sets_are_not_written_to_and_bad_ones_are_refused(data, tmp_path):
     assert done.returncode == 2 and "expected an absolute path or a URL" in done.stderr, done.stderr
 
 
-def test_parquet_as_fsspec_writes_it(data, mount):
-    shutil.copytree(LAZY, data / "lazy.parq")
+@pytest.mark.parametrize("key, shape", [("x/{{i}}.{{j}}", (4000, 2500)), ("x/{{j}}/{{2499 - i}}", (4000, 2500)), ("x/{{i}}", (10_000_000,))])
+def test_ten_million_generated_references_take_little_memory(data, mount, key, shape):
+    (data / "data" / "bytes").write_bytes(bytes(range(251)))
+    array = json.loads(document(list(shape), [1] * len(shape), "|u1", 0)) | {"dimension_separator": "/" if "/{{j}}/" in key else "."}
+    lengths = dict(zip("ij" if "2499" not in key else "ji", shape))
+    generator = {"key": key, "url": "data/bytes", "offset": "{{(7 * i + 3 * j) % 251}}" if len(shape) > 1 else "{{i % 251}}", "length": 1,
+                 "dimensions": {name: {"stop": length} for name, length in lengths.items()}}
+    refs = {".zgroup": '{"zarr_format": 2}', "x/.zarray": array, "x/0.0": "listed"}
+    mounted = mount(write(data / "set.json", {"version": 1, "gen": [generator], "refs": refs}), "--cache-size", "64M", "--view", "keys,arrays",
+                    "--files", "raw")
+    with open(mounted.path / "arrays" / "x.raw", "rb") as file:
+        for rank in (0, 1, 2499, 2500, 1_234_567, 9_999_999):
+            i, j = divmod(rank, 2500)
+            if "2499" in key:
+                i, j = 2499 - j, i
+            expected = (7 * i + 3 * j) % 251 if len(shape) > 1 else rank % 251
+            file.seek(rank)
+            assert file.read(1) == bytes([expected]), rank
+    with os.scandir(mounted.path / "keys" / "x") as entries:
+        assert len({entry.name for entry, _ in zip(entries, range(3000))}) >= 3000
+    assert mounted.peak_bytes() < (64 + 64 + 32) << 20
+
+
+def test_hostile_sets_cost_no_more_than_others(data, mount):
+    """Templates that name each other, generators that make nothing or the same, ranges of no file, and Parquet that decompresses to a gigabyte."""
+    generators = [{"key": "x/{{i}}.{{i}}", "url": "data/row0.bin", "dimensions": {"i": {"stop": 50_000}}},
+                  {"key": "y/{{i}}", "url": "data/{{1 // (i - 50)}}", "dimensions": {"i": {"stop": 1000}}},
+                  {"key": "z/{{i}}", "url": "u", "dimensions": {"i": {"stop": 0}, "j": {"stop": 10 ** 15}}}]
+    refs = references("{{{{a}}}}") | {"loop": ["{{b}}"], "call": ["{{f(c='{{a}}')}}"], "ends": ["data/row0.bin", 2 ** 63 - 1, 2 ** 63 - 1]}
+    content = {"version": 1, "templates": {"a": "{{b}}", "b": "{{a}}", "f": "{{f(c='x')}}"}, "gen": generators, "refs": refs}
+    mounted = mount(write(data / "set.json", content), "--cache-size", "16M")
+    for name in ("x/0.1", "loop", "call", "ends", "y/50"):
+        fails(mounted.path / name, errno.EIO)
+    assert (mounted.path / "x" / "1.1").read_bytes() == (data / "data" / "row0.bin").read_bytes()
+    assert not (mounted.path / "z").exists()
+    assert mounted.alive() and mounted.peak_bytes() < (16 + 64 + 32) << 20
+    shutil.copytree(BOMB, data / "bomb.parq")
+    mounted = mount(data / "bomb.parq", "--cache-size", "16M")
+    for name in ("0.0", "1.2"):
+        fails(mounted.path / "x" / name, errno.EIO)
+    assert "--cache-size" in mounted.log_text()
+    assert mounted.alive() and mounted.peak_bytes() < (16 + 64 + 32) << 20
+
+
+REPLACED = pytest.mark.parametrize("replace", [rewriting.replace_by_rename, rewriting.replace_in_place], ids=lambda f: f.__name__)
+
+
+@REPLACED
+def test_no_open_file_mixes_two_versions_of_a_target(data, mount, replace):
+    old, new = (np.random.default_rng(seed).integers(0, 1 << 32, (4, 1 << 18), "<u4") for seed in (1, 2))
+    target = data / "data" / "rows.bin"
+    target.write_bytes(old.tobytes())
+    refs = {".zgroup": '{"zarr_format": 2}', "x/.zarray": document([4, 1 << 18], [1, 1 << 18], "<u4", 0)}
+    refs |= {f"x/{i}.0": ["data/rows.bin", i << 20, 1 << 20] for i in range(4)}
+    root = mount(write(data / "set.json", refs), "--view", "keys,arrays", "--files", "raw", "--readahead", "0").path
+    files = [os.open(root / name, os.O_RDONLY) for name in ("arrays/x.raw", "keys/x/0.0")]
+    try:
+        for file in files:
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+            assert os.pread(file, 4096, 0) == old.tobytes()[:4096]
+        replace(target, new.tobytes())
+        for file, offset in zip(files, (3 << 20, 900_000)):
+            try:
+                found = os.pread(file, 4096, offset)
+            except OSError as error:
+                assert error.errno == errno.ESTALE
+            else:
+                assert found and old.tobytes()[offset:].startswith(found), "new bytes in a file that gave old ones"
+    finally:
+        for file in files:
+            os.close(file)
+    assert (root / "arrays" / "x.raw").read_bytes() == new.tobytes()
+    assert (root / "keys" / "x" / "2.0").read_bytes() == new[2].tobytes()
+
+
+@pytest.mark.parametrize("folder", [LAZY, SNAPPY], ids=lambda folder: folder.name)
+def test_parquet_as_fsspec_writes_it(data, mount, folder):
+    shutil.copytree(folder, data / "lazy.parq")
     (data / "data" / "a").write_bytes(bytes(range(100, 120)))
     (data / "data" / "b").write_bytes(bytes(range(4)))
     (data / "data" / "c").write_bytes(bytes(range(50, 60)))

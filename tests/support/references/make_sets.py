@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
-"""Writes the set of references in `lazy` with fsspec 2026 and fastparquet: make_lazy.py FOLDER"""
+"""Writes sets of references below FOLDER with fsspec 2026 and fastparquet: make_sets.py FOLDER
+
+`lazy` as fsspec does; `snappy` the same with the compression that pandas takes by itself; `bomb` with files that decompress to a gigabyte.
+"""
 import json
+import shutil
 import sys
+from pathlib import Path
 
 import fsspec
+import pandas
 from fsspec.implementations.reference import LazyReferenceMapper
 
-mapper = LazyReferenceMapper.create(root=sys.argv[1], fs=fsspec.filesystem("file"), record_size=4)
+folder = Path(sys.argv[1])
+mapper = LazyReferenceMapper.create(root=str(folder / "lazy"), fs=fsspec.filesystem("file"), record_size=4)
 document = {"zarr_format": 2, "dtype": "|u1", "compressor": None, "order": "C", "filters": None}
 mapper[".zgroup"] = json.dumps({"zarr_format": 2}).encode()
 mapper["x/.zarray"] = json.dumps(document | {"shape": [4, 5], "chunks": [2, 2], "fill_value": 7}).encode()
@@ -17,3 +24,11 @@ mapper["x/1.2"] = ["data/a", 0, 4]
 mapper["s/.zarray"] = json.dumps(document | {"shape": [], "chunks": [], "fill_value": 0}).encode()
 mapper["s/0"] = ["data/c", 3, 1]
 mapper.flush()
+
+shutil.copytree(folder / "lazy", folder / "snappy")
+for file in (folder / "snappy").glob("*/*.parq"):
+    pandas.read_parquet(file).to_parquet(file, compression="snappy", index=False, object_encoding={"raw": "bytes", "path": "utf8"}, has_nulls=["path", "raw"])
+shutil.copytree(folder / "lazy", folder / "bomb")
+for file, compression, length in [("refs.0.parq", "zstd", 1 << 28), ("refs.1.parq", "gzip", 1 << 22)]:
+    frame = pandas.DataFrame({"raw": [bytes(length)] * 4})
+    frame.to_parquet(folder / "bomb" / "x" / file, compression=compression, index=False, object_encoding={"raw": "bytes"}, has_nulls=["raw"], stats=False)
