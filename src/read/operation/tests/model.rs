@@ -187,6 +187,11 @@ impl Model {
     }
 
     fn chunk_counts(&self) -> Vec<u64> {
+        if self.lists.is_none() {
+            // Not counted one by one, because this is asked for each element.
+            let axes = self.shape.iter().zip(&self.chunk);
+            return axes.map(|(shape, chunk)| shape.div_ceil(*chunk)).collect();
+        }
         self.counts(|axis, number| self.span(axis, number))
     }
 
@@ -216,7 +221,10 @@ impl Model {
     fn element(&self, at: &[u64]) -> Vec<u8> {
         let axes = at.iter().enumerate();
         let chunk = axes.map(|(axis, &at)| {
-            let mut numbers = 0..;
+            let mut numbers = match self.lists {
+                Some(_) => 0..,
+                None => at / self.chunk[axis]..,
+            };
             let found = numbers.find(|&number| {
                 let (first, length) = self.span(axis, number);
                 at < first + length
