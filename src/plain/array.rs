@@ -17,6 +17,8 @@ pub struct Array {
     pub id: usize,
     /// The last segment of its path; for a root array, the name of the store.
     pub name: String,
+    /// The name of the image of which the array is a level, if it is one.
+    pub image: Option<String>,
     /// Length in each dimension, in elements.
     pub shape: Dims,
     /// The type of the decoded elements: little-endian, except that fields of records keep their
@@ -74,6 +76,7 @@ impl Array {
         Array {
             id: 0,
             name: String::new(),
+            image: None,
             dimension_names: vec![None; shape.len()],
             axes: vec![Axis::default(); shape.len()],
             shape,

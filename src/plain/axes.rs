@@ -1,7 +1,7 @@
 //! The kind, spacing, origin and unit of dimensions, from OME-NGFF multiscales and CF attributes.
 //!
 //! ```text
-//! OME-NGFF  a group above says `multiscales`    names, kinds, units, voxel sizes, origin
+//! OME-NGFF  a group above says `multiscales`    names, kinds, units, voxel sizes, origin, channels
 //! CF        dimension names, coordinate arrays  names, kinds, units
 //! N5        attributes of array and groups      names, kinds, units, voxel sizes, origin
 //! ```
@@ -11,43 +11,71 @@
 
 mod axis;
 mod cf;
+mod channel;
 mod n5;
 mod ngff;
 pub(super) mod units;
 
 pub use axis::{Axis, AxisKind};
+pub use channel::Channel;
 pub use n5::axes_of_n5;
 
 use crate::metadata::Attributes;
 
 impl Axis {
-    /// The axis of the same array without its first `start` elements.
+    /// The axis of `length` elements of the same array that begin with element `start`.
     #[must_use]
-    pub fn shifted(&self, start: u64) -> Axis {
-        let mut shifted = self.clone();
+    pub fn part(&self, start: u64, length: u64) -> Axis {
+        let mut part = self.clone();
         if let Some(spacing) = self.spacing.filter(|_| start > 0) {
             #[expect(clippy::cast_precision_loss, reason = "a place in space")]
             let by = spacing * start as f64;
-            shifted.origin = Some(self.origin.unwrap_or(0.0) + by).filter(|at| at.is_finite());
+            part.origin = Some(self.origin.unwrap_or(0.0) + by).filter(|at| at.is_finite());
         }
-        shifted
+        let [start, length] = [start, length].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let channels = self.channels.iter().skip(start).take(length);
+        part.channels = channels.cloned().collect();
+        part
     }
 }
 
-/// The axes of an array, one for each of `dimension_names`.
+/// What the documents around an array tell of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Surroundings {
+    /// Its axes, one for each dimension.
+    pub axes: Vec<Axis>,
+    /// The name of the image of which the array is a level.
+    pub image: Option<String>,
+}
+
+/// A group around an array.
+#[derive(Debug, Clone, Copy)]
+pub struct Ancestor<'a> {
+    /// The path of the array, relative to the group.
+    pub path: &'a str,
+    /// The last segment of the group's own path; for the root, the name of the store.
+    pub name: &'a str,
+    /// The group's attributes.
+    pub attributes: &'a Attributes,
+}
+
+/// What is known of the axes of an array of this shape, which has as many `dimension_names`.
 ///
-/// `ancestors` are the groups around the array, the nearest first: the path of the array relative
-/// to the group, and the attributes of the group. `coordinates` are the one-dimensional arrays in
+/// `ancestors` are the groups around the array, the nearest first. `coordinates` are the one-dimensional arrays in
 /// the same group that are named after their dimension: names and attributes.
 pub fn axes(
+    shape: &[u64],
     dimension_names: &[Option<String>],
-    ancestors: &[(&str, &Attributes)],
+    ancestors: &[Ancestor<'_>],
     coordinates: &[(&str, &Attributes)],
-) -> Vec<Axis> {
+) -> Surroundings {
     ancestors
         .iter()
-        .find_map(|(path, group)| ngff::axes(path, group, dimension_names.len()))
-        .unwrap_or_else(|| cf::axes(dimension_names, coordinates))
+        .find_map(|group| ngff::axes(group, shape))
+        .unwrap_or_else(|| Surroundings {
+            axes: cf::axes(dimension_names, coordinates),
+            image: None,
+        })
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ impl Selected {
     pub fn apply(&self, array: &Array) -> Array {
         let kept = || self.kept.iter().copied();
         let names = kept().map(|axis| array.dimension_names[axis].clone());
-        let axes = kept().map(|axis| array.axes[axis].shifted(self.start[axis]));
+        let axes = kept().map(|axis| array.axes[axis].part(self.start[axis], self.shape[axis]));
         Array {
             shape: kept().map(|axis| self.shape[axis]).collect(),
             dimension_names: names.collect(),

@@ -21,7 +21,7 @@
 //! The file is valid JSON whatever the names and attributes are: NaN is written as the string that
 //! Zarr v3 uses for it.
 
-use super::{Array, Axis, AxisKind};
+use super::{Array, Axis, AxisKind, Channel};
 use crate::dtype::{ByteOrder, DataType, Element, FillValue, Variable, element_text};
 use crate::grid::ChunkLengths;
 use crate::metadata::write::chunk_lengths;
@@ -147,11 +147,34 @@ fn axis(axis: &Axis) -> JsonTree {
         ("unit", text(axis.unit.as_deref())),
         ("spacing", number(axis.spacing)),
         ("origin", number(axis.origin)),
+        ("channels", channels(&axis.channels)),
     ];
     let known = members
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)));
     JsonTree::Object(known.collect())
+}
+
+/// The known properties of channels, if there are any.
+fn channels(channels: &[Channel]) -> Option<JsonTree> {
+    let all = channels.iter().map(|channel| {
+        let color = channel
+            .color
+            .map(|[red, green, blue]| format!("{red:02X}{green:02X}{blue:02X}"));
+        let window = channel
+            .window
+            .map(|window| JsonTree::List(window.map(JsonTree::Float).to_vec()));
+        let members = [
+            ("label", channel.label.clone().map(JsonTree::Text)),
+            ("color", color.map(JsonTree::Text)),
+            ("window", window),
+        ];
+        let known = members
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        JsonTree::Object(known.collect())
+    });
+    (!channels.is_empty()).then(|| JsonTree::List(all.collect()))
 }
 
 /// The name of a data type if it is unambiguous; else the fields of a record, or the object of v3.
@@ -239,6 +262,7 @@ mod tests {
             spacing: Some(0.5),
             origin: Some(f64::NAN),
             unit: Some("meter".to_owned()),
+            channels: Vec::new(),
         };
         array.attributes =
             attributes(r#"{"z": [NaN, -Infinity, 1e400], "a": {"b": [[1, 2], {}]}}"#);

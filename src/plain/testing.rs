@@ -17,6 +17,7 @@ pub(super) fn array(name: &str, typestr: &str, shape: &[u64]) -> Array {
     Array {
         id: 0,
         name: name.to_owned(),
+        image: None,
         shape: shape.into(),
         fill_value: FillValue::undefined(&data_type),
         data_type,

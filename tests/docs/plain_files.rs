@@ -70,6 +70,7 @@ pub(crate) fn shaped(
     let array = Array {
         id: 0,
         name: "a".to_owned(),
+        image: None,
         shape: shape.into(),
         data_type: decoding.data_type.clone(),
         strings: strings.then(words).transpose()?,

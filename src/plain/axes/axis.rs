@@ -1,5 +1,7 @@
 //! The facts about a dimension.
 
+use super::channel::Channel;
+
 /// A dimension of an array.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Axis {
@@ -13,6 +15,8 @@ pub struct Axis {
     pub origin: Option<f64>,
     /// A word of UDUNITS, such as `micrometer`, as the metadata spell it.
     pub unit: Option<String>,
+    /// What is known of each channel, in the order of the elements; empty if nothing is, or if the axis is none of channels.
+    pub channels: Vec<Channel>,
 }
 
 /// The quantity along a dimension.

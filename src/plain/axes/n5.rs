@@ -11,6 +11,7 @@
 //!
 //! Sources: n5-viewer, `README.md`, section "Metadata"; n5-universe, `N5SingleScaleMetadata`, `N5CosemMetadata`.
 
+use super::Ancestor;
 use super::axis::{Axis, AxisKind};
 use super::cf::kind_of_name;
 use crate::metadata::{Attributes, JsonTree};
@@ -20,13 +21,13 @@ use crate::metadata::{Attributes, JsonTree};
 pub fn axes_of_n5(
     dimension_names: &[Option<String>],
     own: &Attributes,
-    ancestors: &[(&str, &Attributes)],
+    ancestors: &[Ancestor<'_>],
 ) -> Vec<Axis> {
     let rank = dimension_names.len();
     let of_cosem = own.get("transform").and_then(JsonTree::as_object);
     let of_group = ancestors
         .iter()
-        .find_map(|(path, group)| transform_of_dataset(path, group));
+        .find_map(|group| transform_of_dataset(group.path, group.attributes));
     if let Some(axes) = of_cosem
         .into_iter()
         .chain(of_group)
@@ -105,30 +106,27 @@ fn cosem(transform: &Attributes, rank: usize) -> Option<Vec<Axis>> {
                 .as_ref()
                 .and_then(|translate| translate.get(i).copied()),
             unit: units.as_ref().and_then(|units| units.get(i).cloned()),
+            channels: Vec::new(),
         });
     Some(axes.collect())
 }
 
 /// The spacing of each axis of an array by the conventions of N5-viewer.
-fn n5_viewer(
-    own: &Attributes,
-    ancestors: &[(&str, &Attributes)],
-    rank: usize,
-) -> Option<Vec<Scale>> {
+fn n5_viewer(own: &Attributes, ancestors: &[Ancestor<'_>], rank: usize) -> Option<Vec<Scale>> {
     let of_group = || {
         let mut groups = ancestors.iter();
-        groups.find_map(|(path, group)| Some((*path, *group, resolution(group, rank)?)))
+        groups.find_map(|group| Some((group, resolution(group.attributes, rank)?)))
     };
     let own_factors = own
         .get("downsamplingFactors")
         .and_then(|value| numbers(value, rank));
     let (resolution, factors) = match (resolution(own, rank), own_factors) {
         (Some(resolution), factors) => (resolution, factors),
-        (None, Some(factors)) => (of_group()?.2, Some(factors)),
+        (None, Some(factors)) => (of_group()?.1, Some(factors)),
         (None, None) => {
-            let (path, group, resolution) = of_group()?;
-            let level: usize = path.strip_prefix('s')?.parse().ok()?;
-            let scales = group.get("scales").and_then(JsonTree::as_list);
+            let (group, resolution) = of_group()?;
+            let level: usize = group.path.strip_prefix('s')?.parse().ok()?;
+            let scales = group.attributes.get("scales").and_then(JsonTree::as_list);
             let scale = scales.and_then(|scales| numbers(scales.get(level)?, rank));
             (
                 resolution,
@@ -214,7 +212,12 @@ mod tests {
             .iter()
             .map(|(path, text)| (*path, attributes(text)))
             .collect();
-        let groups: Vec<_> = groups.iter().map(|(path, group)| (*path, group)).collect();
+        let groups = groups.iter().map(|(path, attributes)| Ancestor {
+            path,
+            name: "",
+            attributes,
+        });
+        let groups: Vec<_> = groups.collect();
         let axes = axes_of_n5(&vec![None; rank], &attributes(own), &groups);
         let described = axes.into_iter().map(|axis| {
             let name = axis.name.unwrap_or_default();

@@ -15,22 +15,42 @@ use std::collections::HashSet;
 
 use super::axis::{Axis, AxisKind};
 use super::cf::kind_of_name;
+use super::channel::channels;
+use super::{Ancestor, Surroundings};
 use crate::metadata::{Attributes, JsonTree};
 
-/// The axes of the array at `path` below a group, if a multiscale of that group has a dataset at
-/// this path and `rank` axes.
-pub(super) fn axes(path: &str, group: &Attributes, rank: usize) -> Option<Vec<Axis>> {
-    let path = normal(path)?;
-    let ome = group.get("ome").and_then(JsonTree::as_object);
-    let new = ome.and_then(|ome| ome.get("multiscales"));
-    let old = group.get("multiscales");
-    let in_each = |multiscales: Option<&JsonTree>, default: &[&str]| {
-        multiscales?
-            .as_list()?
-            .iter()
-            .find_map(|multiscale| of_multiscale(&path, multiscale.as_object()?, rank, default))
+/// The axes of the array of this shape below `group`, if a multiscale of the group has a dataset at
+/// its path and as many axes.
+pub(super) fn axes(group: &Ancestor<'_>, shape: &[u64]) -> Option<Surroundings> {
+    let path = normal(group.path)?;
+    let in_each = |attributes: &Attributes, default: &[&str]| {
+        let multiscales = attributes.get("multiscales")?.as_list()?;
+        let mut found = multiscales.iter().find_map(|multiscale| {
+            of_multiscale(&path, multiscale.as_object()?, shape.len(), default)
+        })?;
+        if let Some(omero) = attributes.get("omero") {
+            describe_channels(&mut found.axes, shape, omero);
+        }
+        Some(found)
     };
-    in_each(new, &[]).or_else(|| in_each(old, &["t", "c", "z", "y", "x"]))
+    let ome = group.attributes.get("ome").and_then(JsonTree::as_object);
+    let mut found = ome
+        .and_then(|ome| in_each(ome, &[]))
+        .or_else(|| in_each(group.attributes, &["t", "c", "z", "y", "x"]))?;
+    found.image = found.image.or_else(|| Some(group.name.to_owned()));
+    Some(found)
+}
+
+/// Adds the channels of `omero` to the axis of channels, if there are as many as it is long.
+fn describe_channels(axes: &mut [Axis], shape: &[u64], omero: &JsonTree) {
+    let with_lengths = axes.iter_mut().zip(shape);
+    let mut of_channels = with_lengths.filter(|(axis, _)| axis.kind == AxisKind::Channel);
+    let (Some((found, &length)), None) = (of_channels.next(), of_channels.next()) else {
+        return;
+    };
+    found.channels = channels(omero)
+        .filter(|channels| channels.len() as u64 == length)
+        .unwrap_or_default();
 }
 
 /// The segments of a relative path; `None` if it leaves its starting point with `..`.
@@ -47,7 +67,7 @@ fn of_multiscale(
     multiscale: &Attributes,
     rank: usize,
     default: &[&str],
-) -> Option<Vec<Axis>> {
+) -> Option<Surroundings> {
     let mut datasets = multiscale.get("datasets")?.as_list()?.iter();
     let dataset = datasets.find_map(|dataset| {
         let dataset = dataset.as_object()?;
@@ -82,7 +102,14 @@ fn of_multiscale(
             axis.unit = None;
         }
     }
-    Some(axes)
+    // Some programs write the path of the group, which is `/` for the root.
+    let image = multiscale
+        .text("name")
+        .filter(|name| !name.trim_matches('/').is_empty());
+    Some(Surroundings {
+        axes,
+        image: image.map(str::to_owned),
+    })
 }
 
 fn named(name: &str) -> Axis {

@@ -6,7 +6,19 @@ use super::*;
 const NONE: [Option<String>; 5] = [const { None }; 5];
 
 fn of_group(path: &str, group: &str, rank: usize) -> Vec<Axis> {
-    axes(&NONE[..rank], &[(path, &attributes(group))], &[])
+    of_ancestors(&[(path, group)], &[2; 5][..rank]).axes
+}
+
+fn of_ancestors(groups: &[(&str, &str)], shape: &[u64]) -> Surroundings {
+    let groups = groups.iter().map(|(path, text)| (*path, attributes(text)));
+    let groups: Vec<_> = groups.collect();
+    let ancestors = groups.iter().map(|(path, attributes)| Ancestor {
+        path,
+        name: "cells.zarr",
+        attributes,
+    });
+    let ancestors: Vec<_> = ancestors.collect();
+    axes(shape, &NONE[..shape.len()], &ancestors, &[])
 }
 
 fn names(axes: &[Axis]) -> Vec<&str> {
@@ -68,7 +80,7 @@ fn translations_compose_in_order() {
     assert_eq!(spacings(&axes), [1.0, 1.0, 2.0, 2.0, 6.0].map(Some));
     let origins: Vec<Option<f64>> = axes.iter().map(|axis| axis.origin).collect();
     assert_eq!(origins, [5.0, 0.0, 10.0, 20.0, 91.0].map(Some));
-    let cropped = axes[4].shifted(10);
+    let cropped = axes[4].part(10, 1);
     assert_eq!((cropped.spacing, cropped.origin), (Some(6.0), Some(151.0)));
 }
 
@@ -178,9 +190,7 @@ fn a_dataset_may_lie_deeper_and_its_axes_may_be_anything() {
         {"axes": [{"name": "angle", "type": "angle"}, {"name": "q", "type": null}],
          "datasets": [{"path": "./a/0", "coordinateTransformations":
             [{"type": "identity"}, {"type": "scale", "scale": [2, 3]}]}]}]}"#;
-    let parent = attributes("{}");
-    let root = attributes(text);
-    let axes = axes(&NONE[..2], &[("0", &parent), ("a/0", &root)], &[]);
+    let axes = of_ancestors(&[("0", "{}"), ("a/0", text)], &[2, 2]).axes;
     assert_eq!(names(&axes), ["angle", "q"]);
     assert_eq!(axes[0].kind, AxisKind::Other);
     assert_eq!(spacings(&axes), [Some(2.0), Some(3.0)]);
@@ -198,7 +208,7 @@ fn coordinates_say_what_dimensions_are() {
         ("south_north", &south),
         ("member", &member),
     ];
-    let axes = axes(&named, &[], &coordinates);
+    let axes = axes(&[2; 5], &named, &[], &coordinates).axes;
     let kinds: Vec<AxisKind> = axes.iter().map(|axis| axis.kind).collect();
     assert_eq!(kinds, [Time, Space, Space, Space, Other]);
     let units: Vec<Option<&str>> = axes.iter().map(|axis| axis.unit.as_deref()).collect();
@@ -207,4 +217,39 @@ fn coordinates_say_what_dimensions_are() {
         [Some("days"), None, Some("degrees_north"), None, None]
     );
     assert_eq!(spacings(&axes), [None; 5]);
+}
+
+#[test]
+fn an_axis_of_channels_has_those_of_omero_if_they_are_as_many() {
+    let omero = r#""omero": {"channels": [{"label": "DAPI"}, {"label": "GFP"}]}"#;
+    let old = version_04(SCALE, SHARED).replacen('{', &format!("{{{omero},"), 1);
+    let new = format!(r#"{{"ome": {}, "omero": 3}}"#, old.replace("0.4", "0.5"));
+    for text in [&old, &new] {
+        let found = of_ancestors(&[("1", text)], &[1, 2, 3, 4, 5]);
+        let [t, c, ..] = &found.axes[..] else {
+            panic!("five axes");
+        };
+        let labels: Vec<_> = c.channels.iter().map(|it| it.label.as_deref()).collect();
+        assert_eq!(labels, [Some("DAPI"), Some("GFP")]);
+        assert!(t.channels.is_empty());
+        let second = c.part(1, 1).channels;
+        assert_eq!(second, c.channels[1..]);
+        for n in [1, 3] {
+            let found = of_ancestors(&[("1", text)], &[1, n, 3, 4, 5]);
+            assert!(found.axes[1].channels.is_empty(), "{n}");
+        }
+    }
+}
+
+#[test]
+fn an_image_has_the_name_of_its_multiscale_or_group() {
+    let image = |name: &str| {
+        let text = version_04(SCALE, SHARED).replace(r#""name": "example","#, name);
+        of_ancestors(&[("1", &text)], &[2; 5]).image
+    };
+    assert_eq!(image(r#""name": "example","#).as_deref(), Some("example"));
+    for unnamed in ["", r#""name": 3,"#, r#""name": "/","#, r#""name": "","#] {
+        assert_eq!(image(unnamed).as_deref(), Some("cells.zarr"), "{unnamed}");
+    }
+    assert_eq!(of_ancestors(&[("7", "{}")], &[2; 5]).image, None);
 }

@@ -7,8 +7,8 @@ fn axis(name: &str, kind: AxisKind, spacing: f64, unit: &str) -> Axis {
         name: Some(name.to_owned()),
         kind,
         spacing: Some(spacing),
-        origin: None,
         unit: Some(unit.to_owned()),
+        ..Axis::default()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::fresh::LastCheck;
 use crate::hierarchy::{ArrayNode, Node};
 use crate::metadata::attributes::MEMORY_PER_BYTE;
 use crate::metadata::{Attributes, DocumentName, ZarrFormat, write};
-use crate::plain::{Axis, axes, axes_of_n5};
+use crate::plain::{Ancestor, Surroundings, axes, axes_of_n5};
 use crate::store::{Access, Key, ObjectMeta, Prefix, StatKind};
 use crate::threads::Class;
 use crate::view::nodes::path::NodePath;
@@ -113,14 +113,14 @@ impl Arrays {
         Ok(coordinates)
     }
 
-    /// The axes of the array at `path`, in space and time, and the groups above it that were searched for them.
+    /// The axes of the array at `path`, in space and time, its image, and the groups above it that were searched for them.
     pub(super) fn axes_of(
         &self,
         path: &Prefix,
         node: &ArrayNode,
         (dimension_names, attributes): (&[Option<String>], &Attributes),
         inputs: &mut Inputs,
-    ) -> Result<(Vec<Axis>, Vec<Arc<GroupFacts>>), Error> {
+    ) -> Result<(Surroundings, Vec<Arc<GroupFacts>>), Error> {
         let (mut ancestors, mut groups) = (Vec::new(), Vec::new());
         let mut below = path.clone();
         while let Some(key) = below.to_key().filter(|_| ancestors.len() < MOST_ANCESTORS) {
@@ -133,25 +133,32 @@ impl Arrays {
             groups.push(Arc::clone(&found));
             if may_mention(&found.inputs, node, inputs) {
                 inputs.add_all(&found.inputs);
-                ancestors.push((relative.to_owned(), found));
+                ancestors.push((relative.to_owned(), self.text_name_of(&below), found));
             } else {
                 inputs.observations.add_all(&found.inputs.observations);
             }
         }
-        let with_paths = ancestors.iter();
-        let ancestors: Vec<_> = with_paths
-            .map(|(path, group)| (path.as_str(), &group.attributes))
-            .collect();
+        let ancestors = ancestors.iter().map(|(path, name, group)| Ancestor {
+            path,
+            name,
+            attributes: &group.attributes,
+        });
+        let ancestors: Vec<_> = ancestors.collect();
         if node.metadata.zarr_format == ZarrFormat::N5 {
             let axes = axes_of_n5(dimension_names, attributes, &ancestors);
-            return Ok((axes, groups));
+            let surroundings = Surroundings { axes, image: None };
+            return Ok((surroundings, groups));
         }
         let coordinates = self.coordinates(path, node, dimension_names, inputs)?;
         let coordinates = coordinates.iter();
         let coordinates: Vec<_> = coordinates
             .map(|(name, attributes)| (name.as_str(), attributes))
             .collect();
-        Ok((axes(dimension_names, &ancestors, &coordinates), groups))
+        let shape = &node.metadata.shape;
+        Ok((
+            axes(shape, dimension_names, &ancestors, &coordinates),
+            groups,
+        ))
     }
 
     /// Reads the attributes of the group at `path`, and of the groups above it, on other threads if

@@ -32,6 +32,9 @@ const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 /// Attributes with more JSON than this part of the cache are long: only their short members are
 /// parsed.
 const TREE_PART: u64 = 64;
+/// An estimate of the memory of a channel and its name.
+const MEMORY_PER_CHANNEL: u64 = 128;
+
 /// Attributes with JSON of up to this many bytes are never long.
 const LEAST_TREE_BYTES: u64 = 256 << 10;
 
@@ -61,6 +64,8 @@ pub(in crate::view) struct ArrayFacts {
     pub(super) attributes_error: Option<FormatError>,
     pub(super) dimension_names: Vec<Option<String>>,
     pub(super) axes: Vec<Axis>,
+    /// The name of the image of which the array is a level.
+    image: Option<String>,
     pub(super) inputs: Inputs,
     /// When `inputs` were last seen unchanged.
     checked: LastCheck,
@@ -109,7 +114,9 @@ impl ArrayFacts {
     pub(super) fn memory_bytes(&self) -> u64 {
         let attributes = self.tree_bytes.saturating_mul(MEMORY_PER_BYTE);
         let inputs = self.inputs.observations.memory_bytes();
-        self.array.node.model_bytes + attributes + inputs
+        let channels = self.axes.iter().map(|axis| axis.channels.len());
+        let channels = MEMORY_PER_CHANNEL * channels.sum::<usize>() as u64;
+        self.array.node.model_bytes + attributes + inputs + channels
     }
 
     /// The elements of a selection, or all elements; `None` where the selection is outside of the
@@ -134,6 +141,7 @@ impl ArrayFacts {
         Array {
             id,
             name: name.to_owned(),
+            image: self.image.clone(),
             shape: metadata.shape.clone(),
             data_type: layout.data_type().clone(),
             strings: None,
@@ -282,7 +290,7 @@ impl Arrays {
         let dimension_names = dimension_names(node, &attributes);
         // The chunks may be stored apart from the document.
         inputs.add_search(self.tree.loader.sources(), &node.prefix)?;
-        let (axes, groups) =
+        let (surroundings, groups) =
             self.axes_of(path, node, (&dimension_names, &attributes), &mut inputs)?;
         Ok(ArrayFacts {
             array,
@@ -292,7 +300,8 @@ impl Arrays {
             too_long,
             attributes_error,
             dimension_names,
-            axes,
+            axes: surroundings.axes,
+            image: surroundings.image,
             inputs,
             checked: begun.clone(),
             groups: groups.iter().map(Arc::downgrade).collect(),
