@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! 0        "II", 42, offset 8
-//! 8        13 entries, 2 more with a resolution, 1 or 2 more for 3 or 4 samples a pixel; next directory 0
+//! 8        13 entries, 2 more with a resolution, 2 more with names, colours or ranges of channels, 1 or 2 more for 3 or
+//!          4 samples a pixel; next directory 0
 //! .        description, NUL
-//! up(8)    the two resolutions; bits and formats of several samples
+//! .        what has no room in an entry: resolutions, metadata of channels, bits and formats of several samples
 //! up(4096) planes: t slowest, then z, then c
 //! ```
 //!
@@ -14,6 +15,8 @@
 //! <https://imagej.net/ij/developer/source/ij/io/TiffDecoder.java.html>
 
 mod calibration;
+mod channels;
+mod outside;
 
 use super::image::{Image, ImageAxis};
 use super::number::Scalar;
@@ -22,13 +25,13 @@ use super::{Array, Elements, FileFormat, Layout};
 use crate::error::FormatError;
 use crate::grid::product;
 use calibration::Calibration;
+use channels::Channels;
+use outside::Outside;
 
 /// The longest plane in bytes, and the most planes: `ImageJ` uses signed 32-bit integers.
 const MOST: u64 = i32::MAX as u64;
 /// The alignment of the first plane.
 const ALIGNMENT: u64 = 4096;
-/// Room for a short number of each of four samples.
-const SAMPLES_BYTES: u64 = 8;
 
 /// Lays out `array` as a file.
 pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
@@ -53,9 +56,14 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
     FormatError::check_limit("the size of a plane in bytes", plane_bytes, MOST)?;
     FormatError::check_limit("the number of planes", n_planes, MOST)?;
     let calibration = Calibration::of(&image);
-    let description = description(&image, n_planes, &calibration);
-    let resolution = calibration.resolution();
-    let header = header(plane, plane_bytes, sample, &description, resolution)
+    let channels = Channels::of(&image, n_planes, number == Scalar::Int16);
+    let description = description(&image, n_planes, &calibration, &channels);
+    let fields = Fields {
+        description,
+        resolution: calibration.resolution(),
+        channels: channels.metadata(),
+    };
+    let header = header(plane, plane_bytes, sample, fields)
         .ok_or_else(|| FileFormat::Tif.refused("shape", "a header longer than 32 bits can say"))?;
     let elements = Elements {
         order: image.order_tzc(),
@@ -80,7 +88,12 @@ fn is_held(number: Scalar) -> bool {
 }
 
 /// The description, which tells `ImageJ` the dimensions of the stack and its calibration.
-fn description(image: &Image<'_>, n_planes: u64, calibration: &Calibration) -> String {
+fn description(
+    image: &Image<'_>,
+    n_planes: u64,
+    calibration: &Calibration,
+    channels: &Channels<'_>,
+) -> String {
     let mut lines = vec!["ImageJ=1.54f".to_owned()];
     if n_planes > 1 {
         lines.push(format!("images={n_planes}"));
@@ -96,54 +109,69 @@ fn description(image: &Image<'_>, n_planes: u64, calibration: &Calibration) -> S
         }
         lines.push("hyperstack=true".to_owned());
         if image.samples() == 1 {
-            lines.push("mode=grayscale".to_owned());
+            lines.push(format!("mode={}", channels.mode()));
         }
     }
     lines.extend(calibration.lines());
+    lines.extend(channels.lines());
     lines.push("loop=false".to_owned());
     lines.join("\n") + "\n"
 }
 
-/// The bytes before the planes; `None` if an offset does not fit 32 bits.
-fn header(
-    plane: [u64; 2],
-    plane_bytes: u64,
-    sample: Sample,
-    description: &str,
+/// What the directory tells beside the plane.
+struct Fields {
+    description: String,
+    /// Pixels per unit along x and y, as numerators and denominators.
     resolution: Option<[(u32, u32); 2]>,
-) -> Option<Vec<u8>> {
+    /// The lengths of the parts of the metadata of channels, and the metadata.
+    channels: Option<(Vec<u32>, Vec<u8>)>,
+}
+
+/// The bytes before the planes; `None` if an offset does not fit 32 bits.
+fn header(plane: [u64; 2], plane_bytes: u64, sample: Sample, fields: Fields) -> Option<Vec<u8>> {
+    let pairs = u64::from(fields.resolution.is_some()) + u64::from(fields.channels.is_some());
     // Two entries are the description and the unit of the resolution.
-    let n = sample.n_entries() + 2 + if resolution.is_some() { 2 } else { 0 };
-    let description_at = 8 + 2 + 12 * n + 4;
-    let description_len = description.len() as u64 + 1;
-    let resolution_at = (description_at + description_len).next_multiple_of(8);
-    let samples_at = resolution_at + if resolution.is_some() { 16 } else { 0 };
-    let end = if sample.per_pixel > 1 {
-        samples_at + 2 * SAMPLES_BYTES
-    } else if resolution.is_some() {
-        samples_at
-    } else {
-        description_at + description_len
-    };
-    let strip = (end.next_multiple_of(ALIGNMENT), plane_bytes);
-    let description_field = Some((description_len, description_at));
-    let mut entries = tiff::entries(plane, sample, description_field, strip, FieldType::Long);
-    if resolution.is_some() {
-        let rational = |tag, at| IfdEntry::one(tag, FieldType::Rational, at);
-        entries.push(rational(tag::X_RESOLUTION, resolution_at));
-        entries.push(rational(tag::Y_RESOLUTION, resolution_at + 8));
+    let n = sample.n_entries() + 2 + 2 * pairs;
+    let mut outside = Outside::after(8 + 2 + 12 * n + 4);
+    let mut description = fields.description.into_bytes();
+    description.push(0);
+    let description = (description.len() as u64, outside.put(&description));
+    let strip = (0, plane_bytes);
+    let mut entries = tiff::entries(plane, sample, Some(description), strip, FieldType::Long);
+    if let Some(rationals) = fields.resolution {
+        let tags = [tag::X_RESOLUTION, tag::Y_RESOLUTION];
+        for (tag, (numerator, denominator)) in tags.into_iter().zip(rationals) {
+            let at = outside.put(&[numerator, denominator].map(u32::to_le_bytes).concat());
+            entries.push(IfdEntry::one(tag, FieldType::Rational, at));
+        }
     }
     // The unit of the resolution stands in the description.
     entries.push(IfdEntry::one(tag::RESOLUTION_UNIT, FieldType::Short, 1));
-    entries.sort_by_key(|entry| entry.tag);
-    // Numbers for more than two samples have no room in their entry.
-    let mut samples = Vec::new();
-    for entry in entries.iter_mut().filter(|entry| entry.count > 2) {
-        if let FieldType::Short = entry.kind {
-            let at = samples_at + SAMPLES_BYTES * samples.len() as u64;
-            samples.push(std::mem::replace(&mut entry.value, at).to_le_bytes());
-        }
+    if let Some((lengths, metadata)) = fields.channels {
+        let bytes: Vec<u8> = lengths.iter().flat_map(|it| it.to_le_bytes()).collect();
+        entries.push(IfdEntry {
+            tag: tag::IMAGEJ_METADATA_LENGTHS,
+            kind: FieldType::Long,
+            count: lengths.len() as u64,
+            value: outside.put(&bytes),
+        });
+        entries.push(IfdEntry {
+            tag: tag::IMAGEJ_METADATA,
+            kind: FieldType::Byte,
+            count: metadata.len() as u64,
+            value: outside.put(&metadata),
+        });
     }
+    entries.sort_by_key(|entry| entry.tag);
+    // Short numbers for more than two samples have no room in their entry.
+    let is_of_samples =
+        |entry: &&mut IfdEntry| matches!(entry.kind, FieldType::Short) && entry.count > 2;
+    for entry in entries.iter_mut().filter(is_of_samples) {
+        entry.value = outside.put(&entry.value.to_le_bytes());
+    }
+    let payload = outside.end().next_multiple_of(ALIGNMENT);
+    let mut strips = entries.iter_mut();
+    strips.find(|entry| entry.tag == tag::STRIP_OFFSETS)?.value = payload;
 
     let mut bytes = b"II\x2a\0\x08\0\0\0".to_vec();
     bytes.extend(u16::try_from(entries.len()).ok()?.to_le_bytes());
@@ -151,19 +179,7 @@ fn header(
         bytes.extend(entry.classic()?);
     }
     bytes.extend([0; 4]);
-    bytes.extend(description.as_bytes());
-    bytes.push(0);
-    if let Some(rationals) = resolution {
-        bytes.resize(usize::try_from(resolution_at).ok()?, 0);
-        for (numerator, denominator) in rationals {
-            bytes.extend(numerator.to_le_bytes());
-            bytes.extend(denominator.to_le_bytes());
-        }
-    }
-    if !samples.is_empty() {
-        bytes.resize(usize::try_from(samples_at).ok()?, 0);
-        bytes.extend(samples.concat());
-    }
+    bytes.extend(outside.into_bytes());
     Some(bytes)
 }
 

@@ -29,11 +29,15 @@ pub(super) mod tag {
     pub(in crate::plain) const RESOLUTION_UNIT: u16 = 296;
     pub(in crate::plain) const EXTRA_SAMPLES: u16 = 338;
     pub(in crate::plain) const SAMPLE_FORMAT: u16 = 339;
+    pub(in crate::plain) const IMAGEJ_METADATA_LENGTHS: u16 = 50838;
+    pub(in crate::plain) const IMAGEJ_METADATA: u16 = 50839;
 }
 
 /// The type of the values of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FieldType {
+    /// 8 bits.
+    Byte = 1,
     /// Text, terminated by NUL.
     Ascii = 2,
     /// 16 bits.

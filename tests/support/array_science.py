@@ -64,6 +64,10 @@ def image():
     return np.random.default_rng(12).integers(0, 1 << 16, IMAGE_SHAPE, "<u2")
 
 
+# Name, colour and window of each channel.
+CHANNELS = [("DAPI", "0000FF", (0.0, 1500.0)), ("GFP é", "00FF00", (12.5, 900.0)), ("<TRITC>", "FF8000", (100.0, 65535.0))]
+
+
 def write_image(root, version):
     """OME-NGFF 0.4 (Zarr v2) or 0.5 (v3), two levels."""
     axes = [{"name": name, "type": kind} | ({"unit": unit} if unit else {}) for name, kind, unit in IMAGE_AXES]
@@ -71,10 +75,12 @@ def write_image(root, version):
         {"type": "scale", "scale": [s * (2 ** level if n > 2 else 1) for n, s in enumerate(DATASET_SCALE)]},
         {"type": "translation", "translation": TRANSLATION}]} for level in range(2)]
     multiscale = {"name": "image", "axes": axes, "datasets": datasets, "coordinateTransformations": [{"type": "scale", "scale": IMAGE_SCALE}]}
+    omero = {"channels": [{"label": label, "color": color, "window": {"start": start, "end": end, "min": 0, "max": 65535}, "active": True}
+                          for label, color, (start, end) in CHANNELS]}
     if version == "0.4":
-        attributes, zarr_format = {"multiscales": [{"version": "0.4", **multiscale}]}, 2
+        attributes, zarr_format = {"multiscales": [{"version": "0.4", **multiscale}], "omero": omero}, 2
     else:
-        attributes, zarr_format = {"ome": {"version": "0.5", "multiscales": [multiscale]}}, 3
+        attributes, zarr_format = {"ome": {"version": "0.5", "multiscales": [multiscale], "omero": omero}}, 3
     group = zarr.open_group(str(root), mode="w", zarr_format=zarr_format, attributes=attributes)
     for level, values in enumerate((image(), image()[..., ::2, ::2])):
         kwargs = {"dimension_names": [a[0] for a in IMAGE_AXES]} if zarr_format == 3 else {}

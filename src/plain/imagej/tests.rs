@@ -1,7 +1,7 @@
 //! Headers against TIFF 6.0, and planes in the order that `ImageJ` has them.
 
 use super::super::testing::{array, check_slices, counting, whole};
-use super::super::{Array, AxisKind};
+use super::super::{Array, AxisKind, Channel};
 use super::*;
 
 fn image(typestr: &str, shape: &[u64], names: &str) -> Array {
@@ -107,7 +107,7 @@ fn sizes_are_pixels_per_unit() {
     let resolution = |tag| entries.iter().find(|entry| entry.0 == tag).unwrap();
     for (tag, expected) in [(282, [40, 13]), (283, [25, 9])] {
         let &(_, kind, count, at) = resolution(tag);
-        assert_eq!((kind, count, at % 8), (5, 1, 0));
+        assert_eq!((kind, count, at % 2), (5, 1, 0));
         assert_eq!([0, 4].map(|i| u32_at(&file, at as usize + i)), expected);
     }
     let text = text(&file);
@@ -118,6 +118,84 @@ fn sizes_are_pixels_per_unit() {
     let file = whole(&layout(&array).unwrap(), &[(&array, &bytes)]);
     assert!(!super::tests::text(&file).contains("unit="));
     assert_eq!(super::tests::entries(&file).len(), 13);
+}
+
+/// An image of channels of these names, colours and windows.
+fn of_channels(typestr: &str, shape: &[u64], channels: &[(&str, [u8; 3], [f64; 2])]) -> Array {
+    let mut array = image(typestr, shape, "czyx");
+    let channels = channels.iter().map(|(label, color, window)| Channel {
+        label: Some((*label).to_owned()),
+        color: Some(*color),
+        window: Some(*window),
+    });
+    array.axes[0].channels = channels.collect();
+    array
+}
+
+const CHANNELS: [(&str, [u8; 3], [f64; 2]); 2] = [
+    ("é", [0, 0, 255], [1.0, 2.5]),
+    ("GFP", [100, 255, 0], [0.0, 9.0]),
+];
+
+#[test]
+fn channels_have_labels_ranges_and_tables_of_colours() {
+    let array = of_channels("<u2", &[2, 3, 4, 5], &CHANNELS);
+    let bytes = counting(&array, 1);
+    let layout = layout(&array).unwrap();
+    let file = whole(&layout, &[(&array, &bytes)]);
+    let all = entries(&file);
+    let of = |tag| all.iter().find(|entry| entry.0 == tag).unwrap();
+    let &(_, kind, n_lengths, lengths_at) = of(50838);
+    let &(_, metadata_kind, n_bytes, metadata_at) = of(50839);
+    assert_eq!((kind, metadata_kind), (4, 1));
+    let lengths = (0..n_lengths as usize).map(|i| u32_at(&file, lengths_at as usize + 4 * i));
+    let lengths: Vec<u32> = lengths.collect();
+    assert_eq!(lengths, [28, 2, 6, 2, 6, 2, 6, 32, 768, 768]);
+    assert_eq!(lengths.iter().sum::<u32>(), n_bytes);
+    let metadata = &file[metadata_at as usize..][..n_bytes as usize];
+    let kinds = b"JIJIlbal\x06\0\0\0gnar\x01\0\0\0stul\x02\0\0\0";
+    assert_eq!(&metadata[..28], kinds);
+    assert_eq!(&metadata[28..36], b"\xe9\0G\0F\0P\0");
+    let ranges = [1.0_f64, 2.5, 0.0, 9.0].map(f64::to_le_bytes).concat();
+    assert_eq!(metadata[52..84], ranges);
+    let [blue, green] = [84, 84 + 768].map(|at| &metadata[at..at + 768]);
+    assert_eq!([blue[255], blue[511], blue[512], blue[767]], [0, 0, 0, 255]);
+    assert_eq!([green[128], green[255], green[511]], [50, 100, 255]);
+    let description = text(&file);
+    assert!(description.contains("\nmode=composite\n"), "{description}");
+    assert!(!description.contains("min="), "{description}");
+    check_slices(&layout, &[(&array, &bytes)]);
+}
+
+#[test]
+fn what_imagej_cannot_say_of_channels_is_left_out() {
+    let text_of = |array: &Array| {
+        let bytes = counting(array, 1);
+        let file = whole(&layout(array).unwrap(), &[(array, &bytes)]);
+        let has_metadata = entries(&file).iter().any(|entry| entry.0 == 50839);
+        (text(&file), has_metadata)
+    };
+    // A single channel has its range in the description, and a label.
+    let (one, has_metadata) = text_of(&of_channels("|u1", &[1, 1, 4, 5], &CHANNELS[..1]));
+    assert!(
+        one.contains("\nmin=1.0\nmax=2.5\n") && has_metadata,
+        "{one}"
+    );
+    // ImageJ counts signed integers from -32,768.
+    let (signed, _) = text_of(&of_channels("<i2", &[1, 1, 4, 5], &CHANNELS[..1]));
+    assert!(!signed.contains("min="), "{signed}");
+    let mut partly = of_channels("|u1", &[2, 1, 4, 5], &CHANNELS);
+    partly.axes[0].channels[1] = Channel::default();
+    let (text, has_metadata) = text_of(&partly);
+    assert!(text.contains("mode=grayscale") && has_metadata, "{text}");
+    partly.axes[0].channels[0] = Channel::default();
+    assert!(!text_of(&partly).1);
+    let many = [CHANNELS[0]; 8];
+    let (text, _) = text_of(&of_channels("|u1", &[8, 1, 4, 5], &many));
+    assert!(text.contains("\nmode=color\n"), "{text}");
+    // Very many planes have no labels.
+    let many = layout(&of_channels("|u1", &[2, 2049, 4, 5], &CHANNELS)).unwrap();
+    assert!(many.memory_bytes() < 16 << 10);
 }
 
 #[test]

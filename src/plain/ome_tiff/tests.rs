@@ -1,7 +1,7 @@
 //! Directories against the `BigTIFF` layout.
 
 use super::super::testing::{array, attributes, check_slices, counting, read, whole};
-use super::super::{Array, AxisKind};
+use super::super::{Array, AxisKind, Channel};
 use super::*;
 
 fn image(typestr: &str, shape: &[u64], names: &str) -> Array {
@@ -130,6 +130,31 @@ fn the_xml_tells_sizes_and_order() {
         let part = format!(r#"DimensionOrder="{order}""#);
         assert!(xml.contains(&part), "{names}\n{xml}");
         assert!(!xml.contains("Annotation") && !xml.contains("PhysicalSize"));
+    }
+}
+
+#[test]
+fn the_xml_has_the_image_and_its_channels() {
+    let mut array = image("<u2", &[2, 4, 5], "cyx");
+    array.image = Some("cells & more".to_owned());
+    array.axes[0].channels = vec![
+        Channel {
+            label: Some("<DAPI>".to_owned()),
+            color: Some([0, 0, 255]),
+            window: Some([0.0, 1.0]),
+        },
+        Channel {
+            color: Some([255, 0, 1]),
+            ..Channel::default()
+        },
+    ];
+    let xml = xml_of(&array);
+    for part in [
+        r#"<Image ID="Image:0" Name="cells &amp; more">"#,
+        r#"<Channel ID="Channel:0:0" Name="&lt;DAPI&gt;" Color="65535" SamplesPerPixel="1"/>"#,
+        r#"<Channel ID="Channel:0:1" Color="-16776705" SamplesPerPixel="1"/>"#,
+    ] {
+        assert!(xml.contains(part), "{part}\n{xml}");
     }
 }
 

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::super::Array;
-use super::super::axes::{Axis, units::Unit};
+use super::super::axes::{Axis, Channel, units::Unit};
 use super::super::image::{Image, ImageAxis};
 use super::super::xml_text::escaped;
 use crate::metadata::JsonTree;
@@ -42,7 +42,7 @@ pub(super) fn document(array: &Array, image: &Image<'_>, pixel_type: &str) -> St
     let _ = writeln!(
         xml,
         "<Image ID=\"Image:0\" Name=\"{}\">",
-        escaped(&array.name)
+        escaped(array.image.as_ref().unwrap_or(&array.name))
     );
     xml.push_str(&pixels(image, pixel_type));
     if !annotations.is_empty() {
@@ -87,10 +87,13 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
     }
     xml.push_str(">\n");
     if size_c <= MOST_CHANNELS {
-        for channel in 0..size_c {
+        let axis = image.axis(ImageAxis::C);
+        let mut described = axis.map(|axis| axis.channels.iter()).unwrap_or_default();
+        for number in 0..size_c {
+            let described = described.next().map(channel).unwrap_or_default();
             let _ = writeln!(
                 xml,
-                "<Channel ID=\"Channel:0:{channel}\" SamplesPerPixel=\"{samples}\"/>"
+                "<Channel ID=\"Channel:0:{number}\"{described} SamplesPerPixel=\"{samples}\"/>"
             );
         }
     }
@@ -100,6 +103,19 @@ fn pixels(image: &Image<'_>, pixel_type: &str) -> String {
         let _ = writeln!(xml, "<Plane TheZ=\"0\" TheC=\"0\" TheT=\"0\"{position}/>");
     }
     xml.push_str("</Pixels>\n");
+    xml
+}
+
+/// The XML attributes of a channel: its name, and its colour as a signed number with red, green, blue and opacity from the highest byte on.
+fn channel(channel: &Channel) -> String {
+    let mut xml = String::new();
+    if let Some(label) = &channel.label {
+        let _ = write!(xml, " Name=\"{}\"", escaped(label));
+    }
+    if let Some([red, green, blue]) = channel.color {
+        let number = i32::from_be_bytes([red, green, blue, u8::MAX]);
+        let _ = write!(xml, " Color=\"{number}\"");
+    }
     xml
 }
 

@@ -1,5 +1,7 @@
 """Climate data and microscope images: what CF and OME-NGFF say arrives in the readers of other formats."""
+import json
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -86,6 +88,31 @@ def test_imagej_knows_the_voxel(microscope, readers):
     assert imagej["unit"] in ("micron", "um", "\\u00B5m", "µm")
     steps = [denominator / numerator for numerator, denominator in found["said"]["resolution"]]
     assert steps == approx(*science.VOXEL[:2])
+
+
+def test_imagej_knows_the_channels(microscope, readers):
+    imagej = readers.ask("tifffile", microscope / "0.tif")["said"]["imagej"]
+    names = [name for name, _, _ in science.CHANNELS]
+    assert imagej["Labels"] == names * 8, "channels vary fastest"
+    assert imagej["Ranges"] == [number for _, _, window in science.CHANNELS for number in window]
+    assert [[row[255] for row in table] for table in imagej["LUTs"]] == [list(bytes.fromhex(color)) for _, color, _ in science.CHANNELS]
+    assert imagej["mode"] == "composite"
+    # A part of the array has the channels of the part.
+    imagej = readers.ask("tifffile", microscope / "0@:,1:3.tif")["said"]["imagej"]
+    assert imagej["Labels"] == names[1:] * 8
+
+
+def test_ome_tiff_knows_the_channels(microscope, readers):
+    ome = ElementTree.fromstring(readers.ask("tifffile", microscope / "0.ome.tif")["said"]["ome"])
+    found = [(channel.get("Name"), channel.get("Color")) for channel in ome.iterfind(".//{*}Channel")]
+    assert found == [(name, str(int.from_bytes(bytes.fromhex(color + "FF"), "big", signed=True))) for name, color, _ in science.CHANNELS]
+    assert ome.find("{*}Image").get("Name") == "image"
+
+
+def test_the_sidecar_tells_the_channels(microscope):
+    axes = json.loads((microscope / "0.json").read_text())["axes"]
+    expected = [{"label": name, "color": color, "window": list(window)} for name, color, window in science.CHANNELS]
+    assert [axis.get("channels") for axis in axes] == [None, expected, None, None, None]
 
 
 def test_ome_tiff_knows_the_voxel(microscope, readers):
