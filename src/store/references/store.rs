@@ -369,6 +369,14 @@ impl Store for ReferenceStore {
         })))
     }
 
+    fn begin_open(&self) {
+        self.home.store.begin_open();
+    }
+
+    fn generation(&self) -> u64 {
+        self.home.store.generation()
+    }
+
     fn told_since(&self) -> Option<SystemTime> {
         self.home.store.told_since()
     }

@@ -173,6 +173,19 @@ def test_a_set_that_is_replaced_is_seen(data, mount):
     assert (root / "b").read_text() == "more"
 
 
+def test_a_directory_of_a_set_that_is_replaced_is_seen(data, mount):
+    for folder in (data, data.parent / "new"):
+        folder.mkdir(exist_ok=True)
+        write(folder / "set.json", {".zgroup": '{"zarr_format": 2}', "a": folder.name, "b": ["target"]})
+        (folder / "target").write_text(folder.name)
+    root = mount(data / "set.json", "--ttl", "0").path
+    for _ in range(3):
+        assert [(root / name).read_text() for name in "ab"] == ["set"] * 2
+    os.rename(data, data.parent / "old")
+    os.rename(data.parent / "new", data)
+    assert [(root / name).read_text() for name in "ab"] == ["new"] * 2
+
+
 def test_sets_are_not_written_to_and_bad_ones_are_refused(data, tmp_path):
     path = write(data / "set.json", references("data/row{i}.bin"))
     done = mounting.run(mounting.BINARY, "--rw", path, tmp_path / "m")
