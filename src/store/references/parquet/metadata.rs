@@ -1,14 +1,15 @@
 //! `.zmetadata` of a set in Parquet: its documents, and the grids of its arrays.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::io::Read;
 use std::sync::Arc;
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::store::Object;
 use crate::store::references::budget::TooLarge;
 use crate::store::references::grid_key::Indices;
+use crate::store::references::members::members;
 use crate::store::references::names::spelled;
 use crate::store::references::not_numbers::{Masked, unmasked};
 use crate::store::references::row::ReferenceValue;
@@ -44,20 +45,20 @@ impl SetMetadata {
     /// # Errors
     /// A message.
     pub(super) fn read(object: &Arc<dyn Object>, most_bytes: u64) -> Result<SetMetadata, String> {
-        let message = |error: &dyn std::fmt::Display| error.to_string();
-        let text = text_of(object, most_bytes, &Progress::default());
-        let text = text.map_err(|error| message(&error))?;
-        let members: HashMap<String, Box<RawValue>> =
-            serde_json::from_reader(text).map_err(|error| message(&error))?;
+        let mut text = String::new();
+        let read = text_of(object, most_bytes, &Progress::default())
+            .and_then(|mut source| source.read_to_string(&mut text));
+        read.map_err(|error| error.to_string())?;
+        let root = members(&text, most_bytes)?;
         let member = |name: &str| {
-            let found = members.get(name).map(|text| text.get());
+            let found = root.iter().find(|(member, _)| member == name);
+            let found = found.map(|(_, text)| text.get());
             found.ok_or_else(|| format!("`{name}` is missing"))
         };
         let record_size = serde_json::from_str::<u64>(member("record_size")?).ok();
         let record_size = record_size.filter(|size| (1..=MOST_RECORDS).contains(size));
         let record_size = record_size.ok_or("`record_size` is no number of references")?;
-        let documents: HashMap<String, Box<RawValue>> =
-            serde_json::from_str(member("metadata")?).map_err(|error| message(&error))?;
+        let documents = members(member("metadata")?, most_bytes)?;
         let mut builder = TableBuilder::new(most_bytes);
         let mut arrays = BTreeMap::new();
         for (key, text) in documents {
