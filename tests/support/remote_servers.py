@@ -228,7 +228,8 @@ class AzureUpload(Upload):
     """Signed with the key of the account ("Shared Key")."""
 
     def create(self):
-        self.signed(f"/{self.bucket}", {}, b"", {"restype": "container"})
+        # Who has no key may read its objects, and not list them.
+        self.signed(f"/{self.bucket}", {"x-ms-blob-public-access": "blob"}, b"", {"restype": "container"})
 
     def put(self, key, data):
         self.signed(f"/{self.bucket}/{quote(key)}", {"x-ms-blob-type": "BlockBlob"}, data, {})

@@ -80,7 +80,7 @@ def test_objects_of_other_buckets_need_the_option_and_are_read_unsigned(root, mo
         made.unmount()
 
 
-@pytest.mark.parametrize("start", ["moto", "moto_as_google", pytest.param("fake_gcs", marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("start", ["moto", "moto_as_google", *(pytest.param(n, marks=pytest.mark.heavy) for n in ("fake_gcs", "azurite"))])
 def test_targets_in_each_kind_of_object_store(start, root, mount, tmp_path):
     with getattr(remote_servers, start)(root, tmp_path) as server:
         place = server.url(f"{BUCKET}/other")
