@@ -192,9 +192,12 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
-    let whole = store.whole_object().map(str::to_owned);
-    let described = whole.into_iter().chain(store.snapshot());
-    let mut described = described.filter(|_| !config.json);
+    let mut described = Vec::new();
+    if !config.json {
+        described.extend(store.description().map(str::to_owned));
+        described.extend(store.snapshot());
+    }
+    let mut described = described.into_iter();
     let begun = described.try_for_each(|described| out.print(&Text::new().line(described)));
     let printed = match (&config.at, begun) {
         (_, Err(error)) => Err(error),

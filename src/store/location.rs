@@ -19,9 +19,10 @@ use std::sync::Arc;
 use super::Object;
 #[cfg(feature = "icechunk")]
 use super::icechunk::{IcechunkAddress, IcechunkStore};
-use super::references::{Address, Home, is_named_as_set, metadata_of_set};
+use super::references::{is_named_as_set, metadata_of_set};
 #[cfg(feature = "remote")]
 use super::remote::{RemoteOptions, RemoteStore, RemoteUrl};
+use super::targets::{Address, Home};
 use super::{
     AllowedPrefix, Cursor, Detail, DirStore, EntryKind, Key, Prefix, ReferenceStore, Sharing,
     Store, StoreError, Symlinks, ZipStore, demo,

@@ -33,6 +33,7 @@ mod recency;
 mod references;
 #[cfg(feature = "remote")]
 mod remote;
+mod targets;
 #[cfg(any(test, debug_assertions))]
 pub mod testing;
 mod writer;
@@ -73,12 +74,13 @@ pub use nested::{NestedZips, is_named_as_zip};
 pub use profile::Profile;
 pub use received::ReceivedBytes;
 pub use recency::{AnswerTimes, Recency};
-pub use references::{AllowedPrefix, ReferenceStore};
+pub use references::ReferenceStore;
 #[cfg(feature = "remote")]
 pub use remote::{
     DEFAULT_REQUESTS, HeaderOption, PrivateAddresses, RemoteOptions, RemoteStatistics, RemoteStore,
     RemoteUrl, Service,
 };
+pub use targets::AllowedPrefix;
 pub use writer::StoreWriter;
 pub use zip::ZipStore;
 
@@ -245,10 +247,10 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.inner().map_or_else(Vec::new, Store::statistics)
     }
 
-    /// A description of the server's object that contains the whole store, or of the set of references that it consists
-    /// of, as a line for people; `None` for other stores.
-    fn whole_object(&self) -> Option<&str> {
-        self.inner()?.whole_object()
+    /// A description of the store, as a line for people: of the server's object that contains all of it, of the set of
+    /// references that it consists of, or of virtual chunks that are not read. `None` for other stores.
+    fn description(&self) -> Option<&str> {
+        self.inner()?.description()
     }
 
     /// A description of the state that the store shows now, as a line for people; `None` if the store has no states

@@ -3,15 +3,12 @@
 //! ```text
 //! ReferenceStore   stat, open, list ──> contents: the references of one version of the set
 //!                                         json: all in memory        parquet: files read when needed
-//! targets          which objects may be read, and their bytes
 //! ```
 //!
 //! A reference comes from whoever wrote the set of references, and may name any URL and any file of
-//! this machine. [`targets`] decides which of them are read, and reads them. The rest of the folder
+//! this machine. [`targets`](super::targets) decides which of them are read, and reads them. This folder
 //! reads sets, which are hostile too: their memory is bounded, and damage is an error.
 
-mod address;
-mod allowed;
 mod axis;
 mod budget;
 mod contents;
@@ -34,13 +31,8 @@ mod row;
 mod store;
 mod stored_rows;
 mod table;
-mod target;
-mod targets;
 mod templates;
 mod text;
 
-pub(in crate::store) use address::Address;
-pub use allowed::AllowedPrefix;
 pub(in crate::store) use detect::{is_named_as_set, metadata_of_set};
 pub use store::ReferenceStore;
-pub(in crate::store) use targets::Home;

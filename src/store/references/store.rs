@@ -4,35 +4,27 @@
 //! is examined by each request, and a set that was replaced is read again. A key without a reference
 //! is absent; a reference whose target is missing is an error.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::path::Path;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 use std::{fmt, thread};
 
 use bytes::Bytes;
 
-use super::address::Address;
 use super::contents::{Contents, FoundReference};
 use super::json;
 use super::names::ListedName;
 #[cfg(feature = "references")]
 use super::parquet::ParquetSet;
 use super::row::Found;
-use super::target::Reference;
-use super::targets::{Home, Targets};
 use super::text::{Progress, text_of};
+use crate::store::targets::{Address, Home, Reference, Refused, Targets, sized};
 use crate::store::{
     AnswerTimes, Capacity, Cursor, Detail, EntryKind, Key, ListEntry, Listing, Object, ObjectMeta,
-    OpenOptions, Prefix, Profile, Stat, StatKind, Store, StoreError, Version, ZipStore,
+    OpenOptions, Prefix, Profile, Stat, StatKind, Store, StoreError, ZipStore,
 };
 
 /// The memory budget where none is given.
 const DEFAULT_BUDGET_BYTES: u64 = 256 << 20;
-
-/// The most prefixes of refused targets that are told.
-const MOST_TOLD: usize = 16;
 
 /// A set of references.
 #[derive(Debug)]
@@ -96,36 +88,26 @@ impl ReferenceStore {
         key: Key,
         options: &OpenOptions,
     ) -> Result<ReferenceStore, StoreError> {
-        // No path of this machine begins like this.
-        let address = Address::of_path(Path::new("/proc/self/fd/-1"))?;
+        let address = Address::nowhere();
         ReferenceStore::open(Home { address, store }, key, options)
     }
 
     /// The kind of the store, and the prefixes of targets that are not read.
-    fn description(&self) -> String {
-        let mut refused: BTreeMap<String, u64> = BTreeMap::new();
+    fn described(&self) -> String {
+        let mut refused = Refused::default();
         let contents = self.contents();
         let addresses = contents.map_or_else(|_| Vec::new(), |(_, it)| it.addresses());
         for address in addresses {
             if self.targets.refusal(&address).is_some() {
-                *refused
-                    .entry(self.targets.directory_of(&address))
-                    .or_default() += 1;
+                refused.add(self.targets.directory_of(&address));
             }
         }
         let form = if self.is_parquet() { "Parquet" } else { "JSON" };
-        let mut text = format!("a set of references (kerchunk) in {form}");
+        let text = format!("a set of references (kerchunk) in {form}");
         if refused.is_empty() {
             return text;
         }
-        text.push_str("; targets that are not read without --allow-refs:");
-        for (directory, n) in refused.iter().take(MOST_TOLD) {
-            let _ = write!(text, " {directory} ({n})");
-        }
-        if refused.len() > MOST_TOLD {
-            let _ = write!(text, " and {} others", refused.len() - MOST_TOLD);
-        }
-        text
+        format!("{text}; targets that are not read without --allow-refs: {refused}")
     }
 
     /// Attributes of the set now, and its references.
@@ -270,36 +252,6 @@ fn reference(address: &str, range: Option<(u64, u64)>) -> Reference<'_> {
     }
 }
 
-/// Attributes of an object whose target cannot be examined. The object exists, and the error comes when it is opened: other
-/// chunks of its array are read.
-///
-/// # Errors
-/// `error`, where the length of the object is not known.
-fn told_when_opened(
-    error: StoreError,
-    range: Option<(u64, u64)>,
-    set: &ObjectMeta,
-) -> Result<ObjectMeta, StoreError> {
-    let is_denied = matches!(error, StoreError::Denied { .. });
-    let len = range.map(|(_, len)| len).or(is_denied.then_some(0));
-    let meta = sized(len.ok_or(error)?, set);
-    let mode = if is_denied { 0 } else { meta.mode };
-    Ok(ObjectMeta { mode, ..meta })
-}
-
-/// Attributes of an object of this length, which is of the version of the set.
-fn sized(size: u64, set: &ObjectMeta) -> ObjectMeta {
-    ObjectMeta {
-        version: Version {
-            size,
-            tag: set.version.fingerprint(),
-            ..set.version
-        },
-        mode: set.mode & 0o444,
-        ..*set
-    }
-}
-
 impl Store for ReferenceStore {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
         let (set, contents) = self.contents()?;
@@ -312,8 +264,7 @@ impl Store for ReferenceStore {
             Found::Inline(bytes) => sized(bytes.len() as u64, &source),
             Found::At(address, range) => {
                 let reference = reference(&address, range);
-                let meta = self.targets.stat(key, &reference, &source);
-                meta.or_else(|error| told_when_opened(error, range, &source))?
+                self.targets.stat(key, &reference, &source)?
             }
             Found::Bad(_) => sized(0, &source),
         };
@@ -400,8 +351,8 @@ impl Store for ReferenceStore {
         self.home.store.statistics()
     }
 
-    fn whole_object(&self) -> Option<&str> {
-        Some(self.described.get_or_init(|| self.description()))
+    fn description(&self) -> Option<&str> {
+        Some(self.described.get_or_init(|| self.described()))
     }
 
     fn held_bytes(&self) -> u64 {
@@ -474,9 +425,7 @@ impl ReferenceListing {
                 let reference = reference(&address, range);
                 // The length of a whole object of a server takes a request.
                 let found = self.targets.stat_at_once(key, &reference, &source);
-                found
-                    .or_else(|error| told_when_opened(error, range, &source).map(Some))
-                    .ok()?
+                found.ok()?
             }
             Found::Bad(_) => Some(sized(0, &source)),
         }

@@ -388,7 +388,7 @@ impl Store for ZipStore {
         below.unwrap_or_default()
     }
 
-    fn whole_object(&self) -> Option<&str> {
+    fn description(&self) -> Option<&str> {
         self.described.as_deref()
     }
 

@@ -57,6 +57,15 @@ impl Address {
         Ok(Address { site, path })
     }
 
+    /// An address below which nothing lies.
+    pub(in crate::store) fn nowhere() -> Address {
+        Address {
+            site: Site::ThisMachine,
+            // No path of this machine begins like this.
+            path: b"proc/self/fd/-1".to_vec(),
+        }
+    }
+
     /// The address of `url`.
     #[cfg(feature = "remote")]
     pub(in crate::store) fn of_url(url: &RemoteUrl) -> Result<Address, StoreError> {

@@ -1,6 +1,7 @@
 //! The objects that references name: which of them are read, and how.
 //!
-//! A set of references may come from anyone, so it decides nothing about what is read:
+//! A set of references or a repository may come from anyone, so it decides nothing about what is read. What is said of a
+//! set here holds for a repository too:
 //!
 //! * Targets below the directory or prefix that the set lies in are read as the set itself is, with its
 //!   credentials.
@@ -11,20 +12,28 @@
 //! * A name of a web server may not stand for a private address, and no redirect may lead to one,
 //!   unless a prefix has the address itself. Nothing is read over HTTP where the set is read over HTTPS.
 
+mod address;
+mod allowed;
+mod refused;
+mod target;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 #[cfg(feature = "remote")]
 use std::time::Duration;
 
-use super::address::Address;
-use super::allowed::AllowedPrefix;
-use super::target::{RangeObject, Reference, Target, TargetRights};
+use self::target::{RangeObject, Target, TargetRights};
 use crate::store::dir::rights::readers_through;
 #[cfg(feature = "remote")]
 use crate::store::remote::{PrivateAddresses, RemoteOptions, RemoteStore, Service};
 use crate::store::{
-    DirStore, Key, Object, ObjectMeta, OpenOptions, Sharing, Store, StoreError, Symlinks,
+    DirStore, Key, Object, ObjectMeta, OpenOptions, Sharing, Store, StoreError, Symlinks, Version,
 };
+
+pub(in crate::store) use self::address::Address;
+pub use self::allowed::AllowedPrefix;
+pub(in crate::store) use self::refused::Refused;
+pub(in crate::store) use self::target::Reference;
 
 /// How long answers about targets are trusted, at least.
 #[cfg(feature = "remote")]
@@ -41,7 +50,7 @@ pub(in crate::store) struct Targets {
     opened: Mutex<Vec<(Address, Arc<dyn Store>)>>,
 }
 
-/// The directory or prefix that a set of references lies in.
+/// The directory or prefix that a set of references lies in, or that of a repository.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct Home {
     /// Where it is.
@@ -64,16 +73,16 @@ impl Targets {
     /// Attributes of the object `key`, which is `reference` in the set with the attributes `set`.
     ///
     /// # Errors
-    /// [`StoreError::Denied`] where the target may not be read; [`StoreError::Io`] where it is
-    /// missing, which is not the absence of the key.
+    /// [`StoreError`] where the target cannot be examined, and the reference does not tell the length either.
     pub(in crate::store) fn stat(
         &self,
         key: &Key,
         reference: &Reference<'_>,
         set: &ObjectMeta,
     ) -> Result<ObjectMeta, StoreError> {
-        let target = self.find(key, reference.address)?;
-        RangeObject::stat(&target, reference, set)
+        let found = self.find(key, reference.address);
+        let found = found.and_then(|target| RangeObject::stat(&target, reference, set));
+        found.or_else(|error| told_when_opened(error, reference, set))
     }
 
     /// As [`Targets::stat`]; `None` where that would take a request to a server.
@@ -86,11 +95,13 @@ impl Targets {
         reference: &Reference<'_>,
         set: &ObjectMeta,
     ) -> Result<Option<ObjectMeta>, StoreError> {
-        let target = self.find(key, reference.address)?;
-        if reference.range.is_none() && !target.is_known_at_once() {
-            return Ok(None);
+        if reference.range.is_none() {
+            let target = self.find(key, reference.address);
+            if target.is_ok_and(|target| !target.is_known_at_once()) {
+                return Ok(None);
+            }
         }
-        RangeObject::stat(&target, reference, set).map(Some)
+        self.stat(key, reference, set).map(Some)
     }
 
     /// `meta` of the object at `key` of the place that the set lies in, with the rights of those users who may reach it
@@ -110,8 +121,9 @@ impl Targets {
     /// Opens the object `key`, as [`Targets::stat`] examines it.
     ///
     /// # Errors
-    /// As [`Targets::stat`]; [`StoreError::Damaged`] where the target ends before the range does. For an object on
-    /// a server, the errors may come when it is read.
+    /// [`StoreError::Denied`] where the target may not be read; [`StoreError::Io`] where it is missing, which is not the
+    /// absence of the key; [`StoreError::Damaged`] where it ends before the range does. For an object on a server, the
+    /// errors may come when it is read.
     pub(in crate::store) fn open(
         &self,
         key: &Key,
@@ -280,6 +292,36 @@ impl Targets {
             },
             ..given.clone()
         }
+    }
+}
+
+/// Attributes of an object whose target gives `error` when it is examined. The object exists, and the error comes when it
+/// is opened: other chunks of its array are read.
+///
+/// # Errors
+/// `error`, where the length of the object is not known.
+fn told_when_opened(
+    error: StoreError,
+    reference: &Reference<'_>,
+    set: &ObjectMeta,
+) -> Result<ObjectMeta, StoreError> {
+    let is_denied = matches!(error, StoreError::Denied { .. });
+    let len = reference.range.map(|(_, len)| len);
+    let meta = sized(len.or(is_denied.then_some(0)).ok_or(error)?, set);
+    let mode = if is_denied { 0 } else { meta.mode };
+    Ok(ObjectMeta { mode, ..meta })
+}
+
+/// Attributes of an object of this length, which is of the version of the set.
+pub(in crate::store) fn sized(size: u64, set: &ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        version: Version {
+            size,
+            tag: set.version.fingerprint(),
+            ..set.version
+        },
+        mode: set.mode & 0o444,
+        ..*set
     }
 }
 

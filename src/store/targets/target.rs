@@ -27,9 +27,9 @@ pub(in crate::store) struct Reference<'r> {
 }
 
 /// The version of a target that a reference was made for.
-#[allow(
-    dead_code,
-    reason = "sets of kerchunk have no checksums, and those of icechunk do"
+#[cfg_attr(
+    not(feature = "icechunk"),
+    allow(dead_code, reason = "only repositories of Icechunk have checksums")
 )]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) enum Checksum {

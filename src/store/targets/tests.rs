@@ -7,8 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::process::geteuid;
 
+use super::target::Checksum;
 use super::*;
-use crate::store::references::target::Checksum;
 
 /// A set in `set`, and files beside it and elsewhere.
 struct Sample(tempfile::TempDir);
