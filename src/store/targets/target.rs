@@ -11,8 +11,8 @@ use crate::store::dir::rights::readers_through;
 #[cfg(feature = "remote")]
 use crate::store::remote::tag_number;
 use crate::store::{
-    Key, Object, ObjectMeta, OpenedPart, Prefix, ReadRange, ReadRight, ReceivedBytes, Store,
-    StoreError, Version,
+    Arrival, Key, Object, ObjectMeta, OpenedPart, Prefix, ReadRange, ReadRight, ReceivedBytes,
+    Store, StoreError, Version,
 };
 
 /// What a reference says about the bytes of an object.
@@ -185,6 +185,20 @@ fn hash(of: impl std::hash::Hash) -> u64 {
     KEYS.hash_one(of)
 }
 
+/// When the `target` came to a key of the set `set`: not before the set did, which may be much younger than the target.
+fn arrival_of(target: &ObjectMeta, set: &ObjectMeta) -> Arrival {
+    let here = |meta: &ObjectMeta| match meta.arrival {
+        Arrival::Changed => Some(meta.changed()),
+        Arrival::Uploaded(here) => Some(here),
+        Arrival::Untold => None,
+    };
+    match (here(target), here(set)) {
+        (Some(of_target), Some(of_set)) if of_target < of_set => Arrival::Uploaded(of_set),
+        (Some(_), Some(_)) => target.arrival,
+        _ => Arrival::Untold,
+    }
+}
+
 impl RangeObject {
     /// Attributes of the object at `reference`. Those of a range of an object on a server are known
     /// without a request: its length is that of the range, and its version that of the set.
@@ -200,11 +214,16 @@ impl RangeObject {
             (Some(_), TargetRights::Object) => *set,
             _ => target.meta(set)?,
         };
-        Ok(RangeObject::meta_of(meta, target, reference))
+        Ok(RangeObject::meta_of(meta, target, reference, set))
     }
 
     /// `meta` of the target or the set, as those of the range.
-    fn meta_of(meta: ObjectMeta, target: &Target, reference: &Reference<'_>) -> ObjectMeta {
+    fn meta_of(
+        meta: ObjectMeta,
+        target: &Target,
+        reference: &Reference<'_>,
+        set: &ObjectMeta,
+    ) -> ObjectMeta {
         let (offset, size) = reference.range.unwrap_or((0, meta.size()));
         let version = Version {
             size,
@@ -216,6 +235,7 @@ impl RangeObject {
         ObjectMeta {
             version,
             mode,
+            arrival: arrival_of(&meta, set),
             ..meta
         }
     }
@@ -243,7 +263,7 @@ impl RangeObject {
         };
         let object = RangeObject {
             key: key.clone(),
-            meta: RangeObject::meta_of(meta, &target, reference),
+            meta: RangeObject::meta_of(meta, &target, reference, set),
             offset_bytes: reference.range.map_or(0, |(offset, _)| offset),
             checksum: reference.checksum.clone(),
             target,

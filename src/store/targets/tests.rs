@@ -9,6 +9,7 @@ use rustix::process::geteuid;
 
 use super::target::Checksum;
 use super::*;
+use crate::store::Arrival;
 
 /// A set in `set`, and files beside it and elsewhere.
 struct Sample(tempfile::TempDir);
@@ -146,6 +147,28 @@ fn what_is_missing_or_too_short_is_an_error() {
     }
     let error = sample.read(&targets, &whole("data")).unwrap_err();
     assert!(matches!(error, StoreError::NotAnObject { .. }), "{error}");
+}
+
+#[test]
+fn a_target_comes_to_its_key_with_the_set() {
+    let sample = Sample::new();
+    let targets = sample.targets(&[], Sharing::Nobody);
+    let key = Key::parse(b"x/0").unwrap();
+    let arrival = |of_set| {
+        let set = ObjectMeta {
+            arrival: of_set,
+            ..sample.set()
+        };
+        let reference = part("data/a", 2, 3);
+        let found = targets.stat(&key, &reference, &set).unwrap();
+        let opened = targets.open(&key, &reference, &set).unwrap();
+        assert_eq!(opened.meta().arrival, found.arrival);
+        found.arrival
+    };
+    let later = Arrival::Uploaded(UNIX_EPOCH + Duration::from_secs(1 << 33));
+    assert_eq!(arrival(later), later);
+    assert_eq!(arrival(Arrival::Uploaded(UNIX_EPOCH)), Arrival::Changed);
+    assert_eq!(arrival(Arrival::Untold), Arrival::Untold);
 }
 
 #[test]
