@@ -172,7 +172,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) follow_symlinks: bool,
 
-    /// Read what references name below this path or URL, and not only what lies beside their own set;
+    /// Read what references and virtual chunks name below this path or URL, and not only what lies beside their own set;
     /// may be given several times
     #[arg(long, value_name = "PREFIX", action = ArgAction::Append, value_parser = AllowedPrefix::parse)]
     pub(crate) allow_refs: Vec<AllowedPrefix>,

@@ -34,10 +34,6 @@ const DEMO: &str = "demo:";
 /// What separates a repository from the snapshot in it.
 const ICECHUNK: &[u8] = b"|icechunk:";
 
-/// The memory that the files of a repository may take, unless the caller says it.
-#[cfg(feature = "icechunk")]
-const MEMORY_BYTES: u64 = 256 << 20;
-
 /// A hierarchy of any Zarr version has one of these keys at its root.
 const ROOT_KEYS: [&[u8]; 6] = [
     b"zarr.json",
@@ -106,7 +102,7 @@ pub fn path_of_file_url(text: &OsStr) -> Result<Option<PathBuf>, StoreError> {
 }
 
 /// `text` with `%41` as `A`. What is no escape stays.
-fn percent_decoded(text: &[u8]) -> Vec<u8> {
+pub(super) fn percent_decoded(text: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&first, after)) = rest.split_first() {
@@ -256,8 +252,11 @@ pub fn open_store_for(
         None if IcechunkStore::is_repository(&*store)? => IcechunkAddress::default(),
         None => return Ok(store),
     };
-    let memory_bytes = options.memory_bytes.unwrap_or(MEMORY_BYTES);
-    let opened = IcechunkStore::open(store, address, options.sharing, memory_bytes);
+    let home = Home {
+        address: address_of(location)?,
+        store,
+    };
+    let opened = IcechunkStore::open(home, address, options);
     let named = |error| match error {
         StoreError::Unsupported(problem) => unsupported(format!("{location}: {problem}")),
         error => error,
@@ -296,6 +295,21 @@ fn open_keys(location: &Location, options: &OpenOptions) -> Result<Arc<dyn Store
         Location::Remote(url) => open_remote(url, options),
         #[cfg(feature = "icechunk")]
         Location::Icechunk(..) => Err(unsupported("a snapshot is in a repository")),
+    }
+}
+
+/// The address of `location`.
+#[cfg(feature = "icechunk")]
+fn address_of(location: &Location) -> Result<Address, StoreError> {
+    match location {
+        Location::Directory(path) | Location::Zip(path) | Location::References(path) => {
+            let path = std::path::absolute(path);
+            let path = path.map_err(|error| StoreError::io(location, &error))?;
+            Address::of_path(&path)
+        }
+        Location::Demo | Location::Icechunk(..) => Ok(Address::nowhere()),
+        #[cfg(feature = "remote")]
+        Location::Remote(url) => Address::of_url(url),
     }
 }
 

@@ -65,6 +65,8 @@ pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead, OpenedPart};
 pub use icechunk::{IcechunkAddress, IcechunkStore};
 pub use key::{Key, Prefix};
 pub use limits::{address_limit, descriptor_limit};
+#[cfg(feature = "icechunk")]
+use location::percent_decoded;
 pub use location::{
     Location, OpenOptions, open_store, open_store_for, path_of_file_url, split_snapshot,
 };

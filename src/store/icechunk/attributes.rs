@@ -34,7 +34,11 @@ impl Pinned {
                 let range = [offset.to_le_bytes(), length.to_le_bytes()].concat();
                 [b"native\0".as_slice(), &file.0, &range].concat()
             }
-            ChunkPlace::Virtual(place) => format!("virtual\0{place:?}").into_bytes(),
+            ChunkPlace::Virtual(place) => {
+                // Another configuration of the repository may put the same location elsewhere.
+                let resolved = self.containers.resolve(&place.location);
+                format!("virtual\0{place:?}{resolved:?}").into_bytes()
+            }
         };
         self.object_meta(chunk.len(), (path, index), &content)
     }

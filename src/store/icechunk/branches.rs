@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::containers::Containers;
 use super::envelope::FileKind;
 use super::files::{FetchedFile, RepositoryFiles};
 use super::flat::{Flat, Malformed, Record, Records};
@@ -32,6 +33,29 @@ pub(super) enum BranchFile {
     Repository(Key),
     /// That of version 1.
     Single(Key),
+}
+
+/// What a branch, a tag or the name of a snapshot stands for.
+#[derive(Debug)]
+pub(super) struct NamedSnapshot {
+    pub(super) id: ObjectId,
+    /// The object that says so; `None` where no file does.
+    pub(super) object: Option<Arc<dyn Object>>,
+    /// Those of the repository now.
+    pub(super) containers: Containers,
+}
+
+impl NamedSnapshot {
+    /// The snapshot `id`, which was named itself.
+    pub(super) fn by_itself(id: ObjectId, files: &RepositoryFiles) -> Result<Self, StoreError> {
+        let file = BranchFile::of_version_2()?;
+        let named = file.read_if_there(files, &Reference::Snapshot(id))?;
+        Ok(named.unwrap_or_else(|| NamedSnapshot {
+            id,
+            object: None,
+            containers: Containers::of_version_1(),
+        }))
+    }
 }
 
 impl BranchFile {
@@ -64,21 +88,31 @@ impl BranchFile {
         }
     }
 
-    /// The snapshot that `reference` stands for, and the object that says so.
+    /// The snapshot that `reference` stands for.
     pub(super) fn read(
         &self,
         files: &RepositoryFiles,
         reference: &Reference,
-    ) -> Result<(ObjectId, Arc<dyn Object>), StoreError> {
+    ) -> Result<NamedSnapshot, StoreError> {
+        let found = self.read_if_there(files, reference)?;
+        found.ok_or_else(|| unknown(files, reference, None))
+    }
+
+    /// As [`BranchFile::read`]; `None` if there is no such file.
+    fn read_if_there(
+        &self,
+        files: &RepositoryFiles,
+        reference: &Reference,
+    ) -> Result<Option<NamedSnapshot>, StoreError> {
         let key = self.key();
         let Some(FetchedFile { bytes, object }) = files.fetch(key)? else {
-            return Err(unknown(files, reference, None));
+            return Ok(None);
         };
-        let found = match self {
+        let (id, containers) = match self {
             BranchFile::Repository(key) => {
                 let table = files.table(key, &bytes, FileKind::Repository)?;
                 match in_repository(&table, reference).map_err(|problem| problem.of(key))? {
-                    Some(id) => id,
+                    Some(found) => found,
                     None => return Err(unknown(files, reference, Some(&table))),
                 }
             }
@@ -86,10 +120,15 @@ impl BranchFile {
                 if is_deleted(files, reference)? {
                     return Err(unknown(files, reference, None));
                 }
-                in_json(&bytes).map_err(|problem| problem.of(key))?
+                let id = in_json(&bytes).map_err(|problem| problem.of(key))?;
+                (id, Containers::of_version_1())
             }
         };
-        Ok((found, object))
+        Ok(Some(NamedSnapshot {
+            id,
+            object: Some(object),
+            containers,
+        }))
     }
 }
 
@@ -112,18 +151,19 @@ fn is_deleted(files: &RepositoryFiles, reference: &Reference) -> Result<bool, St
     Ok(found.pop().unwrap_or(Ok(None))?.is_some())
 }
 
-/// The snapshot of `reference` in the file of version 2. Checks that the repository may be read.
-fn in_repository(table: &Bytes, reference: &Reference) -> Flat<Option<ObjectId>> {
+/// The snapshot of `reference` in the file of version 2, and the containers. Checks that the repository may be read.
+fn in_repository(table: &Bytes, reference: &Reference) -> Flat<Option<(ObjectId, Containers)>> {
     let root = Record::root(table)?;
     let status = root.required_record(5)?;
     if status.u8(0)? == 2 {
         let reason = status.text(2)?.unwrap_or("no reason is given");
         return Err(Malformed(format!("the repository is offline: {reason}")));
     }
+    let containers = Containers::of_configuration(root.bytes(9)?);
     let (list, name) = match reference {
         Reference::Branch(name) => (root.required_records(2)?, name),
         Reference::Tag(name) => (root.required_records(1)?, name),
-        Reference::Snapshot(id) => return Ok(Some(*id)),
+        Reference::Snapshot(id) => return Ok(Some((*id, containers))),
     };
     for named in list.iter() {
         let named = named?;
@@ -138,7 +178,8 @@ fn in_repository(table: &Bytes, reference: &Reference) -> Flat<Option<ObjectId>>
                 snapshots.len()
             )));
         }
-        return Ok(Some(ObjectId(snapshots.get(at)?.required_fixed(0)?)));
+        let id = ObjectId(snapshots.get(at)?.required_fixed(0)?);
+        return Ok(Some((id, containers)));
     }
     Ok(None)
 }

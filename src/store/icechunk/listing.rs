@@ -8,8 +8,11 @@ use std::sync::Arc;
 use super::files::RepositoryFiles;
 use super::names::{CHUNKS, Child, ChunkReader, Chunks};
 use super::pinned::Pinned;
-use super::snapshot::DOCUMENT;
-use crate::store::{Access, Cursor, Detail, EntryKind, ListEntry, Listing, ObjectMeta, StoreError};
+use super::snapshot::{DOCUMENT, beginning_of};
+use crate::store::targets::Targets;
+use crate::store::{
+    Access, Cursor, Detail, EntryKind, Key, ListEntry, Listing, ObjectMeta, StoreError,
+};
 
 const AFTER_DOCUMENT: u8 = b'd';
 const AFTER_CHUNKS: u8 = b'c';
@@ -20,6 +23,7 @@ const AFTER_INDEX: u8 = b'i';
 pub(super) struct SnapshotListing {
     pub(super) files: Arc<RepositoryFiles>,
     pub(super) pinned: Arc<Pinned>,
+    pub(super) targets: Arc<Targets>,
     pub(super) shown: Option<Access>,
     /// The prefix, in the repository.
     pub(super) path: String,
@@ -32,6 +36,7 @@ impl SnapshotListing {
         ChunkReader {
             files: &self.files,
             pinned: &self.pinned,
+            targets: &self.targets,
             shown: self.shown,
         }
     }
@@ -58,12 +63,7 @@ impl SnapshotListing {
         let meta = if !is_object {
             Some(self.pinned.prefix_meta())
         } else if self.detail == Detail::Attributes {
-            let place = reader.find(&chunk)?;
-            let meta = |place| {
-                self.pinned
-                    .chunk_meta(chunk.node.path, &chunk.first, &place)
-            };
-            place.map(meta)
+            self.chunk_meta(&chunk, &index.to_string())?
         } else {
             None
         };
@@ -75,6 +75,17 @@ impl SnapshotListing {
         let mut cursor = vec![AFTER_INDEX];
         cursor.extend(index.to_le_bytes());
         Ok(Some(self.entry((index.to_string(), kind), &cursor, meta)))
+    }
+
+    /// The attributes of `chunk`, which is called `name` here.
+    fn chunk_meta(&self, chunk: &Chunks<'_>, name: &str) -> Result<Option<ObjectMeta>, StoreError> {
+        let reader = self.reader();
+        let Some(place) = reader.find(chunk)? else {
+            return Ok(None);
+        };
+        let key = Key::parse(format!("{}{name}", beginning_of(&self.path)).as_bytes())?;
+        let of = (chunk.node.path, chunk.first.as_slice());
+        reader.chunk_meta(&key, of, &place).map(Some)
     }
 
     fn next_of_node(&self) -> Result<Option<ListEntry>, StoreError> {
@@ -95,9 +106,8 @@ impl SnapshotListing {
                 let first = Vec::new();
                 let chunks = Chunks { node, array, first };
                 let found = if array.rank == 0 {
-                    let place = reader.find(&chunks)?;
-                    let meta = |place| self.pinned.chunk_meta(node.path, &[], &place);
-                    place.map(meta).map(|meta| (EntryKind::Object, meta))
+                    let meta = self.chunk_meta(&chunks, CHUNKS)?;
+                    meta.map(|meta| (EntryKind::Object, meta))
                 } else {
                     Some((EntryKind::Prefix, self.pinned.prefix_meta()))
                 };

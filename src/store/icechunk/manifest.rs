@@ -4,6 +4,7 @@
 //! that halving finds a chunk, and a damaged manifest is never the absence of one.
 
 use std::cmp::Ordering;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
@@ -11,6 +12,7 @@ use super::envelope::decompress_location;
 use super::flat::{Flat, MOST_TEXT_BYTES, Malformed, Record, Records, Words};
 use super::object_id::{NodeId, ObjectId};
 use super::snapshot::MOST_DIMENSIONS;
+use crate::store::targets::Checksum;
 
 /// A manifest.
 #[derive(Debug)]
@@ -36,21 +38,12 @@ pub(super) enum ChunkPlace {
 /// A range of an object outside the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct VirtualPlace {
-    /// The URL of the object.
+    /// The URL of the object, or its path in a virtual chunk container.
     pub(super) location: String,
     pub(super) offset: u64,
     pub(super) length: u64,
     /// What shows that the object is the one that was referred to.
     pub(super) checksum: Option<Checksum>,
-}
-
-/// What an object was when it was referred to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Checksum {
-    /// It had this `ETag`.
-    Tag(String),
-    /// It was changed last in this second since 1970, or before.
-    LastModified(u32),
 }
 
 impl Manifest {
@@ -110,6 +103,20 @@ impl Manifest {
         Ok(index.next().filter(|_| begins))
     }
 
+    /// The places of all virtual chunks.
+    pub(super) fn virtual_places(&self) -> impl Iterator<Item = Flat<VirtualPlace>> {
+        let arrays = Record::root(&self.table).and_then(|root| root.required_records(1));
+        let arrays = arrays.into_iter().flat_map(Records::iter);
+        // Damage of these was found when the manifest was read.
+        let chunks = arrays.filter_map(|array| array.ok()?.required_records(1).ok());
+        let places = chunks.flat_map(Records::iter);
+        places.filter_map(|chunk| match chunk.and_then(|chunk| self.place(chunk)) {
+            Ok(ChunkPlace::Virtual(place)) => Some(Ok(place)),
+            Ok(ChunkPlace::Inline(_) | ChunkPlace::Native { .. }) => None,
+            Err(problem) => Some(Err(problem)),
+        })
+    }
+
     /// The chunks of an array.
     fn chunks(&self, node: NodeId) -> Flat<Option<Records<'_>>> {
         let arrays = Record::root(&self.table)?.required_records(1)?;
@@ -145,11 +152,15 @@ impl Manifest {
             (None, None, Some(location)) => {
                 let tag = chunk.text(6)?.map(|tag| Checksum::Tag(tag.to_owned()));
                 let modified = Some(chunk.u32(7)?).filter(|&seconds| seconds != 0);
+                let modified = modified.map(|seconds| {
+                    let since_epoch = Duration::from_secs(seconds.into());
+                    Checksum::UnchangedSince(SystemTime::UNIX_EPOCH + since_epoch)
+                });
                 Ok(ChunkPlace::Virtual(VirtualPlace {
                     location,
                     offset,
                     length,
-                    checksum: tag.or(modified.map(Checksum::LastModified)),
+                    checksum: tag.or(modified),
                 }))
             }
             _ => Err(Malformed(
@@ -165,7 +176,8 @@ impl Manifest {
         let Some(compressed) = chunk.bytes(8)? else {
             return Ok(None);
         };
-        let dictionary = Record::root(&self.table)?.bytes(2)?.unwrap_or_default();
+        let root = Record::root(&self.table)?;
+        let dictionary = root.bytes(2)?.unwrap_or_default();
         decompress_location(compressed, dictionary, MOST_TEXT_BYTES).map(Some)
     }
 }

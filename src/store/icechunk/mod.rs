@@ -5,6 +5,7 @@
 //! snapshots/ID                          snapshot    the nodes, with their documents and their manifests
 //! manifests/ID                          manifest    where each chunk is
 //! chunks/ID                             object      bytes of chunks
+//! URLs of objects elsewhere             virtual_chunk
 //! ```
 //!
 //! A key is found in the snapshot, or in the manifest of its chunk ([`names`]). The tables in these files are read in
@@ -20,21 +21,26 @@
 //! # Rights
 //!
 //! All of a repository is shown with one owner and mode, which grant it to those users alone who may read the files that
-//! every reader needs. A file of a repository that fewer users may read is an error.
+//! every reader needs. A file of a repository that fewer users may read is an error. A virtual chunk is shown to those who
+//! may read its file too.
 
 mod attributes;
 mod branches;
+mod containers;
 mod envelope;
 mod files;
 mod flat;
+mod flex;
 mod listing;
 mod manifest;
 mod names;
+mod not_read;
 mod object;
 mod object_id;
 mod pinned;
 mod reference;
 mod snapshot;
+mod virtual_chunk;
 
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -47,50 +53,61 @@ use self::files::{RepositoryFiles, key_of};
 use self::listing::SnapshotListing;
 use self::manifest::ChunkPlace;
 use self::names::{ChunkReader, Named};
+use self::not_read::not_read;
 use self::object::{HeldObject, NativeChunk};
 use self::pinned::{Pinned, Pinning};
 pub use self::reference::IcechunkAddress;
 use self::reference::Reference;
+use super::targets::{Home, Targets};
 use super::{
-    Access, Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, Prefix, Profile, Sharing,
-    Stat, Store, StoreError,
+    Access, Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, OpenOptions, Prefix,
+    Profile, Sharing, Stat, Store, StoreError,
 };
 
 /// The bytes at the start of `repo` that are read to find out whether it is a file of Icechunk.
 const HEAD_BYTES: usize = 12;
 
+/// The memory that the files of a repository may take, unless the caller says it.
+const MEMORY_BYTES: u64 = 256 << 20;
+
 /// A repository, as a store of one snapshot at a time.
 #[derive(Debug)]
 pub struct IcechunkStore {
     files: Arc<RepositoryFiles>,
+    targets: Arc<Targets>,
     pinning: Pinning,
     /// The node that is the root of the store.
     root: Prefix,
     sharing: Sharing,
+    /// What `--info` tells, made when it is needed.
+    described: OnceLock<Option<String>>,
 }
 
 impl IcechunkStore {
-    /// Opens the snapshot at `address` of the repository in `store`. Its files may take `memory_bytes`.
+    /// Opens the snapshot at `address` of the repository that `home` is.
     ///
     /// # Errors
-    /// [`StoreError::Unsupported`] when `store` is no repository, or the repository has no such branch, tag, snapshot or
+    /// [`StoreError::Unsupported`] when `home` is no repository, or the repository has no such branch, tag, snapshot or
     /// node; and errors of reading its files.
-    pub fn open(
-        store: Arc<dyn Store>,
+    pub(super) fn open(
+        home: Home,
         address: IcechunkAddress,
-        sharing: Sharing,
-        memory_bytes: u64,
+        options: &OpenOptions,
     ) -> Result<IcechunkStore, StoreError> {
         let IcechunkAddress { reference, root } = address;
+        let store = Arc::clone(&home.store);
         let file = match &reference {
             Reference::Snapshot(_) => None,
             Reference::Branch(_) | Reference::Tag(_) => Some(find_file(&*store, &reference)?),
         };
+        let memory_bytes = options.memory_bytes.unwrap_or(MEMORY_BYTES);
         let opened = IcechunkStore {
             files: Arc::new(RepositoryFiles::new(store, memory_bytes)),
+            targets: Arc::new(Targets::new(home, options)),
             pinning: Pinning::new(reference, file),
             root,
-            sharing,
+            sharing: options.sharing,
+            described: OnceLock::new(),
         };
         let pinned = opened.pinned()?;
         if let Some(root) = opened.root.to_key() {
@@ -143,6 +160,7 @@ impl IcechunkStore {
         ChunkReader {
             files: &self.files,
             pinned,
+            targets: &self.targets,
             shown: self.shown_to_others(pinned),
         }
     }
@@ -193,13 +211,10 @@ impl IcechunkStore {
                         shown: self.shown_to_others(pinned),
                         opened: OnceLock::new(),
                     }))),
-                    ChunkPlace::Virtual(place) => Err(StoreError::Denied {
-                        key: key.to_string(),
-                        reason: format!(
-                            "the chunk is outside the repository, in {}, and virtual chunks are not read",
-                            place.location
-                        ),
-                    }),
+                    ChunkPlace::Virtual(place) => {
+                        let reader = self.reader(pinned);
+                        reader.found_virtual(&place).open(key, &meta).map(Some)
+                    }
                 }
             }
         }
@@ -240,9 +255,11 @@ impl Store for IcechunkStore {
                 let document = reader.of_snapshot(node.document())?;
                 Some(Stat::of_object(pinned.document_meta(node.path, document)))
             }
-            Named::Chunk { node, index, place } => Some(Stat::of_object(
-                pinned.chunk_meta(node.path, &index, &place),
-            )),
+            Named::Chunk { node, index, place } => Some(Stat::of_object(reader.chunk_meta(
+                key,
+                (node.path, &index),
+                &place,
+            )?)),
         })
     }
 
@@ -283,6 +300,7 @@ impl Store for IcechunkStore {
         Ok(Some(Box::new(SnapshotListing {
             files: Arc::clone(&self.files),
             pinned,
+            targets: Arc::clone(&self.targets),
             shown,
             path,
             after,
@@ -298,8 +316,15 @@ impl Store for IcechunkStore {
         if chunk.first.len() < chunk.array.rank {
             return None;
         }
-        let meta = |place| pinned.chunk_meta(chunk.node.path, &chunk.first, &place);
-        Some(reader.find_known(&chunk)?.map(meta))
+        let Some(place) = reader.find_known(&chunk)? else {
+            return Some(None);
+        };
+        // Its own attributes may count.
+        if matches!(place, ChunkPlace::Virtual(_)) {
+            return None;
+        }
+        let meta = pinned.chunk_meta(chunk.node.path, &chunk.first, &place);
+        Some(Some(meta))
     }
 
     fn ask_again_for(&self, _keys: &[Key]) {
@@ -319,7 +344,12 @@ impl Store for IcechunkStore {
     }
 
     fn profile(&self) -> Profile {
-        self.files.store.profile()
+        let own = self.files.store.profile();
+        Profile {
+            is_local: own.is_local && !self.targets.may_be_remote(),
+            most_in_flight: self.targets.most_in_flight(),
+            ..own
+        }
     }
 
     fn generation(&self) -> u64 {
@@ -341,6 +371,14 @@ impl Store for IcechunkStore {
             Reference::Snapshot(_) => format!("icechunk{specification}, snapshot {id}"),
             reference => format!("icechunk{specification}, {reference}, snapshot {id}"),
         })
+    }
+
+    fn description(&self) -> Option<&str> {
+        let described = || {
+            let pinned = self.pinned().ok()?;
+            not_read(&self.reader(&pinned))
+        };
+        self.described.get_or_init(described).as_deref()
     }
 
     fn capacity(&self) -> Option<Capacity> {

@@ -12,10 +12,12 @@ use SearchStart::{Excluded, Included};
 
 use super::files::{RepositoryFiles, key_of};
 use super::flat::Flat;
-use super::manifest::ChunkPlace;
+use super::manifest::{ChunkPlace, VirtualPlace};
 use super::pinned::Pinned;
 use super::snapshot::{ArrayNode, DOCUMENT, Node, beginning_of};
-use crate::store::{Access, StoreError};
+use super::virtual_chunk::VirtualChunk;
+use crate::store::targets::Targets;
+use crate::store::{Access, Key, ObjectMeta, StoreError};
 
 /// The name below which the chunks of an array are.
 pub(super) const CHUNKS: &str = "c";
@@ -66,6 +68,7 @@ pub(super) struct Chunks<'s> {
 pub(super) struct ChunkReader<'r> {
     pub(super) files: &'r RepositoryFiles,
     pub(super) pinned: &'r Pinned,
+    pub(super) targets: &'r Targets,
     /// The access that all of the repository is shown with, if other users can reach the mount.
     pub(super) shown: Option<Access>,
 }
@@ -191,6 +194,32 @@ impl<'r> ChunkReader<'r> {
             };
         }
         Ok(nearest)
+    }
+
+    /// The attributes of the chunk `index` of the array at `path`, which is the object `key`.
+    pub(super) fn chunk_meta(
+        &self,
+        key: &Key,
+        (path, index): (&str, &[u32]),
+        place: &ChunkPlace,
+    ) -> Result<ObjectMeta, StoreError> {
+        let meta = self.pinned.chunk_meta(path, index, place);
+        match place {
+            ChunkPlace::Inline(_) | ChunkPlace::Native { .. } => Ok(meta),
+            ChunkPlace::Virtual(place) => self.found_virtual(place).stat(key, &meta),
+        }
+    }
+
+    /// The virtual chunk at `place`.
+    pub(super) fn found_virtual<'p>(&self, place: &'p VirtualPlace) -> VirtualChunk<'p>
+    where
+        'r: 'p,
+    {
+        VirtualChunk {
+            targets: self.targets,
+            containers: &self.pinned.containers,
+            place,
+        }
     }
 
     /// An answer of the snapshot, whose errors get its name.

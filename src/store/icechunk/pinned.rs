@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::branches::{BranchFile, unknown};
+use super::branches::{BranchFile, NamedSnapshot, unknown};
+use super::containers::Containers;
 use super::files::{RepositoryFiles, key_of, lock};
-use super::object_id::ObjectId;
 use super::reference::Reference;
 use super::snapshot::Snapshot;
 use crate::store::{
@@ -47,6 +47,8 @@ pub(super) struct Pinned {
     pub(super) snapshot: Snapshot,
     /// The owner and mode with which all of it is shown.
     pub(super) access: Access,
+    /// Those that the locations of its virtual chunks may name.
+    pub(super) containers: Containers,
     /// When it took the place of another snapshot.
     pub(super) arrival: Arrival,
 }
@@ -155,30 +157,37 @@ impl Pinning {
         files: &RepositoryFiles,
         before: Option<&Arc<Pinned>>,
     ) -> (Option<ReadFrom>, Result<Arc<Pinned>, StoreError>) {
-        let (id, object) = match (&self.file, &self.reference) {
-            (None, Reference::Snapshot(id)) => (*id, None),
+        let named = match (&self.file, &self.reference) {
+            (None, Reference::Snapshot(id)) => NamedSnapshot::by_itself(*id, files),
             (None, reference) => {
                 let problem = format!("the repository has no {reference}");
-                return (None, Err(StoreError::Unsupported(problem)));
+                Err(StoreError::Unsupported(problem))
             }
-            (Some(file), reference) => match file.read(files, reference) {
-                Ok((id, object)) => (id, Some(object)),
-                Err(error) => return (None, Err(error)),
-            },
+            (Some(file), reference) => file.read(files, reference),
+        };
+        let named = match named {
+            Ok(named) => named,
+            Err(error) => return (None, Err(error)),
         };
         // A version that may still change without a trace is read again.
-        let settled = object.as_ref().map(|object| object.meta());
+        let settled = named.object.as_ref().map(|object| object.meta());
         let settled = settled.filter(|meta| meta.settles_in(SystemTime::now()).is_none());
         let read_from = settled.map(|meta| (meta.version, meta.access()));
-        (read_from, self.pin(files, (id, object.as_deref()), before))
+        let read_from = read_from.filter(|_| self.file.is_some());
+        (read_from, self.pin(files, named, before))
     }
 
     fn pin(
         &self,
         files: &RepositoryFiles,
-        (id, named_by): (ObjectId, Option<&dyn Object>),
+        named: NamedSnapshot,
         before: Option<&Arc<Pinned>>,
     ) -> Result<Arc<Pinned>, StoreError> {
+        let NamedSnapshot {
+            id,
+            object: named_by,
+            containers,
+        } = named;
         let key = key_of("snapshots", id)?;
         let (snapshot, object) = files.snapshot(id)?.ok_or_else(|| match &self.reference {
             Reference::Snapshot(id) => {
@@ -189,10 +198,11 @@ impl Pinning {
                 format!("the snapshot is missing, which the {reference} stands for"),
             ),
         })?;
-        let access = access_of(files, [Some(&*object), named_by])?;
-        if let Some(before) =
-            before.filter(|before| before.snapshot.id == id && before.access == access)
-        {
+        let access = access_of(files, [Some(&*object), named_by.as_deref()])?;
+        let is_same = |before: &&Arc<Pinned>| {
+            before.snapshot.id == id && before.access == access && before.containers == containers
+        };
+        if let Some(before) = before.filter(is_same) {
             return Ok(Arc::clone(before));
         }
         // What is shown first has been there since before any request.
@@ -204,6 +214,7 @@ impl Pinning {
         Ok(Arc::new(Pinned {
             snapshot,
             access,
+            containers,
             arrival: Arrival::Uploaded(arrival),
         }))
     }

@@ -114,6 +114,13 @@ impl Snapshot {
         self.by_path.get(first).map(|&at| node(at)).transpose()
     }
 
+    /// All nodes.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = Flat<Node<'_>>> {
+        let nodes = Record::root(&self.table).and_then(|root| root.required_records(2));
+        let nodes = nodes.into_iter().flat_map(Records::iter);
+        nodes.map(|node| Node::of(node?))
+    }
+
     /// Whether there are nodes below `path`.
     pub(super) fn has_below(&self, path: &str) -> Flat<bool> {
         let start = beginning_of(path);

@@ -33,7 +33,7 @@ use crate::store::{
 pub(in crate::store) use self::address::Address;
 pub use self::allowed::AllowedPrefix;
 pub(in crate::store) use self::refused::Refused;
-pub(in crate::store) use self::target::Reference;
+pub(in crate::store) use self::target::{Checksum, Reference};
 
 /// How long answers about targets are trusted, at least.
 #[cfg(feature = "remote")]

@@ -1,0 +1,166 @@
+//! The virtual chunk containers of a repository: names for prefixes of URLs, with which the locations of virtual chunks
+//! may begin.
+//!
+//! ```text
+//! vcc://NAME/PATH     PATH, behind the prefix of the container NAME
+//! ```
+//!
+//! Version 2 of the specification has them in the configuration in the file `repo`. What a container says besides, such
+//! as the server that has a bucket, is not used: the repository decides nothing about what is read.
+
+use std::collections::BTreeMap;
+
+use super::flat::{Flat, Malformed};
+use super::flex::{FlexMap, FlexValue};
+
+/// The beginning of locations that name a container.
+const SCHEME: &str = "vcc://";
+
+/// The most containers that are read.
+const MOST_CONTAINERS: usize = 1024;
+
+/// The prefixes of containers by their names; `None` for a name that several containers have.
+type Prefixes = BTreeMap<String, Option<String>>;
+
+/// The containers that have names, or why they are not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Containers(Result<Prefixes, String>);
+
+impl Containers {
+    /// Those of a repository of version 2 with this configuration. If that is damaged, all chunks in other places are
+    /// still read.
+    pub(super) fn of_configuration(config: Option<&[u8]>) -> Containers {
+        let prefixes = config.map_or_else(|| Ok(Prefixes::new()), prefixes_in);
+        let problem =
+            |Malformed(problem)| format!("the configuration of the repository: {problem}");
+        Containers(prefixes.map_err(problem))
+    }
+
+    /// Those of a repository of version 1, whose writers hardly use their names.
+    pub(super) fn of_version_1() -> Containers {
+        let problem =
+            "in version 1 of the specification, containers are in config.yaml, which is not read";
+        Containers(Err(problem.to_owned()))
+    }
+
+    /// The URL that `location` stands for; `None` where it stands for itself.
+    ///
+    /// # Errors
+    /// Why it stands for no URL.
+    pub(super) fn resolve(&self, location: &str) -> Result<Option<String>, String> {
+        let Some(rest) = location.strip_prefix(SCHEME) else {
+            return Ok(None);
+        };
+        // A query might have a secret.
+        let shown = location.split(['?', '#']).next().unwrap_or_default();
+        let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if path.split('/').any(|segment| segment == "..") {
+            return Err(format!("{shown}: this leads out of its container"));
+        }
+        let prefixes = self.0.as_ref();
+        let prefixes = prefixes.map_err(|problem| format!("{shown}: {problem}"))?;
+        match prefixes.get(name) {
+            Some(Some(prefix)) => {
+                let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+                Ok(Some(format!("{prefix}/{path}")))
+            }
+            Some(None) => Err(format!(
+                "{shown}: several virtual chunk containers of the repository are called {name}"
+            )),
+            None => Err(format!(
+                "{shown}: the repository has no virtual chunk container that is called {name}"
+            )),
+        }
+    }
+}
+
+/// Reads the prefixes in the `config` of a repository.
+fn prefixes_in(config: &[u8]) -> Flat<Prefixes> {
+    let mut prefixes = Prefixes::new();
+    let config = FlexValue::root(config)?.map()?;
+    let list = config.map(|config| config.get("virtual_chunk_containers"));
+    let list = list.transpose()?.flatten();
+    let Some(list) = list.map(|list| list.map()).transpose()?.flatten() else {
+        return Ok(prefixes);
+    };
+    if list.len() > MOST_CONTAINERS {
+        let problem = format!("{} virtual chunk containers", list.len());
+        return Err(Malformed(problem));
+    }
+    for index in 0..list.len() {
+        let Some(container) = list.value(index)?.map()? else {
+            continue;
+        };
+        let (name, prefix) = (text(&container, "name")?, text(&container, "url_prefix")?);
+        if let (Some(name), Some(prefix)) = (name, prefix) {
+            let prefix = Some(prefix.to_owned());
+            let entry = prefixes.entry(name.to_owned());
+            entry.and_modify(|known| *known = None).or_insert(prefix);
+        }
+    }
+    Ok(prefixes)
+}
+
+/// The text at `key`, if there is one.
+fn text<'b>(map: &FlexMap<'b>, key: &str) -> Flat<Option<&'b str>> {
+    let found = map.get(key)?;
+    Ok(found.map(|found| found.text()).transpose()?.flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `{"virtual_chunk_containers": {"f": {"name": null, "url_prefix": "file:///d/"}, "s3://b/": {"name": "x",
+    /// "store": {"s3": {"region": null}}, "url_prefix": "s3://b/"}}}`, as another program writes it.
+    const CONFIG: &[u8] = b"virtual_chunk_containers\0s3://b/\0name\0\x01x\0url_prefix\0\x07s3://b/\0store\0s3\0region\0\
+        \x01\x08\x01\x01\x01\0\0\x01\x12\x01\x01\x01\x07\x24\x03\x3b\x20\x35\x03\x01\x03\x3b\x0a\x2f\x14\x24\x14\
+        f\0name\0url_prefix\0\x0afile:///d/\0\x02\x1d\x19\x02\x01\x02\0\x12\0\x14\x02\x29\x79\x02\x01\x02\x0a\x35\x24\x24\
+        \x01\x9b\x01\x01\x01\x09\x24\x02\x24\x01";
+
+    #[test]
+    fn names_stand_for_prefixes() {
+        let containers = Containers::of_configuration(Some(CONFIG));
+        let resolved = |location| containers.resolve(location);
+        assert_eq!(resolved("vcc://x/a/b"), Ok(Some("s3://b/a/b".to_owned())));
+        assert_eq!(resolved("s3://b/a"), Ok(None));
+        for (location, expected) in [
+            ("vcc://y/a", "is called y"),
+            ("vcc:///a", "is called "),
+            ("vcc://x/a/../../c", "leads out of its container"),
+        ] {
+            let problem = resolved(location).unwrap_err();
+            assert!(problem.contains(expected), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_container_has_a_prefix_with_or_without_a_slash() {
+        for (prefix, expected) in [("file:///", "file:///a"), ("s3://b/c", "s3://b/c/a")] {
+            let prefixes = [("x".to_owned(), Some(prefix.to_owned()))];
+            let containers = Containers(Ok(prefixes.into()));
+            assert_eq!(
+                containers.resolve("vcc://x/a"),
+                Ok(Some(expected.to_owned()))
+            );
+        }
+        let twice = Containers(Ok([("x".to_owned(), None)].into()));
+        assert!(twice.resolve("vcc://x/a").unwrap_err().contains("several"));
+    }
+
+    #[test]
+    fn a_configuration_may_have_none_and_may_be_damaged() {
+        let null: &[u8] = &[0, 0, 1];
+        for config in [None, Some(null)] {
+            let containers = Containers::of_configuration(config);
+            assert_eq!(containers, Containers(Ok(Prefixes::new())));
+        }
+        let damaged = Containers::of_configuration(Some(&CONFIG[..100]));
+        let problem = damaged.resolve("vcc://x/a").unwrap_err();
+        assert!(
+            problem.starts_with("vcc://x/a: the configuration"),
+            "{problem}"
+        );
+        assert_eq!(damaged.resolve("s3://b/a"), Ok(None));
+    }
+}

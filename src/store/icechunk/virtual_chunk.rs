@@ -1,0 +1,119 @@
+//! Virtual chunks: ranges of objects outside the repository. Which of them are read, and how, is as for the targets of
+//! references ([`targets`](crate::store::targets)).
+
+use std::sync::Arc;
+
+use super::containers::Containers;
+use super::manifest::VirtualPlace;
+use crate::store::targets::{Reference, Targets, sized};
+use crate::store::{Key, Object, ObjectMeta, StoreError, percent_decoded};
+
+/// A virtual chunk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VirtualChunk<'p> {
+    pub(super) targets: &'p Targets,
+    pub(super) containers: &'p Containers,
+    pub(super) place: &'p VirtualPlace,
+}
+
+impl VirtualChunk<'_> {
+    /// Attributes of the object `key` of the repository, which is this chunk and has the attributes `meta` apart from its
+    /// target.
+    pub(super) fn stat(&self, key: &Key, meta: &ObjectMeta) -> Result<ObjectMeta, StoreError> {
+        match self.address() {
+            Ok(address) => self.targets.stat(key, &self.reference(&address), meta),
+            // The error comes when it is opened.
+            Err(_) => Ok(ObjectMeta {
+                mode: 0,
+                ..sized(self.place.length, meta)
+            }),
+        }
+    }
+
+    /// Opens the object `key`, as [`VirtualChunk::stat`] examines it.
+    pub(super) fn open(&self, key: &Key, meta: &ObjectMeta) -> Result<Arc<dyn Object>, StoreError> {
+        let address = self.address().map_err(|reason| StoreError::Denied {
+            key: key.to_string(),
+            reason,
+        })?;
+        self.targets.open(key, &self.reference(&address), meta)
+    }
+
+    /// What it lies in, if that is not read.
+    pub(super) fn refused_directory(&self) -> Option<String> {
+        if let Ok(address) = self.address() {
+            let is_refused = self.targets.refusal(&address).is_some();
+            return is_refused.then(|| self.targets.directory_of(&address));
+        }
+        let location = self.place.location.as_str();
+        let parent = location.rsplit_once('/').map(|(parent, _)| parent);
+        Some(parent.unwrap_or(location).to_owned())
+    }
+
+    fn reference<'a>(&self, address: &'a str) -> Reference<'a> {
+        Reference {
+            address,
+            range: Some((self.place.offset, self.place.length)),
+            checksum: self.place.checksum.clone(),
+        }
+    }
+
+    /// The path or URL of the object.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn address(&self) -> Result<String, String> {
+        let location = &self.place.location;
+        let resolved = self.containers.resolve(location)?;
+        address_of(resolved.as_ref().unwrap_or(location))
+    }
+}
+
+/// The address at `location`. Icechunk escapes characters in the keys of buckets, and this program does not.
+fn address_of(location: &str) -> Result<String, String> {
+    let Some((scheme, rest)) = location.split_once("://") else {
+        return Err(format!("{location}: the location of a chunk is no URL"));
+    };
+    let is_decoded_later = |known: &&str| scheme.eq_ignore_ascii_case(known);
+    if ["file", "http", "https"].iter().any(is_decoded_later) {
+        return Ok(location.to_owned());
+    }
+    let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+    if let Some(at) = key.find(['?', '#']) {
+        let key = &key[..at];
+        return Err(format!(
+            "{scheme}://{bucket}/{key}: URLs with a query or a fragment are not read"
+        ));
+    }
+    let key = String::from_utf8(percent_decoded(key.as_bytes()));
+    let key = key.map_err(|_| format!("{location}: a key that is not UTF-8"))?;
+    Ok(format!("{scheme}://{bucket}/{key}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_buckets_are_decoded_once() {
+        for (location, expected) in [
+            ("s3://b/a%20b%2525", Ok("s3://b/a b%25")),
+            ("gcs://b/a%3Fb", Ok("gcs://b/a?b")),
+            ("https://h/a%20b", Ok("https://h/a%20b")),
+            ("FILE:///a%20b", Ok("FILE:///a%20b")),
+            (
+                "s3://b/a?versionId=secret",
+                Err("s3://b/a: URLs with a query"),
+            ),
+            ("s3://b/%ff", Err("not UTF-8")),
+            ("data/a.nc", Err("no URL")),
+            ("/data/a.nc", Err("no URL")),
+        ] {
+            match (address_of(location), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),
+                (found, expected) => panic!("{location}: {found:?}, not {expected:?}"),
+            }
+        }
+    }
+}
