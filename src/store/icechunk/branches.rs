@@ -105,7 +105,7 @@ impl BranchFile {
         reference: &Reference,
     ) -> Result<Option<NamedSnapshot>, StoreError> {
         let key = self.key();
-        let Some(FetchedFile { bytes, object }) = files.fetch(key)? else {
+        let Some(FetchedFile { bytes, object }) = files.fetch(key, FileKind::Repository)? else {
             return Ok(None);
         };
         let (id, containers) = match self {

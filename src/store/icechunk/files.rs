@@ -1,9 +1,10 @@
 //! The files of a repository: fetched whole, checked, and the manifests among them remembered.
 //!
 //! All of them but the list of branches and tags are written once and never changed, so a manifest that was read holds
-//! for every snapshot. The manifests that were used last are remembered, up to a limit in bytes.
+//! for every snapshot. The manifests that were used last are remembered, up to a limit in bytes ([`limits`](super::limits)).
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use lru::LruCache;
 
 use super::envelope::{FileKind, table_of};
 use super::flat::Malformed;
+use super::limits::Limits;
 use super::manifest::Manifest;
 use super::object_id::ObjectId;
 use super::snapshot::Snapshot;
@@ -23,10 +25,9 @@ const MOST_MANIFESTS: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not
 #[derive(Debug)]
 pub(super) struct RepositoryFiles {
     pub(super) store: Arc<dyn Store>,
-    /// The most bytes of one file, as it is stored and as it is decoded.
-    most_file_bytes: u64,
-    /// The most bytes of the manifests that are remembered, unless a single one has more.
-    most_manifest_bytes: u64,
+    limits: Limits,
+    /// The most bytes that a list of branches, or a snapshot, has taken.
+    longest: AtomicU64,
     manifests: Mutex<Manifests>,
     /// Held while a file is decoded: one at a time, because each may take much memory.
     decoding: Mutex<()>,
@@ -54,12 +55,12 @@ pub(super) struct FetchedFile {
 type FetchedSnapshot = (Snapshot, Arc<dyn Object>);
 
 impl RepositoryFiles {
-    /// The files in `store`, which may take `memory_bytes`.
-    pub(super) fn new(store: Arc<dyn Store>, memory_bytes: u64) -> RepositoryFiles {
+    /// The files in `store`, while nothing is known of them.
+    pub(super) fn new(store: Arc<dyn Store>, limits: Limits) -> RepositoryFiles {
         RepositoryFiles {
             store,
-            most_file_bytes: memory_bytes,
-            most_manifest_bytes: memory_bytes / 4,
+            limits,
+            longest: AtomicU64::new(0),
             manifests: Mutex::new(Manifests {
                 by_id: LruCache::new(MOST_MANIFESTS),
                 bytes: 0,
@@ -68,16 +69,32 @@ impl RepositoryFiles {
         }
     }
 
-    /// The file at `key`; `None` if there is none.
-    pub(super) fn fetch(&self, key: &Key) -> Result<Option<FetchedFile>, StoreError> {
+    /// Adapts the limits to what a repository has whose `snapshot` was read.
+    pub(super) fn adapt(&mut self, snapshot: &Snapshot) -> Result<(), Malformed> {
+        let longest = *self.longest.get_mut();
+        self.limits.adapt(longest, snapshot.manifest_bytes()?);
+        Ok(())
+    }
+
+    /// The memory that is kept for the files.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.limits.held_bytes()
+    }
+
+    /// The file at `key`, which is of this `kind`; `None` if there is none.
+    pub(super) fn fetch(
+        &self,
+        key: &Key,
+        kind: FileKind,
+    ) -> Result<Option<FetchedFile>, StoreError> {
         let mut file = Vec::new();
-        let Some(fetched) = self.store.fetch(key, self.most_file_bytes, &mut file)? else {
+        let most_bytes = self.limits.most_bytes(kind);
+        let Some(fetched) = self.store.fetch(key, most_bytes, &mut file)? else {
             return Ok(None);
         };
         if !fetched.is_read {
             let size = fetched.object.meta().size();
-            let most = self.most_file_bytes;
-            let problem = format!("it has {size} bytes, and --cache-size allows {most}");
+            let problem = format!("it has {size} bytes, and --cache-size allows {most_bytes}");
             return Err(StoreError::damaged(key, problem));
         }
         Ok(Some(FetchedFile {
@@ -94,13 +111,19 @@ impl RepositoryFiles {
         kind: FileKind,
     ) -> Result<Bytes, StoreError> {
         let _one_at_a_time = lock(&self.decoding);
-        table_of(file, kind, self.most_file_bytes).map_err(|problem| problem.of(key))
+        let table = table_of(file, kind, self.limits.most_bytes(kind));
+        let table = table.map_err(|problem| problem.of(key))?;
+        if kind != FileKind::Manifest {
+            self.longest
+                .fetch_max(table.len() as u64, Ordering::Relaxed);
+        }
+        Ok(table)
     }
 
     /// The snapshot `id`; `None` if there is none.
     pub(super) fn snapshot(&self, id: ObjectId) -> Result<Option<FetchedSnapshot>, StoreError> {
         let key = key_of("snapshots", id)?;
-        let Some(FetchedFile { bytes, object }) = self.fetch(&key)? else {
+        let Some(FetchedFile { bytes, object }) = self.fetch(&key, FileKind::Snapshot)? else {
             return Ok(None);
         };
         let table = self.table(&key, &bytes, FileKind::Snapshot)?;
@@ -125,7 +148,7 @@ impl RepositoryFiles {
         }
         let key = key_of("manifests", id)?;
         let FetchedFile { bytes, object } = self
-            .fetch(&key)?
+            .fetch(&key, FileKind::Manifest)?
             .ok_or_else(|| StoreError::damaged(&key, "the manifest is missing"))?;
         check_rights(&key, &*object, shown)?;
         let table = self.table(&key, &bytes, FileKind::Manifest)?;
@@ -151,7 +174,7 @@ impl RepositoryFiles {
         manifests.by_id.put(id, Arc::clone(slot));
         manifests.bytes = manifests.bytes.saturating_add(bytes);
         let mut forgotten = Vec::new();
-        while manifests.bytes > self.most_manifest_bytes
+        while manifests.bytes > self.limits.most_bytes(FileKind::Manifest)
             && manifests.by_id.len() > 1
             && let Some((_, slot)) = manifests.by_id.pop_lru()
         {

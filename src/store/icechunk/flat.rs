@@ -37,6 +37,10 @@ pub(super) struct Words<'b>(Vector<'b, 4>);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pairs<'b>(Vector<'b, 8>);
 
+/// A vector of structures `ManifestFileInfo`: 12 bytes, padding, a number of 8 bytes and one of 4, and padding.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FileSizes<'b>(Vector<'b, 32>);
+
 /// Elements of `STRIDE` bytes each. All of them lie within the buffer, which goes on after them.
 #[derive(Debug, Clone, Copy)]
 struct Vector<'b, const STRIDE: usize> {
@@ -185,6 +189,10 @@ impl<'b> Record<'b> {
         let found: Vector<'b, 16> = self.demand(slot)?;
         Ok(found.len)
     }
+
+    pub(super) fn required_file_sizes(&self, slot: usize) -> Flat<FileSizes<'b>> {
+        self.demand(slot).map(FileSizes)
+    }
 }
 
 fn text_of(bytes: &[u8]) -> Flat<&str> {
@@ -246,6 +254,20 @@ impl<'b> Pairs<'b> {
     pub(super) fn iter(self) -> impl Iterator<Item = (u32, u32)> + 'b {
         let pair = move |at| Some((self.0.number(at, 0)?, self.0.number(at, 4)?));
         (0..self.len()).map_while(pair)
+    }
+}
+
+impl<'b> FileSizes<'b> {
+    /// The two numbers of each.
+    pub(super) fn iter(self) -> impl Iterator<Item = (u64, u32)> + 'b {
+        let sizes = move |at| {
+            let [low, high] = [16, 20].map(|offset| self.0.number(at, offset));
+            Some((
+                u64::from(high?) << 32 | u64::from(low?),
+                self.0.number(at, 24)?,
+            ))
+        };
+        (0..self.0.len).map_while(sizes)
     }
 }
 

@@ -14,6 +14,9 @@ use super::object_id::{NodeId, ObjectId};
 use super::snapshot::MOST_DIMENSIONS;
 use crate::store::targets::Checksum;
 
+/// The fewest bytes that a chunk takes.
+const LEAST_CHUNK_BYTES: usize = 16;
+
 /// A manifest.
 #[derive(Debug)]
 pub(super) struct Manifest {
@@ -55,6 +58,7 @@ impl Manifest {
             return Err(Malformed(format!("this is the manifest {found}")));
         }
         let mut before: Option<NodeId> = None;
+        let mut chunks = 0;
         for array in root.required_records(1)?.iter() {
             let array = array?;
             let node = array.required_fixed(0)?;
@@ -62,7 +66,14 @@ impl Manifest {
                 return Err(Malformed("the arrays are not in order".to_owned()));
             }
             before = Some(node);
-            check_order(array.required_records(1)?)?;
+            let listed = array.required_records(1)?;
+            // Arrays of a hostile file may have the same chunks, and checking these again would take far longer.
+            chunks += listed.len();
+            if chunks > table.len() / LEAST_CHUNK_BYTES {
+                let problem = format!("{chunks} chunks in {} bytes", table.len());
+                return Err(Malformed(problem));
+            }
+            check_order(listed)?;
         }
         Ok(Manifest { table })
     }

@@ -31,6 +31,7 @@ mod envelope;
 mod files;
 mod flat;
 mod flex;
+mod limits;
 mod listing;
 mod manifest;
 mod names;
@@ -50,6 +51,7 @@ use bytes::Bytes;
 use self::branches::BranchFile;
 pub(super) use self::branches::{MAIN_BRANCH, REPOSITORY};
 use self::files::{RepositoryFiles, key_of};
+use self::limits::Limits;
 use self::listing::SnapshotListing;
 use self::manifest::ChunkPlace;
 use self::names::{ChunkReader, Named};
@@ -58,7 +60,7 @@ use self::object::{HeldObject, NativeChunk};
 use self::pinned::{Pinned, Pinning};
 pub use self::reference::IcechunkAddress;
 use self::reference::Reference;
-use super::targets::{Home, Targets};
+use super::targets::{Address, Home, Targets};
 use super::{
     Access, Capacity, Cursor, Detail, Key, Listing, Object, ObjectMeta, OpenOptions, Prefix,
     Profile, Sharing, Stat, Store, StoreError,
@@ -100,16 +102,20 @@ impl IcechunkStore {
             Reference::Snapshot(_) => None,
             Reference::Branch(_) | Reference::Tag(_) => Some(find_file(&*store, &reference)?),
         };
-        let memory_bytes = options.memory_bytes.unwrap_or(MEMORY_BYTES);
+        let budget = options.memory_bytes.unwrap_or(MEMORY_BYTES);
+        let mut files = RepositoryFiles::new(store, Limits::of_budget(budget));
+        let pinning = Pinning::new(reference, file);
+        let pinned = pinning.current(&files)?;
+        let adapted = files.adapt(&pinned.snapshot);
         let opened = IcechunkStore {
-            files: Arc::new(RepositoryFiles::new(store, memory_bytes)),
+            files: Arc::new(files),
             targets: Arc::new(Targets::new(home, options)),
-            pinning: Pinning::new(reference, file),
+            pinning,
             root,
             sharing: options.sharing,
             described: OnceLock::new(),
         };
-        let pinned = opened.pinned()?;
+        opened.reader(&pinned).of_snapshot(adapted)?;
         if let Some(root) = opened.root.to_key() {
             let path = root.to_text();
             let reader = opened.reader(&pinned);
@@ -120,6 +126,23 @@ impl IcechunkStore {
             }
         }
         Ok(opened)
+    }
+
+    /// Opens the snapshot at `address` of the repository in `store`, which need not be a place that has an address. Virtual
+    /// chunks are in what `options` allow.
+    ///
+    /// # Errors
+    /// As [`IcechunkStore::open`].
+    pub fn within(
+        store: Arc<dyn Store>,
+        address: IcechunkAddress,
+        options: &OpenOptions,
+    ) -> Result<IcechunkStore, StoreError> {
+        let home = Home {
+            address: Address::nowhere(),
+            store,
+        };
+        IcechunkStore::open(home, address, options)
     }
 
     /// Whether a repository is in `store`.
@@ -371,6 +394,10 @@ impl Store for IcechunkStore {
             Reference::Snapshot(_) => format!("icechunk{specification}, snapshot {id}"),
             reference => format!("icechunk{specification}, {reference}, snapshot {id}"),
         })
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.files.held_bytes()
     }
 
     fn description(&self) -> Option<&str> {

@@ -18,6 +18,12 @@ pub(super) const DOCUMENT: &str = "zarr.json";
 /// The most dimensions of an array. An index of a chunk has as many numbers.
 pub(super) const MOST_DIMENSIONS: usize = 64;
 
+/// The fewest bytes that a node takes, with its path.
+const LEAST_NODE_BYTES: usize = 32;
+
+/// The bytes that a chunk takes in a manifest, without its content or location.
+const CHUNK_BYTES: u64 = 80;
+
 /// Times later than this, at the end of the year 9999, are not shown.
 const LATEST: Duration = Duration::from_secs(253_402_300_799);
 
@@ -65,7 +71,12 @@ impl Snapshot {
             return Err(Malformed(format!("this is the snapshot {found}")));
         }
         let nodes = root.required_records(2)?;
-        let mut by_path = Vec::new();
+        // Nodes that are one in a hostile file would take more memory than the file.
+        if nodes.len() > table.len() / LEAST_NODE_BYTES {
+            let problem = format!("{} nodes in {} bytes", nodes.len(), table.len());
+            return Err(Malformed(problem));
+        }
+        let mut by_path = Vec::with_capacity(nodes.len());
         for (at, record) in nodes.iter().enumerate() {
             let node = Node::of(record?)?;
             node.check()?;
@@ -86,6 +97,27 @@ impl Snapshot {
             by_path,
             table,
         })
+    }
+
+    /// About how much memory all its manifests take together, as the snapshot says.
+    pub(super) fn manifest_bytes(&self) -> Flat<u64> {
+        let root = Record::root(&self.table)?;
+        let mut sum: u64 = 0;
+        let mut add = |stored: u64, chunks: u32| {
+            sum = sum.saturating_add(stored);
+            sum = sum.saturating_add(CHUNK_BYTES * u64::from(chunks));
+        };
+        for (stored, chunks) in root.required_file_sizes(6)?.iter() {
+            add(stored, chunks);
+        }
+        // Version 2 of the specification has them in another place.
+        if let Some(files) = root.records(7)? {
+            for file in files.iter() {
+                let file = file?;
+                add(file.u64(1)?, file.u32(2)?);
+            }
+        }
+        Ok(sum)
     }
 
     /// The bytes `part` of the snapshot, which are not copied.

@@ -9,6 +9,7 @@ import pytest
 import zarr
 
 from support import icechunk_repositories as repositories
+from support.icechunk_writer import SNAPSHOT, Number, Numbers, Repeated, Repository, Structure, Table, spelled
 from support.mounting import BINARY, ok, run, until
 
 VIEWS = ("--view", "arrays,chunks,keys")
@@ -118,6 +119,16 @@ def test_files_that_are_missing_or_damaged_are_errors(mount, folder, tmp_path):
             path.write_bytes(path.read_bytes()[:-9])
         done = run(BINARY, "--info", store)
         assert done.returncode == 1 and "snapshots/" in done.stderr and "zstd: " in done.stderr, done.stderr
+
+
+def test_parts_that_are_one_are_not_counted_many_times(tmp_path):
+    repository = Repository(tmp_path)
+    snapshot = repository.commit({})
+    node = Table({0: Structure(b"01234567"), 1: "/", 2: b"{}", 3: Number("B", 2), 4: Table({})})
+    nodes = Table({0: Structure(snapshot), 2: Repeated(node, 100_000), 3: Number("Q", 1), 4: "", 5: [], 6: Numbers("12sIQI", [])})
+    repository.replace(f"snapshots/{spelled(snapshot)}", repository.framed(SNAPSHOT, nodes))
+    done = run(BINARY, "--info", tmp_path)
+    assert done.returncode == 1 and "100000 nodes in 400" in done.stderr, done.stderr
 
 
 def states(store):
