@@ -2,15 +2,19 @@
 """Makes a seed corpus of the stores in tests/corpus: fuzz/corpus/TARGET/*, one file an input.
 
 metadata_documents: every document, the hostile ones too. stored_chunks: documents of arrays with chunks of theirs.
-The other targets choose by bytes, so the same chunks stand behind different choices.
+The other targets choose by bytes, so the same chunks stand behind different choices. icechunk_files: the files of a small
+repository, which the target itself has, too: src/icechunk_files.
 """
 import hashlib
 import sys
+import tarfile
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 from support import corpus  # noqa: E402
+from support.icechunk_writer import Array, Inline, Native, Repository, Virtual  # noqa: E402
 
 DOCUMENTS = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs", "attributes.json"}
 LARGEST = 1 << 14
@@ -33,6 +37,28 @@ def main():
                     write("shard_indices", bytes(8) + chunk)
 
 
+def icechunk():
+    """The files of a repository whose virtual chunks are in its file `target`, as the target of the fuzzer names it."""
+    target = "file:///proc/self/fd/-1/target"
+    chunks = [Native(bytes(8)), Inline(bytes(range(8))), Virtual(target, 8, 8), Virtual(target, 0, 8, etag='"a"'), Virtual("vcc://x/target", 0, 8),
+              Virtual("s3://b/a%20b", 0, 8, modified=9)]
+    arrays = {"x": Array((6, 2), (1, 2), "int32", {(at, 0): chunk for at, chunk in enumerate(chunks)}), "g/s": Array((), (), "uint8", {(): Inline(b"s")}),
+              "g/sparse": Array((9,), (2,), "uint8", {(1,): Inline(b"ab"), (4,): Inline(b"cd")})}
+    with tempfile.TemporaryDirectory() as folder:
+        repository = Repository(folder, containers={"x": "file:///proc/self/fd/-1"})
+        repository.commit(arrays)
+        found = {"repo": "repo"} | {path.parent.name[:-1]: path for name in ("snapshots", "manifests") for path in (repository.folder / name).iterdir()}
+        for number, (name, path) in enumerate(found.items()):
+            data = (repository.folder / path).read_bytes()
+            file = HERE / "src" / "icechunk_files" / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(data)
+            write("icechunk_files", bytes([number]) + data[39:])
+            write("icechunk_files", bytes([3 + number]) + data)
+    with tarfile.open(HERE.parent / "tests/corpus/icechunk.tar.gz") as tar:
+        write("icechunk_files", b"\3" + tar.extractfile("ice2/repo").read())
+
+
 def chunks(directory):
     """Encoded chunks of the array in `directory`, the first few that are small."""
     if any(any(directory.glob(f"*/{name}")) for name in ("zarr.json", ".zarray", "attributes.json")):
@@ -51,3 +77,4 @@ def write(target, data):
 
 if __name__ == "__main__":
     main()
+    icechunk()

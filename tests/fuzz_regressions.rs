@@ -63,6 +63,12 @@ fn reference_parquet() {
     replay("reference_parquet", targets::references::run_parquet);
 }
 
+#[cfg(feature = "icechunk")]
+#[test]
+fn icechunk_files() {
+    replay("icechunk_files", targets::icechunk_files::run);
+}
+
 /// Random chains of codecs: what is decoded or encoded comes back. Fuzzing tries more of them.
 #[test]
 fn random_codec_chains() {

@@ -6,8 +6,11 @@
 mod choices;
 mod decoding;
 mod heap;
+mod walk;
 
 pub mod codec_chains;
+#[cfg(feature = "icechunk")]
+pub mod icechunk_files;
 pub mod metadata_documents;
 pub mod references;
 pub mod shard_indices;

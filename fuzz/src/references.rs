@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use zarr_mount::store::{
-    Cursor, Detail, EntryKind, Key, MemoryStore, OpenOptions, Prefix, ReferenceStore, Store,
-};
+use zarr_mount::store::{Key, MemoryStore, OpenOptions, ReferenceStore, Store};
+
+use super::walk::each_object;
 
 /// The memory budget, of which a set holds at most half.
 const BUDGET_BYTES: u64 = 1 << 20;
-
-/// The most names that are looked at.
-const MOST_NAMES: usize = 200;
 
 const METADATA: &str = r#"{"record_size": 4, "metadata": {
     "x/.zarray": {"shape": [4, 5], "chunks": [2, 2]}, "s/.zarray": {"shape": [], "chunks": []}}}"#;
@@ -45,32 +42,12 @@ fn walk(store: MemoryStore, name: &[u8]) {
         return;
     };
     assert!(set.held_bytes() <= BUDGET_BYTES / 2);
-    let mut waiting = vec![Prefix::root()];
-    let mut n_names = 0;
-    while let Some(prefix) = waiting.pop() {
-        let Ok(Some(mut listing)) = set.list(&prefix, Cursor::START, Detail::Attributes) else {
-            panic!("{prefix:?} was listed");
+    each_object(&set, |key, meta| {
+        let Ok(Some(object)) = set.open(key) else {
+            return;
         };
-        while let Ok(Some(entry)) = listing.next_entry() {
-            n_names += 1;
-            if n_names > MOST_NAMES {
-                return;
-            }
-            let key = prefix.key(&entry.name).expect("a name is one segment");
-            if entry.kind == EntryKind::Prefix {
-                waiting.push(key.to_prefix());
-                continue;
-            }
-            let Ok(stat) = set.stat(&key) else { continue };
-            let meta = stat
-                .and_then(|stat| stat.object_meta())
-                .expect("it was listed");
-            let Ok(Some(object)) = set.open(&key) else {
-                continue;
-            };
-            assert_eq!(object.meta().size(), meta.size());
-            let mut bytes = vec![0; usize::try_from(meta.size()).expect("it is in memory")];
-            object.read_at(0, &mut bytes).expect("it was opened");
-        }
-    }
+        assert_eq!(object.meta().size(), meta.size());
+        let mut bytes = vec![0; usize::try_from(meta.size()).expect("it is in memory")];
+        object.read_at(0, &mut bytes).expect("it was opened");
+    });
 }
