@@ -76,6 +76,11 @@ pub(super) fn report(
         };
         View::new(Arc::clone(&store), options).map_err(io::Error::other)
     });
+    let of_store = if config.json {
+        members_of(&*store)
+    } else {
+        Vec::new()
+    };
     let mut report = InfoReport {
         describer: Describer {
             arrays: arrays.transpose()?,
@@ -90,6 +95,7 @@ pub(super) fn report(
         } else {
             Form::Tree(Tree::new(start, out.page()))
         },
+        of_store,
         nodes: 0,
     };
     report.visit(start, out)?;
@@ -104,9 +110,19 @@ pub(super) fn report(
     Ok(report.nodes > 0)
 }
 
+/// What is said of all of `store`, as members of the first node of the list for programs.
+fn members_of(store: &dyn Store) -> Vec<(&'static str, String)> {
+    let description = store.description().map(str::to_owned);
+    let description = description.map(|text| ("store", text));
+    let snapshot = store.snapshot().map(|text| ("snapshot", text));
+    description.into_iter().chain(snapshot).collect()
+}
+
 struct InfoReport<'c> {
     describer: Describer<'c>,
     form: Form,
+    /// Members of the next node, which are about all of the store.
+    of_store: Vec<(&'static str, String)>,
     /// The number of nodes so far.
     nodes: u64,
 }
@@ -158,6 +174,9 @@ impl InfoReport<'_> {
                     prefix, mut facts, ..
                 } = report;
                 facts["path"] = prefix.to_text().into();
+                for (name, text) in self.of_store.drain(..) {
+                    facts[name] = text.into();
+                }
                 Some(list.push(facts))
             }
             Form::Tree(tree) => tree.push(&report),

@@ -1,5 +1,6 @@
 """Icechunk repositories: each branch, tag and snapshot, in all views, and a branch that moves while it is read."""
 import errno
+import json
 import os
 import shutil
 import threading
@@ -57,6 +58,8 @@ def test_every_branch_and_tag(mount, folder, expected, name, reference):
     said = (made.path / ".zarr-mount" / "snapshot").read_text()
     assert said.startswith(f"icechunk (specification {spec}), {kind} {title}, snapshot ")
     assert ok(BINARY, "--info", made.store).splitlines()[0] == said.strip()
+    first, *others = json.loads(ok(BINARY, "--info", "--json", made.store))
+    assert first["snapshot"] == said.strip() and not any("snapshot" in other for other in others)
 
 
 @pytest.mark.parametrize("name", repositories.NAMES)
