@@ -9,12 +9,13 @@ import numpy as np
 from support.corpus import CHECKOUT
 
 ARCHIVE = CHECKOUT / "tests" / "corpus" / "icechunk.tar.gz"
+VIRTUAL = ARCHIVE.with_name("icechunk_virtual.tar.gz")
 NAMES = ("ice1", "ice2")
 
 
-def unpack(folder):
+def unpack(folder, archive=ARCHIVE):
     """Puts the repositories into `folder`, and returns it."""
-    with tarfile.open(ARCHIVE) as tar:
+    with tarfile.open(archive) as tar:
         tar.extractall(folder, filter="data")
     return folder
 

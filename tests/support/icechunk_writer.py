@@ -177,6 +177,13 @@ def spelled(identity):
     return "".join(ALPHABET[bits >> 5 * at & 31] for at in reversed(range(20)))
 
 
+def bytes_of(text):
+    bits = 0
+    for character in text:
+        bits = bits << 5 | ALPHABET.index(character)
+    return (bits >> 4).to_bytes(12, "big")
+
+
 def identity(*parts, length=12):
     return hashlib.sha256(repr(parts).encode()).digest()[:length]
 

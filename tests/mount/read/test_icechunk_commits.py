@@ -98,7 +98,7 @@ def read_on(root, branch, seed, ended, done, wrong):
 
 
 @pytest.mark.parametrize("spec", [1, 2])
-@pytest.mark.parametrize("commits", [150, pytest.param(5000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("commits", [150, pytest.param(5000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])])
 def test_commits_while_files_are_read(mount, tmp_path, figure, spec, commits):
     branch = Branch(tmp_path, spec)
     root = Path(mount(branch.repository.folder, "--view", "arrays,chunks,keys", "--ttl", "0").path)

@@ -7,8 +7,9 @@ import numcodecs
 import numpy as np
 import pytest
 
+from support import icechunk_repositories as repositories
 from support import mounting
-from support.icechunk_writer import Array, Inline, Native, Repository, Virtual
+from support.icechunk_writer import Array, Inline, Native, Repository, Virtual, bytes_of
 
 DATA = np.arange(24, dtype="<i4").reshape(4, 6)
 CHUNK = 24  # bytes
@@ -135,6 +136,24 @@ def test_names_of_containers(folder, mount):
     assert (made.path / "keys/x/c/1/0").read_bytes() == bytes(CHUNK)
     at_snapshot = mount(f"{repository.folder}|icechunk:@{made.path.joinpath('.zarr-mount/snapshot').read_text().split()[-1]}")
     assert (at_snapshot.path / "x/c/1/0").read_bytes() == bytes(CHUNK)
+
+
+def test_a_repository_of_icechunk_itself(folder, mount):
+    """Its locations are compressed with a dictionary, and name a container. In place of its configuration there is one with other files."""
+    store = repositories.unpack(folder / "real", repositories.VIRTUAL)
+    info = mounting.ok(mounting.BINARY, "--info", store)
+    assert info.startswith("virtual chunks that are not read without --allow-refs: /nowhere/rows (1000)\n"), info
+    made = mount(store)
+    fails(made.path / "x/c/7/0")
+    assert "the reference is to /nowhere/rows/row 007.bin" in made.log_text()
+    rows = np.random.default_rng(8).integers(0, 255, (40, 25)).astype("u1")
+    for number, row in enumerate(rows):
+        (folder / "other" / f"row {number:03}.bin").write_bytes(b"x" * 7 + row.tobytes())
+    repository = Repository(store, containers={"rows": f"file://{folder}/other/"})
+    repository.snapshots = [bytes_of(path.name) for path in (store / "snapshots").iterdir()]
+    repository.show(bytes_of(mounting.ok(mounting.BINARY, "--info", store).splitlines()[1].split()[-1]))
+    made = mount(store, "--view", "arrays", "--allow-refs", folder / "other")
+    assert (np.load(made.path / "x.npy") == rows).all()
 
 
 def test_names_of_containers_in_version_1(folder, mount):
