@@ -33,7 +33,9 @@ use crate::store::{
 pub(in crate::store) use self::address::Address;
 pub use self::allowed::AllowedPrefix;
 pub(in crate::store) use self::refused::Refused;
-pub(in crate::store) use self::target::{Checksum, Reference};
+#[cfg(feature = "icechunk")]
+pub(in crate::store) use self::target::Checksum;
+pub(in crate::store) use self::target::Reference;
 
 /// How long answers about targets are trusted, at least.
 #[cfg(feature = "remote")]

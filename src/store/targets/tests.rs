@@ -7,6 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::process::geteuid;
 
+use super::target::Checksum;
 use super::*;
 use crate::store::Arrival;
 
