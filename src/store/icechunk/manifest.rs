@@ -85,7 +85,7 @@ impl Manifest {
 
     /// The chunk at `index` of the array `node`.
     pub(super) fn find(&self, node: NodeId, index: &[u32]) -> Flat<Option<ChunkPlace>> {
-        let Some(chunks) = self.chunks(node)? else {
+        let Some(chunks) = self.chunks(node, index.len())? else {
             return Ok(None);
         };
         let first = chunks.partition(|chunk| Ok(order(chunk, index)? == Ordering::Less))?;
@@ -99,19 +99,31 @@ impl Manifest {
         self.place(chunk).map(Some)
     }
 
-    /// The number after the indices `first` of the first chunk that begins with these and has there `least` or more.
-    pub(super) fn next(&self, node: NodeId, first: &[u32], least: u32) -> Flat<Option<u32>> {
-        let Some(chunks) = self.chunks(node)? else {
+    /// The number after the indices `first` of the first chunk that begins with these, has there `least` or more, and lies
+    /// in `extents`. No other chunks of the manifest count.
+    pub(super) fn next(
+        &self,
+        node: NodeId,
+        (first, least): (&[u32], u32),
+        extents: &[(u32, u32)],
+    ) -> Flat<Option<u32>> {
+        let Some(chunks) = self.chunks(node, extents.len())? else {
             return Ok(None);
         };
         let start = [first, &[least]].concat();
         let at = chunks.partition(|chunk| Ok(order(chunk, &start)? == Ordering::Less))?;
-        if at == chunks.len() {
-            return Ok(None);
+        for at in at..chunks.len() {
+            let index = chunks.get(at)?.required_words(0)?;
+            let mut numbers = index.iter();
+            if !first.iter().all(|&wanted| numbers.next() == Some(wanted)) {
+                return Ok(None);
+            }
+            let mut each = index.iter().zip(extents);
+            if each.all(|(number, (from, to))| (from..to).contains(&&number)) {
+                return Ok(numbers.next());
+            }
         }
-        let mut index = chunks.get(at)?.required_words(0)?.iter();
-        let begins = first.iter().all(|&wanted| index.next() == Some(wanted));
-        Ok(index.next().filter(|_| begins))
+        Ok(None)
     }
 
     /// The places of all virtual chunks.
@@ -128,8 +140,8 @@ impl Manifest {
         })
     }
 
-    /// The chunks of an array.
-    fn chunks(&self, node: NodeId) -> Flat<Option<Records<'_>>> {
+    /// The chunks of an array, which has `rank` dimensions.
+    fn chunks(&self, node: NodeId, rank: usize) -> Flat<Option<Records<'_>>> {
         let arrays = Record::root(&self.table)?.required_records(1)?;
         let id = |array: Record<'_>| array.required_fixed::<8>(0);
         let at = arrays.partition(|array| Ok(id(array)? < node))?;
@@ -140,7 +152,17 @@ impl Manifest {
         if id(array)? != node {
             return Ok(None);
         }
-        array.required_records(1).map(Some)
+        let chunks = array.required_records(1)?;
+        // All have indices of the same length.
+        if chunks.len() > 0 {
+            let found = chunks.get(0)?.required_words(0)?.len();
+            if found != rank {
+                return Err(Malformed(format!(
+                    "the chunks of an array of {rank} dimensions have indices in {found}"
+                )));
+            }
+        }
+        Ok(Some(chunks))
     }
 
     fn place(&self, chunk: Record<'_>) -> Flat<ChunkPlace> {
@@ -193,16 +215,18 @@ impl Manifest {
     }
 }
 
-/// Checks that the chunks of an array are in the order of their indices.
+/// Checks that the chunks of an array are in the order of their indices, which have the same length.
 fn check_order(chunks: Records<'_>) -> Flat<()> {
-    let mut before = None;
+    let mut before: Option<Words<'_>> = None;
     for chunk in chunks.iter() {
         let index = chunk?.required_words(0)?;
         if index.len() > MOST_DIMENSIONS {
             let problem = format!("a chunk has an index in {} dimensions", index.len());
             return Err(Malformed(problem));
         }
-        if before.is_some_and(|before: Words<'_>| !before.iter().lt(index.iter())) {
+        let is_next =
+            |before: Words<'_>| before.len() == index.len() && before.iter().lt(index.iter());
+        if before.is_some_and(|before| !is_next(before)) {
             return Err(Malformed(
                 "the chunks of an array are not in order".to_owned(),
             ));

@@ -185,7 +185,8 @@ impl<'r> ChunkReader<'r> {
                 break;
             }
             let manifest = self.files.manifest(part.id, self.shown)?;
-            let found = manifest.next(chunks.array.id, &chunks.first, least);
+            let start = (chunks.first.as_slice(), least);
+            let found = manifest.next(chunks.array.id, start, &part.extents);
             let key = key_of("manifests", part.id)?;
             let found = found.map_err(|problem| problem.of(&key))?;
             nearest = match (nearest, found) {
