@@ -19,7 +19,7 @@ use crate::metadata::{
 use crate::store::{Key, ObjectMeta, Prefix, Stat, StoreError};
 
 /// Files of common names that are larger than this, in bytes, are not documents.
-const MAX_COMMON_BYTES: u64 = 4 << 20;
+pub(super) const MAX_COMMON_BYTES: u64 = 4 << 20;
 
 /// Documents that are longer than this, in bytes, are read as an outline: without their attributes
 /// and their copies of other documents.
@@ -221,11 +221,7 @@ impl<'h> DocumentSearch<'h> {
 
     /// As [`DocumentSearch::read`], for a file with these attributes that need not be a document:
     /// `None` when it is large or cannot be read.
-    pub(super) fn read_common(
-        &mut self,
-        key: &Key,
-        meta: ObjectMeta,
-    ) -> Result<Option<DocumentText>, Error> {
+    fn read_common(&mut self, key: &Key, meta: ObjectMeta) -> Result<Option<DocumentText>, Error> {
         if meta.size() > MAX_COMMON_BYTES {
             self.observations.add_object(key, Some(&meta));
             return Ok(None);

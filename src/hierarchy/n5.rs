@@ -9,13 +9,15 @@
 //! A file of this name that has no member of N5 is the document of a group only inside of a container. A group without
 //! attributes has no document: it is an implicit group.
 
-use super::detect::DocumentSearch;
+use super::detect::{DocumentSearch, MAX_COMMON_BYTES};
+use super::document::counts_as_absent;
 use super::node::{BrokenKind, Node};
 use super::{DocumentText, Hierarchy};
+use crate::budget::Holding;
 use crate::error::Error;
 use crate::metadata::ZarrFormat;
 use crate::metadata::n5::{self, N5Node};
-use crate::store::Prefix;
+use crate::store::{Key, ObjectMeta, Prefix};
 
 impl DocumentSearch<'_> {
     /// The node at `prefix` whose `attributes.json` has this `text`; `None` when it is a file of another kind.
@@ -47,21 +49,32 @@ impl DocumentSearch<'_> {
     fn is_in_container(&mut self, prefix: &Prefix) -> Result<bool, Error> {
         for above in prefix.with_ancestors().skip(1) {
             let key = above.key(n5::DOCUMENT.as_bytes())?;
-            let Some(meta) = self.hierarchy.object_meta(&key)? else {
-                self.observations.add_object(&key, None);
-                continue;
-            };
-            let text = self.read_common(&key, meta)?;
-            let is_root = text.is_some_and(|text| n5::node(&text.bytes) == Some(N5Node::Root));
-            if is_root {
+            if let Some(root) = self.hierarchy.root_of_n5(&key)? {
+                self.observations.add_object(&key, Some(&root));
                 return Ok(true);
             }
         }
+        // A path may have thousands of prefixes, in each of which a root may appear.
+        self.observations.add_unobserved();
         Ok(false)
     }
 }
 
 impl Hierarchy {
+    /// The attributes of the document at `key`, if it is that of the root of a container.
+    fn root_of_n5(&self, key: &Key) -> Result<Option<ObjectMeta>, Error> {
+        let found = self.object_meta(key)?;
+        if found.is_none_or(|meta| meta.size() > MAX_COMMON_BYTES) {
+            return Ok(None);
+        }
+        let text = match self.read(key, Holding::SOURCE) {
+            Err(Error::Store(error)) if counts_as_absent(key, &error) => None,
+            text => text?,
+        };
+        let root = text.filter(|text| n5::node(&text.bytes) == Some(N5Node::Root));
+        Ok(root.map(|text| text.document.meta))
+    }
+
     /// Whether the directory at `prefix`, which has no document, is a group in a container of N5.
     ///
     /// # Errors
