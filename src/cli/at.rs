@@ -28,13 +28,15 @@ pub(super) fn describe_element(
     indices: &[i128],
     config: &InfoConfig,
 ) -> Result<Text, CliError> {
+    let (freshness, read_as) = (Freshness::Immutable, config.read_as);
     let options = ViewOptions {
-        freshness: Freshness::Immutable,
+        read_as,
+        freshness,
         timeout: config.timeout,
         ..ViewOptions::default()
     };
     let budget = Budget::with_patience(options.cache_budget_bytes, config.timeout);
-    let hierarchy = Hierarchy::new(Arc::clone(&store), budget, Freshness::Immutable);
+    let hierarchy = Hierarchy::of_format(Arc::clone(&store), budget, freshness, read_as);
     let found = hierarchy.tree_node(path).map_err(CliError::failed)?;
     let Node::Array(node) = found.node else {
         return Err(CliError::Failed(format!(

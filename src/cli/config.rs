@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use log::LevelFilter;
 use super::addresses;
 use super::args::{Args, Indices, Locks};
 use super::error::CliError;
+use super::format_step;
 use super::generated;
 use super::memory_limit::default_cache_bytes;
 use super::options::{MountOptions, WriteOption};
@@ -23,6 +24,7 @@ use crate::escape::Text;
 use crate::fresh::Freshness;
 use crate::fuse::Transport;
 use crate::fuse::session::{MountAccess, SessionOptions};
+use crate::metadata::ZarrFormat;
 use crate::mount_table::{Device, MountEntry, MountTable};
 #[cfg(feature = "remote")]
 use crate::store::RemoteOptions;
@@ -92,6 +94,8 @@ pub struct MountConfig {
 pub struct InfoConfig {
     /// The store to describe.
     pub store: StoreArgument,
+    /// The one format of which documents are looked at, if it is named.
+    pub read_as: Option<ZarrFormat>,
     /// How to open it.
     pub open: OpenOptions,
     /// The node to describe, as typed; `None` is the root.
@@ -158,7 +162,8 @@ impl CliTask {
         args.view = views(&args);
         let log = log_config(&args)?;
         let others_look = options.access == MountAccess::Everyone;
-        let store = StoreArgument::resolve(store)?;
+        let (store, read_as) = format_step::split(store);
+        let store = StoreArgument::resolve(&store)?;
         if args.recover {
             let writing = writer_options(&args, &store)?;
             return Ok(CliTask::Recover(store, writing, log));
@@ -197,6 +202,7 @@ impl CliTask {
             return Ok(CliTask::Info(Box::new(InfoConfig {
                 arrays: (!args.files.is_empty()).then_some(arrays),
                 store,
+                read_as,
                 open,
                 path: args.target,
                 at: element(args.at)?,
@@ -215,8 +221,8 @@ impl CliTask {
             )));
         };
         let arrays = array_options(&args, &store, others_look)?;
-        let view = view_options(&args, &store, arrays);
-        let writing = writing(&args, &options, &store)?;
+        let view = view_options(&args, &store, read_as, arrays);
+        let writing = writing(&args, &options, &store, read_as)?;
         let task = if options.is_fake {
             CliTask::Check
         } else {
@@ -280,8 +286,6 @@ impl StoreArgument {
             name.push(snapshot);
             return Ok(StoreArgument::Name(name));
         }
-        let joined = node_of_n5(typed);
-        let typed = joined.as_deref().unwrap_or(typed);
         let path = path_of_file_url(typed).map_err(CliError::failed)?;
         let typed = path.as_ref().map_or(typed, |path| path.as_os_str());
         if Location::is_name(typed) {
@@ -297,32 +301,18 @@ impl StoreArgument {
     }
 }
 
-/// The place that `STORE|n5:PATH` names, `STORE/PATH`; `None` for another spelling. A file or directory may have such a
-/// name itself.
-fn node_of_n5(typed: &OsStr) -> Option<OsString> {
-    const PIPE: &[u8] = b"|n5:";
-    let bytes = typed.as_bytes();
-    let at = bytes.windows(PIPE.len()).rposition(|part| part == PIPE)?;
-    if Path::new(typed).exists() {
-        return None;
-    }
-    let (store, path) = bytes.split_at(at);
-    let store = store.strip_suffix(b"/").unwrap_or(store);
-    let path = path.get(PIPE.len()..).unwrap_or_default();
-    let path = path.strip_prefix(b"/").unwrap_or(path);
-    let joined = match path {
-        [] => store.to_vec(),
-        _ => [store, b"/", path].concat(),
-    };
-    Some(OsString::from_vec(joined))
-}
-
-fn view_options(args: &Args, store: &StoreArgument, arrays: ArrayOptions) -> ViewOptions {
+fn view_options(
+    args: &Args,
+    store: &StoreArgument,
+    read_as: Option<ZarrFormat>,
+    arrays: ArrayOptions,
+) -> ViewOptions {
     let mut views = args.view.clone();
     let mut seen = HashSet::new();
     views.retain(|view| seen.insert(*view));
     ViewOptions {
         views,
+        read_as,
         shown_as: args.shown_as,
         shards: args.shards,
         missing: args.missing,
@@ -376,6 +366,7 @@ fn writing(
     args: &Args,
     options: &MountOptions,
     store: &StoreArgument,
+    read_as: Option<ZarrFormat>,
 ) -> Result<Option<WriterOptions>, CliError> {
     let is_asked = args.rw || options.writing.is_some();
     let of_writing = [
@@ -396,6 +387,9 @@ fn writing(
     let refused = |problem: &str| Err(CliError::Usage(format!("--rw: {problem}")));
     if args.immutable {
         return refused("a store that is written to is not --immutable");
+    }
+    if read_as.is_some() {
+        return refused("a store whose format is named behind a | is only read");
     }
     if !store.path().is_some_and(Path::is_dir) {
         return refused("only a directory can be written to");
@@ -680,21 +674,18 @@ mod tests {
     }
 
     #[test]
-    fn a_node_of_n5_is_named_behind_a_pipe() {
-        for (typed, named) in [
-            (
-                "https://host/a.n5|n5:c0/s0",
-                Some("https://host/a.n5/c0/s0"),
-            ),
-            ("s3://bucket/a.n5/|n5:/c0", Some("s3://bucket/a.n5/c0")),
-            ("a.n5|n5:", Some("a.n5")),
-            ("a|n5:b|n5:c", Some("a|n5:b/c")),
-            ("a.n5", None),
-            ("a|zip:b", None),
+    fn the_format_of_a_store_is_named() {
+        for (typed, read_as) in [
+            ("demo:", None),
+            ("demo:|zarr3:", Some(ZarrFormat::V3)),
+            ("demo:|n5:", Some(ZarrFormat::N5)),
         ] {
-            let expected = named.map(OsString::from);
-            assert_eq!(node_of_n5(OsStr::new(typed)), expected, "{typed}");
+            let config = mount(&[typed, "m"]);
+            assert_eq!(config.store, StoreArgument::Name("demo:".into()));
+            assert_eq!(config.view.read_as, read_as);
         }
+        let refused = task(&["src|zarr2:", "m", "--rw"]).unwrap_err().to_string();
+        assert!(refused.contains("is only read"), "{refused}");
     }
 
     #[test]

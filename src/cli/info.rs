@@ -65,6 +65,7 @@ pub(super) fn report(
     let arrays = config.arrays.clone().map(|arrays| {
         let options = ViewOptions {
             views: vec![ViewKind::Arrays],
+            read_as: config.read_as,
             arrays,
             freshness: Freshness::Immutable,
             // Strings of files of groups are read as a mount would read them.
@@ -85,7 +86,7 @@ pub(super) fn report(
         describer: Describer {
             arrays: arrays.transpose()?,
             waiting: super::waiting_in(&*store),
-            hierarchy: Hierarchy::new(store, budget, Freshness::Immutable),
+            hierarchy: Hierarchy::of_format(store, budget, Freshness::Immutable, config.read_as),
             config,
             said: SaidOmissions::default(),
             progress: ProgressLine::new(),

@@ -20,6 +20,7 @@ mod daemon;
 mod draft;
 mod ending;
 mod error;
+mod format_step;
 mod generated;
 mod help;
 mod info;

@@ -390,8 +390,10 @@ impl<'h> DocumentSearch<'h> {
             }
             Err(error) => error,
         };
+        // A draft is another format than the version that it became.
+        let reads_drafts = self.hierarchy.read_as.is_none();
         Ok(match draft::parse_entry(&text.bytes) {
-            Ok(Some(stated)) => {
+            Ok(Some(stated)) if reads_drafts => {
                 // The layout may change without a change of this document.
                 self.observations.add_unobserved();
                 let layout = self.hierarchy.draft_layout(prefix, stated)?;

@@ -17,7 +17,8 @@
 //! | a damaged `zarr.json` | a node that cannot be shown, and so are the nodes of a draft below it |
 //!
 //! The first document that exists decides, so that v3 wins where documents of v3 and v2 are side by
-//! side. A store that is not local is asked for several of them at once.
+//! side, unless the hierarchy is of one format (`one_format`). A store that is not local is asked for several of them at
+//! once.
 //!
 //! In a store without directories, as in a bucket, consolidated metadata takes the place of the
 //! documents and names that it has copies of (`catalog`). Elsewhere the stored documents are the
@@ -35,6 +36,7 @@ mod look_again;
 mod n5;
 mod node;
 mod node_cache;
+mod one_format;
 mod only_copied;
 mod read;
 mod separator;
@@ -57,6 +59,7 @@ use crate::store::{Key, ObjectMeta, Prefix, Stat, StatKind, Store, StoreError};
 use catalog::{Catalog, CatalogStore, Face};
 use draft_node::DraftRoot;
 use node_cache::{CachedNode, NodeCache, SharedNodeCache};
+use one_format::OneFormat;
 
 /// The nodes of a store.
 #[derive(Debug)]
@@ -66,12 +69,28 @@ pub struct Hierarchy {
     catalog: Option<Arc<Catalog>>,
     budget: Arc<Budget>,
     freshness: Freshness,
+    /// The one format of which documents are looked at.
+    read_as: Option<ZarrFormat>,
     cache: Arc<SharedNodeCache>,
 }
 
 impl Hierarchy {
     /// The hierarchy of `store`.
     pub fn new(store: Arc<dyn Store>, budget: Arc<Budget>, freshness: Freshness) -> Hierarchy {
+        Hierarchy::of_format(store, budget, freshness, None)
+    }
+
+    /// The hierarchy of `store` as documents of the format `read_as` alone describe it, or those of all formats.
+    pub fn of_format(
+        store: Arc<dyn Store>,
+        budget: Arc<Budget>,
+        freshness: Freshness,
+        read_as: Option<ZarrFormat>,
+    ) -> Hierarchy {
+        let store = match read_as {
+            Some(format) => OneFormat::shared(store, format),
+            None => store,
+        };
         let catalog = Catalog::of(&store, &budget, freshness);
         Hierarchy {
             store: match &catalog {
@@ -81,6 +100,7 @@ impl Hierarchy {
             catalog,
             budget,
             freshness,
+            read_as,
             cache: Arc::new(SharedNodeCache::new()),
         }
     }

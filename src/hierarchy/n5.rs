@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A file of this name that has no member of N5 is the document of a group only inside of a container. A group without
-//! attributes has no document: it is an implicit group.
+//! attributes has no document: it is an implicit group. A store whose format is said to be N5 is inside of one.
 
 use super::detect::{DocumentSearch, MAX_COMMON_BYTES};
 use super::document::counts_as_absent;
@@ -45,8 +45,11 @@ impl DocumentSearch<'_> {
         })
     }
 
-    /// Whether the root of a container is above `prefix`.
+    /// Whether `prefix` is inside of a container: its root is above, perhaps outside of the store.
     fn is_in_container(&mut self, prefix: &Prefix) -> Result<bool, Error> {
+        if self.hierarchy.read_as == Some(ZarrFormat::N5) {
+            return Ok(true);
+        }
         for above in prefix.with_ancestors().skip(1) {
             let key = above.key(n5::DOCUMENT.as_bytes())?;
             if let Some(root) = self.hierarchy.root_of_n5(&key)? {
@@ -87,6 +90,6 @@ impl Hierarchy {
                 Node::Array(_) | Node::Broken(_) => return Ok(false),
             }
         }
-        Ok(false)
+        Ok(self.read_as == Some(ZarrFormat::N5))
     }
 }

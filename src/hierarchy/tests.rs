@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::store::{EntryKind, MemoryStore};
+use crate::store::{Cursor, Detail, EntryKind, MemoryStore};
 
 const V1: &str = r#"{"zarr_format": 1, "shape": [4], "chunks": [2], "dtype": "<i4",
     "compression": null, "compression_opts": null, "fill_value": 0, "order": "C"}"#;
@@ -86,6 +86,84 @@ fn describe(node: &Node) -> String {
         },
         Node::Implicit => "implicit".to_owned(),
         Node::Broken(broken) => format!("broken {}: {}", broken.document.key, broken.error),
+    }
+}
+
+#[test]
+fn documents_of_other_formats_are_absent_where_the_format_is_said() {
+    let Tree { store, .. } = &tree(&[
+        ("a/zarr.json", V3),
+        ("a/.zarray", V2),
+        ("a/.zattrs", "{}"),
+        ("a/meta", V1),
+        ("a/attributes.json", N5),
+        ("a/0/0", ""),
+        ("g/attributes.json", "{}"),
+        ("g/zarr.json/0", ""),
+        ("d/zarr.json", PROTOCOL),
+    ]);
+    for (format, [a, g, h, d], names) in [
+        (
+            ZarrFormat::V3,
+            [
+                "V3 array of a/zarr.json",
+                "implicit",
+                "implicit",
+                "broken d/zarr.json: zarr_format",
+            ],
+            &["0", "zarr.json"][..],
+        ),
+        (
+            ZarrFormat::V2,
+            [
+                "V2 array of a/.zarray, a/.zattrs",
+                "implicit",
+                "implicit",
+                "implicit",
+            ],
+            &[".zarray", ".zattrs", "0"],
+        ),
+        (
+            ZarrFormat::N5,
+            [
+                "N5 array of a/attributes.json",
+                "N5 group of g/attributes.json",
+                "implicit",
+                "implicit",
+            ],
+            &["0", "attributes.json"],
+        ),
+    ] {
+        let store: Arc<dyn Store> = Arc::clone(store) as _;
+        let budget = Budget::new(1 << 30);
+        let hierarchy = Hierarchy::of_format(store, budget, Freshness::Immutable, Some(format));
+        for (path, expected) in [("a", a), ("g", g), ("h", h), ("d", d)] {
+            let found = describe(&hierarchy.node(&prefix(path)).unwrap());
+            assert!(found.starts_with(expected), "{format:?} {path}: {found}");
+        }
+        // Directories without a document are groups in N5.
+        let is_container = format == ZarrFormat::N5;
+        for path in ["", "h", "a/0"] {
+            let is_group = hierarchy.is_group_of_n5(&prefix(path)).unwrap();
+            assert_eq!(is_group, is_container && path != "a/0", "{format:?} {path}");
+        }
+        let store = hierarchy.store();
+        let listing = store.list(&prefix("a"), Cursor::START, Detail::Names);
+        let mut listing = listing.unwrap().unwrap();
+        let mut found = Vec::new();
+        while let Some(entry) = listing.next_entry().unwrap() {
+            found.push(String::from_utf8(entry.name).unwrap());
+        }
+        found.sort();
+        assert_eq!(found, names);
+        let (other, prefix) = (key("a/__zmeta__"), key("g/zarr.json"));
+        let stats = store.stat_many(&[other.clone(), prefix.clone(), key("a/zarr.json")]);
+        let stats: Vec<bool> = stats
+            .iter()
+            .map(|stat| stat.as_ref().unwrap().is_some())
+            .collect();
+        assert_eq!(stats, [false, true, format == ZarrFormat::V3]);
+        assert!(store.open(&other).unwrap().is_none());
     }
 }
 

@@ -173,7 +173,8 @@ impl View {
         let budget = Budget::with_patience(options.cache_budget_bytes, options.timeout);
         let store = GatedStore::wrap(store);
         let profile = store.profile();
-        let hierarchy = Hierarchy::new(store, Arc::clone(&budget), options.freshness);
+        let (freshness, read_as) = (options.freshness, options.read_as);
+        let hierarchy = Hierarchy::of_format(store, Arc::clone(&budget), freshness, read_as);
         let root = hierarchy.store().stat_root()?;
         let sources = |store: &Arc<dyn Store>| {
             let sources = Sources::new(Arc::clone(store), options.freshness, Arc::clone(&counters));

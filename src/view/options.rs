@@ -7,6 +7,7 @@ use glob::Pattern;
 
 pub use crate::load::Shards;
 pub use crate::metadata::Target;
+use crate::metadata::ZarrFormat;
 pub use crate::plain::{FileFormat, NarrowType};
 use crate::translate::Presentation;
 pub use crate::translate::{Conflict, WriteOptions};
@@ -101,6 +102,8 @@ impl Default for ArrayOptions {
 pub struct ViewOptions {
     /// The views. A single view is the root of the mount; several are directories in it.
     pub views: Vec<ViewKind>,
+    /// The one format of which documents are looked at; `None` stands for all.
+    pub read_as: Option<ZarrFormat>,
     /// The Zarr version in which all nodes are shown; `None` shows each node in its own version.
     pub shown_as: Option<Target>,
     /// Whether shards are shown as their inner chunks, or as they are stored.
@@ -165,6 +168,7 @@ impl Default for ViewOptions {
     fn default() -> Self {
         ViewOptions {
             views: vec![ViewKind::Keys],
+            read_as: None,
             shown_as: None,
             shards: Shards::Expand,
             missing: AbsentChunks::Fill,
