@@ -1,25 +1,23 @@
-"""Containers of N5: written by zarr-python 2 and tensorstore, and by hand where neither has a feature."""
+"""Containers of N5: those of the corpus, which real writers have made, and some that are made by hand."""
 
 import bz2
 import gzip
-import http.server
 import json
 import lzma
 import os
+import shutil
 import struct
-import subprocess
-import threading
 import zlib
-from functools import partial
-from pathlib import Path
 
 import numcodecs
 import numpy as np
 import pytest
-import tensorstore as ts
 import zarr
 
-ROOT = Path(__file__).resolve().parents[3]
+from support import corpus, reading
+from support.mounting import BINARY, CHECKOUT, ok, run
+from support.workers.canonical import canonical, digest
+
 TYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
 SHAPE, CHUNK = (5, 7, 3), (3, 4, 2)
 # Elements of these blocks only are stored; the others are zeros.
@@ -184,74 +182,34 @@ def test_keys_as_v3_keep_the_blocks(container, mount):
     assert os.listdir(shown / "lz4/deep/int16") == ["ERROR.txt"] or "ERROR.txt" in os.listdir(shown / "lz4/deep/int16")
 
 
-ZARR_2 = """
-import sys, numpy as np, zarr, numcodecs
-from zarr.n5 import N5Store
-group = zarr.group(N5Store(sys.argv[1]), overwrite=True)
-group.attrs["title"] = "by zarr"
-codecs = dict(raw=None, gzip=numcodecs.GZip(1), zlib=numcodecs.Zlib(1), bz2=numcodecs.BZ2(1), xz=numcodecs.LZMA(1),
-              zstd=numcodecs.Zstd(1), blosc=numcodecs.Blosc(), lz4=numcodecs.LZ4())
-for name, codec in codecs.items():
-    for dtype in sys.argv[2:]:
-        array = group.require_group(name).create_dataset(dtype, shape=(5, 7, 3), chunks=(3, 4, 2), dtype=dtype, compressor=codec)
-        array[:] = (np.arange(105).reshape(5, 7, 3) * 3 - 20).astype(dtype)
-        array.attrs["a"] = [1, 2]
-"""
+CONTAINERS = corpus.of_kind("n5")
 
 
-def test_containers_of_zarr_python_2(tmp_path, mount):
-    store = tmp_path / "z.n5"
-    subprocess.run([ROOT / ".venv-zarr2/bin/python", "-W", "ignore", "-c", ZARR_2, store, *TYPES], check=True)
-    shown = mount(store, "--view", "arrays,chunks").path
-    names = {path.name for path in (shown / "arrays").iterdir() if path.is_dir()}
-    assert names == {"raw", "gzip", "zlib", "bz2", "xz", "zstd", "blosc", "lz4"}
-    group = zarr.open_group(str(shown / "chunks"), mode="r", zarr_format=2)
-    assert group.attrs["title"] == "by zarr"
-    for name in names:
-        for dtype in TYPES:
-            values = (np.arange(105).reshape(SHAPE) * 3 - 20).astype(dtype)
-            assert np.array_equal(np.load(shown / "arrays" / name / f"{dtype}.npy"), values), (name, dtype)
-            assert np.array_equal(group[name][dtype][...], values), (name, dtype)
-            assert group[name][dtype].attrs["a"] == [1, 2]
+@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("store", CONTAINERS, ids=lambda store: store.name)
+def test_containers_of_each_writer_as_stores_of_zarr(store, version, mount):
+    shown = mount(store.path, "--view", "chunks", "--as", f"v{version}").path
+    root = zarr.open_group(str(shown), mode="r", zarr_format=int(version), use_consolidated=False)
+    for array in store.arrays:
+        found = root[array["path"]]
+        assert digest(canonical(found[...])) == array["sha256"], array["path"]
+        assert list(found.chunks) == array["chunks"], array["path"]
+    for path in store.entry["groups"]:
+        assert isinstance(root[path] if path else root, zarr.Group), path
+    for path, attributes in store.entry["attributes"].items():
+        # tensorstore writes more of them.
+        found = (root[path] if path else root).attrs
+        assert {name: found[name] for name in attributes} == attributes, path
 
 
-def test_containers_of_tensorstore(tmp_path, mount):
-    for name, compression in {**{name: made[0] for name, made in COMPRESSORS.items() if made[0]["type"] != "lz4"},
-                              "gzip": {"type": "gzip", "level": 3}}.items():
-        for dtype in TYPES:
-            values = (np.arange(105).reshape(SHAPE) * 3 - 20).astype(dtype)
-            compression = {key: value for key, value in compression.items() if key != "nthreads"}
-            metadata = {"dimensions": list(reversed(SHAPE)), "blockSize": list(reversed(CHUNK)), "dataType": dtype,
-                        "compression": compression, "axes": ["x", "y", "z"]}
-            spec = {"driver": "n5", "kvstore": {"driver": "file", "path": f"{tmp_path}/t.n5/{name}/{dtype}/"}, "metadata": metadata}
-            ts.open(spec, create=True).result().write(values.T).result()
-    shown = mount(tmp_path / "t.n5", "--view", "arrays,chunks").path
-    for name in os.listdir(tmp_path / "t.n5"):
-        for dtype in TYPES:
-            values = (np.arange(105).reshape(SHAPE) * 3 - 20).astype(dtype)
-            assert np.array_equal(np.load(shown / "arrays" / name / f"{dtype}.npy"), values), (name, dtype)
-            array = zarr.open_array(str(shown / "chunks" / name / dtype), mode="r", zarr_format=2)
-            assert np.array_equal(array[...], values) and array.attrs["_ARRAY_DIMENSIONS"] == ["z", "y", "x"]
+@pytest.mark.parametrize("store", CONTAINERS, ids=lambda store: store.name)
+def test_containers_of_each_writer_have_their_own_keys(store, mount):
+    assert reading.tree(mount(store.path).path) == reading.tree(store.path)
 
 
-def test_a_container_behind_a_web_server(container, mount):
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(container.parent))
-    handler.log_message = lambda *_: None
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            url = f"http://127.0.0.1:{server.server_address[1]}/all.n5"
-            shown = mount(url, "--view", "arrays,chunks").path
-            for compressor, dtype in [("lz4", "int16"), ("blosc", "float64"), ("raw", "uint8")]:
-                found = np.load(shown / "arrays" / compressor / "deep" / f"{dtype}.npy")
-                assert np.array_equal(found, values_of(dtype)), (compressor, dtype)
-                array = zarr.open_array(str(shown / "chunks" / compressor / "deep" / dtype), mode="r", zarr_format=2)
-                assert np.array_equal(array[...], values_of(dtype))
-            subprocess.run(["fusermount3", "-u", str(shown)], check=False)
-        finally:
-            server.shutdown()
-            thread.join()
+def test_axes_of_tensorstore_are_dimensions(mount):
+    shown = mount(corpus.stores()["ts_n5.n5"].path, "--view", "chunks").path
+    assert json.loads((shown / "axes/.zattrs").read_text())["_ARRAY_DIMENSIONS"] == ["z", "y", "x"]
 
 
 @pytest.mark.parametrize("path, member, value, problem", [
@@ -321,6 +279,89 @@ def test_documents_of_zarr_decide(tmp_path, mount):
     (store / "c/0").write_bytes((tmp_path / "other/c/0").read_bytes())
     shown = mount(store, "--view", "arrays").path
     assert np.load(shown / "both.npy").tolist() == [5, 5]
+
+
+def test_the_sample_of_the_manual_is_what_is_printed(tmp_path):
+    """The first block of the page, command by command."""
+    store = tmp_path / "cells.n5"
+    dataset(store / "s0", values_of("int16"), *COMPRESSORS["gzip"], is_truncated=True, attributes={"axes": ["x", "y", "z"]})
+    (store / "attributes.json").write_text('{"n5": "4.0.0"}')
+    (tmp_path / "zarr-mount").symlink_to(BINARY)
+    page = (CHECKOUT / "docs/src/n5.md").read_text()
+    sample = page.split("```console\n$ ")[1].split("```")[0]
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    try:
+        for part in sample.split("\n$ "):
+            command, _, printed = part.strip().partition("\n")
+            told = ok("sh", "-c", command, cwd=tmp_path, env=environment)
+            assert told.rstrip("\n") == printed, command
+    finally:
+        run("fusermount3", "-u", tmp_path / "m")
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """A group with an array `a` in three formats, each with its own values, and `b` in N5 alone."""
+    store = tmp_path_factory.mktemp("three") / "three"
+    group = zarr.create_group(str(store), attributes={"title": "v3"})
+    group.create_array("a", shape=(2,), dtype="int8")[...] = 3
+    made = zarr.create_group(str(store.parent / "v2"), zarr_format=2, attributes={"title": "v2"})
+    made.create_array("a", shape=(1, 2), dtype="int8", compressors=None)[...] = 2
+    dataset(store / "n5/a", values_of("int16"), {"type": "raw"}, bytes, is_truncated=True)
+    dataset(store / "b", values_of("int8"), {"type": "raw"}, bytes, is_truncated=True)
+    for part in [store.parent / "v2", store / "n5"]:
+        shutil.copytree(part, store, dirs_exist_ok=True)
+    shutil.rmtree(store / "n5")
+    (store / "attributes.json").write_text('{"title": "N5"}')
+    return store
+
+
+FORMATS = {
+    "": ("v3", {"a": [3, 3], "b": values_of("int8").tolist()}),
+    "|zarr3:": ("v3", {"a": [3, 3]}),
+    "|zarr2:": ("v2", {"a": [[2, 2]]}),
+    "|n5:": ("N5", {"a": values_of("int16").tolist(), "b": values_of("int8").tolist()}),
+}
+
+
+@pytest.mark.parametrize("step", FORMATS)
+@pytest.mark.parametrize("shown_as", [(), ("--as", "v2"), ("--as", "v3")], ids=["own", "v2", "v3"])
+def test_a_format_is_read_where_it_is_named(three, mount, step, shown_as):
+    shown = mount(f"{three}{step}", "--view", "arrays,chunks", *shown_as).path
+    title, arrays = FORMATS[step]
+    assert {path.stem: np.load(path).tolist() for path in (shown / "arrays").glob("*.npy")} == arrays
+    own_version = {"v3": 3, "v2": 2, "N5": 2}[title]
+    version = {(): own_version, ("--as", "v2"): 2, ("--as", "v3"): 3}[shown_as]
+    group = zarr.open_group(str(shown / "chunks"), mode="r", zarr_format=version, use_consolidated=False)
+    assert group.attrs["title"] == title
+    if step:
+        assert {name: array[...].tolist() for name, array in group.arrays()} == arrays
+        document = {2: ".zarray", 3: "zarr.json"}[version]
+        others = {"zarr.json", ".zarray", "attributes.json"} - {document}
+        assert not others & set(os.listdir(shown / "chunks/a"))
+
+
+def test_the_documents_of_the_named_format_alone_are_keys(three, mount):
+    documents = {"zarr.json", ".zgroup", ".zattrs", "attributes.json"}
+    for step, own in [("|zarr3:", {"zarr.json"}), ("|zarr2:", {".zgroup", ".zattrs"}), ("|n5:", {"attributes.json"})]:
+        made = mount(f"{three}{step}")
+        assert set(os.listdir(made.path)) & documents == own, step
+        for name in documents - own:
+            assert not (made.path / name).exists(), name
+        made.unmount()
+
+
+def test_a_node_is_named_with_its_format(three, mount):
+    """Below the root of a container, too, where a file of attributes alone does not tell N5."""
+    told = ok(BINARY, "--info", f"{three}|n5:a", "--at", "0,0,1", "--json")
+    assert json.loads(told)["value"] == values_of("int16")[0, 0, 1]
+    (three / "g/h").mkdir(parents=True)
+    (three / "g/h/attributes.json").write_text('{"deep": true}')
+    shown = mount(f"{three}|n5:g", "--view", "chunks").path
+    assert json.loads((shown / "h/.zattrs").read_text()) == {"deep": True}
+    assert (shown / ".zgroup").exists()
+    refused = run(BINARY, f"{three}|zarr3:", shown.parent / "m", "--rw")
+    assert refused.returncode == 2 and "is only read" in refused.stderr, refused
 
 
 def test_nothing_is_written(tmp_path, mount):
