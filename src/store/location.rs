@@ -34,14 +34,15 @@ const DEMO: &str = "demo:";
 /// What separates a repository from the snapshot in it.
 const ICECHUNK: &[u8] = b"|icechunk:";
 
-/// A hierarchy of any Zarr version has one of these keys at its root.
-const ROOT_KEYS: [&[u8]; 6] = [
+/// A hierarchy of any Zarr version, or of N5, has one of these keys at its root.
+const ROOT_KEYS: [&[u8]; 7] = [
     b"zarr.json",
     b".zgroup",
     b".zarray",
     b".zmetadata",
     b"meta",
     b"__zmeta__",
+    b"attributes.json",
 ];
 
 /// A parsed STORE argument.
