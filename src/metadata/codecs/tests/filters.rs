@@ -26,11 +26,8 @@ pub(super) fn decode(
     encoded: &[u8],
 ) -> Result<Vec<u8>, FormatError> {
     let fill = FillValue::undefined(data_type);
-    let spec = ChunkSpec {
-        shape: &[length],
-        dtype: data_type,
-        fill: &fill,
-    };
+    let shape = [length];
+    let spec = spec_of(data_type, &shape, &fill);
     let mut out = vec![0xee; usize::try_from(spec.decoded_len().unwrap()).unwrap()];
     chain.decode(&spec, encoded, &mut out)?;
     Ok(out)
@@ -44,12 +41,12 @@ pub(super) fn encode(
     decoded: &[u8],
 ) -> Result<Vec<u8>, FormatError> {
     let fill = FillValue::undefined(data_type);
-    let spec = ChunkSpec {
-        shape: &[length],
-        dtype: data_type,
-        fill: &fill,
-    };
-    chain.encode(&spec, decoded, Losses::Refused)
+    let shape = [length];
+    chain.encode(&spec_of(data_type, &shape, &fill), decoded, Losses::Refused)
+}
+
+fn spec_of<'a>(dtype: &'a DataType, shape: &'a [u64], fill: &'a FillValue) -> ChunkSpec<'a> {
+    ChunkSpec { shape, dtype, fill }
 }
 
 pub(super) fn unhex(text: &str) -> Vec<u8> {
