@@ -2,10 +2,12 @@
 """Makes a seed corpus of the stores in tests/corpus: fuzz/corpus/TARGET/*, one file an input.
 
 metadata_documents: every document, the hostile ones too. stored_chunks: documents of arrays with chunks of theirs.
+n5_blocks: such chunks of N5 behind the choices that make their array. n5_attributes: pairs of documents of N5.
 The other targets choose by bytes, so the same chunks stand behind different choices. icechunk_files: the files of a small
 repository, which the target itself has, too: src/icechunk_files.
 """
 import hashlib
+import json
 import sys
 import tarfile
 import tempfile
@@ -19,6 +21,10 @@ from support.icechunk_writer import Array, Inline, Native, Repository, Virtual  
 DOCUMENTS = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs", "attributes.json"}
 LARGEST = 1 << 14
 CHUNKS_PER_ARRAY = 2
+# As in src/n5_blocks.rs.
+N5_TYPES = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float32", "float64"]
+N5_COMPRESSIONS = ["raw", "gzip", "zlib", "bzip2", "xz", "zstd", "blosc", "lz4"]
+N5_LONGEST = 9
 
 
 def main():
@@ -35,6 +41,22 @@ def main():
                     write("stored_chunks", path.read_bytes() + b"\0" + chunk)
                     write("codec_chains", bytes(8) + chunk)
                     write("shard_indices", bytes(8) + chunk)
+            if path.name == "attributes.json" and store.kind == "n5":
+                above = path.parent.parent / path.name
+                write("n5_attributes", (above.read_bytes() if above.is_file() else b"{}") + b"\0" + path.read_bytes())
+                dataset = json.loads(path.read_bytes())
+                for chunk in chunks(path.parent) if "blockSize" in dataset else ():
+                    write_block(dataset, chunk)
+
+
+def write_block(dataset, chunk):
+    """The choices that make such a dataset, and its block."""
+    compression, lengths = dataset["compression"], dataset["blockSize"]
+    name = "zlib" if compression.get("useZlib") else compression["type"]
+    if max(lengths) > N5_LONGEST:
+        return
+    choices = [N5_TYPES.index(dataset["dataType"]), N5_COMPRESSIONS.index(name), len(lengths) - 1, *(n - 1 for n in lengths), 0]
+    write("n5_blocks", bytes(choices) + chunk)
 
 
 def icechunk():

@@ -48,6 +48,16 @@ fn codec_chains() {
 }
 
 #[test]
+fn n5_blocks() {
+    replay("n5_blocks", targets::n5_blocks::run);
+}
+
+#[test]
+fn n5_attributes() {
+    replay("n5_attributes", targets::n5_attributes::run);
+}
+
+#[test]
 fn shard_indices() {
     replay("shard_indices", targets::shard_indices::run);
 }

@@ -12,6 +12,8 @@ pub mod codec_chains;
 #[cfg(feature = "icechunk")]
 pub mod icechunk_files;
 pub mod metadata_documents;
+pub mod n5_attributes;
+pub mod n5_blocks;
 pub mod references;
 pub mod shard_indices;
 pub mod stored_chunks;
