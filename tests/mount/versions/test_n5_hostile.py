@@ -129,20 +129,21 @@ def test_a_deep_tree_takes_little_memory(tmp_path, mount, text):
 
 
 @pytest.mark.long
-def test_a_million_directories(tmp_path, mount):
-    """Groups without a document, one of them with an array."""
+def test_many_directories(tmp_path, mount):
+    """Groups without a document, one of them with an array. The arrays view looks for documents in each."""
+    count = 100_000
     store = tmp_path / "m.n5"
     (store / "g").mkdir(parents=True)
     (store / "attributes.json").write_text('{"n5": "4.0.0"}')
     folder = os.open(store / "g", os.O_RDONLY)
-    for number in range(1_000_000):
+    for number in range(count):
         os.mkdir(str(number), dir_fd=folder)
     os.close(folder)
-    dataset(store / "g/777777/s", VALUES, *COMPRESSORS["raw"], is_truncated=True)
+    dataset(store / "g/77777/s", VALUES, *COMPRESSORS["raw"], is_truncated=True)
     made = mount(store, "--view", "chunks,arrays,keys", "--cache-size", "64M")
     for view in ("chunks", "arrays", "keys"):
         with os.scandir(made.path / view / "g") as entries:
             found = sum(entry.name.isdigit() for entry in entries)
-        assert found == 1_000_000, view
-    assert np.array_equal(np.load(made.path / "arrays/g/777777/s.npy"), VALUES)
+        assert found == count, view
+    assert np.array_equal(np.load(made.path / "arrays/g/77777/s.npy"), VALUES)
     assert made.alive() and made.peak_bytes() <= (64 + 64) << 20
