@@ -325,10 +325,7 @@ fn open_set(
     let directory = path.parent().unwrap_or(&path);
     let key = set_key(name.as_bytes(), metadata)?;
     let store = DirStore::shared(directory, options.symlinks, options.sharing)?;
-    let home = Home {
-        address: Address::of_path(directory)?,
-        store: Arc::new(store),
-    };
+    let home = Home::new(Address::of_path(directory)?, Arc::new(store));
     Ok(Arc::new(ReferenceStore::open(home, key, options)?))
 }
 
@@ -349,10 +346,9 @@ fn open_remote_set(
 ) -> Result<Arc<dyn Store>, StoreError> {
     let (directory, name) = url.parent_and_name();
     let key = set_key(&name, metadata)?;
-    let home = Home {
-        address: Address::of_url(&directory)?,
-        store: Arc::new(RemoteStore::open(directory, &options.remote)?),
-    };
+    let address = Address::of_url(&directory)?;
+    let store = RemoteStore::open(directory, &options.remote)?;
+    let home = Home::new(address, Arc::new(store));
     Ok(Arc::new(ReferenceStore::open(home, key, options)?))
 }
 

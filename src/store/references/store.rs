@@ -88,8 +88,7 @@ impl ReferenceStore {
         key: Key,
         options: &OpenOptions,
     ) -> Result<ReferenceStore, StoreError> {
-        let address = Address::nowhere();
-        ReferenceStore::open(Home { address, store }, key, options)
+        ReferenceStore::open(Home::new(Address::nowhere(), store), key, options)
     }
 
     /// The kind of the store, and the prefixes of targets that are not read.

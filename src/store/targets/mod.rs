@@ -27,7 +27,8 @@ use crate::store::dir::rights::readers_through;
 #[cfg(feature = "remote")]
 use crate::store::remote::{PrivateAddresses, RemoteOptions, RemoteStore, Service};
 use crate::store::{
-    DirStore, Key, Object, ObjectMeta, OpenOptions, Sharing, Store, StoreError, Symlinks, Version,
+    DirStore, Key, Object, ObjectMeta, OpenOptions, Prefix, Sharing, Store, StoreError, Symlinks,
+    Version,
 };
 
 pub(in crate::store) use self::address::Address;
@@ -57,8 +58,22 @@ pub(in crate::store) struct Targets {
 pub(in crate::store) struct Home {
     /// Where it is.
     pub(in crate::store) address: Address,
-    /// All that lies below it.
+    /// A store that has all that lies below it.
     pub(in crate::store) store: Arc<dyn Store>,
+    /// What it is called in that store.
+    pub(in crate::store) path: Prefix,
+}
+
+impl Home {
+    /// What lies at `address`, and is the root of `store`.
+    pub(in crate::store) fn new(address: Address, store: Arc<dyn Store>) -> Home {
+        let path = Prefix::root();
+        Home {
+            address,
+            store,
+            path,
+        }
+    }
 }
 
 impl Targets {
@@ -106,15 +121,17 @@ impl Targets {
         self.stat(key, reference, set).map(Some)
     }
 
-    /// `meta` of the object at `key` of the place that the set lies in, with the rights of those users who may reach it
-    /// there.
+    /// `meta` of the object at `key` of the store that the set lies in, with the rights of those users who may reach it
+    /// from the directory of the set.
     pub(in crate::store) fn reachable(&self, key: &Key, meta: ObjectMeta) -> ObjectMeta {
         let root = self.home.address.local_path();
         let Some(root) = root.filter(|_| self.options.sharing == Sharing::Others) else {
             return meta;
         };
         // An unknown right is granted only to the owner.
-        let way = readers_through(&root, &key.to_prefix());
+        let below = self.home.path.strip(key.as_bytes()).unwrap_or_default();
+        let below = Prefix::parse(below).unwrap_or_else(|_| key.to_prefix());
+        let way = readers_through(&root, &below);
         let bits = way.map_or(0o400, |readers| readers.bits_for(meta.access()));
         let mode = meta.mode & bits;
         ObjectMeta { mode, ..meta }
@@ -201,7 +218,7 @@ impl Targets {
         let store = self.store_of(&place)?;
         let shown = address.to_string();
         let rest = address.below(&place).unwrap_or_default();
-        let key = Key::parse(rest)
+        let below = Key::parse(rest)
             .map_err(|_| StoreError::Unsupported(format!("{shown}: this is no object")))?;
         let rights = match place.local_path() {
             None => TargetRights::Object,
@@ -209,12 +226,17 @@ impl Targets {
             // The user has chosen to share what the set lies in, as with any other store.
             Some(root) if place == self.home.address => TargetRights::SharedFile {
                 root,
-                path: key.to_prefix(),
+                path: below.to_prefix(),
             },
             Some(_) => TargetRights::SharedFile {
                 root: PathBuf::from("/"),
                 path: address.path(),
             },
+        };
+        let key = if place == self.home.address {
+            self.home.path.key(below.as_bytes())?
+        } else {
+            below
         };
         Ok(Target {
             store,

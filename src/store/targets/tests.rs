@@ -37,10 +37,10 @@ impl Sample {
 
     fn targets(&self, allowed: &[&str], sharing: Sharing) -> Targets {
         let path = self.path("set");
-        let home = Home {
-            address: Address::of_path(&path).unwrap(),
-            store: Arc::new(DirStore::shared(&path, Symlinks::Inside, sharing).unwrap()),
-        };
+        let home = Home::new(
+            Address::of_path(&path).unwrap(),
+            Arc::new(DirStore::shared(&path, Symlinks::Inside, sharing).unwrap()),
+        );
         let allowed = allowed
             .iter()
             .map(|it| AllowedPrefix::parse(&self.text(it)));
@@ -108,6 +108,28 @@ fn files_beside_the_set_and_below_prefixes_are_read() {
         sample.read(&targets, &whole("data/a")).unwrap(),
         "0123456789"
     );
+}
+
+#[test]
+fn a_set_may_lie_below_the_root_of_its_store() {
+    let sample = Sample::new();
+    let store = DirStore::open(&sample.path(""), Symlinks::Inside).unwrap();
+    let home = Home {
+        path: Prefix::parse(b"set").unwrap(),
+        ..Home::new(
+            Address::of_path(&sample.path("set")).unwrap(),
+            Arc::new(store),
+        )
+    };
+    let targets = Targets::new(home, &OpenOptions::default());
+    for address in ["data/a", &sample.text("set/data/a")] {
+        let read = sample.read(&targets, &whole(address));
+        assert_eq!(read.unwrap(), "0123456789", "{address}");
+    }
+    for address in ["../others/c", &sample.text("other/deep/b")] {
+        let error = sample.read(&targets, &whole(address)).unwrap_err();
+        assert!(matches!(error, StoreError::Denied { .. }), "{error}");
+    }
 }
 
 #[test]
