@@ -66,8 +66,8 @@ fn of_directory(store: &dyn Store, prefix: &Prefix, names: &Names) -> Option<&'s
     heads.next()
 }
 
-const REFERENCES: &str =
-    "references to chunks in other files (kerchunk, VirtualiZarr): read them with fsspec";
+const REFERENCES: &str = "references to chunks in other files (kerchunk, VirtualiZarr): name the set as STORE, or mount with --view \
+     chunks or --view arrays";
 
 /// Whether a file of this name belongs to references in Parquet.
 fn is_reference_table(name: &[u8]) -> bool {
@@ -90,8 +90,8 @@ fn of_file(name: &[u8], head: &[u8]) -> Option<&'static str> {
         }
         [b'C', b'D', b'F', 1 | 2 | 5, ..] => "NetCDF files: convert them to Zarr",
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => {
-            "zip files: name the one that holds a Zarr hierarchy as STORE, or, for a local directory \
-             of several, mount with --view chunks or --view arrays"
+            "zip files: name the one that holds a Zarr hierarchy as STORE, or, for a directory of \
+             several, mount with --view chunks or --view arrays"
         }
         _ if is_references() => REFERENCES,
         _ => return None,

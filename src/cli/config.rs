@@ -31,7 +31,8 @@ use crate::store::RemoteOptions;
 #[cfg(debug_assertions)]
 use crate::store::testing::Injection;
 use crate::store::{
-    Location, OpenOptions, Sharing, Symlinks, WriterOptions, path_of_file_url, split_snapshot,
+    Location, OpenOptions, Sharing, Symlinks, WriterOptions, path_of_file_url, spelled_with_steps,
+    split_step_off,
 };
 use crate::threads::cores;
 pub use crate::view::{
@@ -171,13 +172,12 @@ impl CliTask {
         #[cfg(feature = "remote")]
         let remote = {
             let remote = args.remote.clone();
-            let path = |path: &PathBuf| absolute(path);
             RemoteOptions {
                 timeout: args.timeout,
                 budget_bytes: cache_budget_bytes(&args),
                 most_whole_bytes: args.max_chunk,
                 time_to_live: (!args.immutable && !args.info).then(|| ttl(&args, &store)),
-                ..remote.options(path)?
+                ..remote.options(|path: &PathBuf| absolute(path))?
             }
         };
         let open = OpenOptions {
@@ -192,6 +192,7 @@ impl CliTask {
                 Sharing::Nobody
             },
             allowed_references: args.allow_refs.clone(),
+            by_keys: read_as.is_some(),
             memory_bytes: Some(cache_budget_bytes(&args)),
             #[cfg(feature = "remote")]
             remote,
@@ -281,9 +282,10 @@ impl StoreArgument {
     }
 
     fn resolve(typed: &OsStr) -> Result<Self, CliError> {
-        if let Some((store, snapshot)) = split_snapshot(typed) {
+        let typed = &*spelled_with_steps(typed).map_err(CliError::failed)?;
+        if let Some((store, step)) = split_step_off(typed) {
             let mut name = StoreArgument::resolve(store)?.as_os_str().to_owned();
-            name.push(snapshot);
+            name.push(step);
             return Ok(StoreArgument::Name(name));
         }
         let path = path_of_file_url(typed).map_err(CliError::failed)?;
@@ -538,8 +540,17 @@ fn array_options(
 fn root_name(store: &StoreArgument) -> String {
     let name = store.as_os_str().to_string_lossy();
     let name = name.trim_end_matches('/').rsplit('/').next();
-    let name = name.unwrap_or_default().trim_end_matches(':');
-    let name = name.strip_suffix(".zip").unwrap_or(name);
+    let name = name.unwrap_or_default();
+    let name = match name.split_once("|zip:") {
+        Some((zip, "")) => zip,
+        Some((_, path)) => path,
+        None => name,
+    };
+    let name = name.trim_end_matches(':');
+    let name = [".zip", ".ozx"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(name);
     let name = name.strip_suffix(".zarr").unwrap_or(name);
     if name.is_empty() {
         return ArrayOptions::default().root_name;

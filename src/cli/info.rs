@@ -39,7 +39,7 @@ use crate::budget::Budget;
 use crate::error::Error;
 use crate::fresh::Freshness;
 use crate::hierarchy::{Hierarchy, Node, TreePlace};
-use crate::store::{Cursor, Detail, EntryKind, Prefix, Store, is_named_as_zip};
+use crate::store::{Cursor, Detail, EntryKind, Prefix, Store, may_be_store_file};
 use crate::view::{View, ViewKind, ViewOptions};
 use describe::Describer;
 use json_list::JsonList;
@@ -158,8 +158,8 @@ impl InfoReport<'_> {
             if matches!(found.node, Node::Array(_)) {
                 continue;
             }
-            let has_zips = matches!(found.node, Node::Implicit) && self.is_below_no_node(&prefix);
-            match self.children(&prefix, &found.place, has_zips) {
+            let has_stores = matches!(found.node, Node::Implicit) && self.is_below_no_node(&prefix);
+            match self.children(&prefix, &found.place, has_stores) {
                 Ok(children) => pending.extend(children.into_iter().rev()),
                 Err(error) => self.write(Describer::unreadable(&prefix, &error), out)?,
             }
@@ -191,19 +191,19 @@ impl InfoReport<'_> {
         }
     }
 
-    /// Whether no node is above `path`. Zip stores are nodes only there.
+    /// Whether no node is above `path`. Files that are stores are nodes only there.
     fn is_below_no_node(&self, path: &Prefix) -> bool {
         let is_none = |path| matches!(self.describer.hierarchy.node(&path), Ok(Node::Implicit));
         path.with_ancestors().all(is_none)
     }
 
-    /// The paths below `path` that may be nodes, each once and sorted. Zip stores are among them
-    /// if it `has_zips`.
+    /// The paths below `path` that may be nodes, each once and sorted. Files that are stores
+    /// are among them if it `has_stores`.
     fn children(
         &self,
         path: &Prefix,
         place: &TreePlace,
-        has_zips: bool,
+        has_stores: bool,
     ) -> Result<Vec<Prefix>, Error> {
         let mut children = Vec::new();
         let listed = match place {
@@ -223,8 +223,8 @@ impl InfoReport<'_> {
             let name = if let TreePlace::Draft(node) = place {
                 node.child(&entry.name, entry.kind)
             } else {
-                let is_zip = || has_zips && is_named_as_zip(&entry.name);
-                (entry.kind == EntryKind::Prefix || is_zip()).then_some(entry.name.as_slice())
+                let is_store = || has_stores && may_be_store_file(&entry.name);
+                (entry.kind == EntryKind::Prefix || is_store()).then_some(entry.name.as_slice())
             };
             if let Some(name) = name {
                 children.push(path.key(name)?.to_prefix());

@@ -66,8 +66,8 @@ use crate::recent_lines::RecentLines;
 #[cfg(debug_assertions)]
 use crate::store::testing::inject;
 use crate::store::{
-    Cursor, Detail, DirWriter, Location, NestedZips, OpenOptions, Prefix, Store, WaitingParts,
-    WriterOptions, open_store_for,
+    Cursor, Detail, DirWriter, Location, NestedForms, OpenOptions, Prefix, Store, WaitingParts,
+    WriterOptions, open_directory_of_stores, open_store_for,
 };
 use crate::view::{OwnLog, View, ViewKind, ViewOptions};
 
@@ -127,7 +127,7 @@ fn recover(
     log: &LogConfig,
 ) -> Result<(), CliError> {
     start_log_at_terminal(log, Arc::default())?;
-    let opened = open(store, &OpenOptions::default(), NestedZipFiles::Closed)?;
+    let opened = open(store, &OpenOptions::default(), None)?;
     let writer = open_writer(&*opened, writing)?;
     let shown = store.as_os_str().display();
     let removed = writer.recovered();
@@ -189,7 +189,7 @@ fn recover(
 /// `--info`.
 fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     start_log_at_terminal(&config.log, Arc::default())?;
-    let store = open(&config.store, &config.open, NestedZipFiles::Opened)?;
+    let store = open(&config.store, &config.open, Some(NestedForms::All))?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();
@@ -249,11 +249,11 @@ fn shown_node(store: &StoreArgument, path: &Prefix) -> String {
     }
 }
 
-/// Opens STORE.
+/// Opens STORE, with those stores in it that `forms` says.
 fn open(
     store: &StoreArgument,
     options: &OpenOptions,
-    zips: NestedZipFiles,
+    forms: Option<NestedForms>,
 ) -> Result<Arc<dyn Store>, CliError> {
     let location = Location::parse(store.as_os_str()).map_err(CliError::failed)?;
     if let Location::Directory(path) = &location
@@ -264,31 +264,23 @@ fn open(
             root.display()
         )));
     }
-    let store = open_store_for(&location, options).map_err(CliError::failed)?;
-    Ok(match (location, zips) {
-        (Location::Directory(_), NestedZipFiles::Opened) => Arc::new(NestedZips::new(store)),
-        _ => store,
-    })
+    let opened = match forms {
+        Some(forms) => open_directory_of_stores(&location, options, forms),
+        None => open_store_for(&location, options),
+    };
+    opened.map_err(CliError::failed)
 }
 
-/// Zip files in a directory of stores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NestedZipFiles {
-    /// They are files.
-    Closed,
-    /// They have keys below them.
-    Opened,
-}
-
-impl NestedZipFiles {
-    /// Nothing is written into zip files, so that they are files where the store is written to.
-    fn in_mount(config: &MountConfig) -> NestedZipFiles {
-        let views = &config.view.views;
-        if config.writing.is_some() || views.iter().all(|view| *view == ViewKind::Keys) {
-            NestedZipFiles::Closed
-        } else {
-            NestedZipFiles::Opened
-        }
+/// Which stores in a directory of stores are shown as directories of their own. Nothing is written into them, so that
+/// there are none where the store is written to, and files stay files in the keys view.
+fn nested_forms(config: &MountConfig) -> Option<NestedForms> {
+    let views = &config.view.views;
+    if config.writing.is_some() {
+        None
+    } else if views.iter().all(|view| *view == ViewKind::Keys) {
+        Some(NestedForms::Directories)
+    } else {
+        Some(NestedForms::All)
     }
 }
 
@@ -436,8 +428,7 @@ fn build(
     config: &MountConfig,
     recent: Arc<RecentLines>,
 ) -> Result<(ZarrFs, Vec<String>), CliError> {
-    let zips = NestedZipFiles::in_mount(config);
-    let store = open(&config.store, &config.open, zips)?;
+    let store = open(&config.store, &config.open, nested_forms(config))?;
     let writing = config.writing.as_ref();
     let writer = writing.map(|options| open_writer(&*store, options));
     let writer = writer.transpose()?;

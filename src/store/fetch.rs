@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Key, Object, ReceivedBytes, StoreError};
+use bytes::Bytes;
+
+use super::{Key, Object, ObjectMeta, ReceivedBytes, StoreError};
 
 /// The bytes of an object that are read first once it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,29 @@ pub struct OpenedPart {
     pub object: Arc<dyn Object>,
     /// The bytes of the part, as many as the object has, if they were received when it was opened.
     pub bytes: Option<ReceivedBytes>,
+}
+
+/// The attributes of an object, and its first bytes; `None` if nothing is there.
+pub type ObjectStart = Option<(ObjectMeta, Bytes)>;
+
+/// The first bytes of `object`, up to `most_bytes`.
+///
+/// # Errors
+/// As [`Object::read_at`].
+pub(super) fn start_of(
+    object: Option<Arc<dyn Object>>,
+    most_bytes: u64,
+) -> Result<ObjectStart, StoreError> {
+    let Some(object) = object else {
+        return Ok(None);
+    };
+    let meta = *object.meta();
+    let len = usize::try_from(meta.size().min(most_bytes)).unwrap_or(0);
+    let mut start = vec![0; len];
+    if len > 0 {
+        object.read_at(0, &mut start)?;
+    }
+    Ok(Some((meta, start.into())))
 }
 
 /// The destination of a fetch: memory of the caller, which is allocated once the length is known.

@@ -3,8 +3,10 @@
 //! It names a directory, which may be a node inside a hierarchy, a zip file, a set of references, one of
 //! these on a server by its URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.
 //!
-//! A directory or a remote store may be an Icechunk repository. `STORE|icechunk:@branch.NAME` names one of its snapshots;
-//! without that, the branch `main` of a repository is the store.
+//! A directory or a remote store may be an Icechunk repository or a set of references, which its documents tell
+//! (`kinds`). Steps behind a `|` say where in it the store is (`chain`): `STORE|icechunk:@branch.NAME` names a snapshot of
+//! a repository, of which the branch `main` is the store without that; `STORE|zip:PATH` names a directory in a zip file,
+//! or a zip file in it where another step follows.
 //!
 //! A zip file often contains one directory with its own name. Where its root holds no Zarr metadata
 //! and exactly one directory in the root does, that directory is the root of the store.
@@ -17,33 +19,26 @@ use std::sync::Arc;
 
 #[cfg(feature = "remote")]
 use super::Object;
+use super::chain::{Step, spelled_with_steps, split_step};
 #[cfg(feature = "icechunk")]
 use super::icechunk::{IcechunkAddress, IcechunkStore};
+use super::kinds::{StoreKind, kind_of};
+use super::nested::{NestedForms, NestedStores};
+use super::packed::find_hierarchy;
 use super::references::{is_named_as_set, metadata_of_set};
 #[cfg(feature = "remote")]
 use super::remote::{RemoteOptions, RemoteStore, RemoteUrl};
 use super::targets::{Address, Home};
 use super::{
-    AllowedPrefix, Cursor, Detail, DirStore, EntryKind, Key, Prefix, ReferenceStore, Sharing,
-    Store, StoreError, Symlinks, ZipStore, demo,
+    AllowedPrefix, DirStore, Key, Prefix, ReferenceStore, Sharing, Store, StoreError, Symlinks,
+    ZipStore, demo,
 };
 
 /// The built-in store, as it is typed.
 const DEMO: &str = "demo:";
 
-/// What separates a repository from the snapshot in it.
-const ICECHUNK: &[u8] = b"|icechunk:";
-
-/// A hierarchy of any Zarr version, or of N5, has one of these keys at its root.
-const ROOT_KEYS: [&[u8]; 7] = [
-    b"zarr.json",
-    b".zgroup",
-    b".zarray",
-    b".zmetadata",
-    b"meta",
-    b"__zmeta__",
-    b"attributes.json",
-];
+/// The name of the metadata of a set of references in Parquet.
+const METADATA: &[u8] = b".zmetadata";
 
 /// A parsed STORE argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,13 +47,15 @@ pub enum Location {
     Directory(PathBuf),
     /// A zip file, whatever it is called.
     Zip(PathBuf),
-    /// A set of references in JSON.
+    /// A set of references: its file in JSON, or the metadata of one in Parquet.
     References(PathBuf),
     /// The built-in store.
     Demo,
     /// A store on a server, or a zip file.
     #[cfg(feature = "remote")]
     Remote(RemoteUrl),
+    /// What lies at a path of the zip file at another location.
+    InZip(Box<Location>, Prefix),
     /// A snapshot of the Icechunk repository at another location.
     #[cfg(feature = "icechunk")]
     Icechunk(Box<Location>, IcechunkAddress),
@@ -73,6 +70,8 @@ pub struct OpenOptions {
     pub sharing: Sharing,
     /// What references may name, besides what their own set lies in.
     pub allowed_references: Vec<AllowedPrefix>,
+    /// Whether the store is read by its own keys, whatever other kinds of stores its documents tell of.
+    pub by_keys: bool,
     /// The memory that files with the places of chunks may take; `None` stands for 256 MiB.
     pub memory_bytes: Option<u64>,
     /// How remote stores are reached.
@@ -117,16 +116,6 @@ pub(super) fn percent_decoded(text: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// The store in `STORE|icechunk:SNAPSHOT`, and the rest of the text; `None` where no snapshot is named.
-pub fn split_snapshot(argument: &OsStr) -> Option<(&OsStr, &OsStr)> {
-    let bytes = argument.as_bytes();
-    let at = bytes
-        .windows(ICECHUNK.len())
-        .rposition(|part| part == ICECHUNK)?;
-    let (store, rest) = bytes.split_at(at);
-    Some((OsStr::from_bytes(store), OsStr::from_bytes(rest)))
-}
-
 impl Location {
     /// Whether `argument` is no path: the name of the built-in store, or a URL.
     pub fn is_name(argument: &OsStr) -> bool {
@@ -139,8 +128,16 @@ impl Location {
     /// [`StoreError::Io`] or [`StoreError::Denied`] when the path cannot be examined,
     /// [`StoreError::Unsupported`] for what this build cannot open: URLs, other files.
     pub fn parse(argument: &OsStr) -> Result<Location, StoreError> {
-        if let Some((store, snapshot)) = split_snapshot(argument) {
-            return Location::parse_snapshot(store, snapshot);
+        let argument = &*spelled_with_steps(argument)?;
+        match split_step(argument) {
+            Some((store, Step::Icechunk(address))) => {
+                return Location::parse_snapshot(store, address);
+            }
+            Some((store, Step::Zip(path))) => {
+                let zip = Location::parse(store)?;
+                return Ok(Location::InZip(Box::new(zip), Prefix::parse(path)?));
+            }
+            None => {}
         }
         let text = argument.to_string_lossy();
         if text == DEMO {
@@ -165,10 +162,7 @@ impl Location {
             Ok(Location::Directory(path))
         } else if metadata.is_file() && ZipStore::is_zip(&path)? {
             Ok(Location::Zip(path))
-        } else if metadata.is_file()
-            && let Some(name) = path.file_name()
-            && is_named_as_set(name.as_bytes())
-        {
+        } else if metadata.is_file() && is_set(&path)? {
             Ok(Location::References(path))
         } else {
             Err(refuse_file(&path))
@@ -176,21 +170,20 @@ impl Location {
     }
 
     #[cfg(feature = "icechunk")]
-    fn parse_snapshot(store: &OsStr, snapshot: &OsStr) -> Result<Location, StoreError> {
-        if split_snapshot(store).is_some() {
+    fn parse_snapshot(store: &OsStr, address: &[u8]) -> Result<Location, StoreError> {
+        let store = Location::parse(store)?;
+        if matches!(store, Location::Icechunk(..)) {
             let problem = "a snapshot of Icechunk holds no repositories: write |icechunk: once";
             return Err(unsupported(problem));
         }
-        let address = snapshot.as_bytes().get(ICECHUNK.len()..);
-        let address = address.and_then(|address| std::str::from_utf8(address).ok());
-        let address = address.ok_or_else(|| unsupported("names in Icechunk are UTF-8"))?;
+        let address = std::str::from_utf8(address);
+        let address = address.map_err(|_| unsupported("names in Icechunk are UTF-8"))?;
         let address = IcechunkAddress::parse(address)?;
-        let store = Location::parse(store)?;
         Ok(Location::Icechunk(Box::new(store), address))
     }
 
     #[cfg(not(feature = "icechunk"))]
-    fn parse_snapshot(_: &OsStr, _: &OsStr) -> Result<Location, StoreError> {
+    fn parse_snapshot(_: &OsStr, _: &[u8]) -> Result<Location, StoreError> {
         Err(unsupported(
             "this program was built without Icechunk repositories (the feature `icechunk`)",
         ))
@@ -202,7 +195,7 @@ impl Location {
         let chain = scheme.filter(|scheme| !scheme.contains('/'));
         if let Some((first, _)) = chain.and_then(|scheme| scheme.split_once("::")) {
             return Err(unsupported(format!(
-                "{}: chains of URLs are not read; for a zip file, name its own URL",
+                "{}: of the chains of URLs, only zip:: is read",
                 one_line(first)
             )));
         }
@@ -233,65 +226,113 @@ pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Sto
     open_store_for(location, &options)
 }
 
-/// Opens the store at `location`. A repository of Icechunk is opened at its branch `main`.
+/// Opens the store at `location`: a repository of Icechunk at its branch `main`.
 ///
 /// # Errors
 /// As [`DirStore::open`], [`ZipStore::open`], [`RemoteStore::open`] and [`IcechunkStore::open`]; and
-/// [`StoreError::Unsupported`] for a URL of one object that is no zip file.
-#[cfg(feature = "icechunk")]
+/// [`StoreError::Unsupported`] for a URL of one object that is no zip file, and where stores of two kinds meet.
 pub fn open_store_for(
     location: &Location,
     options: &OpenOptions,
 ) -> Result<Arc<dyn Store>, StoreError> {
-    let (location, address) = match location {
-        Location::Icechunk(location, address) => (&**location, Some(address)),
-        location => (location, None),
-    };
-    let store = open_keys(location, options)?;
-    let address = match address {
-        Some(address) => address.clone(),
-        None if IcechunkStore::is_repository(&*store)? => IcechunkAddress::default(),
-        None => return Ok(store),
-    };
-    let home = Home {
-        address: address_of(location)?,
-        store,
-    };
+    open_at(location, options).map(|opened| opened.store)
+}
+
+/// As [`open_store_for`], with those stores in a directory of stores that `forms` says.
+///
+/// # Errors
+/// As [`open_store_for`].
+pub fn open_directory_of_stores(
+    location: &Location,
+    options: &OpenOptions,
+    forms: NestedForms,
+) -> Result<Arc<dyn Store>, StoreError> {
+    let Opened { store, has_keys } = open_at(location, options)?;
+    if !has_keys {
+        return Ok(store);
+    }
+    // A URL that is no address has no references.
+    let address = address_of(location).ok();
+    Ok(Arc::new(NestedStores::new(store, forms, address, options)))
+}
+
+/// A store that was opened.
+struct Opened {
+    store: Arc<dyn Store>,
+    /// Whether its keys are those of its directory or URL, so that other stores may be in it.
+    has_keys: bool,
+}
+
+impl Opened {
+    fn whole(store: impl Store + 'static) -> Opened {
+        Opened {
+            store: Arc::new(store),
+            has_keys: false,
+        }
+    }
+}
+
+/// Opens the store at `location`, of whatever kind it is.
+fn open_at(location: &Location, options: &OpenOptions) -> Result<Opened, StoreError> {
+    #[cfg(feature = "icechunk")]
+    if let Location::Icechunk(repository, address) = location {
+        let store = open_keys(repository, options)?.store;
+        return open_repository(store, repository, address.clone(), options);
+    }
+    let opened = open_keys(location, options)?;
+    if options.by_keys || matches!(location, Location::Demo | Location::References(_)) {
+        return Ok(opened);
+    }
+    match kind_of(&*opened.store, &location.to_string())? {
+        StoreKind::Keys => Ok(opened),
+        #[cfg(feature = "icechunk")]
+        StoreKind::Icechunk => {
+            let address = IcechunkAddress::default();
+            open_repository(opened.store, location, address, options)
+        }
+        StoreKind::References(metadata) => match location {
+            #[cfg(feature = "remote")]
+            Location::Remote(url) => open_remote_set(url, Some(&metadata), options),
+            Location::Directory(path) => open_set(path, Some(&metadata), options),
+            _ => Ok(opened),
+        },
+    }
+}
+
+/// Opens the snapshot at `address` of the repository in `store`, which is at `location`.
+#[cfg(feature = "icechunk")]
+fn open_repository(
+    store: Arc<dyn Store>,
+    location: &Location,
+    address: IcechunkAddress,
+    options: &OpenOptions,
+) -> Result<Opened, StoreError> {
+    let home = Home::new(address_of(location)?, store);
     let opened = IcechunkStore::open(home, address, options);
     let named = |error| match error {
         StoreError::Unsupported(problem) => unsupported(format!("{location}: {problem}")),
         error => error,
     };
-    Ok(Arc::new(opened.map_err(named)?))
-}
-
-/// Opens the store at `location`.
-///
-/// # Errors
-/// As [`DirStore::open`], [`ZipStore::open`] and [`RemoteStore::open`]; and
-/// [`StoreError::Unsupported`] for a URL of one object that is no zip file.
-#[cfg(not(feature = "icechunk"))]
-pub fn open_store_for(
-    location: &Location,
-    options: &OpenOptions,
-) -> Result<Arc<dyn Store>, StoreError> {
-    open_keys(location, options)
+    opened.map(Opened::whole).map_err(named)
 }
 
 /// Opens the store whose keys are those at `location`.
-fn open_keys(location: &Location, options: &OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
-    let sharing = options.sharing;
+fn open_keys(location: &Location, options: &OpenOptions) -> Result<Opened, StoreError> {
     match location {
-        Location::Directory(path) => {
-            let store = DirStore::shared(path, options.symlinks, sharing)?;
-            match metadata_of_set(&store)? {
-                Some(metadata) => open_set(path, Some(&metadata), options),
-                None => Ok(Arc::new(store)),
-            }
+        Location::Directory(path) => Ok(Opened {
+            store: Arc::new(DirStore::shared(path, options.symlinks, options.sharing)?),
+            has_keys: true,
+        }),
+        Location::References(path) => match metadata_at(path) {
+            Some((directory, metadata)) => open_set(directory, Some(&metadata?), options),
+            None => open_set(path, None, options),
+        },
+        Location::Zip(_) => {
+            let zip = open_zip(location, options)?;
+            Ok(Opened::whole(at_hierarchy(zip, &location.to_string())?))
         }
-        Location::References(path) => open_set(path, None, options),
-        Location::Zip(path) => Ok(Arc::new(open_zip(path, sharing)?)),
-        Location::Demo => Ok(Arc::new(demo::demo_store())),
+        Location::InZip(zip, path) => open_in_zip(zip, path, options).map(Opened::whole),
+        Location::Demo => Ok(Opened::whole(demo::demo_store())),
         #[cfg(feature = "remote")]
         Location::Remote(url) => open_remote(url, options),
         #[cfg(feature = "icechunk")]
@@ -299,16 +340,95 @@ fn open_keys(location: &Location, options: &OpenOptions) -> Result<Arc<dyn Store
     }
 }
 
+/// Opens what lies at `path` of the zip file at `location`. Without a path, that is the hierarchy in it.
+fn open_in_zip(
+    location: &Location,
+    path: &Prefix,
+    options: &OpenOptions,
+) -> Result<ZipStore, StoreError> {
+    let shown = location.to_string();
+    let zip = open_zip(location, options)?;
+    let Some(key) = path.to_key() else {
+        return at_hierarchy(zip, &shown);
+    };
+    match zip.stat(&key)? {
+        Some(stat) if stat.prefix_meta().is_some() => Ok(zip.below(path.clone())),
+        Some(_) => Err(unsupported(format!(
+            "{shown}|zip:{key}: this is a file; for a zip file in a zip file, write |zip: behind it"
+        ))),
+        None => Err(unsupported(format!(
+            "{shown}: the zip file has no directory {key}"
+        ))),
+    }
+}
+
+/// Opens the zip file at `location`, with all its entries.
+fn open_zip(location: &Location, options: &OpenOptions) -> Result<ZipStore, StoreError> {
+    let shown = location.to_string();
+    match location {
+        Location::Zip(path) => {
+            let zip = ZipStore::shared(path, options.sharing)?;
+            let size = zip.file_bytes()?;
+            Ok(zip.described_as(format!("{shown}: a zip file of {size} bytes")))
+        }
+        #[cfg(feature = "remote")]
+        Location::Remote(url) => match open_remote_zip(url, options)? {
+            Ok(zip) => Ok(zip),
+            Err(_) => Err(no_zip(&shown)),
+        },
+        Location::InZip(outer, path) => {
+            let key = path.to_key().ok_or_else(|| no_zip(&shown))?;
+            let outer: Arc<dyn Store> = Arc::new(open_zip(outer, options)?);
+            match outer.open(&key)? {
+                Some(object) => {
+                    let size = object.meta().size();
+                    let zip = ZipStore::of_object(&outer, &key, object, shown.clone())?;
+                    let zip = zip.ok_or_else(|| no_zip(&shown))?;
+                    Ok(zip.described_as(format!("{shown}: a zip file of {size} bytes")))
+                }
+                None => Err(no_zip(&shown)),
+            }
+        }
+        _ => Err(no_zip(&shown)),
+    }
+}
+
+fn no_zip(shown: &str) -> StoreError {
+    unsupported(format!(
+        "{shown}: |zip: names what lies in a zip file, and this is none"
+    ))
+}
+
+/// The directory of the set of references in Parquet whose metadata are in the file at `path`, and their key in it; `None`
+/// if the file has another name.
+fn metadata_at(path: &Path) -> Option<(&Path, Result<Key, StoreError>)> {
+    let name = path.file_name()?.as_bytes();
+    (name == METADATA).then_some((path.parent()?, Key::parse(name)))
+}
+
+/// Whether the file at `path` is named as a set of references is, or has the metadata of one.
+fn is_set(path: &Path) -> Result<bool, StoreError> {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    if let Some((directory, _)) = metadata_at(path) {
+        let store = DirStore::open(&absolute(directory)?, Symlinks::Inside)?;
+        return Ok(metadata_of_set(&store, &Prefix::root())?.is_some());
+    }
+    Ok(is_named_as_set(name))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    std::path::absolute(path).map_err(|error| StoreError::io(path.display(), &error))
+}
+
 /// The address of `location`.
-#[cfg(feature = "icechunk")]
 fn address_of(location: &Location) -> Result<Address, StoreError> {
     match location {
         Location::Directory(path) | Location::Zip(path) | Location::References(path) => {
-            let path = std::path::absolute(path);
-            let path = path.map_err(|error| StoreError::io(location, &error))?;
-            Address::of_path(&path)
+            Address::of_path(&absolute(path)?)
         }
-        Location::Demo | Location::Icechunk(..) => Ok(Address::nowhere()),
+        Location::Demo | Location::InZip(..) => Ok(Address::nowhere()),
+        #[cfg(feature = "icechunk")]
+        Location::Icechunk(..) => Ok(Address::nowhere()),
         #[cfg(feature = "remote")]
         Location::Remote(url) => Address::of_url(url),
     }
@@ -319,14 +439,14 @@ fn open_set(
     path: &Path,
     metadata: Option<&Key>,
     options: &OpenOptions,
-) -> Result<Arc<dyn Store>, StoreError> {
-    let path = std::path::absolute(path).map_err(|error| StoreError::io(path.display(), &error))?;
+) -> Result<Opened, StoreError> {
+    let path = absolute(path)?;
     let name = path.file_name().unwrap_or_default();
     let directory = path.parent().unwrap_or(&path);
     let key = set_key(name.as_bytes(), metadata)?;
     let store = DirStore::shared(directory, options.symlinks, options.sharing)?;
     let home = Home::new(Address::of_path(directory)?, Arc::new(store));
-    Ok(Arc::new(ReferenceStore::open(home, key, options)?))
+    ReferenceStore::open(home, key, options).map(Opened::whole)
 }
 
 /// The key of a set that is called `name`, in what it lies in.
@@ -343,18 +463,13 @@ fn open_remote_set(
     url: &RemoteUrl,
     metadata: Option<&Key>,
     options: &OpenOptions,
-) -> Result<Arc<dyn Store>, StoreError> {
+) -> Result<Opened, StoreError> {
     let (directory, name) = url.parent_and_name();
     let key = set_key(&name, metadata)?;
     let address = Address::of_url(&directory)?;
     let store = RemoteStore::open(directory, &options.remote)?;
     let home = Home::new(address, Arc::new(store));
-    Ok(Arc::new(ReferenceStore::open(home, key, options)?))
-}
-
-fn open_zip(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
-    let store = ZipStore::shared(path, sharing)?;
-    at_hierarchy(store, &one_line(&path.to_string_lossy()))
+    ReferenceStore::open(home, key, options).map(Opened::whole)
 }
 
 /// The store of the hierarchy in a zip file, which is called `shown`.
@@ -368,11 +483,32 @@ fn at_hierarchy(store: ZipStore, shown: &str) -> Result<ZipStore, StoreError> {
 
 /// Opens the store at `url`, or in the zip file at `url`.
 #[cfg(feature = "remote")]
-fn open_remote(url: &RemoteUrl, options: &OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
-    let (_, name) = url.parent_and_name();
+fn open_remote(url: &RemoteUrl, options: &OpenOptions) -> Result<Opened, StoreError> {
+    let (directory, name) = url.parent_and_name();
     if is_named_as_set(&name) {
         return open_remote_set(url, None, options);
     }
+    if name == METADATA {
+        return open_remote_set(&directory, Some(&Key::parse(METADATA)?), options);
+    }
+    match open_remote_zip(url, options)? {
+        Ok(zip) => {
+            let shown = one_line(&url.to_string());
+            Ok(Opened::whole(at_hierarchy(zip, &shown)?))
+        }
+        Err(store) => Ok(Opened {
+            store: Arc::new(store),
+            has_keys: true,
+        }),
+    }
+}
+
+/// Opens the zip file at `url`, or else the store whose keys are below it.
+#[cfg(feature = "remote")]
+fn open_remote_zip(
+    url: &RemoteUrl,
+    options: &OpenOptions,
+) -> Result<Result<ZipStore, RemoteStore>, StoreError> {
     let mut store = RemoteStore::open(url.clone(), &options.remote)?;
     let mut first = store.ask_first()?;
     if first.is_directory {
@@ -385,8 +521,7 @@ fn open_remote(url: &RemoteUrl, options: &OpenOptions) -> Result<Arc<dyn Store>,
         if let Some(zip) = zip {
             let described = format!("{shown}: a zip file of {}", found.version);
             log::info!("{described}");
-            let zip = at_hierarchy(zip, &shown)?;
-            return Ok(Arc::new(zip.described_as(described)));
+            return Ok(Ok(zip.described_as(described)));
         }
         if !may_be_listing(&**object)? && !store.has_names()? {
             let size = object.meta().size();
@@ -398,10 +533,7 @@ fn open_remote(url: &RemoteUrl, options: &OpenOptions) -> Result<Arc<dyn Store>,
         store.note_page();
     }
     store.check(first)?;
-    match metadata_of_set(&store)? {
-        Some(metadata) => open_remote_set(url, Some(&metadata), options),
-        None => Ok(Arc::new(store)),
-    }
+    Ok(Err(store))
 }
 
 /// Whether `object` may be what a server answers for a directory: a page of HTML, or nothing.
@@ -415,38 +547,6 @@ fn may_be_listing(object: &dyn Object) -> Result<bool, StoreError> {
     Ok(text.is_empty() || text.starts_with(b"<"))
 }
 
-/// The prefix of the hierarchy in a zip file: the root, also where several directories in it hold
-/// one; or the only directory that does. `None` where there is no hierarchy.
-pub(super) fn find_hierarchy(store: &dyn Store) -> Result<Option<Prefix>, StoreError> {
-    let root = Prefix::root();
-    if holds_hierarchy(store, &root)? {
-        return Ok(Some(root));
-    }
-    let mut found = None;
-    let mut listing = store.list(&root, Cursor::START, Detail::Names)?;
-    while let Some(listing) = &mut listing
-        && let Some(entry) = listing.next_entry()?
-    {
-        if entry.kind != EntryKind::Prefix {
-            continue;
-        }
-        let prefix = root.key(&entry.name)?.to_prefix();
-        if holds_hierarchy(store, &prefix)? && found.replace(prefix).is_some() {
-            return Ok(Some(root));
-        }
-    }
-    Ok(found)
-}
-
-fn holds_hierarchy(store: &dyn Store, prefix: &Prefix) -> Result<bool, StoreError> {
-    for name in ROOT_KEYS {
-        if store.stat(&prefix.key(name)?)?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 impl fmt::Display for Location {
     /// The text for the mount table: one line, in which bytes that are not UTF-8 are replaced.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -457,6 +557,10 @@ impl fmt::Display for Location {
             Location::Demo => f.write_str(DEMO),
             #[cfg(feature = "remote")]
             Location::Remote(url) => f.write_str(&one_line(&url.to_string())),
+            Location::InZip(zip, path) => {
+                let path = String::from_utf8_lossy(path.as_bytes());
+                write!(f, "{zip}|zip:{}", one_line(&path))
+            }
             #[cfg(feature = "icechunk")]
             Location::Icechunk(location, address) => {
                 let address = one_line(&address.to_string());
@@ -558,7 +662,7 @@ mod tests {
         for (argument, expected) in [
             ("", "STORE is empty"),
             ("ftp://example.org/a.zarr", "ftp://: this scheme"),
-            ("zip::https://example.org/a.zip", "chains of URLs"),
+            ("simplecache::https://example.org/a.zip", "chains of URLs"),
             ("file:///no/a.zarr", "/no/a.zarr: no such file or directory"),
             ("file://host/a.zarr", "a file URL has no host"),
             ("/nowhere/a::b", "/nowhere/a::b: no such file"),

@@ -15,6 +15,7 @@
 
 mod access;
 mod cancel;
+mod chain;
 mod cursor;
 mod demo;
 mod dir;
@@ -22,11 +23,13 @@ mod fetch;
 #[cfg(feature = "icechunk")]
 mod icechunk;
 mod key;
+mod kinds;
 mod limits;
 mod location;
 mod memory;
 mod meta;
 mod nested;
+mod packed;
 mod profile;
 mod received;
 mod recency;
@@ -51,6 +54,7 @@ use rustix::fs::fstatvfs;
 
 pub use access::{Access, ReadRight, Readers};
 pub use cancel::CancelToken;
+pub use chain::{spelled_with_steps, split_step_off};
 pub use cursor::Cursor;
 pub use dir::{
     Allocation, Caller, ChangeNote, Commit, DirStore, DirWriter, DocumentChange, Draft, Durability,
@@ -60,7 +64,7 @@ pub use dir::{
 };
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use dir::{coarse, power_loss, recorded};
-pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead, OpenedPart};
+pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead, ObjectStart, OpenedPart};
 #[cfg(feature = "icechunk")]
 pub use icechunk::{IcechunkAddress, IcechunkStore};
 pub use key::{Key, Prefix};
@@ -68,11 +72,11 @@ pub use limits::{address_limit, descriptor_limit};
 #[cfg(feature = "icechunk")]
 use location::percent_decoded;
 pub use location::{
-    Location, OpenOptions, open_store, open_store_for, path_of_file_url, split_snapshot,
+    Location, OpenOptions, open_directory_of_stores, open_store, open_store_for, path_of_file_url,
 };
 pub use memory::{MemoryStore, MemoryWriter};
 pub use meta::{Arrival, Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_YOUTH, Times, Version};
-pub use nested::{NestedZips, is_named_as_zip};
+pub use nested::{NestedForms, NestedStores, may_be_store_file};
 pub use profile::Profile;
 pub use received::ReceivedBytes;
 pub use recency::{AnswerTimes, Recency};
@@ -221,6 +225,20 @@ pub trait Store: Send + Sync + fmt::Debug {
             .collect()
     }
 
+    /// The attributes of each of the objects at `keys`, and its first bytes, up to `most_bytes`; `None` where nothing is.
+    /// A remote store sends the requests concurrently.
+    fn starts_of(&self, keys: &[Key], most_bytes: u64) -> Vec<Result<ObjectStart, StoreError>> {
+        keys.iter()
+            .map(|key| fetch::start_of(self.open(key)?, most_bytes))
+            .collect()
+    }
+
+    /// Whether `path` is an object that is a prefix too, because a store is in it, and that is not open. To open it takes
+    /// requests, or much time, so that a listing leaves it closed.
+    fn is_unopened(&self, path: &Prefix) -> bool {
+        self.inner().is_some_and(|inner| inner.is_unopened(path))
+    }
+
     /// Lists one level below `prefix`, in any order that stays the same while nothing changes.
     /// `after` is [`Cursor::START`] or the cursor of the last entry already seen. `None` when
     /// there is no such prefix.
@@ -249,8 +267,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.inner().map_or_else(Vec::new, Store::statistics)
     }
 
-    /// A description of the store, as a line for people: of the server's object that contains all of it, of the set of
-    /// references that it consists of, or of virtual chunks that are not read. `None` for other stores.
+    /// A description of the store, as a line for people: of the zip file that contains all of it, of the set of references
+    /// that it consists of, or of virtual chunks that are not read. `None` for other stores.
     fn description(&self) -> Option<&str> {
         self.inner()?.description()
     }

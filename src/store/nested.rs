@@ -1,159 +1,284 @@
-//! A store with the zip stores in it: a zip file that holds a Zarr hierarchy is an object, and also
-//! the prefix of its entries.
+//! A store with the stores in it: a zip file or a set of references that holds a Zarr hierarchy is an object, and also
+//! the prefix of its keys.
 //!
 //! ```text
-//! key            stat                        list
-//! a/x.zip        an object, keys are below   what is at the root of the hierarchy in the file
-//! a/x.zip/t/0    an entry of the zip file
-//! a/notes.zip    an object                   None: it holds no hierarchy
+//! key              stat                        list
+//! a/x.zip          an object, keys are below   what is at the root of the hierarchy in the file
+//! a/x.zip/t/0      an entry of the zip file
+//! a/notes.zip      an object                   None: it holds no hierarchy
+//! a/r.json         an object, keys are below   what is at the root of the set of references
+//! a/r.parq         a prefix                    the same, of a set in Parquet: its own files are not seen
 //! ```
 //!
-//! Listings of `a` name `x.zip` once, as an object. Zip files within zip files are objects only.
+//! Listings of `a` name `x.zip` once, as an object. Stores within these stores are objects only.
 //!
-//! Each request examines the version of the zip file first, so that a file that is replaced is
-//! examined again. The kind of a file of one version is remembered for many files; the directories
-//! of few zip files are in memory, because they may be large.
+//! Names tell which files may be stores (`form`), and the contents tell which are. Requests go to the store that has the
+//! key (`store`). Each request examines the version of
+//! the file first, so that a file that is replaced is looked at again. The contents of a file of one version are
+//! remembered for many files (`contents`); the directories and references of few stores are in memory, because they may
+//! be large (`opened`).
 //!
-//! A zip file that is damaged is a prefix too, in which every request gets the error: it might hold
-//! a hierarchy, and absence would mean the fill value.
+//! A store that is damaged is a prefix too, in which every request gets the error: it might hold a hierarchy, and
+//! absence would mean the fill value.
+//!
+//! # On servers
+//!
+//! There a look takes a request. A zip file counts as a prefix by its name alone, and is opened when something below it
+//! is asked for, by its last bytes. JSON is a common form of other files, so that the first bytes of such a file are read,
+//! those of a listing together (`listing`). Nothing is looked at in what is known to be a Zarr hierarchy, which has no
+//! nodes but its own.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+mod contents;
+mod form;
+mod listing;
+mod locking;
+mod opened;
+mod store;
 
-use lru::LruCache;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::location::find_hierarchy;
+use self::contents::{Contents, KnownContents, SharedContents};
+use self::form::{NamedForm, named_forms};
+use self::locking::lock;
+use self::opened::OpenStores;
+use super::packed::find_hierarchy;
+use super::references::{metadata_key, metadata_of_set};
+use super::targets::{Address, Home};
+use super::zip::TAIL_BYTES;
 use super::{
-    AnswerTimes, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, Listing, Object,
-    ObjectMeta, Prefix, Profile, Stat, StatKind, Store, StoreError, Version, ZipStore,
+    AllowedPrefix, FirstRead, Key, Object, ObjectMeta, OpenOptions, Prefix, Profile,
+    ReferenceStore, Stat, StatKind, Store, StoreError, ZipStore,
 };
 
-/// The end of the names of zip files that are looked into.
-const EXTENSION: &[u8] = b".zip";
-/// The most files whose kinds are remembered.
-const MOST_KNOWN: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
-/// The most zip files that are held open, and the most memory of their directories, unless a single
-/// one takes more.
-const MOST_OPEN: NonZeroUsize = NonZeroUsize::new(32).expect("32 is not 0");
-const MOST_OPEN_BYTES: u64 = 64 << 20;
+pub use self::form::may_be_store_file;
 
-/// A store with the zip stores in it.
+/// The memory budget of one set of references, a half of which its references may take.
+const SET_BYTES: u64 = 32 << 20;
+
+/// How many files on a server are looked at concurrently. Local ones are looked at one after the other, because the
+/// directory of a zip file may take much memory.
+const MOST_LOOKS: usize = 16;
+
+/// The documents that show that a prefix is in a Zarr hierarchy.
+const DOCUMENTS: [&[u8]; 4] = [b"zarr.json", b".zgroup", b".zarray", b".zmetadata"];
+
+/// Which stores in a store are looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NestedForms {
+    /// Directories alone: files are shown as they are.
+    Directories,
+    /// Files too.
+    All,
+}
+
+/// A store with the stores in it.
 #[derive(Debug)]
-pub struct NestedZips {
+pub struct NestedStores {
     within: Arc<dyn Store>,
-    known: Mutex<LruCache<Key, (Version, Contents)>>,
-    open: Mutex<OpenZips>,
-    /// Held while a file is examined: one at a time, because its directory may take much memory.
-    examining: Mutex<()>,
-}
-
-/// The kind of a file.
-#[derive(Debug, Clone)]
-enum Contents {
-    /// Not a zip file, or one without a hierarchy.
-    Other,
-    /// A zip file with a hierarchy at this prefix.
-    Hierarchy(Prefix),
-    /// A zip file that cannot be read.
-    Damaged(StoreError),
-}
-
-/// Zip files that were used lately.
-#[derive(Debug)]
-struct OpenZips {
-    by_key: LruCache<Key, OpenZip>,
-    bytes: u64,
-}
-
-#[derive(Debug, Clone)]
-struct OpenZip {
-    version: Version,
-    store: Arc<ZipStore>,
-    bytes: u64,
+    forms: NestedForms,
+    is_on_server: bool,
+    profile: Profile,
+    /// Where `within` is, by which references name what they lie beside.
+    address: Option<Address>,
+    /// How sets of references are opened.
+    options: OpenOptions,
+    known: SharedContents,
+    open: OpenStores,
+    /// One of these is held while a file is looked at, which its key chooses.
+    looking: Vec<Mutex<()>>,
+    /// Held while a set of references is opened: that takes several times the memory of its references.
+    opening_set: Mutex<()>,
 }
 
 /// Where a path lies.
 enum Place {
     /// In the outer store.
     Outside,
-    /// In a zip store, at this path.
-    Within(Arc<ZipStore>, Prefix),
+    /// In a store in it, at this path.
+    Within(Arc<dyn Store>, Prefix),
 }
 
-impl NestedZips {
-    /// `within`, with the zip stores in it.
-    pub fn new(within: Arc<dyn Store>) -> NestedZips {
-        NestedZips {
+/// A key of a store within the outer one.
+struct NestedKey {
+    store: Arc<dyn Store>,
+    key: Key,
+}
+
+impl NestedStores {
+    /// `within`, which is at `address`, with the stores in it. Sets of references are opened with `options`; they are
+    /// not looked into if there is no address.
+    pub(super) fn new(
+        within: Arc<dyn Store>,
+        forms: NestedForms,
+        address: Option<Address>,
+        options: &OpenOptions,
+    ) -> NestedStores {
+        let profile = within.profile();
+        let is_on_server = !profile.has_directories;
+        // References may name what is on a server.
+        let mut allowed = options.allowed_references.iter();
+        let is_local = profile.is_local && !allowed.any(AllowedPrefix::is_on_server);
+        let looks = if is_on_server { MOST_LOOKS } else { 1 };
+        NestedStores {
             within,
-            known: Mutex::new(LruCache::new(MOST_KNOWN)),
-            open: Mutex::new(OpenZips {
-                by_key: LruCache::new(MOST_OPEN),
-                bytes: 0,
-            }),
-            examining: Mutex::default(),
+            forms,
+            is_on_server,
+            profile: Profile {
+                is_local,
+                ..profile
+            },
+            address,
+            options: OpenOptions {
+                memory_bytes: Some(SET_BYTES),
+                ..options.clone()
+            },
+            known: Arc::new(KnownContents::new()),
+            open: OpenStores::new(),
+            looking: (0..looks).map(|_| Mutex::default()).collect(),
+            opening_set: Mutex::default(),
         }
     }
 
     /// Where `path` lies. A zip file itself is the root of its own store.
     fn place(&self, path: &Prefix) -> Result<Place, StoreError> {
-        let bytes = path.as_bytes();
-        let ends =
-            (1..=bytes.len()).filter(|&at| at == bytes.len() || bytes.get(at) == Some(&b'/'));
-        for end in ends {
-            let (file, rest) = bytes.split_at(end);
-            if !is_named_as_zip(file) {
-                continue;
-            }
-            let key = Key::parse(file)?;
-            if let Some(zip) = self.zip_at(&key)? {
-                return Ok(Place::Within(zip, Prefix::parse(rest)?));
+        for (end, form) in named_forms(path.as_bytes()) {
+            let (file, rest) = path.as_bytes().split_at(end);
+            let file = Prefix::parse(file)?;
+            if let Some(store) = self.store_at(&file, form)? {
+                return Ok(Place::Within(store, Prefix::parse(rest)?));
             }
         }
         Ok(Place::Outside)
     }
 
-    /// As [`NestedZips::place`], of a key: a zip file itself is an object of the outer store.
-    fn place_of(&self, key: &Key) -> Result<Place, StoreError> {
-        match self.place(&key.parent())? {
-            Place::Within(zip, parent) => {
-                Ok(Place::Within(zip, parent.key(key.name())?.to_prefix()))
+    /// As [`NestedStores::place`], of a key: a zip file itself is an object of the outer store.
+    fn place_of(&self, key: &Key) -> Result<Option<NestedKey>, StoreError> {
+        Ok(match self.place(&key.parent())? {
+            Place::Within(store, parent) => {
+                let key = parent.key(key.name())?;
+                Some(NestedKey { store, key })
             }
-            Place::Outside => Ok(Place::Outside),
-        }
+            Place::Outside => None,
+        })
     }
 
-    /// The store in the zip file at `key`; `None` where there is none.
-    fn zip_at(&self, key: &Key) -> Result<Option<Arc<ZipStore>>, StoreError> {
-        let stat = self.within.stat(key)?;
-        let Some(stat) = stat.filter(|stat| stat.kind == StatKind::Object) else {
+    /// The store at `path`, which has a name of `form`; `None` where there is none.
+    fn store_at(
+        &self,
+        path: &Prefix,
+        form: NamedForm,
+    ) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        let file = match form {
+            NamedForm::Parquet => Some(metadata_key(path)?),
+            NamedForm::Zip | NamedForm::Json => {
+                path.to_key().filter(|key| self.looks_into(form, key))
+            }
+        };
+        let Some(file) = file else {
             return Ok(None);
         };
-        match self.contents(key, &stat.meta)? {
+        let Some(meta) = self.object_at(&file, form)? else {
+            return Ok(None);
+        };
+        match self.contents(&file, form, &meta)? {
             Contents::Other => Ok(None),
             Contents::Damaged(error) => Err(error),
-            Contents::Hierarchy(root) => self.opened(key, stat.meta.version, root).map(Some),
+            found => self.opened(&file, form, &meta, &found).map(Some),
         }
     }
 
-    /// The kind of the file at `key`, which has the attributes `meta`.
-    fn contents(&self, key: &Key, meta: &ObjectMeta) -> Result<Contents, StoreError> {
-        let known = || {
-            let mut known = lock(&self.known);
-            let (version, contents) = known.get(key)?;
-            (*version == meta.version).then(|| contents.clone())
+    /// Whether the file at `key`, which has a name of `form`, may be a store.
+    fn looks_into(&self, form: NamedForm, key: &Key) -> bool {
+        let is_meant = form.is_file() && self.forms == NestedForms::All;
+        is_meant && !(self.is_on_server && self.is_known_hierarchy(&key.parent()))
+    }
+
+    /// Whether documents show that `path` is in a Zarr hierarchy. Sends no request.
+    fn is_known_hierarchy(&self, path: &Prefix) -> bool {
+        let has_document = |prefix: Prefix| {
+            let keys = DOCUMENTS.iter().filter_map(|name| prefix.key(name).ok());
+            let mut known = keys.map(|key| self.within.known_object(&key));
+            known.any(|known| matches!(known, Some(Some(_))))
         };
-        if let Some(contents) = known() {
-            return Ok(contents);
+        path.with_ancestors().any(has_document)
+    }
+
+    /// The attributes of the object at `key` of the outer store; `None` where there is none.
+    fn object_at(&self, key: &Key, form: NamedForm) -> Result<Option<ObjectMeta>, StoreError> {
+        if !self.is_on_server {
+            let stat = self.within.stat(key)?;
+            return Ok(stat.and_then(|stat| stat.object_meta()));
         }
-        let _one_at_a_time = lock(&self.examining);
-        if let Some(contents) = known() {
-            return Ok(contents);
+        if let Some(known) = self.within.known_object(key) {
+            return Ok(known);
         }
-        let contents = match self.examine(key) {
+        let keys = std::slice::from_ref(key);
+        match form {
+            // Most versions are those that were looked at before.
+            _ if self.known.has(key) => {}
+            NamedForm::Zip => return self.first_look_at_zip(key),
+            NamedForm::Json => {
+                let found = self.known.look_at_starts(&*self.within, keys).pop();
+                return Ok(found.unwrap_or(Ok(None))?.map(|(meta, _)| meta));
+            }
+            // The metadata is read in any case, and remembered.
+            NamedForm::Parquet => drop(metadata_of_set(&*self.within, &key.parent())?),
+        }
+        let mut found = self.within.stat_objects(keys);
+        found.pop().unwrap_or(Ok(None))
+    }
+
+    /// Opens the zip file at `key` on a server, of which nothing is known. One request brings its attributes and its
+    /// last bytes.
+    fn first_look_at_zip(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
+        let last = FirstRead::End(TAIL_BYTES);
+        let Some(object) = self.within.open_reading(key, last)? else {
+            return Ok(None);
+        };
+        let meta = *object.meta();
+        // The error comes again when something in the file is asked for.
+        let look = || self.look_at_opened_zip(key, &meta, object);
+        drop(self.looked_at(key, &meta, look));
+        Ok(Some(meta))
+    }
+
+    /// What the file at `key` holds, which has a name of `form` and the attributes `meta`.
+    fn contents(
+        &self,
+        key: &Key,
+        form: NamedForm,
+        meta: &ObjectMeta,
+    ) -> Result<Contents, StoreError> {
+        self.looked_at(key, meta, || match form {
+            NamedForm::Zip => self.look_at_zip(key, meta),
+            NamedForm::Json => self.look_at_json(key),
+            NamedForm::Parquet => self.look_at_directory(&key.parent()),
+        })
+    }
+
+    /// What the file at `key` holds, which `look` finds out if it is not known.
+    fn looked_at(
+        &self,
+        key: &Key,
+        meta: &ObjectMeta,
+        look: impl FnOnce() -> Result<Contents, StoreError>,
+    ) -> Result<Contents, StoreError> {
+        if let Some(known) = self.known.get(key, &meta.version) {
+            return Ok(known);
+        }
+        let _one_at_a_time = self.lock_for(key);
+        if let Some(known) = self.known.get(key, &meta.version) {
+            return Ok(known);
+        }
+        let contents = match look() {
             Ok(contents) => contents,
             // A file that may not be read stays a file.
-            Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. }) => Contents::Other,
+            Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. })
+                if !self.is_on_server =>
+            {
+                Contents::Other
+            }
             // The file is damaged, not the system in trouble.
             Err(error @ StoreError::Damaged { .. }) => {
                 log::warn!("{error}");
@@ -161,204 +286,160 @@ impl NestedZips {
             }
             Err(error) => return Err(error),
         };
-        // A version that may still change without a trace is examined again.
-        if meta.settles_in(SystemTime::now()).is_none() {
-            lock(&self.known).put(key.clone(), (meta.version, contents.clone()));
-        }
+        self.known.put(key, meta, contents.clone());
         Ok(contents)
     }
 
-    fn examine(&self, key: &Key) -> Result<Contents, StoreError> {
+    fn look_at_zip(&self, key: &Key, meta: &ObjectMeta) -> Result<Contents, StoreError> {
+        if self.is_on_server {
+            let opened = self.within.open_reading(key, FirstRead::End(TAIL_BYTES))?;
+            let object = opened.ok_or_else(|| StoreError::changed(key))?;
+            return self.look_at_opened_zip(key, meta, object);
+        }
         if !ZipStore::is_zip_in(&self.within, key)? {
             return Ok(Contents::Other);
         }
         let zip = ZipStore::within(&self.within, key)?;
-        Ok(find_hierarchy(&zip)?.map_or(Contents::Other, Contents::Hierarchy))
+        let Some(root) = find_hierarchy(&zip)? else {
+            return Ok(Contents::Other);
+        };
+        self.keep_zip(key, meta, zip.below(root.clone()));
+        Ok(Contents::Zip(root))
     }
 
-    /// The zip store whose hierarchy is at `root` of the file at `key`, which has this version.
+    /// As [`NestedStores::look_at_zip`], on a server. The name has told already that this is a directory, so that all
+    /// entries are shown if there is no hierarchy.
+    fn look_at_opened_zip(
+        &self,
+        key: &Key,
+        meta: &ObjectMeta,
+        object: Arc<dyn Object>,
+    ) -> Result<Contents, StoreError> {
+        let zip = ZipStore::within_opened(&self.within, key, object)?;
+        let zip = zip.ok_or_else(|| StoreError::damaged(key, "this is no zip file"))?;
+        let root = find_hierarchy(&zip)?.unwrap_or_else(Prefix::root);
+        self.keep_zip(key, meta, zip.below(root.clone()));
+        Ok(Contents::Zip(root))
+    }
+
+    fn keep_zip(&self, key: &Key, meta: &ObjectMeta, zip: ZipStore) {
+        let bytes = zip.memory_bytes();
+        self.open.put(key, meta.version, Arc::new(zip), bytes);
+    }
+
+    fn look_at_json(&self, key: &Key) -> Result<Contents, StoreError> {
+        let keys = std::slice::from_ref(key);
+        let found = self.known.look_at_starts(&*self.within, keys).pop();
+        let contents = found.unwrap_or(Ok(None))?.map(|(_, contents)| contents);
+        Ok(contents
+            .filter(|_| self.address.is_some())
+            .unwrap_or(Contents::Other))
+    }
+
+    fn look_at_directory(&self, path: &Prefix) -> Result<Contents, StoreError> {
+        if self.address.is_none() || metadata_of_set(&*self.within, path)?.is_none() {
+            return Ok(Contents::Other);
+        }
+        let documents = DOCUMENTS.iter().filter(|name| **name != b".zmetadata");
+        let documents = documents.map(|name| path.key(name));
+        let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
+        for found in self.within.stat_objects(&documents) {
+            match found {
+                // Documents of Zarr win.
+                Ok(Some(_)) => return Ok(Contents::Other),
+                Ok(None) | Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Contents::References)
+    }
+
+    /// The store in the file at `key`, which has these `contents` and the attributes `meta`.
     fn opened(
         &self,
         key: &Key,
-        version: Version,
-        root: Prefix,
-    ) -> Result<Arc<ZipStore>, StoreError> {
-        let known = || {
-            let mut open = lock(&self.open);
-            let known = open.by_key.get(key).cloned();
-            known.filter(|known| known.version == version)
-        };
-        if let Some(known) = known() {
-            return Ok(known.store);
+        form: NamedForm,
+        meta: &ObjectMeta,
+        contents: &Contents,
+    ) -> Result<Arc<dyn Store>, StoreError> {
+        if let Some(opened) = self.open.get(key, &meta.version) {
+            return Ok(opened);
         }
-        let _one_at_a_time = lock(&self.examining);
-        if let Some(known) = known() {
-            return Ok(known.store);
+        let _one_at_a_time = self.lock_for(key);
+        if let Some(opened) = self.open.get(key, &meta.version) {
+            return Ok(opened);
         }
-        let store = Arc::new(ZipStore::within(&self.within, key)?.below(root));
-        let bytes = store.memory_bytes();
-        let zip = OpenZip {
-            version,
-            store: Arc::clone(&store),
-            bytes,
+        let (store, bytes): (Arc<dyn Store>, u64) = if let Contents::Zip(root) = contents {
+            let zip = ZipStore::within(&self.within, key)?.below(root.clone());
+            let bytes = zip.memory_bytes();
+            (Arc::new(zip), bytes)
+        } else {
+            let set = self.opened_set(key, form).inspect_err(|error| {
+                if matches!(error, StoreError::Damaged { .. }) {
+                    let damaged = Contents::Damaged(error.clone());
+                    self.known.put(key, meta, damaged);
+                }
+            })?;
+            let bytes = set.held_bytes();
+            (Arc::new(set), bytes)
         };
-        let closed = lock(&self.open).add(key.clone(), zip);
-        drop(closed);
+        self.open.put(key, meta.version, Arc::clone(&store), bytes);
         Ok(store)
     }
 
-    /// The attributes of the prefix of the same name, where `stat` is of an object at `key` that is
-    /// looked into.
+    /// Opens the set of references in the file at `key`.
+    fn opened_set(&self, key: &Key, form: NamedForm) -> Result<ReferenceStore, StoreError> {
+        let set = match form {
+            NamedForm::Parquet => key.parent(),
+            NamedForm::Zip | NamedForm::Json => key.to_prefix(),
+        };
+        let path = set.to_key().map_or_else(Prefix::root, |set| set.parent());
+        let Some(address) = &self.address else {
+            let problem = "references are not read here";
+            return Err(StoreError::damaged(key, problem));
+        };
+        let home = Home {
+            address: address.joined(&path),
+            store: Arc::clone(&self.within),
+            path,
+        };
+        let _one_at_a_time = lock(&self.opening_set);
+        let opened = ReferenceStore::open(home, key.clone(), &self.options);
+        opened.map_err(|error| match error {
+            StoreError::Damaged { key, problem } => {
+                let problem = format!("{problem}; {ALONE}");
+                StoreError::Damaged { key, problem }
+            }
+            error => error,
+        })
+    }
+
+    /// The attributes of the prefix of the same name, where `stat` is of an object at `key` that may be looked into.
     fn prefix_below(&self, key: &Key, stat: &Stat) -> Option<ObjectMeta> {
-        if stat.kind != StatKind::Object || !is_named_as_zip(key.as_bytes()) {
+        let form = NamedForm::of(key.as_bytes());
+        let form = form.filter(|&form| self.looks_into(form, key));
+        let Some(form) = form.filter(|_| stat.kind == StatKind::Object) else {
+            return stat.below;
+        };
+        let is_by_name = self.is_on_server && form == NamedForm::Zip;
+        let is_other = || matches!(self.contents(key, form, &stat.meta), Ok(Contents::Other));
+        if !is_by_name && is_other() {
             return stat.below;
         }
-        match self.contents(key, &stat.meta) {
-            Ok(Contents::Other) => None,
-            Ok(Contents::Hierarchy(_) | Contents::Damaged(_)) | Err(_) => {
-                Some(ZipStore::prefix_meta_of(&stat.meta))
-            }
-        }
+        Some(ZipStore::prefix_meta_of(&stat.meta))
+    }
+
+    fn lock_for(&self, key: &Key) -> Option<MutexGuard<'_, ()>> {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let count = self.looking.len().max(1) as u64;
+        let at = usize::try_from(hasher.finish() % count).unwrap_or(0);
+        self.looking.get(at).map(lock)
     }
 }
 
-impl OpenZips {
-    /// Adds `zip`, and returns those that it replaces.
-    fn add(&mut self, key: Key, zip: OpenZip) -> Vec<OpenZip> {
-        self.bytes = self.bytes.saturating_add(zip.bytes);
-        let mut closed: Vec<OpenZip> = Vec::new();
-        closed.extend(self.by_key.push(key, zip).map(|(_, zip)| zip));
-        let mut open_bytes = self.bytes - closed.iter().map(|zip| zip.bytes).sum::<u64>();
-        while open_bytes > MOST_OPEN_BYTES
-            && self.by_key.len() > 1
-            && let Some((_, zip)) = self.by_key.pop_lru()
-        {
-            open_bytes -= zip.bytes;
-            closed.push(zip);
-        }
-        self.bytes = open_bytes;
-        closed
-    }
-}
-
-/// Whether a path ends as those of zip files do.
-pub fn is_named_as_zip(path: &[u8]) -> bool {
-    let start = path.len().saturating_sub(EXTENSION.len());
-    path.get(start..)
-        .is_some_and(|end| end.eq_ignore_ascii_case(EXTENSION))
-        && path
-            .get(start.wrapping_sub(1))
-            .is_some_and(|&byte| byte != b'/')
-}
-
-/// Whether a zip file may be at `key` or above it.
-fn may_be_nested(key: &Key) -> bool {
-    let bytes = key.as_bytes();
-    bytes.split(|&byte| byte == b'/').any(is_named_as_zip)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The path in a zip store as a key. It is never the root: a zip file itself is an object of the
-/// outer store.
-fn inner(path: &Prefix) -> Result<Key, StoreError> {
-    Key::parse(path.as_bytes())
-}
-
-impl Store for NestedZips {
-    fn inner(&self) -> Option<&dyn Store> {
-        Some(&*self.within)
-    }
-
-    fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
-        match self.place_of(key)? {
-            Place::Within(zip, path) => zip.stat(&inner(&path)?),
-            Place::Outside => {
-                let stat = self.within.stat(key)?;
-                Ok(stat.map(|stat| Stat {
-                    below: self.prefix_below(key, &stat),
-                    ..stat
-                }))
-            }
-        }
-    }
-
-    fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
-        if keys.iter().any(may_be_nested) {
-            return keys.iter().map(|key| self.stat(key)).collect();
-        }
-        self.within.stat_many(keys)
-    }
-
-    fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
-        self.within.stat_root()
-    }
-
-    fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        match self.place_of(key)? {
-            Place::Within(zip, path) => zip.open(&inner(&path)?),
-            Place::Outside => self.within.open(key),
-        }
-    }
-
-    fn fetch(
-        &self,
-        key: &Key,
-        most_bytes: u64,
-        buffer: &mut dyn FetchBuffer,
-    ) -> Result<Option<Fetched>, StoreError> {
-        match self.place_of(key)? {
-            Place::Within(zip, path) => zip.fetch(&inner(&path)?, most_bytes, buffer),
-            Place::Outside => self.within.fetch(key, most_bytes, buffer),
-        }
-    }
-
-    fn fetch_many(
-        &self,
-        requests: &mut [FetchRequest<'_>],
-    ) -> Vec<Result<Option<Fetched>, StoreError>> {
-        if requests.iter().any(|request| may_be_nested(request.key)) {
-            let each = requests.iter_mut();
-            return each
-                .map(|request| self.fetch(request.key, request.most_bytes, request.buffer))
-                .collect();
-        }
-        self.within.fetch_many(requests)
-    }
-
-    fn list(
-        &self,
-        prefix: &Prefix,
-        after: Cursor,
-        detail: Detail,
-    ) -> Result<Option<Box<dyn Listing>>, StoreError> {
-        match self.place(prefix)? {
-            Place::Within(zip, path) => zip.list(&path, after, detail),
-            Place::Outside => self.within.list(prefix, after, detail),
-        }
-    }
-
-    fn profile(&self) -> Profile {
-        self.within.profile()
-    }
-
-    fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
-        if may_be_nested(key) {
-            return None;
-        }
-        self.within.known_object(key)
-    }
-
-    fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
-        match self.place_of(key) {
-            // All of a zip file is of one version.
-            Ok(Place::Within(..)) => None,
-            Ok(Place::Outside) | Err(_) => self.within.told_at(key),
-        }
-    }
-}
+/// Advice on a set of references that cannot be read in a directory of stores, where it may take less memory.
+const ALONE: &str = "if it is too large here, name it as STORE by itself";
 
 #[cfg(test)]
 mod tests;

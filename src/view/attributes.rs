@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::files::{ShownFile, Writing};
 use crate::load::Block;
 use crate::shards::ChunkObject;
-use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, Version};
+use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, Version, may_be_store_file};
 use crate::view::control::statistics;
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
 
@@ -431,6 +431,11 @@ impl Tree {
         };
         if sources.store().profile().has_directories {
             return Ok(sources.stat_prefix(prefix)?);
+        }
+        if may_be_store_file(prefix.as_bytes())
+            && let Some(below) = self.stat(&key)?.and_then(|stat| stat.below)
+        {
+            return Ok(Some(below));
         }
         if self.hierarchy.finds_node_from(prefix)? {
             return self.stat_prefix(&Prefix::root());

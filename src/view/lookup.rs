@@ -170,7 +170,7 @@ impl View {
                 return Ok(None);
             }
         }
-        if let Some(meta) = self.tree.zip_directory(folder, name)? {
+        if let Some(meta) = self.tree.store_directory(folder, name)? {
             let path = folder.resolved.path.key(name)?.to_prefix();
             let attributes = self.tree.directory(&meta);
             return Ok(Some((Vnode::Prefix { view, path }, attributes)));

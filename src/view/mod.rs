@@ -75,7 +75,7 @@ use crate::load::{Cache, GatedStore, Loader, LoaderParts, Sources};
 use crate::recent_lines::RecentLines;
 use crate::store::{
     Capacity, Cursor, Detail, DirWriter, EntryKind, Prefix, Profile, Store, StoreError,
-    address_limit, is_named_as_zip,
+    address_limit, may_be_store_file,
 };
 use crate::threads::{Limits, Threads};
 use arrays::Arrays;
@@ -348,9 +348,9 @@ impl View {
                 return Ok(Some(false));
             };
             let key = root.key(&entry.name)?;
-            // A zip file that cannot be read is not a node, and its own file gives the reason.
-            let zip = || store.stat(&key).ok().flatten();
-            if is_named_as_zip(&entry.name) && zip().is_some_and(|stat| stat.below.is_some()) {
+            // A store that cannot be read is not a node, and its own file gives the reason.
+            let file = || store.stat(&key).ok().flatten();
+            if may_be_store_file(&entry.name) && file().is_some_and(|stat| stat.below.is_some()) {
                 return Ok(Some(true));
             }
             if entry.kind != EntryKind::Prefix {

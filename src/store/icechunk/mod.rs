@@ -138,11 +138,7 @@ impl IcechunkStore {
         address: IcechunkAddress,
         options: &OpenOptions,
     ) -> Result<IcechunkStore, StoreError> {
-        let home = Home {
-            address: Address::nowhere(),
-            store,
-        };
-        IcechunkStore::open(home, address, options)
+        IcechunkStore::open(Home::new(Address::nowhere(), store), address, options)
     }
 
     /// Whether a repository is in `store`.

@@ -34,5 +34,8 @@ mod table;
 mod templates;
 mod text;
 
-pub(in crate::store) use detect::{is_named_as_set, metadata_of_set};
+pub(in crate::store) use detect::{
+    HEAD_BYTES, has_members, is_named_as_set, looks_like_set, metadata_key, metadata_of_set,
+    metadata_of_set_up_to,
+};
 pub use store::ReferenceStore;

@@ -15,7 +15,7 @@ use crate::store::Object;
 const PART_BYTES: usize = 4 << 20;
 
 /// The first bytes of a frame of zstd.
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The longest window of zstd, as a power of 2.
 const MOST_WINDOW_LOG: u32 = 25;

@@ -73,8 +73,8 @@ use self::tag::{LastModified, Pinned};
 pub use self::url::{RemoteUrl, Service};
 use super::{
     AnswerTimes, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing,
-    Object, ObjectMeta, OpenedPart, Prefix, Profile, ReceivedBytes, Stat, StatKind, Store,
-    StoreError,
+    Object, ObjectMeta, ObjectStart, OpenedPart, Prefix, Profile, ReceivedBytes, Stat, StatKind,
+    Store, StoreError,
 };
 
 /// Bytes that are received in the time of one request, by which reads are planned together.
@@ -476,6 +476,25 @@ impl Store for RemoteStore {
         all.into_iter()
             .map(|found| found.unwrap_or(Ok(None)))
             .collect()
+    }
+
+    fn starts_of(&self, keys: &[Key], most_bytes: u64) -> Vec<Result<ObjectStart, StoreError>> {
+        let mut starts = Vec::with_capacity(keys.len());
+        // All answers of a group are in memory at the same time.
+        let group = self.shared.client.flow.answer_bytes() / most_bytes.max(1);
+        let group = usize::try_from(group).unwrap_or(usize::MAX).max(1);
+        for group in keys.chunks(group) {
+            let (shared, asked) = (Arc::clone(&self.shared), group.to_vec());
+            let answers = async move {
+                let each = asked.iter().map(|key| shared.start_of(key, most_bytes));
+                join_all(each).await
+            };
+            match self.shared.runtime.wait_for(answers) {
+                Ok(found) => starts.extend(found),
+                Err(error) => starts.extend(group.iter().map(|_| Err(error.clone()))),
+            }
+        }
+        starts
     }
 
     fn list(

@@ -15,7 +15,7 @@ use super::first_bytes::FirstBytes;
 use super::object::RemoteObject;
 use super::shared::Shared;
 use super::tag::Pinned;
-use crate::store::{FirstRead, Key, Object, OpenedPart, ReceivedBytes, StoreError};
+use crate::store::{FirstRead, Key, Object, ObjectStart, OpenedPart, ReceivedBytes, StoreError};
 
 /// An open reads at least this many bytes of an object, which costs no more than reading none: the
 /// index of a shard of 2,000 chunks.
@@ -179,6 +179,37 @@ impl Shared {
             }
         }
         Ok(self.head(key).await?.map(|pinned| (pinned, None)))
+    }
+
+    /// The attributes of the object at `key`, and its first bytes, up to `most_bytes`.
+    pub(super) async fn start_of(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+    ) -> Result<ObjectStart, StoreError> {
+        let opened = match self.remembered.get(key) {
+            Some(known) => known.0.map(|pinned| (pinned, FirstBytes::default())),
+            None => self.open_unknown(key, FirstRead::Start(most_bytes)).await?,
+        };
+        let Some((pinned, first)) = opened else {
+            return Ok(None);
+        };
+        let wanted = 0..most_bytes.min(pinned.meta.size());
+        if wanted.is_empty() {
+            return Ok(Some((pinned.meta, Bytes::new())));
+        }
+        let read = first.read(std::slice::from_ref(&wanted));
+        if let Some(bytes) = read.and_then(|mut parts| parts.pop()) {
+            return Ok(Some((pinned.meta, bytes)));
+        }
+        let _memory = self.client.flow.reserve(wanted.end).await;
+        match self.client.get_range(key, &pinned, wanted).await {
+            Ok(body) => Ok(Some((pinned.meta, Bytes::from(body.concat())))),
+            Err(failure) => {
+                self.remembered.forget(key);
+                Err(failure.into_error(key, true))
+            }
+        }
     }
 
     /// Opens an object without reading anything.

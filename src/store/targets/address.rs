@@ -153,6 +153,16 @@ impl Address {
         rest.strip_prefix(b"/")
     }
 
+    /// The address of `path` below this one.
+    pub(in crate::store) fn joined(&self, path: &Prefix) -> Address {
+        let below = [self.path.as_slice(), path.as_bytes()];
+        let below: Vec<_> = below.into_iter().filter(|part| !part.is_empty()).collect();
+        Address {
+            site: self.site.clone(),
+            path: below.join(b"/".as_slice()),
+        }
+    }
+
     /// What contains this address; the root contains itself.
     pub(in crate::store) fn parent(&self) -> Address {
         let end = self.path.iter().rposition(|&byte| byte == b'/');
@@ -292,6 +302,11 @@ mod tests {
             assert_eq!(local(path).below(&prefix), expected, "{path}");
         }
         assert_eq!(local("/a/b").below(&local("/")), Some(b"a/b".as_slice()));
+        for (base, path, expected) in [("/", "a/b", "/a/b"), ("/a", "", "/a"), ("/a", "b", "/a/b")]
+        {
+            let path = Prefix::parse(path.as_bytes()).unwrap();
+            assert_eq!(local(base).joined(&path), local(expected));
+        }
     }
 
     #[cfg(feature = "remote")]

@@ -25,6 +25,11 @@ impl AllowedPrefix {
         let root = Address::of_path(Path::new("/"))?;
         Address::parse(text, &root).map(AllowedPrefix)
     }
+
+    /// Whether this is on a server, and not on this machine.
+    pub(in crate::store) fn is_on_server(&self) -> bool {
+        self.0.local_path().is_none()
+    }
 }
 
 impl fmt::Display for AllowedPrefix {

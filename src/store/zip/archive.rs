@@ -46,6 +46,8 @@ pub(super) fn prefix_meta(file: &ObjectMeta) -> ObjectMeta {
 pub(super) struct Archive {
     pub(super) file: ZipFile,
     pub(super) index: Index,
+    /// The version of OME-Zarr, if the file says that it is an image of it.
+    pub(super) ome_version: Option<String>,
     /// The offset of the central directory.
     directory_offset: u64,
     /// The offsets of the bytes of entries, by the numbers of the entries, from their local headers. Reading a header
@@ -60,10 +62,15 @@ impl Archive {
     /// # Errors
     /// [`StoreError::Damaged`] when the file is damaged or too large, and those of reading it.
     pub(super) fn read(place: &ZipPath, file: ZipFile) -> Result<Archive, StoreError> {
-        let Directory { index, offset } = Directory::read(&file, &place.shown)?;
+        let Directory {
+            index,
+            offset,
+            ome_version,
+        } = Directory::read(&file, &place.shown)?;
         Ok(Archive {
             file,
             index,
+            ome_version,
             directory_offset: offset,
             starts: Mutex::new(LruCache::unbounded()),
             inflating: InflateMemory::default(),

@@ -26,7 +26,14 @@ pub(super) struct Directory {
     pub(super) index: Index,
     /// Its offset in the zip file: all entries are before it.
     pub(super) offset: u64,
+    /// The version of OME-Zarr that the comment of the zip file tells.
+    pub(super) ome_version: Option<String>,
 }
+
+/// The length of the end of the directory, before the comment.
+const END_BYTES: u64 = 22;
+/// The longest comment.
+const MOST_COMMENT_BYTES: u64 = 0xffff;
 
 impl Directory {
     /// Reads the directory of `file`, which is called `shown`.
@@ -87,8 +94,26 @@ impl Directory {
             log::warn!("{shown}: {sentence}");
         }
         let offset = zip.directory_offset();
-        Ok(Directory { index, offset })
+        let comment_offset = zip.eocd_offset().saturating_add(END_BYTES);
+        let comment_len = size.saturating_sub(comment_offset).min(MOST_COMMENT_BYTES);
+        let mut comment = vec![0; usize::try_from(comment_len).unwrap_or(0)];
+        // Only people are told of it.
+        let read = zip.get_ref().read_exact_at(&mut comment, comment_offset);
+        Ok(Directory {
+            index,
+            offset,
+            ome_version: read.ok().and_then(|()| ome_version(&comment)),
+        })
     }
+}
+
+/// The version of OME-Zarr in the comment of an image in one file, which is JSON up to a NUL (RFC 9 of OME-NGFF).
+fn ome_version(comment: &[u8]) -> Option<String> {
+    let json = comment.split(|&byte| byte == 0).next()?;
+    let json: serde_json::Value = serde_json::from_slice(json).ok()?;
+    let version = json.get("ome")?.get("version")?.as_str()?;
+    let is_version = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
+    (version.len() <= 32 && version.chars().all(is_version)).then(|| version.to_owned())
 }
 
 /// Whether `file` begins like a zip file, or ends like one that other data was prepended to.

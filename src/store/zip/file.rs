@@ -99,7 +99,6 @@ impl ZipPath {
     }
 
     /// The same zip file, called `shown` in messages.
-    #[cfg(any(feature = "remote", test))]
     pub(super) fn shown_as(self, shown: String) -> ZipPath {
         ZipPath { shown, ..self }
     }

@@ -62,7 +62,6 @@ use super::{
 };
 use archive::Archive;
 use directory::looks_like_zip;
-#[cfg(feature = "remote")]
 pub(super) use file::TAIL_BYTES;
 use file::{ZipFile, ZipPath, read_error};
 use index::Index;
@@ -78,7 +77,7 @@ pub struct ZipStore {
     /// The prefix of keys in messages, which is the key of the zip file in another store.
     outer: Prefix,
     profile: Profile,
-    /// The description of the zip file by a server.
+    /// The description of the zip file, for people.
     described: Option<String>,
     current: RwLock<Option<CurrentArchive>>,
 }
@@ -137,18 +136,39 @@ impl ZipStore {
     ///
     /// # Errors
     /// As [`ZipStore::open`].
-    #[cfg(any(feature = "remote", test))]
     pub(super) fn of_object(
         store: &Arc<dyn Store>,
         key: &Key,
         object: Arc<dyn Object>,
         shown: String,
     ) -> Result<Option<ZipStore>, StoreError> {
+        let place = ZipPath::within(store, key).shown_as(shown);
+        ZipStore::opened(place, key, object, Prefix::root())
+    }
+
+    /// As [`ZipStore::within`], where `object` was opened; `None` if that is not a zip file.
+    ///
+    /// # Errors
+    /// As [`ZipStore::open`].
+    pub(super) fn within_opened(
+        store: &Arc<dyn Store>,
+        key: &Key,
+        object: Arc<dyn Object>,
+    ) -> Result<Option<ZipStore>, StoreError> {
+        let place = ZipPath::within(store, key);
+        ZipStore::opened(place, key, object, key.to_prefix())
+    }
+
+    fn opened(
+        place: ZipPath,
+        key: &Key,
+        object: Arc<dyn Object>,
+        outer: Prefix,
+    ) -> Result<Option<ZipStore>, StoreError> {
         let file = ZipFile::of_object(object)?;
         if !looks_like_zip(&file).map_err(|error| read_error(key, &error))? {
             return Ok(None);
         }
-        let place = ZipPath::within(store, key).shown_as(shown);
         let mut current = None;
         // A file that may still change without a trace is opened again, once it cannot do that any
         // more.
@@ -159,7 +179,7 @@ impl ZipStore {
                 archive: Ok(Arc::new(Archive::read(&place, file)?)),
             });
         }
-        ZipStore::with_current(place, Prefix::root(), current).map(Some)
+        ZipStore::with_current(place, outer, current).map(Some)
     }
 
     fn at(place: ZipPath, outer: Prefix) -> Result<ZipStore, StoreError> {
@@ -195,9 +215,13 @@ impl ZipStore {
         ZipStore { root, ..self }
     }
 
-    /// The same store, with the server's description `described` of its zip file.
-    #[cfg(feature = "remote")]
-    pub(super) fn described_as(self, described: String) -> ZipStore {
+    /// The same store, with the description `described` of its zip file and, where the file tells it, the version of
+    /// OME-Zarr.
+    pub(super) fn described_as(self, mut described: String) -> ZipStore {
+        let version = self.archive().ok();
+        if let Some(version) = version.and_then(|archive| archive.ome_version.clone()) {
+            described = format!("{described}, with OME-Zarr {version}");
+        }
         let described = Some(described);
         ZipStore { described, ..self }
     }
@@ -223,6 +247,14 @@ impl ZipStore {
     /// Attributes of the root prefix of a zip file with the attributes `file`.
     pub(super) fn prefix_meta_of(file: &ObjectMeta) -> ObjectMeta {
         archive::prefix_meta(file)
+    }
+
+    /// The length of the zip file.
+    ///
+    /// # Errors
+    /// As [`ZipStore::open`].
+    pub(super) fn file_bytes(&self) -> Result<u64, StoreError> {
+        Ok(self.archive()?.file.meta.size())
     }
 
     /// Memory of the central directory, in bytes.

@@ -267,7 +267,14 @@ fn items_of(
     let Some((name, path)) = view.tree.node_listed(folder, entry)? else {
         return Ok(Vec::new());
     };
-    let items = view.arrays.listed_as(name, &path).into_iter();
+    let listed = if view.tree.store().is_unopened(&path) {
+        // A lookup of its name opens it, and shows whether it is an array.
+        let view = ViewKind::Arrays;
+        vec![(name, Vnode::Prefix { view, path })]
+    } else {
+        view.arrays.listed_as(name, &path)
+    };
+    let items = listed.into_iter();
     let items = items.map(|(name, vnode)| {
         let attributes = attributes_if(view, &vnode, detail);
         (name, vnode, attributes)

@@ -117,10 +117,10 @@ impl Arrays {
     }
 
     /// The stem of the names of the files of the group at `path`, which is the group's own name. For a store in a
-    /// directory of stores, `.zarr` and `.zip` are left out, as for the root.
+    /// directory of stores, `.zarr`, `.zip` and `.ozx` are left out, as for the root.
     pub(super) fn group_stem_of(&self, path: &Prefix) -> Vec<u8> {
         let mut name = self.name_of(path);
-        for suffix in [&b".zip"[..], b".zarr"] {
+        for suffix in [&b".zip"[..], b".ozx", b".zarr"] {
             if name.len() > suffix.len() && name.ends_with(suffix) {
                 name.truncate(name.len() - suffix.len());
             }
@@ -466,7 +466,7 @@ impl Arrays {
         let folder = self.tree.folder(ViewKind::Arrays, path)?;
         match folder.resolved.draft() {
             Some(_) => self.tree.draft_child(&folder, name),
-            None if self.tree.is_closed_zip(&folder, name)? => Ok(None),
+            None if self.tree.is_closed_store(&folder, name)? => Ok(None),
             None if folder.has_children() => {
                 self.tree.check_undamaged(&folder, name, NameUse::Found)?;
                 Ok(Some(key.to_prefix()))

@@ -145,7 +145,7 @@ impl StoredNames {
         detail: Detail,
     ) -> Result<Option<SegmentItem>, Error> {
         // A file that cannot be examined does not end the listing.
-        if let Ok(Some(meta)) = view.tree.zip_directory(folder, &entry.name) {
+        if let Ok(Some(meta)) = view.tree.store_directory(folder, &entry.name) {
             let (view_kind, path) = (self.view, self.names.prefix.key(&entry.name)?.to_prefix());
             let vnode = Vnode::Prefix {
                 view: view_kind,

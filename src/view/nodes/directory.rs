@@ -385,7 +385,7 @@ impl Tree {
             // A file that cannot be examined does not end the listing; looking it up gives the
             // error.
             EntryKind::Object => self
-                .zip_directory(folder, &entry.name)
+                .store_directory(folder, &entry.name)
                 .is_ok_and(|found| found.is_some()),
             EntryKind::Unreadable => false,
         };

@@ -12,7 +12,7 @@
 //! | `path`, `resolve` | a path of a view, and the node that is there |
 //! | `node` | a shown array, or why a node cannot be shown |
 //! | `known`, `cache` | the nodes that were shown last |
-//! | `directory`, `zip_stores` | the names in the directory of a node |
+//! | `directory`, `store_files` | the names in the directory of a node |
 //! | `damaged`, `removed` | names below nodes that are damaged or gone: they give errors, and are not absent |
 //! | `current`, `meaning` | whether an array, or a key, is still what it was when it was found |
 //! | `document_checks`, `recent_checks` | when documents were last checked |
@@ -32,5 +32,5 @@ pub(in crate::view) mod path;
 pub(in crate::view) mod recent_checks;
 pub(in crate::view) mod removed;
 pub(in crate::view) mod resolve;
+pub(in crate::view) mod store_files;
 pub(in crate::view) mod translated_arrays;
-pub(in crate::view) mod zip_stores;

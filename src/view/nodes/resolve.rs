@@ -87,7 +87,8 @@ impl Tree {
         view: ViewKind,
         path: &Prefix,
     ) -> Result<Option<ObjectMeta>, Error> {
-        if !self.walks_tree(view) {
+        // A store in a file is not opened for its attributes.
+        if !self.walks_tree(view) || self.store().is_unopened(path) {
             return self.stat_prefix(path);
         }
         let place = self.hierarchy.tree_node(path)?.place;

@@ -1,12 +1,12 @@
-//! Zip stores in a directory of stores, which are directories in the chunks and arrays views.
+//! Zip files and sets of references in a directory of stores, which are directories in the chunks and arrays views.
 //!
 //! Such a file is an object, and the store has keys below it too
-//! ([`NestedZips`](crate::store::NestedZips)). It is shown as a directory only where no node is
+//! ([`NestedStores`](crate::store::NestedStores)). It is shown as a directory only where no node is
 //! above it: a group has no children that its store does not have.
 
 use crate::error::Error;
 use crate::hierarchy::Node;
-use crate::store::{ObjectMeta, is_named_as_zip};
+use crate::store::{ObjectMeta, may_be_store_file};
 use crate::view::nodes::directory::NodeDirectory;
 use crate::view::options::ViewKind;
 use crate::view::tree::Tree;
@@ -14,12 +14,16 @@ use crate::view::tree::Tree;
 impl Tree {
     /// The attributes of the directory as which the stored object `name` in `folder` is shown;
     /// `None` if it is shown as a file, or does not exist.
-    pub(in crate::view) fn zip_directory(
+    pub(in crate::view) fn store_directory(
         &self,
         folder: &NodeDirectory,
         name: &[u8],
     ) -> Result<Option<ObjectMeta>, Error> {
-        if folder.resolved.view == ViewKind::Keys || !is_named_as_zip(name) {
+        // The cheap checks come first: what a file holds is read.
+        if folder.resolved.view == ViewKind::Keys
+            || !may_be_store_file(name)
+            || !matches!(folder.resolved.node, Node::Implicit)
+        {
             return Ok(None);
         }
         let Some(meta) = self.stat_below(folder, name)? else {
@@ -34,14 +38,18 @@ impl Tree {
     }
 
     /// Whether `name` in `folder` is a file that has keys below it, but is shown only as a file.
-    pub(in crate::view) fn is_closed_zip(
+    pub(in crate::view) fn is_closed_store(
         &self,
         folder: &NodeDirectory,
         name: &[u8],
     ) -> Result<bool, Error> {
-        Ok(is_named_as_zip(name)
+        // A store without directories does not look into files in a hierarchy, so that it need not be asked.
+        let is_never = !self.store().profile().has_directories
+            && !matches!(folder.resolved.node, Node::Implicit);
+        Ok(may_be_store_file(name)
+            && !is_never
             && self.stat_below(folder, name)?.is_some()
-            && self.zip_directory(folder, name)?.is_none())
+            && self.store_directory(folder, name)?.is_none())
     }
 
     /// The attributes of the directory of the keys below the object `name` in `folder`.
