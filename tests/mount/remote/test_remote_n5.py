@@ -12,7 +12,7 @@ from support.array_corpus import check
 from support.remote_fault_server import FaultServer
 from support.remote_samples import BUCKET, mounted
 
-# Their groups have documents in one of them alone. test_remote_corpus.py has the others, and all arrays.
+# Their groups have documents in one of them alone.
 STORES = {name: corpus.stores()[name] for name in ("ts_n5.n5", "zp2_n5.n5")}
 TYPES = ("/int16", "/float64")
 VIEW = ("--view", "arrays", "--files", "npy,raw")
