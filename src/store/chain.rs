@@ -41,7 +41,7 @@ pub(super) fn split_step(argument: &OsStr) -> Option<(&OsStr, Step<'_>)> {
     Some((store, found))
 }
 
-/// As [`split_step`], with the step as it is written.
+/// As `split_step`, with the step as it is written.
 pub fn split_step_off(argument: &OsStr) -> Option<(&OsStr, &OsStr)> {
     let bytes = argument.as_bytes();
     let last = |step: &[u8]| bytes.windows(step.len()).rposition(|part| part == step);

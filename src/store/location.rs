@@ -229,7 +229,7 @@ pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Sto
 /// Opens the store at `location`: a repository of Icechunk at its branch `main`.
 ///
 /// # Errors
-/// As [`DirStore::open`], [`ZipStore::open`], [`RemoteStore::open`] and [`IcechunkStore::open`]; and
+/// As [`DirStore::open`], [`ZipStore::open`] and [`RemoteStore::open`]; where a repository cannot be read; and
 /// [`StoreError::Unsupported`] for a URL of one object that is no zip file, and where stores of two kinds meet.
 pub fn open_store_for(
     location: &Location,

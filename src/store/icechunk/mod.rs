@@ -132,7 +132,7 @@ impl IcechunkStore {
     /// chunks are in what `options` allow.
     ///
     /// # Errors
-    /// As [`IcechunkStore::open`].
+    /// [`StoreError`] where the repository, or the snapshot, cannot be read.
     pub fn within(
         store: Arc<dyn Store>,
         address: IcechunkAddress,
