@@ -9,6 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use crate::metadata::ZarrFormat;
+use crate::store::is_named_as_zip;
 
 /// What comes before the path of a node, and the format that it names.
 const STEPS: [(&[u8], ZarrFormat); 3] = [
@@ -34,13 +35,16 @@ pub(super) fn split(typed: &OsStr) -> (Cow<'_, OsStr>, Option<ZarrFormat>) {
     }
 }
 
-/// The node at `path` in `store`, which may itself end with a step, as `a.zip|zip:` does.
+/// The node at `path` in `store`, which may be a zip file, or itself end with a step, as `a.zip|zip:` does.
 fn joined(store: &[u8], path: &[u8]) -> Vec<u8> {
+    let is_zip = is_named_as_zip(store) && !store.contains(&b'|');
     let store = store.strip_suffix(b"/").unwrap_or(store);
     let path = path.strip_prefix(b"/").unwrap_or(path);
     let is_step = store.contains(&b'|') && store.ends_with(b":");
     let separator: &[u8] = if path.is_empty() || is_step {
         b""
+    } else if is_zip && !Path::new(OsStr::from_bytes(store)).is_dir() {
+        b"|zip:"
     } else {
         b"/"
     };
@@ -63,6 +67,9 @@ mod tests {
             ("s3://bucket/a.n5/|n5:/c0", "s3://bucket/a.n5/c0", n5),
             ("a.n5|n5:", "a.n5", n5),
             ("a|n5:b|zarr2:c", "a|n5:b/c", v2),
+            ("https://host/a.zip|n5:c", "https://host/a.zip|zip:c", n5),
+            ("a.ozx|zarr3:", "a.ozx", v3),
+            ("a.zip/|zarr3:c", "a.zip/c", v3),
             ("a.zip|zip:|zarr3:c", "a.zip|zip:c", v3),
             ("a.zip|zip:b|zarr3:c", "a.zip|zip:b/c", v3),
             ("a.n5", "a.n5", None),

@@ -76,7 +76,7 @@ pub use location::{
 };
 pub use memory::{MemoryStore, MemoryWriter};
 pub use meta::{Arrival, Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_YOUTH, Times, Version};
-pub use nested::{NestedForms, NestedStores, may_be_store_file};
+pub use nested::{NestedForms, NestedStores, is_named_as_zip, may_be_store_file};
 pub use profile::Profile;
 pub use received::ReceivedBytes;
 pub use recency::{AnswerTimes, Recency};

@@ -51,7 +51,7 @@ use super::{
     ReferenceStore, Stat, StatKind, Store, StoreError, ZipStore,
 };
 
-pub use self::form::may_be_store_file;
+pub use self::form::{is_named_as_zip, may_be_store_file};
 
 /// The memory budget of one set of references, a half of which its references may take.
 const SET_BYTES: u64 = 32 << 20;

@@ -51,6 +51,11 @@ pub fn may_be_store_file(path: &[u8]) -> bool {
     NamedForm::of(path).is_some_and(NamedForm::is_file)
 }
 
+/// Whether the file at `path` is a zip file, judging by its name.
+pub fn is_named_as_zip(path: &[u8]) -> bool {
+    NamedForm::of(path) == Some(NamedForm::Zip)
+}
+
 /// The parts of `path` that end where a name ends that a store may have, and their forms; the shortest first.
 pub(super) fn named_forms(path: &[u8]) -> impl Iterator<Item = (usize, NamedForm)> + '_ {
     // Most paths have no name with a dot in it.
@@ -84,6 +89,7 @@ mod tests {
         ] {
             assert_eq!(NamedForm::of(name.as_bytes()), expected, "{name}");
         }
+        assert!(is_named_as_zip(b"a.zip") && !is_named_as_zip(b"a.json"));
         assert!(may_be_store_file(b"a.zip") && !may_be_store_file(b"r.parq"));
         let found: Vec<_> = named_forms(b"a.zip/b/r.json").collect();
         assert_eq!(found, [(5, NamedForm::Zip), (14, NamedForm::Json)]);
