@@ -10,13 +10,13 @@ use super::walk::each_object;
 /// The memory budget.
 const BUDGET_BYTES: u64 = 4 << 20;
 
-/// What the heap holds besides: the input, documents, and what is told of keys.
+/// The heap also holds the input, documents and the attributes of keys, which are not in the budget.
 const BESIDE_BYTES: u64 = 2 << 20;
 
 /// Objects that are longer are not read.
 const MOST_BYTES: u64 = 1 << 16;
 
-/// What is before the table of a file, with the kind 0.
+/// The bytes before the flatbuffer of a file. Its kind is 0 here, and is filled in for each kind of file.
 const HEADER: &[u8] = b"ICE\xf0\x9f\xa7\x8aCHUNK                        \x02\x00\x00";
 
 /// The files, and the numbers of their kinds.
