@@ -20,6 +20,7 @@ pub use axis::{Axis, AxisKind};
 pub use channel::Channel;
 pub use n5::axes_of_n5;
 
+use crate::error::FormatError;
 use crate::metadata::Attributes;
 
 impl Axis {
@@ -46,6 +47,8 @@ pub struct Surroundings {
     pub axes: Vec<Axis>,
     /// The name of the image of which the array is a level.
     pub image: Option<String>,
+    /// The reason why spacings and units are left out, although the documents tell where the elements are.
+    pub left_out: Option<FormatError>,
 }
 
 /// A group around an array.
@@ -74,7 +77,7 @@ pub fn axes(
         .find_map(|group| ngff::axes(group, shape))
         .unwrap_or_else(|| Surroundings {
             axes: cf::axes(dimension_names, coordinates),
-            image: None,
+            ..Surroundings::default()
         })
 }
 

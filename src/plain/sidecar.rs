@@ -11,6 +11,7 @@
 //!   "codecs": ["zlib"],
 //!   "fill_value": 0,                             null when there is none
 //!   "axes": [{"name": "y", "type": "space", "unit": "meter", "spacing": 0.5, "origin": 1.0}, …],
+//!   "axes_error": "why",                         only where spacings and units are left out
 //!   "attributes": {…},                           all of them, in their order
 //!   "attributes_error": "why",                   only where they cannot be read
 //!   "files": {"npy": "t.npy"},
@@ -44,6 +45,8 @@ pub struct SidecarFacts<'a> {
     pub shards: Option<&'a ChunkLengths>,
     /// Names of the codecs, in encoding order.
     pub codecs: &'a [String],
+    /// The reason why the axes of `array` have no spacings and units, although its documents tell where the elements are.
+    pub axes_error: Option<&'a str>,
     /// The attributes as compact JSON, if those of `array` are incomplete.
     pub attributes: Option<&'a str>,
     /// The reason why the attributes cannot be read; then `array` has none.
@@ -86,6 +89,9 @@ pub fn sidecar(facts: &SidecarFacts<'_>) -> Vec<u8> {
     let mut out = pretty::PrettyObject::new();
     for (name, value) in &members {
         out.member(name, value);
+    }
+    if let Some(error) = facts.axes_error {
+        out.member("axes_error", &JsonTree::Text(error.to_owned()));
     }
     match facts.attributes {
         Some(text) => out.compact("attributes", text),
@@ -245,6 +251,7 @@ mod tests {
             shards: Some(&ChunkLengths::equal(&[4, 4])),
             codecs: &["bytes".to_owned(), "zstd".to_owned()],
             attributes: None,
+            axes_error: None,
             attributes_error: None,
             files: &[("npy".to_owned(), "a\"\n.npy".to_owned())],
             left_out: &[("nii".to_owned(), "no such type".to_owned())],

@@ -1,4 +1,4 @@
-//! Axes from OME-NGFF multiscales, versions 0.1 to 0.5.
+//! Axes from OME-NGFF multiscales, versions 0.1 to 0.6.
 //!
 //! | version | where | axes | voxel sizes |
 //! |---|---|---|---|
@@ -6,10 +6,13 @@
 //! | 0.3 | `multiscales` | names | none |
 //! | 0.4 | `multiscales` | `{name, type, unit}` | `coordinateTransformations` of the dataset, then of the multiscale |
 //! | 0.5 | `ome.multiscales` | as 0.4 | as 0.4 |
+//! | 0.6 | `ome.multiscales` | those of the system in `coordinateSystems` to which the dataset leads | `coordinateTransformations` of the dataset |
 //!
-//! <https://ngff.openmicroscopy.org/0.5/>, sections "axes", "coordinateTransformations" and
-//! "multiscales". A multiscale with invalid axes is skipped. A multiscale with invalid
-//! transformations gives names and kinds, but neither spacings nor units.
+//! <https://ngff.openmicroscopy.org/0.5/> and <https://ngff.openmicroscopy.org/0.6/>, sections "axes",
+//! "coordinateTransformations" and "multiscales". A multiscale with invalid axes is skipped. A multiscale with transformations that
+//! are invalid, or that have no spacing along each axis, gives names and kinds, but neither spacings nor units, and the reason.
+
+mod transforms;
 
 use std::collections::HashSet;
 
@@ -73,35 +76,41 @@ fn of_multiscale(
         let dataset = dataset.as_object()?;
         (normal(dataset.text("path")?)? == path).then_some(dataset)
     })?;
-    let mut axes = match multiscale.get("axes") {
-        Some(axes) => axes
-            .as_list()?
-            .iter()
-            .map(axis)
-            .collect::<Option<Vec<_>>>()?,
-        None if matches!(multiscale.text("version"), None | Some("0.1" | "0.2")) => {
+    let own = dataset.get(transforms::MEMBER);
+    let systems = multiscale.get("coordinateSystems");
+    let mut axes = match (systems, multiscale.get("axes")) {
+        (Some(systems), _) => axes_of(own_system(systems, own?)?.get("axes")?)?,
+        (None, Some(axes)) => axes_of(axes)?,
+        (None, None) if matches!(multiscale.text("version"), None | Some("0.1" | "0.2")) => {
             default.iter().map(|name| named(name)).collect()
         }
-        None => return None,
+        (None, None) => return None,
     };
     let names: HashSet<_> = axes.iter().map(|axis| axis.name.as_deref()).collect();
     if axes.len() != rank || names.len() != rank {
         return None;
     }
-    let own = dataset.get("coordinateTransformations");
-    let shared = multiscale.get("coordinateTransformations");
-    let transforms = own.and_then(|own| transforms(own, shared, rank));
-    if let Some(transforms) = transforms {
-        for (axis, (scale, translation)) in axes.iter_mut().zip(transforms) {
-            axis.spacing = Some(scale);
-            axis.origin = translation;
+    let shared = multiscale.get(transforms::MEMBER);
+    let placed = own.map(|own| match systems {
+        Some(_) => transforms::of_version_06(own, rank),
+        None => transforms::of_version_04(own, shared, rank),
+    });
+    let left_out = match placed.transpose() {
+        Ok(Some(placed)) => {
+            for (axis, placed) in axes.iter_mut().zip(placed) {
+                axis.spacing = Some(placed.spacing);
+                axis.origin = placed.origin;
+            }
+            None
         }
-    } else {
-        // With a unit and no spacing, readers would take one element for one unit.
-        for axis in &mut axes {
-            axis.unit = None;
+        unplaced => {
+            // With a unit and no spacing, readers would take one element for one unit.
+            for axis in &mut axes {
+                axis.unit = None;
+            }
+            unplaced.err()
         }
-    }
+    };
     // Some programs write the path of the group, which is `/` for the root.
     let image = multiscale
         .text("name")
@@ -109,7 +118,26 @@ fn of_multiscale(
     Some(Surroundings {
         axes,
         image: image.map(str::to_owned),
+        left_out,
     })
+}
+
+/// The coordinate system of the image itself in version 0.6: that to which the transformation of a dataset leads. Drafts of the
+/// version refer to it by its name alone.
+fn own_system<'a>(systems: &'a JsonTree, transformations: &JsonTree) -> Option<&'a Attributes> {
+    let transformation = transformations.as_list()?.first()?.as_object()?;
+    let output = transformation.get("output")?;
+    let name = match output.as_object() {
+        Some(output) => output.text("name")?,
+        None => output.as_text()?,
+    };
+    let mut systems = systems.as_list()?.iter().filter_map(JsonTree::as_object);
+    systems.find(|system| system.text("name") == Some(name))
+}
+
+/// Parses a list of axes.
+fn axes_of(axes: &JsonTree) -> Option<Vec<Axis>> {
+    axes.as_list()?.iter().map(axis).collect()
 }
 
 fn named(name: &str) -> Axis {
@@ -144,57 +172,4 @@ fn axis(entry: &JsonTree) -> Option<Axis> {
             .map(str::to_owned),
         ..axis
     })
-}
-
-/// The combined transformations of a dataset (`own`, required) and then of its multiscale
-/// (`shared`): for each axis the scale, and the translation if there is one. Either list is a scale
-/// that may be followed by a translation.
-fn transforms(
-    own: &JsonTree,
-    shared: Option<&JsonTree>,
-    rank: usize,
-) -> Option<Vec<(f64, Option<f64>)>> {
-    let mut transforms = vec![(1.0, None); rank];
-    for (step, transformations) in std::iter::once(own).chain(shared).enumerate() {
-        let (mut n_scales, mut n_translations) = (0, 0);
-        for transformation in transformations.as_list()? {
-            let transformation = transformation.as_object()?;
-            match transformation.text("type")? {
-                "identity" => {}
-                "scale" if n_scales == 0 && n_translations == 0 => {
-                    n_scales += 1;
-                    let by = vector(transformation, "scale", rank)?;
-                    for ((scale, translation), by) in transforms.iter_mut().zip(by) {
-                        *scale *= by;
-                        *translation = translation.map(|translation: f64| translation * by);
-                        if by <= 0.0 {
-                            return None;
-                        }
-                    }
-                }
-                "translation" if n_translations == 0 => {
-                    n_translations += 1;
-                    let by = vector(transformation, "translation", rank)?;
-                    for ((_, translation), by) in transforms.iter_mut().zip(by) {
-                        *translation = Some(translation.unwrap_or(0.0) + by);
-                    }
-                }
-                _ => return None,
-            }
-        }
-        if step == 0 && n_scales == 0 {
-            return None;
-        }
-    }
-    let is_sound = |(scale, translation): &(f64, Option<f64>)| {
-        scale.is_normal() && *scale > 0.0 && translation.is_none_or(f64::is_finite)
-    };
-    transforms.iter().all(is_sound).then_some(transforms)
-}
-
-/// The member `member` of a transformation, which must be a list of `rank` finite numbers.
-fn vector(transformation: &Attributes, member: &str, rank: usize) -> Option<Vec<f64>> {
-    let numbers = transformation.get(member)?.as_list()?.iter();
-    let numbers: Option<Vec<f64>> = numbers.map(JsonTree::as_number).collect();
-    numbers.filter(|numbers| numbers.len() == rank && numbers.iter().all(|n| n.is_finite()))
 }

@@ -253,3 +253,116 @@ fn an_image_has_the_name_of_its_multiscale_or_group() {
     }
     assert_eq!(of_ancestors(&[("7", "{}")], &[2; 5]).image, None);
 }
+
+/// A multiscale of version 0.6 with these transformations of its dataset.
+fn version_06(transformations: &str) -> String {
+    format!(
+        r#"{{"ome": {{"version": "0.6", "multiscales": [{{
+            "name": "example",
+            "coordinateSystems": [
+                {{"name": "world", "axes": [{{"name": "b"}}, {{"name": "a"}}]}},
+                {{"name": "own", "axes": [
+                    {{"name": "y", "type": "space", "unit": "micrometer"}},
+                    {{"name": "x", "type": "space", "unit": "micrometer"}}]}}
+            ],
+            "datasets": [{{"path": "s0", "coordinateTransformations": {transformations}}}],
+            "coordinateTransformations": [
+                {{"type": "scale", "scale": [10, 10], "input": {{"name": "own"}}, "output": {{"name": "world"}}}}]
+        }}]}}}}"#
+    )
+}
+
+#[test]
+fn version_06_leads_to_the_system_of_the_image() {
+    let output = r#""input": {"path": "s0"}, "output": {"name": "own"}"#;
+    let steps =
+        r#"{"type": "scale", "scale": [0.5, 2]}, {"type": "translation", "translation": [1, 0]}"#;
+    let cases = [
+        (
+            format!(r#"[{{"type": "scale", "scale": [0.5, 2], {output}}}]"#),
+            [(0.5, None), (2.0, None)],
+        ),
+        (
+            format!(r#"[{{"type": "identity", {output}}}]"#),
+            [(1.0, None), (1.0, None)],
+        ),
+        (
+            format!(r#"[{{"type": "sequence", "transformations": [{steps}], {output}}}]"#),
+            [(0.5, Some(1.0)), (2.0, Some(0.0))],
+        ),
+        // A translation before a scale is scaled, and drafts refer to systems by their names.
+        (
+            r#"[{"type": "sequence", "input": "s0", "output": "own", "transformations": [
+                {"type": "translation", "translation": [1, 2]},
+                {"type": "sequence", "transformations": [{"type": "scale", "scale": [2, 3]}, {"type": "identity"}]}]}]"#
+                .to_owned(),
+            [(2.0, Some(2.0)), (3.0, Some(6.0))],
+        ),
+    ];
+    for (transformations, expected) in cases {
+        let found = of_ancestors(&[("s0", &version_06(&transformations))], &[4, 5]);
+        assert_eq!(names(&found.axes), ["y", "x"], "{transformations}");
+        let places = found.axes.iter();
+        let places: Vec<_> = places.map(|axis| (axis.spacing, axis.origin)).collect();
+        let expected = expected.map(|(spacing, origin)| (Some(spacing), origin));
+        assert_eq!(places, expected, "{transformations}");
+        assert_eq!(found.axes[0].unit.as_deref(), Some("micrometer"));
+        assert_eq!(found.left_out, None);
+    }
+}
+
+#[test]
+fn transformations_without_voxel_sizes_are_named() {
+    let output = r#""output": {"name": "own"}"#;
+    let nested = (0..10).fold(r#"{"type": "identity"}"#.to_owned(), |inner, _| {
+        format!(r#"{{"type": "sequence", {output}, "transformations": [{inner}]}}"#)
+    });
+    let long = "r".repeat(1 << 20);
+    for (transformation, expected) in [
+        (
+            r#"{"type": "affine", "affine": [[1, 0, 0], [0, 1, 0]], OUT}"#,
+            "`affine`",
+        ),
+        (r#"{"type": "rotation", "path": "r", OUT}"#, "`rotation`"),
+        (r#"{"type": "scale", "scale": [1], OUT}"#, "for each axis"),
+        (
+            r#"{"type": "scale", "scale": [1, 0], OUT}"#,
+            "greater than 0",
+        ),
+        (
+            r#"{"type": "sequence", "transformations": 3, OUT}"#,
+            "must be a list",
+        ),
+        (r#"{"scale": [1, 1], OUT}"#, "must be a list"),
+        (
+            r#"{"type": "identity", OUT}, {"type": "identity"}"#,
+            "must be one",
+        ),
+        (&nested, "`sequence`"),
+        (&format!(r#"{{"type": "{long}", {output}}}"#), "`rrr"),
+    ] {
+        let transformation = transformation.replace("OUT", output);
+        let text = version_06(&format!("[{transformation}]"));
+        let found = of_ancestors(&[("s0", &text)], &[4, 5]);
+        assert_eq!(names(&found.axes), ["y", "x"]);
+        assert_eq!(spacings(&found.axes), [None; 2]);
+        assert!(found.axes.iter().all(|axis| axis.unit.is_none()));
+        let reason = found.left_out.unwrap().to_string();
+        assert!(reason.contains(expected), "{reason}");
+        assert!(
+            reason.len() < 200 && reason.contains("left out"),
+            "{reason}"
+        );
+    }
+    // Without a system that the dataset leads to, the axes are unknown.
+    for transformations in [
+        "[]",
+        "3",
+        r#"[{"type": "identity"}]"#,
+        r#"[{"type": "identity", "output": {"name": "none"}}]"#,
+        r#"[{"type": "identity", "output": 7}]"#,
+    ] {
+        let found = of_ancestors(&[("s0", &version_06(transformations))], &[4, 5]);
+        assert_eq!(names(&found.axes), ["-", "-"], "{transformations}");
+    }
+}

@@ -146,7 +146,10 @@ impl Arrays {
         let ancestors: Vec<_> = ancestors.collect();
         if node.metadata.zarr_format == ZarrFormat::N5 {
             let axes = axes_of_n5(dimension_names, attributes, &ancestors);
-            let surroundings = Surroundings { axes, image: None };
+            let surroundings = Surroundings {
+                axes,
+                ..Surroundings::default()
+            };
             return Ok((surroundings, groups));
         }
         let coordinates = self.coordinates(path, node, dimension_names, inputs)?;

@@ -64,6 +64,8 @@ pub(in crate::view) struct ArrayFacts {
     pub(super) attributes_error: Option<FormatError>,
     pub(super) dimension_names: Vec<Option<String>>,
     pub(super) axes: Vec<Axis>,
+    /// The reason why the axes have no spacings and units.
+    pub(super) axes_error: Option<FormatError>,
     /// The name of the image of which the array is a level.
     image: Option<String>,
     pub(super) inputs: Inputs,
@@ -292,6 +294,10 @@ impl Arrays {
         inputs.add_search(self.tree.loader.sources(), &node.prefix)?;
         let (surroundings, groups) =
             self.axes_of(path, node, (&dimension_names, &attributes), &mut inputs)?;
+        if let Some(error) = &surroundings.left_out {
+            self.tree
+                .warn_once(&(path, "axes"), || format!("{path}: {error}"));
+        }
         Ok(ArrayFacts {
             array,
             attributes,
@@ -302,6 +308,7 @@ impl Arrays {
             dimension_names,
             axes: surroundings.axes,
             image: surroundings.image,
+            axes_error: surroundings.left_out,
             inputs,
             checked: begun.clone(),
             groups: groups.iter().map(Arc::downgrade).collect(),

@@ -53,6 +53,7 @@ impl Arrays {
         let _working = self.working_memory(model.saturating_add(long * MEMORY_OF_LONG))?;
         let layout = facts.array.chunked.layout();
         let metadata = &facts.array.node.metadata;
+        let axes_error = facts.axes_error.as_ref().map(ToString::to_string);
         let mut attributes_error = facts.attributes_error.as_ref().map(ToString::to_string);
         let mut attributes = None;
         if facts.too_long.is_some() {
@@ -73,6 +74,7 @@ impl Arrays {
             chunks: layout.shown_grid().chunks(),
             shards: layout.is_sharded().then_some(&metadata.chunks),
             codecs: &metadata.codecs,
+            axes_error: axes_error.as_deref(),
             attributes: attributes.as_deref(),
             attributes_error: attributes_error.as_deref(),
             files: &files,

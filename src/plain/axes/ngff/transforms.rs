@@ -1,0 +1,171 @@
+//! Spacings and origins from coordinate transformations.
+//!
+//! | version | those of a dataset | those of its multiscale |
+//! |---|---|---|
+//! | 0.4, 0.5 | a scale, perhaps a translation | the same, applied after them |
+//! | 0.6 | one: a scale, an identity, or a sequence of scales and translations | lead away from the image's own system: not used |
+//!
+//! Other transformations (rotations and shears, or fields of displacements) have no spacing along an axis.
+
+use crate::error::FormatError;
+use crate::metadata::{Attributes, JsonTree};
+
+/// The member of datasets and multiscales that lists transformations.
+pub(super) const MEMBER: &str = "coordinateTransformations";
+/// The most sequences within each other.
+const MOST_DEPTH: usize = 8;
+
+/// The place of an array along an axis.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Placed {
+    /// Distance from one element to the next: a normal number greater than 0.
+    pub(super) spacing: f64,
+    /// Position of the first element, if a translation tells it; finite.
+    pub(super) origin: Option<f64>,
+}
+
+/// The composition of the transformations that were applied so far, axis by axis.
+struct Composition(Vec<Placed>);
+
+/// What a list of transformations of 0.4 has had so far.
+#[derive(Default)]
+struct Seen {
+    scale: bool,
+    translation: bool,
+}
+
+/// The transformations of versions 0.4 and 0.5: those of a dataset (`own`), which have a scale, and then those of its multiscale
+/// (`shared`).
+pub(super) fn of_version_04(
+    own: &JsonTree,
+    shared: Option<&JsonTree>,
+    rank: usize,
+) -> Result<Vec<Placed>, FormatError> {
+    let mut composition = Composition::new(rank);
+    for (step, list) in std::iter::once(own).chain(shared).enumerate() {
+        let mut seen = Seen::default();
+        for transformation in transformations(list)? {
+            let transformation = transformation.as_object().ok_or_else(ill_formed)?;
+            match kind(transformation)? {
+                "scale" if !seen.scale && !seen.translation => seen.scale = true,
+                "translation" if !seen.translation => seen.translation = true,
+                "scale" | "translation" => {
+                    return Err(refused("must be a scale, and then perhaps a translation"));
+                }
+                "sequence" => return Err(not_separate("sequence")),
+                _ => {}
+            }
+            composition.apply(transformation, 0)?;
+        }
+        if step == 0 && !seen.scale {
+            return Err(refused("there is no scale"));
+        }
+    }
+    composition.finish()
+}
+
+/// The transformation of a dataset of version 0.6: to the image's own coordinate system.
+pub(super) fn of_version_06(own: &JsonTree, rank: usize) -> Result<Vec<Placed>, FormatError> {
+    let [transformation] = transformations(own)? else {
+        return Err(refused("must be one transformation"));
+    };
+    let mut composition = Composition::new(rank);
+    composition.apply(transformation.as_object().ok_or_else(ill_formed)?, 0)?;
+    composition.finish()
+}
+
+impl Composition {
+    fn new(rank: usize) -> Composition {
+        let spacing = 1.0;
+        Composition(vec![
+            Placed {
+                spacing,
+                origin: None
+            };
+            rank
+        ])
+    }
+
+    /// Applies one more transformation, which is within `depth` sequences.
+    fn apply(&mut self, transformation: &Attributes, depth: usize) -> Result<(), FormatError> {
+        match kind(transformation)? {
+            "identity" => {}
+            "scale" => {
+                let by = self.vector(transformation, "scale")?;
+                if by.iter().any(|&by| by <= 0.0) {
+                    return Err(refused("a scale is not greater than 0"));
+                }
+                for (axis, by) in self.0.iter_mut().zip(by) {
+                    axis.spacing *= by;
+                    axis.origin = axis.origin.map(|origin| origin * by);
+                }
+            }
+            "translation" => {
+                let by = self.vector(transformation, "translation")?;
+                for (axis, by) in self.0.iter_mut().zip(by) {
+                    axis.origin = Some(axis.origin.unwrap_or(0.0) + by);
+                }
+            }
+            "sequence" if depth < MOST_DEPTH => {
+                let steps = transformation
+                    .get("transformations")
+                    .ok_or_else(ill_formed)?;
+                for step in transformations(steps)? {
+                    self.apply(step.as_object().ok_or_else(ill_formed)?, depth + 1)?;
+                }
+            }
+            other => return Err(not_separate(other)),
+        }
+        Ok(())
+    }
+
+    /// The member `member` of a transformation, which must be a list of a finite number for each axis.
+    fn vector(&self, transformation: &Attributes, member: &str) -> Result<Vec<f64>, FormatError> {
+        let numbers = transformation.get(member).and_then(JsonTree::as_list);
+        let numbers = numbers.and_then(|numbers| {
+            let is_one_each = numbers.len() == self.0.len();
+            let numbers = is_one_each.then(|| numbers.iter().map(JsonTree::as_number))?;
+            numbers.collect::<Option<Vec<f64>>>()
+        });
+        let numbers = numbers.filter(|numbers| numbers.iter().all(|number| number.is_finite()));
+        numbers.ok_or_else(|| refused(&format!("`{member}` must be a number for each axis")))
+    }
+
+    fn finish(self) -> Result<Vec<Placed>, FormatError> {
+        let is_sound = |axis: &Placed| {
+            axis.spacing.is_normal() && axis.spacing > 0.0 && axis.origin.is_none_or(f64::is_finite)
+        };
+        if !self.0.iter().all(is_sound) {
+            return Err(refused(
+                "a product of scales, or an origin, is out of range",
+            ));
+        }
+        Ok(self.0)
+    }
+}
+
+fn transformations(list: &JsonTree) -> Result<&[JsonTree], FormatError> {
+    list.as_list().ok_or_else(ill_formed)
+}
+
+fn kind(transformation: &Attributes) -> Result<&str, FormatError> {
+    transformation.text("type").ok_or_else(ill_formed)
+}
+
+fn ill_formed() -> FormatError {
+    refused("must be a list of objects that have a `type`")
+}
+
+/// The error that a transformation of this type gives no spacings.
+fn not_separate(kind: &str) -> FormatError {
+    // The name may be of any length.
+    let name: String = kind.chars().take(32).collect();
+    refused(&format!("`{name}` gives no voxel size along each axis"))
+}
+
+fn refused(problem: &str) -> FormatError {
+    FormatError::document(
+        MEMBER,
+        format!("{problem}, so voxel sizes and units are left out"),
+    )
+}
