@@ -72,9 +72,8 @@ pub fn axes(
     ancestors: &[Ancestor<'_>],
     coordinates: &[(&str, &Attributes)],
 ) -> Surroundings {
-    ancestors
-        .iter()
-        .find_map(|group| ngff::axes(group, shape))
+    (0..ancestors.len())
+        .find_map(|nearest| ngff::axes(ancestors.get(nearest..)?, shape))
         .unwrap_or_else(|| Surroundings {
             axes: cf::axes(dimension_names, coordinates),
             ..Surroundings::default()

@@ -12,6 +12,7 @@
 //! "coordinateTransformations" and "multiscales". A multiscale with invalid axes is skipped. A multiscale with transformations that
 //! are invalid, or that have no spacing along each axis, gives names and kinds, but neither spacings nor units, and the reason.
 
+mod image_name;
 mod transforms;
 
 use std::collections::HashSet;
@@ -21,15 +22,22 @@ use super::cf::kind_of_name;
 use super::channel::channels;
 use super::{Ancestor, Surroundings};
 use crate::metadata::{Attributes, JsonTree};
+use image_name::image_name;
 
-/// The axes of the array of this shape below `group`, if a multiscale of the group has a dataset at
-/// its path and as many axes.
-pub(super) fn axes(group: &Ancestor<'_>, shape: &[u64]) -> Option<Surroundings> {
+/// The axes of the array of this shape below the first of `groups`, if a multiscale of that group has a dataset at its path and as
+/// many axes. The other groups are those around it, the nearest first.
+pub(super) fn axes(groups: &[Ancestor<'_>], shape: &[u64]) -> Option<Surroundings> {
+    let group = groups.first()?;
     let path = normal(group.path)?;
     let in_each = |attributes: &Attributes, default: &[&str]| {
         let multiscales = attributes.get("multiscales")?.as_list()?;
         let mut found = multiscales.iter().find_map(|multiscale| {
-            of_multiscale(&path, multiscale.as_object()?, shape.len(), default)
+            let multiscale = multiscale.as_object()?;
+            let found = of_multiscale(&path, multiscale, shape.len(), default)?;
+            Some(Surroundings {
+                image: image_name(multiscale, groups),
+                ..found
+            })
         })?;
         if let Some(omero) = attributes.get("omero") {
             describe_channels(&mut found.axes, shape, omero);
@@ -37,11 +45,8 @@ pub(super) fn axes(group: &Ancestor<'_>, shape: &[u64]) -> Option<Surroundings> 
         Some(found)
     };
     let ome = group.attributes.get("ome").and_then(JsonTree::as_object);
-    let mut found = ome
-        .and_then(|ome| in_each(ome, &[]))
-        .or_else(|| in_each(group.attributes, &["t", "c", "z", "y", "x"]))?;
-    found.image = found.image.or_else(|| Some(group.name.to_owned()));
-    Some(found)
+    ome.and_then(|ome| in_each(ome, &[]))
+        .or_else(|| in_each(group.attributes, &["t", "c", "z", "y", "x"]))
 }
 
 /// Adds the channels of `omero` to the axis of channels, if there are as many as it is long.
@@ -111,13 +116,9 @@ fn of_multiscale(
             unplaced.err()
         }
     };
-    // Some programs write the path of the group, which is `/` for the root.
-    let image = multiscale
-        .text("name")
-        .filter(|name| !name.trim_matches('/').is_empty());
     Some(Surroundings {
         axes,
-        image: image.map(str::to_owned),
+        image: None,
         left_out,
     })
 }

@@ -366,3 +366,50 @@ fn transformations_without_voxel_sizes_are_named() {
         assert_eq!(names(&found.axes), ["-", "-"], "{transformations}");
     }
 }
+
+#[test]
+fn fields_of_wells_have_the_name_of_their_place() {
+    let image = |name: &str| {
+        format!(
+            r#"{{"multiscales": [{{"axes": ["y", "x"], {name} "datasets": [{{"path": "0"}}]}}]}}"#
+        )
+    };
+    let well = r#"{"well": {"images": [{"path": "1"}, {"path": "0"}]}}"#;
+    let plate = |name: &str, path: &str| {
+        format!(
+            r#"{{"ome": {{"plate": {{{name} "wells": [{{"path": "A/1"}}, {{"path": "{path}"}}]}}}}}}"#
+        )
+    };
+    let named = |image: &str, well: &str, plate: &str| {
+        let texts = [
+            ("0", image),
+            ("0/0", well),
+            ("1/0/0", "{}"),
+            ("B/1/0/0", plate),
+        ];
+        let groups = texts.map(|(path, text)| (path, attributes(text)));
+        let groups: Vec<_> = groups
+            .iter()
+            .zip(["0", "1", "B", "p.zarr"])
+            .map(|((path, attributes), name)| Ancestor {
+                path,
+                name,
+                attributes,
+            })
+            .collect();
+        axes(&[2, 2], &NONE[..2], &groups, &[]).image.unwrap()
+    };
+    let (none, path) = (image(""), image(r#""name": "/B/1/0","#));
+    let (own, screen) = (plate("", "B/1"), plate(r#""name": "screen","#, "B/1"));
+    assert_eq!(named(&none, well, &own), "B/1 field 0");
+    assert_eq!(named(&path, well, &screen), "screen B/1 field 0");
+    assert_eq!(named(&image(r#""name": "mine","#), well, &own), "mine");
+    for (well, plate) in [
+        (r#"{"well": {"images": [{"path": "3"}]}}"#, &own),
+        (r#"{"well": 3}"#, &own),
+        (well, &plate("", "B/2")),
+        (well, &r#"{"plate": {"wells": {}}}"#.to_owned()),
+    ] {
+        assert_eq!(named(&none, well, plate), "0", "{well} {plate}");
+    }
+}
