@@ -1,0 +1,29 @@
+"""Maps and microscope images by the libraries that users write them with, and what these libraries say of each.
+
+`tests/corpus/pictures.tar.gz`, which `tests/corpus/generate/generate_pictures_*.py` have made. Its folder of stores is mounted as a whole.
+"""
+import json
+import tarfile
+
+from support.corpus import CHECKOUT
+
+ARCHIVE = CHECKOUT / "tests" / "corpus" / "pictures.tar.gz"
+
+
+def expected():
+    """The entries of the stores, each with `arrays`, `rasters` and `images` by path."""
+    with tarfile.open(ARCHIVE) as tar:
+        return json.load(tar.extractfile("expect.json"))["stores"]
+
+
+def unpack(folder):
+    """Puts the stores into `folder`, and returns it."""
+    with tarfile.open(ARCHIVE) as tar:
+        tar.extractall(folder, filter="data")
+    (folder / "expect.json").unlink()
+    return folder
+
+
+def each(key):
+    """Every item of this key as (path below the folder of stores, its expectation)."""
+    return {f"{entry['name']}/{path}".rstrip("/"): said for entry in expected() for path, said in entry.get(key, {}).items()}
