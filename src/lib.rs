@@ -24,6 +24,7 @@
 //! | [`read`] | a byte range of an array out of its chunks; readahead | file names |
 //! | [`files`] | open files that are written: drafts, commits, conflicts | vnodes, FUSE |
 //! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
+//! | [`export`] | what a view shows, written to disk | FUSE, the command |
 //! | [`fuse`] | inode numbers, handles, replies, errno | Zarr, stores |
 //! | [`cli`] | flags to a checked configuration to a stack of the above | |
 //!
@@ -219,6 +220,7 @@ pub mod counters;
 pub mod dtype;
 pub mod error;
 pub mod escape;
+pub mod export;
 pub mod files;
 pub mod fresh;
 pub mod fuse;

@@ -38,7 +38,8 @@ pub(crate) struct Args {
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub(crate) store: Option<OsString>,
 
-    /// Where to mount; created when missing. With --info, the path of a node in the store
+    /// Where to mount; created when missing. With --info, the path of a node in the store; with --cat and --export,
+    /// a path in the mount
     #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) target: Option<OsString>,
 
@@ -239,6 +240,25 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["target", "info", "unmount"])]
     pub(crate) recover: bool,
 
+    /// Write the file PATH of a mount of STORE to standard output, without mounting. The options that say what a mount
+    /// shows apply
+    #[arg(long, conflicts_with_all = ["export", "info", "recover", "rw", "unmount"])]
+    pub(crate) cat: bool,
+
+    /// Write the files of a mount of STORE, or those below PATH, to this directory, without mounting. The options that
+    /// say what a mount shows apply
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath,
+          conflicts_with_all = ["info", "recover", "rw", "unmount"])]
+    pub(crate) export: Option<PathBuf>,
+
+    /// With --export: go on with an export that was interrupted. Files of DIR that have the right length and time stay
+    #[arg(long, requires = "export")]
+    pub(crate) resume: bool,
+
+    /// With --export: show no progress, and no summary
+    #[arg(long, requires = "export")]
+    pub(crate) quiet: bool,
+
     /// Describe the hierarchy of STORE as a tree, or one array in detail, at PATH, without mounting
     #[arg(long)]
     pub(crate) info: bool,
@@ -420,7 +440,11 @@ fn group_id(text: &str) -> Result<u32, String> {
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
 /// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 12] = [
+const NO_MOUNT_OPTIONS: [&str; 16] = [
+    "cat",
+    "export",
+    "resume",
+    "quiet",
     "unmount",
     "recover",
     "info",

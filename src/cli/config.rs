@@ -54,6 +54,41 @@ pub(crate) enum CliTask {
     Print(Text),
     /// `zarr-mount --info STORE [PATH]`
     Info(Box<InfoConfig>),
+    /// `zarr-mount --cat STORE PATH`
+    Cat(Box<ShownConfig>),
+    /// `zarr-mount --export DIR STORE [PATH]`
+    Export(Box<ShownConfig>, ExportConfig),
+}
+
+/// What a mount would show, at a path of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownConfig {
+    /// The store.
+    pub store: StoreArgument,
+    /// How to open it.
+    pub open: OpenOptions,
+    /// The options of its views.
+    pub view: ViewOptions,
+    /// The path in the mount, as typed; empty for the root.
+    pub path: OsString,
+    /// The log, which goes to standard error unless a file is named.
+    pub log: LogConfig,
+    /// Test layers that wrap the store, from `--inject`.
+    #[cfg(debug_assertions)]
+    pub injections: Vec<Injection>,
+}
+
+/// How `--export` writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportConfig {
+    /// The directory that gets the files, absolute.
+    pub directory: PathBuf,
+    /// Whether an earlier export was interrupted.
+    pub resume: bool,
+    /// Whether to show neither progress nor a summary.
+    pub is_quiet: bool,
+    /// The files that are written at once.
+    pub n_files_at_once: usize,
 }
 
 /// The configuration of a mount.
@@ -143,6 +178,9 @@ const LOCAL_TTL: Duration = Duration::from_secs(1);
 /// The same for remote stores, where each check is a request.
 const REMOTE_TTL: Duration = Duration::from_secs(60);
 
+/// The files of a remote store that `--export` writes at once: each waits for the server most of the time.
+const REMOTE_FILES_AT_ONCE: usize = 32;
+
 impl CliTask {
     /// Checks the arguments, and decides which task they mean.
     ///
@@ -156,7 +194,11 @@ impl CliTask {
             return Ok(CliTask::Unmount(absolute(mountpoint)?));
         }
         let Some(store) = &args.store else {
-            let and_mountpoint = if args.info { "" } else { " and MOUNTPOINT" };
+            let and_mountpoint = match (args.cat, args.info || args.export.is_some()) {
+                (true, _) => " and PATH",
+                (_, true) => "",
+                _ => " and MOUNTPOINT",
+            };
             let problem = format!("STORE{and_mountpoint} missing");
             return Err(CliError::Usage(problem));
         };
@@ -169,34 +211,7 @@ impl CliTask {
             let writing = writer_options(&args, &store)?;
             return Ok(CliTask::Recover(store, writing, log));
         }
-        #[cfg(feature = "remote")]
-        let remote = {
-            let remote = args.remote.clone();
-            RemoteOptions {
-                timeout: args.timeout,
-                budget_bytes: cache_budget_bytes(&args),
-                most_whole_bytes: args.max_chunk,
-                time_to_live: (!args.immutable && !args.info).then(|| ttl(&args, &store)),
-                ..remote.options(|path: &PathBuf| absolute(path))?
-            }
-        };
-        let open = OpenOptions {
-            symlinks: if args.follow_symlinks {
-                Symlinks::Follow
-            } else {
-                Symlinks::Inside
-            },
-            sharing: if others_look {
-                Sharing::Others
-            } else {
-                Sharing::Nobody
-            },
-            allowed_references: args.allow_refs.clone(),
-            by_keys: read_as.is_some(),
-            memory_bytes: Some(cache_budget_bytes(&args)),
-            #[cfg(feature = "remote")]
-            remote,
-        };
+        let open = open_options(&args, &store, read_as, others_look)?;
         if args.info {
             let arrays = array_options(&args, &store, others_look)?;
             let cache_budget_bytes = cache_budget_bytes(&args);
@@ -214,6 +229,9 @@ impl CliTask {
                 timeout: args.timeout,
                 log,
             })));
+        }
+        if args.cat || args.export.is_some() {
+            return shown_task(args, store, open, read_as);
         }
         let Some(target) = &args.target else {
             return Err(CliError::Usage(format!(
@@ -250,6 +268,86 @@ impl CliTask {
             injections: args.inject,
         })))
     }
+}
+
+/// How STORE is opened.
+fn open_options(
+    args: &Args,
+    store: &StoreArgument,
+    read_as: Option<ZarrFormat>,
+    others_look: bool,
+) -> Result<OpenOptions, CliError> {
+    #[cfg(feature = "remote")]
+    let remote = {
+        let remote = args.remote.clone();
+        RemoteOptions {
+            timeout: args.timeout,
+            budget_bytes: cache_budget_bytes(args),
+            most_whole_bytes: args.max_chunk,
+            time_to_live: (!args.immutable && !args.info).then(|| ttl(args, store)),
+            ..remote.options(|path: &PathBuf| absolute(path))?
+        }
+    };
+    Ok(OpenOptions {
+        symlinks: if args.follow_symlinks {
+            Symlinks::Follow
+        } else {
+            Symlinks::Inside
+        },
+        sharing: if others_look {
+            Sharing::Others
+        } else {
+            Sharing::Nobody
+        },
+        allowed_references: args.allow_refs.clone(),
+        by_keys: read_as.is_some(),
+        memory_bytes: Some(cache_budget_bytes(args)),
+        #[cfg(feature = "remote")]
+        remote,
+    })
+}
+
+/// The task of `--cat` or `--export`.
+fn shown_task(
+    args: Args,
+    store: StoreArgument,
+    open: OpenOptions,
+    read_as: Option<ZarrFormat>,
+) -> Result<CliTask, CliError> {
+    let log = log_config(&args)?;
+    let arrays = array_options(&args, &store, false)?;
+    let view = view_options(&args, &store, read_as, arrays);
+    let n_files_at_once = if store.is_remote() {
+        REMOTE_FILES_AT_ONCE
+    } else {
+        view.decode_threads.saturating_mul(2)
+    };
+    let export = args.export.map(|directory| {
+        Ok::<_, CliError>(ExportConfig {
+            directory: absolute(&directory)?,
+            resume: args.resume,
+            is_quiet: args.quiet,
+            n_files_at_once,
+        })
+    });
+    let export = export.transpose()?;
+    if export.is_none() && args.target.is_none() {
+        let problem = "PATH missing: --cat prints one file of what a mount would show";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
+    let shown = Box::new(ShownConfig {
+        store,
+        open,
+        view,
+        path: args.target.unwrap_or_default(),
+        log,
+        #[cfg(debug_assertions)]
+        injections: args.inject,
+    });
+    Ok(match export {
+        Some(export) => CliTask::Export(shown, export),
+        None => CliTask::Cat(shown),
+    })
 }
 
 impl StoreArgument {

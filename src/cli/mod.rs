@@ -20,6 +20,7 @@ mod daemon;
 mod draft;
 mod ending;
 mod error;
+mod export;
 mod format_step;
 mod generated;
 mod help;
@@ -116,6 +117,8 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
         CliTask::Recover(store, writing, log) => recover(&store, &writing, &log),
         CliTask::Info(config) => print_info(&config),
+        CliTask::Cat(config) => export::cat(&config),
+        CliTask::Export(config, export) => export::export(&config, &export),
     }
 }
 
@@ -273,9 +276,8 @@ fn open(
 
 /// Which stores in a directory of stores are shown as directories of their own. Nothing is written into them, so that
 /// there are none where the store is written to, and files stay files in the keys view.
-fn nested_forms(config: &MountConfig) -> Option<NestedForms> {
-    let views = &config.view.views;
-    if config.writing.is_some() {
+fn nested_forms(views: &[ViewKind], is_written: bool) -> Option<NestedForms> {
+    if is_written {
         None
     } else if views.iter().all(|view| *view == ViewKind::Keys) {
         Some(NestedForms::Directories)
@@ -428,7 +430,8 @@ fn build(
     config: &MountConfig,
     recent: Arc<RecentLines>,
 ) -> Result<(ZarrFs, Vec<String>), CliError> {
-    let store = open(&config.store, &config.open, nested_forms(config))?;
+    let forms = nested_forms(&config.view.views, config.writing.is_some());
+    let store = open(&config.store, &config.open, forms)?;
     let writing = config.writing.as_ref();
     let writer = writing.map(|options| open_writer(&*store, options));
     let writer = writer.transpose()?;

@@ -75,6 +75,24 @@ impl Output {
     pub(super) fn print(&mut self, text: &Text) -> io::Result<()> {
         self.0.write_all(text.as_bytes())
     }
+
+    /// Writes the bytes of a file for a program. On a terminal, they are lines for people.
+    ///
+    /// # Errors
+    /// When standard output takes no more.
+    pub(super) fn pass_on(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.0.is_terminal() {
+            return self.0.write_all(bytes);
+        }
+        for line in String::from_utf8_lossy(bytes).split_inclusive('\n') {
+            let ending = line.strip_suffix('\n');
+            write!(self.0, "{}", Escaped(ending.unwrap_or(line)))?;
+            if ending.is_some() {
+                self.0.write_all(b"\n")?;
+            }
+        }
+        self.0.flush()
+    }
 }
 
 /// Standard error.

@@ -25,6 +25,7 @@
 
 mod arrays;
 mod attributes;
+mod by_path;
 mod changes;
 mod chunks;
 mod control;
@@ -51,6 +52,7 @@ use glob::Pattern;
 pub use crate::files::HandleAccess;
 pub use crate::shards::Recovered;
 pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
+pub use by_path::HeldVnode;
 pub use changes::AttributeChange;
 pub use control::log::OwnLog;
 pub use listing::segment::DirectoryPosition;

@@ -39,7 +39,7 @@ impl SourceFile {
     /// Those that are not for tests, without their modules of tests.
     pub(crate) fn all_without_tests() -> Vec<SourceFile> {
         let mut all = SourceFile::all();
-        let for_tests = ["tests", "testing", "schedules"].map(str::to_owned);
+        let for_tests = ["tests", "testing", "schedules", "power_loss"].map(str::to_owned);
         all.retain(|source| source.module().iter().all(|name| !for_tests.contains(name)));
         for source in &mut all {
             source.text.truncate(end_of_code(&source.text));

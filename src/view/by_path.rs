@@ -1,0 +1,103 @@
+//! Files and directories by their paths, for callers other than the kernel, which keeps numbers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Directory, DirectoryEntry, OpenedVnode, View, VnodeId, VnodeKind};
+use crate::error::Error;
+
+/// A file or directory of a view. Its number is known until this is dropped.
+pub struct HeldVnode {
+    view: Arc<View>,
+    id: VnodeId,
+    kind: VnodeKind,
+}
+
+impl View {
+    /// The file or directory at `path`, whose names are separated by slashes; the root at an empty path. `None` if there
+    /// is nothing.
+    ///
+    /// # Errors
+    /// [`Error`], also when a name exists but cannot be examined.
+    pub fn find_path(self: &Arc<Self>, path: &[u8]) -> Result<Option<HeldVnode>, Error> {
+        let mut found = HeldVnode {
+            view: Arc::clone(self),
+            id: VnodeId::ROOT,
+            kind: VnodeKind::Directory,
+        };
+        for name in path.split(|&byte| byte == b'/') {
+            if name.is_empty() {
+                continue;
+            }
+            if found.kind != VnodeKind::Directory {
+                return Ok(None);
+            }
+            match found.child(name)? {
+                Some(child) => found = child,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
+}
+
+impl HeldVnode {
+    /// Whether it is a directory or a file.
+    pub fn kind(&self) -> VnodeKind {
+        self.kind
+    }
+
+    /// The child called `name`; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`View::lookup`].
+    pub fn child(&self, name: &[u8]) -> Result<Option<HeldVnode>, Error> {
+        let found = self.view.lookup(self.id, name)?;
+        Ok(found.map(|found| HeldVnode {
+            view: Arc::clone(&self.view),
+            id: found.id,
+            kind: found.attributes.kind,
+        }))
+    }
+
+    /// The child that was listed as `entry`.
+    #[must_use]
+    pub fn listed(&self, entry: &DirectoryEntry) -> HeldVnode {
+        HeldVnode {
+            view: Arc::clone(&self.view),
+            id: self.view.refer(entry),
+            kind: entry.kind,
+        }
+    }
+
+    /// Opens the file; `None` if it no longer exists.
+    ///
+    /// # Errors
+    /// As [`View::open`].
+    pub fn open(&self) -> Result<Option<OpenedVnode>, Error> {
+        self.view.open(self.id)
+    }
+
+    /// Opens the directory; `None` if it no longer exists.
+    ///
+    /// # Errors
+    /// As [`View::open_directory`].
+    pub fn list(&self) -> Result<Option<Directory>, Error> {
+        self.view.open_directory(self.id)
+    }
+}
+
+impl Drop for HeldVnode {
+    fn drop(&mut self) {
+        // The root has a number of its own, which nobody refers to.
+        if self.id != VnodeId::ROOT {
+            self.view.forget(self.id, 1);
+        }
+    }
+}
+
+impl fmt::Debug for HeldVnode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HeldVnode").field(&self.id).finish()
+    }
+}
