@@ -137,7 +137,7 @@ fn header(plane: [u64; 2], plane_bytes: u64, sample: Sample, fields: Fields) -> 
     description.push(0);
     let description = (description.len() as u64, outside.put(&description));
     let strip = (0, plane_bytes);
-    let mut entries = tiff::entries(plane, sample, Some(description), strip, FieldType::Long);
+    let mut entries = tiff::entries(plane, sample, description, strip);
     if let Some(rationals) = fields.resolution {
         let tags = [tag::X_RESOLUTION, tag::Y_RESOLUTION];
         for (tag, (numerator, denominator)) in tags.into_iter().zip(rationals) {

@@ -199,7 +199,8 @@ impl Layout {
     pub fn memory_bytes(&self) -> u64 {
         let kept = |part: &LayoutPart| match &part.content {
             PartContent::Bytes(bytes) => bytes.len() as u64,
-            PartContent::Computed(_) | PartContent::Elements(_) => 0,
+            PartContent::Computed(computed) => computed.memory_bytes(),
+            PartContent::Elements(_) => 0,
         };
         let parts = (self.parts.len() * size_of::<LayoutPart>()) as u64;
         parts + self.parts.iter().map(kept).sum::<u64>()

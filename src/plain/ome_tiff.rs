@@ -14,10 +14,10 @@
 
 mod xml;
 
-use super::bigtiff::{ALIGNMENT, Directories};
+use super::bigtiff::{ALIGNMENT, Directories, Linking};
 use super::image::Image;
 use super::number::Scalar;
-use super::tiff::{self, Sample};
+use super::tiff::{self, Field, FieldType, FieldValues, Pieces, Sample, tag};
 use super::{Array, Elements, FileFormat, Layout};
 use crate::error::FormatError;
 
@@ -39,16 +39,44 @@ pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
         FormatError::check_limit(what, found, MOST)?;
     }
     let elements = Elements::all(array, number.transform())?;
-    let mut xml = xml::document(array, &image, pixel_type).into_bytes();
-    xml.push(0);
     let sample = Sample {
         per_pixel: image.samples(),
         ..sample
     };
-    let directories = Directories::new(plane_shape, n_planes, elements.len, sample, xml.len());
+    // The planes have equal shares of the elements.
+    let plane_bytes = elements.len / n_planes;
+    let strip = Pieces {
+        start: 0,
+        bytes: plane_bytes,
+        count: 1,
+    };
+    let strip_bytes = FieldValues::Repeated {
+        value: plane_bytes,
+        count: 1,
+    };
+    let mut fields = tiff::image_fields(plane_shape, sample, 0);
+    fields.extend([
+        Field::of(
+            tag::STRIP_OFFSETS,
+            FieldType::Long8,
+            FieldValues::Pieces(strip),
+        ),
+        Field::long(tag::ROWS_PER_STRIP, plane_shape[0]),
+        Field::of(tag::STRIP_BYTE_COUNTS, FieldType::Long8, strip_bytes),
+    ]);
+    let description = Field::text(
+        tag::IMAGE_DESCRIPTION,
+        &xml::document(array, &image, pixel_type),
+    );
+    let directories = Directories::new(
+        Vec::new(),
+        &[fields],
+        &[description],
+        n_planes,
+        Linking::ByField,
+    )?;
     let mut builder = Layout::builder();
-    builder.computed(directories);
-    builder.bytes(xml).align(ALIGNMENT);
+    builder.computed(directories).align(ALIGNMENT);
     builder.elements(elements);
     builder.finish()
 }

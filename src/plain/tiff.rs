@@ -7,8 +7,12 @@
 //!
 //! TIFF 6.0, section 2 "TIFF Structure"; <https://www.awaresystems.be/imaging/tiff/bigtiff.html>.
 
+mod field;
+
 use super::number::Scalar;
 use crate::dtype::DataType;
+
+pub(super) use field::{Field, FieldValues, Pieces, image_fields};
 
 /// The tags, which tell the meaning of entries.
 pub(super) mod tag {
@@ -27,6 +31,11 @@ pub(super) mod tag {
     pub(in crate::plain) const Y_RESOLUTION: u16 = 283;
     pub(in crate::plain) const PLANAR_CONFIGURATION: u16 = 284;
     pub(in crate::plain) const RESOLUTION_UNIT: u16 = 296;
+    pub(in crate::plain) const TILE_WIDTH: u16 = 322;
+    pub(in crate::plain) const TILE_LENGTH: u16 = 323;
+    pub(in crate::plain) const TILE_OFFSETS: u16 = 324;
+    pub(in crate::plain) const TILE_BYTE_COUNTS: u16 = 325;
+    pub(in crate::plain) const SUB_IFDS: u16 = 330;
     pub(in crate::plain) const EXTRA_SAMPLES: u16 = 338;
     pub(in crate::plain) const SAMPLE_FORMAT: u16 = 339;
     pub(in crate::plain) const IMAGEJ_METADATA_LENGTHS: u16 = 50838;
@@ -34,7 +43,7 @@ pub(super) mod tag {
 }
 
 /// The type of the values of an entry.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum FieldType {
     /// 8 bits.
     Byte = 1,
@@ -46,8 +55,24 @@ pub(super) enum FieldType {
     Long = 4,
     /// Two numbers of 32 bits.
     Rational = 5,
+    /// A floating point number of 64 bits.
+    Double = 12,
     /// 64 bits, in `BigTIFF`.
     Long8 = 16,
+    /// The offset of a directory, in `BigTIFF`.
+    Ifd8 = 18,
+}
+
+impl FieldType {
+    /// The size of a value in bytes.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            FieldType::Byte | FieldType::Ascii => 1,
+            FieldType::Short => 2,
+            FieldType::Long => 4,
+            FieldType::Rational | FieldType::Double | FieldType::Long8 | FieldType::Ifd8 => 8,
+        }
+    }
 }
 
 /// An entry of an image file directory (IFD).
@@ -74,18 +99,6 @@ impl IfdEntry {
         }
     }
 
-    /// An entry with the same short number for each of at most four samples. `value` has all of
-    /// them, even where the entry has room for two.
-    fn of_samples(tag: u16, value: u16, samples: u16) -> IfdEntry {
-        let repeated = (0..samples.min(4)).fold(0, |all, n| all | u64::from(value) << (16 * n));
-        IfdEntry {
-            tag,
-            kind: FieldType::Short,
-            count: samples.into(),
-            value: repeated,
-        }
-    }
-
     /// The entry in a `BigTIFF`.
     pub(super) fn big(self) -> [u8; 20] {
         let mut bytes = [0; 20];
@@ -108,49 +121,30 @@ impl IfdEntry {
     }
 }
 
-/// The entries of the directory of one plane. `description` is its length and its offset, `strip`
-/// is the offset and the length of the plane's only strip, and `wide` is the type of these two
-/// numbers.
+/// The entries of the directory of one plane in a classic TIFF, which has at most 4 samples a pixel.
+/// `description` is its length and its offset, `strip` is the offset and the length of the plane's only
+/// strip.
 pub(super) fn entries(
-    [height, width]: [u64; 2],
+    plane: [u64; 2],
     sample: Sample,
-    description: Option<(u64, u64)>,
+    description: (u64, u64),
     strip: (u64, u64),
-    wide: FieldType,
 ) -> Vec<IfdEntry> {
-    let short = |tag, value: u16| IfdEntry::one(tag, FieldType::Short, value.into());
     let long = |tag, value| IfdEntry::one(tag, FieldType::Long, value);
-    let mut entries = vec![
-        long(tag::NEW_SUBFILE_TYPE, 0),
-        long(tag::IMAGE_WIDTH, width),
-        long(tag::IMAGE_LENGTH, height),
-        IfdEntry::of_samples(tag::BITS_PER_SAMPLE, sample.bits, sample.per_pixel),
-        short(tag::COMPRESSION, 1),
-        short(tag::PHOTOMETRIC, sample.photometric()),
-    ];
-    entries.extend(description.map(|(count, value)| IfdEntry {
-        tag: tag::IMAGE_DESCRIPTION,
-        kind: FieldType::Ascii,
-        count,
-        value,
-    }));
+    let fields = image_fields(plane, sample, 0);
+    let mut entries: Vec<IfdEntry> = fields.iter().filter_map(Field::entry).collect();
     entries.extend([
-        IfdEntry::one(tag::STRIP_OFFSETS, wide, strip.0),
-        short(tag::SAMPLES_PER_PIXEL, sample.per_pixel),
-        long(tag::ROWS_PER_STRIP, height),
-        IfdEntry::one(tag::STRIP_BYTE_COUNTS, wide, strip.1),
+        IfdEntry {
+            tag: tag::IMAGE_DESCRIPTION,
+            kind: FieldType::Ascii,
+            count: description.0,
+            value: description.1,
+        },
+        long(tag::STRIP_OFFSETS, strip.0),
+        long(tag::ROWS_PER_STRIP, plane[0]),
+        long(tag::STRIP_BYTE_COUNTS, strip.1),
     ]);
-    if sample.per_pixel > 1 {
-        // The samples of a pixel follow each other.
-        entries.push(short(tag::PLANAR_CONFIGURATION, 1));
-    }
-    if sample.per_pixel == 4 {
-        /// Opacity that is not multiplied into the colours.
-        const OPACITY: u16 = 2;
-        entries.push(short(tag::EXTRA_SAMPLES, OPACITY));
-    }
-    let format = IfdEntry::of_samples(tag::SAMPLE_FORMAT, sample.format, sample.per_pixel);
-    entries.push(format);
+    entries.sort_by_key(|entry| entry.tag);
     entries
 }
 
@@ -161,14 +155,31 @@ pub(super) struct Sample {
     pub(super) bits: u16,
     /// `SampleFormat`: 1 unsigned, 2 signed, 3 floating point, 6 complex.
     pub(super) format: u16,
-    /// `SamplesPerPixel`: 1, 3 or 4.
+    /// `SamplesPerPixel`: 1, 3 or 4 that follow each other, or any number in planes of their own.
     pub(super) per_pixel: u16,
+    /// Whether each sample of a pixel has a plane of its own.
+    pub(super) is_planar: bool,
 }
 
 impl Sample {
     /// `PhotometricInterpretation`: RGB, or black is zero.
     fn photometric(self) -> u16 {
-        if self.per_pixel > 1 { 2 } else { 1 }
+        if self.per_pixel > 1 && !self.is_planar {
+            2
+        } else {
+            1
+        }
+    }
+
+    /// The meaning of the samples after grey, or after the three colours.
+    fn extra(self) -> Vec<u16> {
+        /// Opacity that is not multiplied into the colours.
+        const OPACITY: u16 = 2;
+        match self.per_pixel {
+            n if self.is_planar => vec![0; usize::from(n).saturating_sub(1)],
+            4 => vec![OPACITY],
+            _ => Vec::new(),
+        }
     }
 
     /// The number of [`entries`] of a plane, without a description.
@@ -195,6 +206,7 @@ pub(super) fn sample(data_type: &DataType) -> Option<Sample> {
         bits,
         format,
         per_pixel: 1,
+        is_planar: false,
     })
 }
 
@@ -233,6 +245,7 @@ mod tests {
                 bits,
                 format,
                 per_pixel: 1,
+                is_planar: false,
             });
             assert_eq!(sample(&array.data_type), expected, "{typestr}");
         }

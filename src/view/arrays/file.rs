@@ -110,7 +110,8 @@ impl FileParts {
         let sources: Vec<u64> = sources.map(|source| source.array.node.identity).collect();
         let bytes = self.layout.parts().iter().map(|part| match &part.content {
             PartContent::Bytes(bytes) => hash(bytes),
-            PartContent::Computed(_) | PartContent::Elements(_) => 0,
+            PartContent::Computed(computed) => hash(&**computed),
+            PartContent::Elements(_) => 0,
         });
         let bytes: Vec<u64> = bytes.collect();
         hash(&(
