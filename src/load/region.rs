@@ -33,7 +33,7 @@ use piece::PieceAxis;
 use space::Bounds;
 pub(crate) use space::Space;
 
-use crate::grid::{ChunkGrid, Dims, product};
+use crate::grid::{AxisChunks, ChunkGrid, Dims, product};
 
 /// A box of an array, and the order in which its elements are laid out in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +57,14 @@ pub(crate) struct Cut<'a> {
     chunk: Space,
 }
 
+/// The chunks along an axis that has tiles.
+struct TileChunks {
+    /// The most chunks that a tile touches.
+    most: u64,
+    /// Whether a chunk may reach into several tiles.
+    are_cut: bool,
+}
+
 /// One box of the run, and the first and last chunk that it touches along each file axis.
 struct Touched {
     bounds: Bounds,
@@ -74,24 +82,35 @@ impl Region {
     }
 
     /// Decoded bytes of the chunks that a sequential read needs at once, so that each chunk is
-    /// decoded only once, or an upper bound where chunks have different shapes. These are the chunks that the region touches along the axes after the
-    /// first file axis along which a chunk holds more than one element. `None` when the number does
-    /// not fit, or when the region does not lie in `grid`.
-    pub fn row_chunks_bytes(&self, grid: &ChunkGrid, item_size: u64) -> Option<u64> {
+    /// decoded only once, or an upper bound where chunks have different shapes. The file has the elements in tiles:
+    /// `tile` has their lengths along the axes of the file, and is empty where the elements are in C order, which are
+    /// tiles of one element.
+    ///
+    /// Along each file axis up to the first one along which a chunk reaches into several tiles, the chunks that one tile
+    /// touches are needed, and after it all that the region touches. `None` when the number does not fit, or when the
+    /// region does not lie in `grid`.
+    pub fn row_chunks_bytes(&self, tile: &[u64], grid: &ChunkGrid, item_size: u64) -> Option<u64> {
         self.lies_in(grid).then_some(())?;
-        let chunk_bytes = product(grid.longest_chunk())?.checked_mul(item_size)?;
+        let mut bytes = product(grid.longest_chunk())?.checked_mul(item_size)?;
         if self.shape.contains(&0) {
             return Some(0);
         }
-        let mut axes = self.order.iter();
-        for &axis in axes.by_ref() {
-            if self.n_touched(grid, axis)? < *self.shape.get(axis)? {
-                break;
-            }
+        let mut is_cut = false;
+        for (k, &axis) in self.order.iter().enumerate() {
+            let touched = self.n_touched(grid, axis)?;
+            let (start, length) = (*self.start.get(axis)?, *self.shape.get(axis)?);
+            let tile = tile.get(k).copied().unwrap_or(1);
+            let needed = if is_cut || tile >= length {
+                touched
+            } else {
+                let chunks = TileChunks::of(tile, start, grid.axis(axis)?);
+                // Where each element has a chunk of its own, no chunk is cut.
+                is_cut = chunks.are_cut && touched < length;
+                chunks.most.min(touched)
+            };
+            bytes = bytes.checked_mul(needed)?;
         }
-        axes.try_fold(chunk_bytes, |bytes, &axis| {
-            bytes.checked_mul(self.n_touched(grid, axis)?)
-        })
+        Some(bytes)
     }
 
     /// The number of chunks that the region, which must not be empty, touches along an array axis.
@@ -137,6 +156,34 @@ impl Region {
             run: self.run(grid, item_size)?,
             chunk: Space::new(chunk.chain([item_size]))?,
         })
+    }
+}
+
+impl TileChunks {
+    /// The chunks of tiles of the length `tile`, the first one at `start`.
+    fn of(tile: u64, start: u64, chunks: &AxisChunks) -> TileChunks {
+        let chunk = match *chunks {
+            AxisChunks::Equal(chunk) if tile > 1 => chunk,
+            _ => {
+                let most = if tile == 1 { 1 } else { u64::MAX };
+                return TileChunks {
+                    most,
+                    are_cut: true,
+                };
+            }
+        };
+        let begins_with_chunk = start.is_multiple_of(chunk);
+        if begins_with_chunk && tile.is_multiple_of(chunk) {
+            return TileChunks {
+                most: tile / chunk,
+                are_cut: false,
+            };
+        }
+        let is_within = begins_with_chunk && chunk.is_multiple_of(tile);
+        TileChunks {
+            most: if is_within { 1 } else { (tile - 1) / chunk + 2 },
+            are_cut: true,
+        }
     }
 }
 

@@ -36,6 +36,9 @@ pub struct Array {
     pub axes: Vec<Axis>,
     /// Whether the fill value marks missing data, as xarray interprets it in Zarr v2.
     pub fill_is_missing: bool,
+    /// The length of a chunk, in a shard of an inner chunk, in each dimension; the longest one where they
+    /// differ. `None` where chunks do not matter.
+    pub chunk: Option<Dims>,
 }
 
 /// A group, or a directory of the store that is no group, with its children.
@@ -85,6 +88,7 @@ impl Array {
             fill_value,
             attributes: Attributes::default(),
             fill_is_missing: false,
+            chunk: None,
         }
     }
 
@@ -118,6 +122,11 @@ impl Array {
             .checked_mul(self.data_type.item_size)
             .filter(|&bytes| i64::try_from(bytes).is_ok())
             .ok_or_else(|| self.too_large())
+    }
+
+    /// An error: the array has no planes that could be cut into tiles.
+    pub(super) fn without_planes(&self) -> FormatError {
+        FormatError::inexpressible("shape", format!("{:?}", self.shape), "images")
     }
 
     fn too_large(&self) -> FormatError {

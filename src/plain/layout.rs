@@ -7,21 +7,25 @@
 //!
 //! A layout is a sequence of parts that do not overlap, sorted by offset; bytes that no part covers
 //! are zero. Between the slabs of one part there may be slabs of others (the records of NetCDF).
+//! Images have elements in [`Tiles`], too.
 
 mod builder;
 mod plan;
+mod tiles;
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 pub(super) use builder::LayoutBuilder;
-pub use plan::{Plan, PlannedRun};
+pub use plan::{Plan, PlannedRun, TileRange};
+pub use tiles::{TileAxes, Tiles};
 
 use super::array::Array;
 use super::bigtiff::Directories;
 use super::transform::Transform;
 use crate::error::FormatError;
+use crate::grid::Dims;
 
 /// The array axes in the order of the axes of the file, slowest first.
 pub type AxisOrder = SmallVec<[usize; 6]>;
@@ -51,16 +55,21 @@ pub enum PartContent {
     Computed(Arc<Directories>),
     /// Elements of an array.
     Elements(Elements),
+    /// All elements of an array, in tiles.
+    Tiles(Arc<Tiles>),
 }
 
-/// A run of elements of an array. All elements in the axis order `order`, in the width that they have
-/// in the file, form one sequence of bytes; the run is the `len` bytes of it after the first `skip`.
+/// A run of elements of an array. All elements, or those in `bounds`, in the axis order `order` and in
+/// the width that they have in the file, form one sequence of bytes; the run is the `len` bytes of it
+/// after the first `skip`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elements {
     /// The array, by its [`Array::id`].
     pub array: usize,
     /// The array axes in the order of the axes of the file, slowest first.
     pub order: AxisOrder,
+    /// The box of the array that has the elements; `None` for all of it.
+    pub bounds: Option<Box<ElementBox>>,
     /// Bytes of the sequence before the run.
     pub skip: u64,
     /// Length of the run in bytes.
@@ -69,6 +78,15 @@ pub struct Elements {
     pub transform: Transform,
     /// If the run is split into slabs, their length and distance.
     pub slabs: Option<Slabs>,
+}
+
+/// A box of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElementBox {
+    /// The first element along each axis of the array.
+    pub start: Dims,
+    /// The number of elements along each axis of the array.
+    pub shape: Dims,
 }
 
 /// Elements in slabs of equal length with gaps between them.
@@ -90,6 +108,7 @@ impl Elements {
         Ok(Elements {
             array: array.id,
             order: (0..array.rank()).collect(),
+            bounds: None,
             skip: 0,
             len: array.n_bytes()?,
             transform,
@@ -123,6 +142,7 @@ impl LayoutPart {
             PartContent::Bytes(bytes) => bytes.len() as u64,
             PartContent::Computed(computed) => computed.len(),
             PartContent::Elements(elements) => elements.span()?,
+            PartContent::Tiles(tiles) => tiles.len(),
         };
         self.offset.checked_add(span)
     }
@@ -164,9 +184,16 @@ impl Layout {
     /// The file with `transform` for all its elements, which so far have none.
     pub(super) fn with_transform(mut self, transform: &Transform) -> Layout {
         for part in &mut self.parts {
-            if let PartContent::Elements(elements) = &mut part.content {
-                debug_assert_eq!(elements.transform, Transform::None);
-                elements.transform = transform.clone();
+            match &mut part.content {
+                PartContent::Elements(elements) => {
+                    debug_assert_eq!(elements.transform, Transform::None);
+                    elements.transform = transform.clone();
+                }
+                PartContent::Tiles(tiles) => {
+                    debug_assert_eq!(tiles.transform, Transform::None);
+                    Arc::make_mut(tiles).transform = transform.clone();
+                }
+                PartContent::Bytes(_) | PartContent::Computed(_) => {}
             }
         }
         self
@@ -187,11 +214,19 @@ impl Layout {
         &self.parts
     }
 
-    /// The runs of elements in the file.
+    /// The runs of elements in the file that are not in tiles.
     pub fn elements(&self) -> impl Iterator<Item = &Elements> {
         self.parts.iter().filter_map(|part| match &part.content {
             PartContent::Elements(elements) => Some(elements),
-            PartContent::Bytes(_) | PartContent::Computed(_) => None,
+            PartContent::Bytes(_) | PartContent::Computed(_) | PartContent::Tiles(_) => None,
+        })
+    }
+
+    /// The arrays in the file that are in tiles.
+    pub fn tiles(&self) -> impl Iterator<Item = &Tiles> {
+        self.parts.iter().filter_map(|part| match &part.content {
+            PartContent::Tiles(tiles) => Some(&**tiles),
+            PartContent::Bytes(_) | PartContent::Computed(_) | PartContent::Elements(_) => None,
         })
     }
 
@@ -200,6 +235,7 @@ impl Layout {
         let kept = |part: &LayoutPart| match &part.content {
             PartContent::Bytes(bytes) => bytes.len() as u64,
             PartContent::Computed(computed) => computed.memory_bytes(),
+            PartContent::Tiles(_) => size_of::<Tiles>() as u64,
             PartContent::Elements(_) => 0,
         };
         let parts = (self.parts.len() * size_of::<LayoutPart>()) as u64;

@@ -42,6 +42,11 @@ mod symbols;
 #[cfg(test)]
 mod testing;
 mod tiff;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the formats that are made of it follow")
+)]
+mod tiled;
 mod too_large;
 mod transform;
 mod vti;
@@ -52,7 +57,10 @@ pub use axes::{Ancestor, Axis, AxisKind, Channel, Surroundings, axes, axes_of_n5
 pub use chunk_strings::{ChunkElements, chunk_strings};
 pub use format::{FileFormat, Scope};
 pub use group_file::GroupFile;
-pub use layout::{AxisOrder, Elements, Layout, LayoutPart, PartContent, Plan, PlannedRun, Slabs};
+pub use layout::{
+    AxisOrder, ElementBox, Elements, Layout, LayoutPart, PartContent, Plan, PlannedRun, Slabs,
+    TileAxes, TileRange, Tiles,
+};
 pub use narrowing::{NarrowType, Narrowing};
 pub use selection::{SIGN, Selected, Selection};
 pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};

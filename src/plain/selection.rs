@@ -119,6 +119,10 @@ impl Selected {
             shape: kept().map(|axis| self.shape[axis]).collect(),
             dimension_names: names.collect(),
             axes: axes.collect(),
+            chunk: array
+                .chunk
+                .as_ref()
+                .map(|chunk| kept().map(|axis| chunk[axis]).collect()),
             ..array.clone()
         }
     }

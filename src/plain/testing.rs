@@ -26,6 +26,7 @@ pub(super) fn array(name: &str, typestr: &str, shape: &[u64]) -> Array {
         attributes: Attributes::default(),
         axes: vec![Axis::default(); shape.len()],
         fill_is_missing: false,
+        chunk: None,
     }
 }
 
@@ -105,17 +106,17 @@ pub(super) fn check_slices(layout: &Layout, arrays: &[(&Array, &[u8])]) {
 /// The reference implementation, which copies one byte at a time.
 fn fetch(array: &Array, bytes: &[u8], elements: &Elements, from: u64, to: &mut [u8]) {
     let size = array.data_type.item_size;
-    let file_shape: Vec<u64> = elements
-        .order
-        .iter()
-        .map(|&axis| array.shape[axis])
-        .collect();
+    let (start, shape) = match &elements.bounds {
+        Some(bounds) => (bounds.start.to_vec(), &bounds.shape),
+        None => (vec![0; array.rank()], &array.shape),
+    };
+    let file_shape: Vec<u64> = elements.order.iter().map(|&axis| shape[axis]).collect();
     for (i, byte) in to.iter_mut().enumerate() {
         let at = from + i as u64;
         let in_file = indices_of(at / size, &file_shape).unwrap();
         let mut indices = vec![0; array.rank()];
         for (&axis, &index) in elements.order.iter().zip(&in_file) {
-            indices[axis] = index;
+            indices[axis] = start[axis] + index;
         }
         let rank = indices
             .iter()

@@ -44,7 +44,10 @@ pub struct RegionRange<'a> {
     pub array: &'a Arc<ChunkedArray>,
     /// The region of the array.
     pub region: &'a Region,
-    /// The offset of the range in the region.
+    /// The lengths of the tiles in which a file has the region, along each axis of the file; empty where the
+    /// elements are in C order.
+    pub tile: &'a [u64],
+    /// The offset of the range in the region; in tiles, in bytes of whole tiles.
     pub from: u64,
     /// The length of the range in bytes.
     pub len: u64,
@@ -75,11 +78,11 @@ impl Readahead {
         let layout = range.array.layout();
         let item_size = layout.data_type().item_size;
         let grid = layout.shown_grid();
-        let order = ChunkOrder::new(range.region, grid, item_size);
+        let order = ChunkOrder::new(range.region, range.tile, grid, item_size);
         let (Some(order), Some(chunk_bytes)) = (order, layout.longest_decoded_len()) else {
             return;
         };
-        let row = range.region.row_chunks_bytes(grid, item_size);
+        let row = range.region.row_chunks_bytes(range.tile, grid, item_size);
         let (Some(row), false) = (row, order.is_empty() || chunk_bytes == 0) else {
             return;
         };
@@ -155,7 +158,7 @@ impl ReadaheadPlan {
             next.saturating_sub(stray)
         };
         while order.end(passed).is_some_and(|end| end <= left) {
-            if let Some(indices) = order.indices(passed)
+            if let Some(indices) = order.left(passed)
                 && let Some(Some(version)) = versions.known(range.array, &indices)
                 && let Some(key) = range.array.block_key(version, &indices)
             {

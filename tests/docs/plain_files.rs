@@ -79,6 +79,7 @@ pub(crate) fn shaped(
         attributes: Attributes::default(),
         axes: vec![Axis::default(); shape.len()],
         fill_is_missing: false,
+        chunk: None,
     };
     if format.scope() == Scope::Array {
         return array_file(format, &array, None);

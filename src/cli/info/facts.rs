@@ -64,7 +64,7 @@ pub(super) fn facts_of_array(array: &ArrayNode, dimension_names: &DimensionNames
             });
             facts["decoded_bytes"] = decoded.into();
             let region = Region::all(&metadata.shape);
-            let row = region.row_chunks_bytes(grid, layout.data_type().item_size);
+            let row = region.row_chunks_bytes(&[], grid, layout.data_type().item_size);
             let row = row.filter(|_| decoded.is_some());
             let cache = row.map(|row| cache_for(row, &layout));
             facts["whole_array_cache_bytes"] = cache.into();

@@ -140,7 +140,7 @@ fn region(start: &[u64], shape: &[u64], order: &[usize]) -> Region {
 fn rows_of_chunks_are_counted() {
     let grid = ChunkGrid::new(&[100, 100, 100], &[10, 20, 50]).unwrap();
     let chunk = 10 * 20 * 50 * 4;
-    let row = |region: &Region| region.row_chunks_bytes(&grid, 4);
+    let row = |region: &Region| region.row_chunks_bytes(&[], &grid, 4);
     assert_eq!(row(&Region::all(grid.shape())), Some(5 * 2 * chunk));
     let reversed = region(&[0; 3], &[100; 3], &[2, 1, 0]);
     assert_eq!(row(&reversed), Some(5 * 10 * chunk));
@@ -153,7 +153,7 @@ fn rows_of_chunks_are_counted() {
     let nothing = region(&[100, 0, 0], &[0, 1, 1], &[0, 1, 2]);
     assert_eq!(row(&nothing), Some(0));
     let scalar = ChunkGrid::new(&[], &[]).unwrap();
-    assert_eq!(Region::all(&[]).row_chunks_bytes(&scalar, 8), Some(8));
+    assert_eq!(Region::all(&[]).row_chunks_bytes(&[], &scalar, 8), Some(8));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn regions_outside_of_the_array_are_refused() {
     ] {
         let region = region(start, shape, order);
         assert!(region.cut(&grid, 1).is_none(), "{region:?}");
-        assert_eq!(region.row_chunks_bytes(&grid, 1), None, "{region:?}");
+        assert_eq!(region.row_chunks_bytes(&[], &grid, 1), None, "{region:?}");
     }
     let whole = Region::all(&[10, 10]);
     assert!(whole.cut(&grid, u64::MAX / 100).is_none(), "past i64::MAX");

@@ -302,6 +302,7 @@ mod tests {
         Elements {
             array: 0,
             order: [0].into_iter().collect(),
+            bounds: None,
             skip: 0,
             len,
             transform: Transform::None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Directories, Elements, Layout, LayoutPart, PartContent};
+use super::{Directories, Elements, Layout, LayoutPart, PartContent, Tiles};
 use crate::error::FormatError;
 use crate::plain::file_too_large;
 
@@ -48,6 +48,11 @@ impl LayoutBuilder {
     /// of them.
     pub(in crate::plain) fn elements(&mut self, elements: Elements) -> &mut Self {
         self.push(PartContent::Elements(elements))
+    }
+
+    /// Adds an array in tiles.
+    pub(in crate::plain) fn tiles(&mut self, tiles: Tiles) -> &mut Self {
+        self.push(PartContent::Tiles(Arc::new(tiles)))
     }
 
     fn push(&mut self, content: PartContent) -> &mut Self {

@@ -8,10 +8,13 @@
 //!
 //! Short slabs, such as records of one number, are one run: their elements are read side by side behind
 //! the range, and copied to the slabs. Elements that become narrower are read behind the range too.
+//!
+//! The elements of a tile are a box of the array. Such runs belong to the plan, because the layout has
+//! too many of them to keep.
 
 use smallvec::SmallVec;
 
-use super::{Elements, Layout, PartContent, Slabs};
+use super::{Elements, Layout, PartContent, Slabs, Tiles};
 use crate::error::FormatError;
 
 /// Shorter slabs are read together, because a run costs more than copying so many bytes.
@@ -24,14 +27,34 @@ pub struct Plan {
     offset: u64,
     len: usize,
     runs: SmallVec<[PlannedRun; 1]>,
+    tiles: Vec<PlannedTile>,
     room: usize,
+}
+
+/// A tile that the range touches.
+#[derive(Debug)]
+struct PlannedTile {
+    /// Offset of the tile in the file.
+    start: u64,
+    bytes: u64,
+    elements: Elements,
+}
+
+/// The bytes of tiles that a range touches, all of one part.
+#[derive(Debug, Clone, Copy)]
+pub struct TileRange<'l> {
+    /// The tiles.
+    pub tiles: &'l Tiles,
+    /// Offset in the tiles, in bytes of decoded elements and of zeros outside of the array.
+    pub from: u64,
+    /// Length in the same bytes.
+    pub len: u64,
 }
 
 /// A run of elements that the range needs.
 #[derive(Debug)]
 pub struct PlannedRun {
-    /// Index of the part in the layout.
-    part: usize,
+    source: RunSource,
     /// Offset of the first byte in the sequence of the array's elements.
     pub from: u64,
     /// Offset in the output.
@@ -39,6 +62,15 @@ pub struct PlannedRun {
     /// Length in bytes; a whole number of elements.
     pub len: usize,
     placement: Placement,
+}
+
+/// The elements that have a run.
+#[derive(Debug, Clone, Copy)]
+enum RunSource {
+    /// Those of a part of the layout.
+    Part(usize),
+    /// Those of a tile of the plan.
+    Tile(usize),
 }
 
 /// The place of the bytes of a run.
@@ -67,11 +99,16 @@ impl Plan {
             offset,
             len,
             runs: SmallVec::new(),
+            tiles: Vec::new(),
             room: len,
         };
         for (number, part) in plan.parts_of(layout) {
-            if let PartContent::Elements(elements) = &part.content {
-                plan.add_elements(number, part.offset, elements);
+            match &part.content {
+                PartContent::Elements(elements) => {
+                    plan.add_elements(RunSource::Part(number), part.offset, elements);
+                }
+                PartContent::Tiles(tiles) => plan.add_tiles(part.offset, tiles),
+                PartContent::Bytes(_) | PartContent::Computed(_) => {}
             }
         }
         plan
@@ -87,13 +124,45 @@ impl Plan {
         &'p self,
         layout: &'p Layout,
     ) -> impl Iterator<Item = (&'p Elements, &'p PlannedRun)> {
-        self.runs.iter().filter_map(|run| {
-            let part = layout.parts().get(run.part)?;
-            match &part.content {
-                PartContent::Elements(elements) => Some((elements, run)),
-                PartContent::Bytes(_) | PartContent::Computed(_) => None,
-            }
+        let runs = self.runs.iter();
+        runs.filter_map(|run| Some((self.elements_of(layout, run.source)?.1, run)))
+    }
+
+    /// The bytes of tiles in the range, for each part of tiles.
+    pub fn tile_ranges<'l>(&self, layout: &'l Layout) -> impl Iterator<Item = TileRange<'l>> {
+        let (offset, len) = (self.offset, self.len);
+        self.parts_of(layout).filter_map(move |(_, part)| {
+            let PartContent::Tiles(tiles) = &part.content else {
+                return None;
+            };
+            let (from, _, n) = overlap(part.offset, tiles.len(), offset, len)?;
+            Some(TileRange {
+                tiles,
+                from: tiles.source_bytes(from),
+                len: tiles.source_bytes(n as u64),
+            })
         })
+    }
+
+    /// Offset in the file of the elements that have a run, and the elements.
+    fn elements_of<'p>(
+        &'p self,
+        layout: &'p Layout,
+        source: RunSource,
+    ) -> Option<(u64, &'p Elements)> {
+        match source {
+            RunSource::Part(number) => {
+                let part = layout.parts().get(number)?;
+                match &part.content {
+                    PartContent::Elements(elements) => Some((part.offset, elements)),
+                    _ => None,
+                }
+            }
+            RunSource::Tile(number) => {
+                let tile = self.tiles.get(number)?;
+                Some((tile.start, &tile.elements))
+            }
+        }
     }
 
     /// Fills in all bytes of the range that are not array elements.
@@ -127,8 +196,17 @@ impl Plan {
                     computed.fill(from, to);
                 }
             }
-            PartContent::Elements(_) => {}
+            PartContent::Elements(_) | PartContent::Tiles(_) => {}
         });
+        // At the edges of a plane a tile has zeros outside of the array.
+        let has_zeros = |tile: &&PlannedTile| tile.elements.len < tile.bytes;
+        for tile in self.tiles.iter().filter(has_zeros) {
+            if let Some((_, at, n)) = overlap(tile.start, tile.bytes, self.offset, self.len)
+                && let Some(zeros) = out.get_mut(at..at + n)
+            {
+                zeros.fill(0);
+            }
+        }
     }
 
     /// Transforms the elements that were read. The range is then the first bytes of `out`.
@@ -146,7 +224,8 @@ impl Plan {
                     out.copy_within(from..from + copied.len, copied.to);
                 }
                 (Placement::Slabs { skip }, Some(slabs)) => {
-                    let start = layout.parts().get(run.part).map_or(0, |part| part.offset);
+                    let found = self.elements_of(layout, run.source);
+                    let start = found.map_or(0, |(start, _)| start);
                     let mut read = run.at + skip;
                     for (_, at, n) in self.slabs_in_range(start, elements.len, slabs) {
                         out.copy_within(read..read + n, at);
@@ -172,24 +251,49 @@ impl Plan {
         parts.take_while(move |(_, part)| part.offset < end)
     }
 
-    fn add_elements(&mut self, part: usize, start: u64, elements: &Elements) {
+    /// Adds the tiles at `start` that the range touches. Their number is that of the range's bytes,
+    /// divided by those of a tile.
+    fn add_tiles(&mut self, start: u64, tiles: &Tiles) {
+        let Some((from, _, n)) = overlap(start, tiles.len(), self.offset, self.len) else {
+            return;
+        };
+        let bytes = tiles.tile_bytes();
+        for number in from / bytes..(from + n as u64).div_ceil(bytes) {
+            let tile = PlannedTile {
+                start: start + number * bytes,
+                bytes,
+                elements: tiles.elements(number),
+            };
+            let source = RunSource::Tile(self.tiles.len());
+            self.add_elements(source, tile.start, &tile.elements);
+            self.tiles.push(tile);
+        }
+    }
+
+    fn add_elements(&mut self, source: RunSource, start: u64, elements: &Elements) {
         let Some(slabs) = elements.slabs else {
             if let Some((from, at, n)) = overlap(start, elements.len, self.offset, self.len) {
-                self.add_run(part, elements, from, (at, n));
+                self.add_run(source, elements, from, (at, n));
             }
             return;
         };
         if slabs.len < SHORT_SLAB_BYTES {
-            return self.add_short_slabs(part, start, elements, slabs);
+            return self.add_short_slabs(source, start, elements, slabs);
         }
         let in_range: SmallVec<[_; 8]> = self.slabs_in_range(start, elements.len, slabs).collect();
         for (from, at, n) in in_range {
-            self.add_run(part, elements, from, (at, n));
+            self.add_run(source, elements, from, (at, n));
         }
     }
 
     /// Adds one run for all slabs in the range, to be read behind it.
-    fn add_short_slabs(&mut self, part: usize, start: u64, elements: &Elements, slabs: Slabs) {
+    fn add_short_slabs(
+        &mut self,
+        source: RunSource,
+        start: u64,
+        elements: &Elements,
+        slabs: Slabs,
+    ) {
         let mut in_range = self.slabs_in_range(start, elements.len, slabs);
         let Some((first, _, n)) = in_range.next() else {
             return;
@@ -199,15 +303,16 @@ impl Plan {
             .map_or(first + n as u64, |(from, _, n)| from + n as u64);
         let (first, end) = (elements.skip + first, elements.skip + end);
         // Whole elements are read.
-        let unit = elements.transform.unit() as u64;
-        let from = first - first % unit;
-        // No more than the range and an element; a longer run could not be read.
+        let (unit, wide) = (elements.transform.unit(), elements.transform.source_unit());
+        let (unit, wide) = (unit as u64, wide as u64);
+        let units = first / unit..end.div_ceil(unit);
+        // No more than the range and an element, times 8 at most; a longer run could not be read.
         let to_usize = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let len = to_usize(end.next_multiple_of(unit) - from);
-        let skip = to_usize(first - from);
+        let len = to_usize((units.end - units.start).saturating_mul(wide));
+        let skip = to_usize(first - units.start * unit);
         self.runs.push(PlannedRun {
-            part,
-            from,
+            source,
+            from: units.start * wide,
             at: self.room,
             len,
             placement: Placement::Slabs { skip },
@@ -239,18 +344,24 @@ impl Plan {
 
     /// Adds the `n` bytes at `from` of a run of elements, to be read to the offset `at` of the
     /// output. They may begin and end within an element.
-    fn add_run(&mut self, part: usize, elements: &Elements, from: u64, (at, n): (usize, usize)) {
+    fn add_run(
+        &mut self,
+        source: RunSource,
+        elements: &Elements,
+        from: u64,
+        (at, n): (usize, usize),
+    ) {
         let (mut from, mut at, mut left) = (elements.skip + from, at, n);
         let unit = elements.transform.unit();
         if elements.transform.source_unit() != unit {
-            return self.add_narrowed(part, elements, from, (at, n));
+            return self.add_narrowed(source, elements, from, (at, n));
         }
         while left > 0 {
             let before = usize::try_from(from % unit as u64).unwrap_or(0);
             let whole = if before == 0 { left / unit * unit } else { 0 };
             let done = if whole > 0 {
                 self.runs.push(PlannedRun {
-                    part,
+                    source,
                     from,
                     at,
                     len: whole,
@@ -260,7 +371,7 @@ impl Plan {
             } else {
                 let len = (unit - before).min(left);
                 self.runs.push(PlannedRun {
-                    part,
+                    source,
                     from: from - before as u64,
                     at: self.room,
                     len: unit,
@@ -282,18 +393,18 @@ impl Plan {
     /// As [`Plan::add_run`], for `n` bytes of the file at `from` of elements that are wider in the array.
     fn add_narrowed(
         &mut self,
-        part: usize,
+        source: RunSource,
         elements: &Elements,
         from: u64,
         (at, n): (usize, usize),
     ) {
-        let (unit, source) = (elements.transform.unit(), elements.transform.source_unit());
+        let (unit, wide) = (elements.transform.unit(), elements.transform.source_unit());
         let skip = usize::try_from(from % unit as u64).unwrap_or(0);
         // As many bytes as the range has, times 8 at most; a longer run could not be read.
-        let len = (skip.saturating_add(n).div_ceil(unit)).saturating_mul(source);
+        let len = (skip.saturating_add(n).div_ceil(unit)).saturating_mul(wide);
         self.runs.push(PlannedRun {
-            part,
-            from: from / unit as u64 * source as u64,
+            source,
+            from: from / unit as u64 * wide as u64,
             at: self.room,
             len,
             placement: Placement::Copied(CopiedBytes {

@@ -2,10 +2,13 @@
 
 use super::*;
 
+mod tiles;
+
 fn run(len: u64, transform: Transform, slabs: Option<Slabs>) -> Elements {
     Elements {
         array: 0,
         order: AxisOrder::new(),
+        bounds: None,
         skip: 0,
         len,
         transform,

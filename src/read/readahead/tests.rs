@@ -52,6 +52,7 @@ impl Scan {
             let range = RegionRange {
                 array: &self.reader.array,
                 region: &self.region,
+                tile: &[],
                 from,
                 len,
             };

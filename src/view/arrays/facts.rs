@@ -154,6 +154,7 @@ impl ArrayFacts {
             fill_is_missing: is_v2
                 && layout.fill_value().is_defined()
                 && self.attributes.get(ARRAY_DIMENSIONS).is_some(),
+            chunk: Some(layout.shown_grid().longest_chunk().into()),
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
 use crate::load::Region;
 use crate::plain::{
-    Elements, FileFormat, Layout, Omitted, PartContent, Selected, Selection, array_file,
+    AxisOrder, ElementBox, FileFormat, Layout, Omitted, PartContent, Selected, Selection,
+    array_file,
 };
 use crate::store::{ObjectMeta, Prefix};
 use crate::view::nodes::node::ShownArray;
@@ -80,18 +81,31 @@ impl ElementSource {
         }
     }
 
-    /// The elements of a run of a layout, and their order. Axes that the selection removed come
-    /// first; each has one index.
-    pub(super) fn region(&self, elements: &Elements) -> Option<Region> {
+    /// The elements of a layout in the axis order `order`, all of them or those in `bounds`. Axes that
+    /// the selection removed come first; each has one index.
+    pub(super) fn region(&self, order: &AxisOrder, bounds: Option<&ElementBox>) -> Option<Region> {
         let kept = &self.selected.kept;
-        let rank = self.selected.shape.len();
-        let gone = (0..rank).filter(|axis| !kept.contains(axis)).map(Some);
-        let order = elements.order.iter().map(|&axis| kept.get(axis).copied());
-        Some(Region {
+        let gone = self.removed().map(Some);
+        let order = order.iter().map(|&axis| kept.get(axis).copied());
+        let mut region = Region {
             start: self.selected.start.clone(),
             shape: self.selected.shape.clone(),
             order: gone.chain(order).collect::<Option<_>>()?,
-        })
+        };
+        if let Some(bounds) = bounds {
+            for ((&axis, start), length) in kept.iter().zip(&bounds.start).zip(&bounds.shape) {
+                let first = region.start.get_mut(axis)?;
+                *first = first.checked_add(*start)?;
+                *region.shape.get_mut(axis)? = *length;
+            }
+        }
+        Some(region)
+    }
+
+    /// The axes that the selection removed.
+    pub(super) fn removed(&self) -> impl Iterator<Item = usize> {
+        let axes = 0..self.selected.shape.len();
+        axes.filter(|axis| !self.selected.kept.contains(axis))
     }
 }
 
@@ -111,7 +125,7 @@ impl FileParts {
         let bytes = self.layout.parts().iter().map(|part| match &part.content {
             PartContent::Bytes(bytes) => hash(bytes),
             PartContent::Computed(computed) => hash(&**computed),
-            PartContent::Elements(_) => 0,
+            PartContent::Elements(_) | PartContent::Tiles(_) => 0,
         });
         let bytes: Vec<u64> = bytes.collect();
         hash(&(

@@ -12,9 +12,10 @@ use super::lock;
 use super::snapshot::Snapshot;
 use crate::buffers::{Buffer, Lender};
 use crate::error::Error;
+use crate::grid::Dims;
 use crate::load::tuning::LONG_READ_BYTES;
-use crate::load::{Block, ChunkLayout, Loader, Patience, Pending, Versions};
-use crate::plain::{Elements, Plan};
+use crate::load::{Block, ChunkLayout, ChunkedArray, Loader, Patience, Pending, Versions};
+use crate::plain::{Elements, Plan, Tiles};
 use crate::read::{Policy, ReadOperation, Readahead, Region, RegionRange, RegionRun};
 use crate::store::Prefix;
 use crate::threads::Class;
@@ -22,8 +23,21 @@ use crate::threads::Class;
 /// The runs of a read; most reads have one.
 type Runs = SmallVec<[RegionRun; 1]>;
 
-/// The sequential readers of a read, and the runs that they have just read.
-type Prefetches<'o> = SmallVec<[(&'o Readahead, RegionRun); 1]>;
+/// The sequential readers of a read.
+type Prefetches<'o> = SmallVec<[SequentialRead<'o>; 1]>;
+
+/// A read of a sequential reader.
+struct SequentialRead<'o> {
+    readahead: &'o Readahead,
+    array: Arc<ChunkedArray>,
+    /// All elements that the reader reads.
+    region: Arc<Region>,
+    /// The lengths of a tile along the axes of the file; none where these elements are in C order.
+    tile: Dims,
+    /// The range of bytes that was read.
+    from: u64,
+    len: u64,
+}
 
 /// Called once, with the bytes of a read or with the error.
 pub(in crate::view) type Reply = Box<dyn FnOnce(Result<&[u8], Error>) + Send>;
@@ -90,7 +104,14 @@ impl Arrays {
         for elements in file.layout.elements() {
             let source = file.sources.get(elements.array);
             if let Some((source, (policy, _))) = source.zip(readers.get_mut(elements.array)) {
-                *policy = self.policy(elements, source);
+                *policy = self.policy(source, source.region(&elements.order, None), &[]);
+            }
+        }
+        for tiles in file.layout.tiles() {
+            let source = file.sources.get(tiles.array);
+            if let Some((source, (policy, _))) = source.zip(readers.get_mut(tiles.array)) {
+                let region = source.region(tiles.order(), None);
+                *policy = self.policy(source, region, &source.tile_lengths(tiles));
             }
         }
         let opened = PlainOpen {
@@ -122,15 +143,14 @@ impl Arrays {
         Ok(Some((attributes, content)))
     }
 
-    /// How a run of elements is read: as whole chunks, unless the cache cannot hold a row of
-    /// chunks. In that case, whole chunks would be decoded again for every line.
-    fn policy(&self, elements: &Elements, source: &ElementSource) -> Policy {
+    /// How the elements of `region` in tiles of the lengths `tile` are read: as whole chunks, unless the
+    /// cache cannot hold a row of chunks. In that case, whole chunks would be decoded again for every line.
+    fn policy(&self, source: &ElementSource, region: Option<Region>, tile: &[u64]) -> Policy {
         let budget = self.tree.loader.cache().budget().limit();
         let layout = source.array.chunked.layout();
         let item_size = layout.data_type().item_size;
-        let row = source
-            .region(elements)
-            .and_then(|region| region.row_chunks_bytes(layout.shown_grid(), item_size));
+        let row =
+            region.and_then(|region| region.row_chunks_bytes(tile, layout.shown_grid(), item_size));
         let Some(row) = row else {
             return Policy::Whole;
         };
@@ -214,14 +234,15 @@ impl PlainOpen {
         };
         let finish = Box::new(move |out| completion.reply(out, reply));
         ReadOperation::new(loader, &versions, runs.into_iter(), out, finish).go_on(patience);
-        for (readahead, run) in prefetch {
+        for read in prefetch {
             let range = RegionRange {
-                array: &run.array,
-                region: &run.region,
-                from: run.from,
-                len: run.len as u64,
+                array: &read.array,
+                region: &read.region,
+                tile: &read.tile,
+                from: read.from,
+                len: read.len,
             };
-            readahead.advance(loader, range, &versions);
+            read.readahead.advance(loader, range, &versions);
         }
     }
 
@@ -235,6 +256,24 @@ impl PlainOpen {
         read_len: usize,
     ) -> Option<(Runs, Prefetches<'_>)> {
         let (mut runs, mut prefetch) = (Runs::new(), Prefetches::new());
+        // The tiles of an array are one sequence, although each tile is a region.
+        let mut tiled: SmallVec<[(usize, bool); 1]> = SmallVec::new();
+        for range in plan.tile_ranges(&self.file.layout) {
+            let source = self.file.sources.get(range.tiles.array)?;
+            let (policy, readahead) = self.readers.get(range.tiles.array)?;
+            let goes_on = readahead.goes_on(loader, range.from, range.len);
+            tiled.push((range.tiles.array, goes_on));
+            if *policy == Policy::Whole && goes_on {
+                prefetch.push(SequentialRead {
+                    readahead,
+                    array: Arc::clone(&source.array.chunked),
+                    region: Arc::new(source.region(range.tiles.order(), None)?),
+                    tile: source.tile_lengths(range.tiles),
+                    from: range.from,
+                    len: range.len,
+                });
+            }
+        }
         // Consecutive runs of one part of the layout share its region.
         let mut last: Option<(&Elements, Arc<Region>)> = None;
         for (elements, planned) in plan.runs(&self.file.layout) {
@@ -242,7 +281,7 @@ impl PlainOpen {
             let (policy, readahead) = self.readers.get(elements.array)?;
             let region = match last.take() {
                 Some((known, region)) if ptr::eq(known, elements) => region,
-                _ => Arc::new(source.region(elements)?),
+                _ => Arc::new(source.region(&elements.order, elements.bounds.as_deref())?),
             };
             let mut run = RegionRun {
                 array: Arc::clone(&source.array.chunked),
@@ -252,17 +291,35 @@ impl PlainOpen {
                 len: planned.len,
                 policy: *policy,
             };
-            let goes_on = readahead.goes_on(loader, run.from, run.len as u64);
-            if *policy == Policy::Whole && goes_on {
-                prefetch.retain(|(known, _)| !ptr::eq(*known, readahead));
-                prefetch.push((readahead, run.clone()));
-            } else if *policy == Policy::Whole && (read_len as u64) < LONG_READ_BYTES {
+            let in_tiles = tiled.iter().find(|(array, _)| *array == elements.array);
+            let goes_on = match in_tiles {
+                Some((_, goes_on)) => *goes_on,
+                None => readahead.goes_on(loader, run.from, run.len as u64),
+            };
+            if *policy == Policy::Whole && goes_on && in_tiles.is_none() {
+                prefetch.retain(|read| !ptr::eq(read.readahead, readahead));
+                prefetch.push(SequentialRead {
+                    readahead,
+                    array: Arc::clone(&run.array),
+                    region: Arc::clone(&run.region),
+                    tile: Dims::new(),
+                    from: run.from,
+                    len: run.len as u64,
+                });
+            } else if *policy == Policy::Whole && !goes_on && (read_len as u64) < LONG_READ_BYTES {
                 run.policy = Policy::ByCost;
             }
             runs.push(run);
             last = Some((elements, region));
         }
         Some((runs, prefetch))
+    }
+}
+
+impl ElementSource {
+    /// The lengths of a tile along the axes of the file, those that the selection removed first.
+    fn tile_lengths(&self, tiles: &Tiles) -> Dims {
+        self.removed().map(|_| 1).chain(tiles.lengths()).collect()
     }
 }
 
