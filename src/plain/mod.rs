@@ -63,7 +63,9 @@ pub use layout::{
 };
 pub use narrowing::{NarrowType, Narrowing};
 pub use selection::{SIGN, Selected, Selection};
-pub use sidecar::{MOST_INDENTED, SidecarFacts, sidecar};
+pub use sidecar::{
+    GroupSidecarFacts, LeftOut, MOST_INDENTED, SidecarFacts, group_sidecar, sidecar,
+};
 pub use strings::{ELEMENT_BYTES, ElementKind, Strings, StringsLimit};
 pub use transform::{RecordText, TextField, Transform};
 

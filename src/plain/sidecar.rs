@@ -28,8 +28,10 @@ use crate::grid::ChunkLengths;
 use crate::metadata::write::chunk_lengths;
 use crate::metadata::{Attributes, JsonTree, ZarrFormat};
 
+mod group;
 mod pretty;
 
+pub use group::{GroupSidecarFacts, LeftOut, group_sidecar};
 pub use pretty::MOST_INDENTED;
 
 /// The contents of a sidecar.
@@ -93,16 +95,26 @@ pub fn sidecar(facts: &SidecarFacts<'_>) -> Vec<u8> {
     if let Some(error) = facts.axes_error {
         out.member("axes_error", &JsonTree::Text(error.to_owned()));
     }
-    match facts.attributes {
-        Some(text) => out.compact("attributes", text),
-        None => out.attributes("attributes", &array.attributes),
-    }
-    if let Some(error) = facts.attributes_error {
-        out.member("attributes_error", &JsonTree::Text(error.to_owned()));
-    }
+    attributes(&mut out, facts.attributes.ok_or(&array.attributes));
+    attributes_error(&mut out, facts.attributes_error);
     out.member("files", &texts(facts.files));
     out.member("left_out", &texts(facts.left_out));
     out.finish()
+}
+
+/// Adds attributes, which are given as compact JSON or parsed.
+fn attributes(out: &mut pretty::PrettyObject, attributes: Result<&str, &Attributes>) {
+    match attributes {
+        Ok(text) => out.compact("attributes", text),
+        Err(parsed) => out.attributes("attributes", parsed),
+    }
+}
+
+/// Adds the reason why the attributes cannot be read, if there is one.
+fn attributes_error(out: &mut pretty::PrettyObject, error: Option<&str>) {
+    if let Some(error) = error {
+        out.member("attributes_error", &JsonTree::Text(error.to_owned()));
+    }
 }
 
 fn lengths(shape: &[u64]) -> JsonTree {

@@ -11,6 +11,7 @@ mod arrays;
 mod damaged;
 mod exchanged;
 mod gone;
+mod group_sidecars;
 mod groups;
 mod meaning;
 mod versions;

@@ -213,6 +213,16 @@ impl PlainName {
     pub(super) fn decodes_to_measure(&self) -> bool {
         matches!(self.kind, PlainKind::Array(FileFormat::Jsonl, _))
     }
+
+    /// Whether the file is that of a group, in the group's own directory.
+    pub(super) fn is_of_group(&self) -> bool {
+        matches!(self.kind, PlainKind::Group(_) | PlainKind::GroupSidecar)
+    }
+
+    /// Whether the file is a JSON file with facts about a node.
+    pub(super) fn is_sidecar(&self) -> bool {
+        matches!(self.kind, PlainKind::Sidecar | PlainKind::GroupSidecar)
+    }
 }
 
 /// The kind of a file of the arrays view.
@@ -224,6 +234,8 @@ pub(super) enum PlainKind {
     Group(FileFormat),
     /// A JSON file with the facts about an array that its other files do not have.
     Sidecar,
+    /// A JSON file with the attributes of a group.
+    GroupSidecar,
 }
 
 /// A directory or a file.

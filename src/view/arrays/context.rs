@@ -11,7 +11,7 @@ use crate::budget::Holding;
 use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
 use crate::hierarchy::{ArrayNode, Node};
-use crate::metadata::attributes::MEMORY_PER_BYTE;
+use crate::metadata::attributes::{MEMORY_PER_BYTE, compact};
 use crate::metadata::{Attributes, DocumentName, ZarrFormat, write};
 use crate::plain::{Ancestor, Surroundings, axes, axes_of_n5};
 use crate::store::{Access, Key, ObjectMeta, Prefix, StatKind};
@@ -23,10 +23,15 @@ const KEPT_GROUP_BYTES: u64 = 64 << 10;
 /// The most groups above an array that are searched for `multiscales`, beginning with the nearest.
 const MOST_ANCESTORS: usize = 8;
 
+/// The JSON of the attributes of a group, or the reason why it cannot be read.
+type GroupText = Result<Vec<u8>, FormatError>;
+
 /// The attributes of a group, and the documents that they were read from.
 #[derive(Debug)]
 pub(in crate::view) struct GroupFacts {
     pub(super) attributes: Attributes,
+    /// The length of the JSON of all attributes, in bytes.
+    pub(super) attribute_bytes: u64,
     /// The reason why some or all attributes are left out.
     pub(super) left_out: Option<FormatError>,
     pub(super) inputs: Inputs,
@@ -190,8 +195,11 @@ impl Arrays {
         }
         let resolved = self.tree.resolve(ViewKind::Arrays, path)?;
         let (text, own) = self.read_group(&resolved)?;
-        let read = self.read_attributes(&text, Holding::SOURCE.and_one())?;
-        let bytes = read.bytes;
+        let read = match text {
+            Ok(text) => Ok(self.read_attributes(&text, Holding::SOURCE.and_one())?),
+            Err(error) => Err(error),
+        };
+        let bytes = read.as_ref().map_or(0, |read| read.bytes);
         let is_long = bytes > self.most_tree_bytes();
         if is_long {
             self.tree.warn_once(&(path, "long attributes"), || {
@@ -202,7 +210,8 @@ impl Arrays {
             let what = "the size of the attributes in bytes (see --cache-size)";
             FormatError::too_large(what, bytes, self.most_tree_bytes())
         });
-        let attributes = read.attributes.unwrap_or_else(|error| {
+        let read = read.and_then(|read| read.attributes);
+        let attributes = read.unwrap_or_else(|error| {
             self.tree.warn_once(&(path, "attributes"), || {
                 format!("{path}: attributes: {error}; they are left out")
             });
@@ -212,6 +221,7 @@ impl Arrays {
         let is_kept = (is_long || bytes <= KEPT_GROUP_BYTES) && own.observations.are_settled();
         let facts = Arc::new(GroupFacts {
             attributes,
+            attribute_bytes: bytes,
             left_out,
             inputs: Inputs {
                 // The files of the arrays below the group depend on these observations.
@@ -230,9 +240,22 @@ impl Arrays {
         Ok(facts)
     }
 
-    /// The JSON of the attributes of a group, empty if the group has none or they cannot be read, and the documents
-    /// that decide this.
-    fn read_group(&self, resolved: &NodePath) -> Result<(Vec<u8>, Inputs), Error> {
+    /// The attributes of the group at `path` as compact JSON, of any length.
+    pub(super) fn compact_group_attributes(
+        &self,
+        path: &Prefix,
+    ) -> Result<Result<String, FormatError>, Error> {
+        let resolved = self.tree.resolve(ViewKind::Arrays, path)?;
+        let (text, _) = self.read_group(&resolved)?;
+        Ok(text.and_then(|text| match text.as_slice() {
+            [] => Ok("{}".to_owned()),
+            text => compact(text),
+        }))
+    }
+
+    /// The JSON of the attributes of a group, empty if the group has none, or the reason why it cannot be read; and the
+    /// documents that decide this.
+    fn read_group(&self, resolved: &NodePath) -> Result<(GroupText, Inputs), Error> {
         let sources = self.tree.loader.sources();
         let mut own = Inputs::default();
         let document = resolved.group_document().map(|document| &document.key);
@@ -245,13 +268,23 @@ impl Arrays {
             _ => document.cloned(),
         };
         let mut others = documents_of_group(resolved)?;
-        let mut attributes = Vec::new();
-        if let Some(key) = holder
-            && let Some(text) = self.group_attributes_at(resolved, &key)?
-        {
-            others.retain(|other| *other != key);
-            own.add_document(sources, &key, &text.0)?;
-            attributes = text.1;
+        let mut attributes = Ok(Vec::new());
+        if let Some(key) = holder {
+            match self.group_attributes_at(resolved, &key) {
+                Ok(Some((meta, text))) => {
+                    others.retain(|other| *other != key);
+                    own.add_document(sources, &key, &meta)?;
+                    attributes = Ok(text);
+                }
+                Ok(None) => {}
+                Err(Error::Metadata { key, error }) => {
+                    self.tree.warn_once(&(&resolved.path, "attributes"), || {
+                        format!("{key}: attributes: {error}; they are left out")
+                    });
+                    attributes = Err(error);
+                }
+                Err(error) => return Err(error),
+            }
         }
         let stats = sources.store().stat_many(&others);
         for (key, stat) in others.iter().zip(stats) {
@@ -265,7 +298,7 @@ impl Arrays {
     }
 
     /// The attributes in the document of a group at `key`, and the version that they were read from; `None` if there is
-    /// no such document, or if it cannot be read, which is logged.
+    /// no such document.
     fn group_attributes_at(
         &self,
         resolved: &NodePath,
@@ -276,29 +309,16 @@ impl Arrays {
             _ => ZarrFormat::V3,
         };
         let is_separate = DocumentName::of(key.name()) == Some(DocumentName::ZAttrs);
-        let read = self
-            .tree
-            .hierarchy
-            .read(key, Holding::SOURCE)
-            .and_then(|text| {
-                let Some(text) = text else { return Ok(None) };
-                let attributes = if is_separate {
-                    Some(text.bytes)
-                } else {
-                    write::group_attributes_v2(format, &text.bytes)
-                        .map_err(|error| Error::in_document(key, error))?
-                };
-                Ok(Some((text.document.meta, attributes.unwrap_or_default())))
-            });
-        match read {
-            Err(Error::Metadata { key, error }) => {
-                self.tree.warn_once(&(&resolved.path, "attributes"), || {
-                    format!("{key}: attributes: {error}; they are left out")
-                });
-                Ok(None)
-            }
-            read => read,
-        }
+        let Some(text) = self.tree.hierarchy.read(key, Holding::SOURCE)? else {
+            return Ok(None);
+        };
+        let attributes = if is_separate {
+            Some(text.bytes)
+        } else {
+            write::group_attributes_v2(format, &text.bytes)
+                .map_err(|error| Error::in_document(key, error))?
+        };
+        Ok(Some((text.document.meta, attributes.unwrap_or_default())))
     }
 }
 

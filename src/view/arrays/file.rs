@@ -240,6 +240,7 @@ impl Arrays {
                 self.make_array_file(&name.path, *format, selection.as_ref())
             }
             PlainKind::Sidecar => self.make_sidecar(&name.path),
+            PlainKind::GroupSidecar => self.make_group_sidecar(&name.path),
             PlainKind::Group(format) => self.make_group_file(&name.path, *format),
         }
     }
@@ -307,7 +308,7 @@ impl Arrays {
             Err(Error::Metadata { key, error }) if is_refusal(&error) => {
                 let what = match &name.kind {
                     PlainKind::Array(format, _) | PlainKind::Group(format) => format.title(),
-                    PlainKind::Sidecar => "JSON",
+                    PlainKind::Sidecar | PlainKind::GroupSidecar => "JSON",
                 };
                 self.tree
                     .warn_once(name, || format!("{key}: no {what} file: {error}"));

@@ -166,7 +166,7 @@ impl Arrays {
     }
 
     /// The attributes of a group's document, or of its directory where it has no document.
-    fn group_meta(&self, path: &Prefix) -> Result<Option<ObjectMeta>, Error> {
+    pub(super) fn group_meta(&self, path: &Prefix) -> Result<Option<ObjectMeta>, Error> {
         let resolved = self.tree.resolve(ViewKind::Arrays, path)?;
         match (&resolved.node, resolved.group_document()) {
             (Node::Array(node), _) => Ok(Some(node.document.meta)),

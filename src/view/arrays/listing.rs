@@ -110,6 +110,57 @@ impl Arrays {
     }
 }
 
+/// The sidecar of a group. It is listed after the nodes of the group, whose names then show without a request that its
+/// name is free.
+pub(in crate::view) struct GroupSidecarName {
+    path: Prefix,
+    is_given: bool,
+}
+
+impl GroupSidecarName {
+    pub(in crate::view) fn new(path: Prefix) -> GroupSidecarName {
+        GroupSidecarName {
+            path,
+            is_given: false,
+        }
+    }
+}
+
+impl Segment for GroupSidecarName {
+    fn position(&self) -> DirectoryPosition {
+        DirectoryPosition {
+            next: self.is_given.into(),
+            ..DirectoryPosition::START
+        }
+    }
+
+    fn seek(&mut self, _view: &View, position: DirectoryPosition) -> Result<(), Error> {
+        self.is_given = position.next > 0;
+        Ok(())
+    }
+
+    fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
+        if std::mem::replace(&mut self.is_given, true) {
+            return Ok(None);
+        }
+        let found = view
+            .arrays
+            .group_sidecar(&self.path)
+            .unwrap_or_else(|error| {
+                let path = &self.path;
+                // The other files are listed nevertheless. A lookup of this one gives the error.
+                view.tree.warn_once(&(path, "sidecar"), || {
+                    format!("{path}: {error}; the JSON file of the group is not listed")
+                });
+                None
+            });
+        Ok(found.map(|(name, vnode)| {
+            let attributes = attributes_if(view, &vnode, detail);
+            (name, vnode, attributes)
+        }))
+    }
+}
+
 impl Segment for PlainNames {
     fn position(&self) -> DirectoryPosition {
         DirectoryPosition {

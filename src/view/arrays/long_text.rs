@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::super::vnode::{PlainKind, PlainName};
+use super::super::vnode::PlainName;
 use super::Arrays;
 use super::file::{FileParts, PlainFile, SMALL_BYTES};
 use super::lock;
@@ -21,7 +21,7 @@ const TEXTS_BYTES: u64 = 12 << 20;
 impl FileParts {
     /// Takes the text out of the layout of a sidecar, if it is long.
     pub(super) fn take_long_text(&mut self, name: &PlainName) -> Option<Arc<[u8]>> {
-        if name.kind != PlainKind::Sidecar || self.layout.len() <= SMALL_BYTES {
+        if !name.is_sidecar() || self.layout.len() <= SMALL_BYTES {
             return None;
         }
         let [part] = self.layout.parts() else {

@@ -15,6 +15,7 @@ mod chosen;
 mod context;
 mod facts;
 mod file;
+mod group_sidecar;
 mod groups;
 mod inputs;
 mod json_lines;

@@ -6,6 +6,7 @@
 //! G/t@3.npy     a part of it, found by its name and never listed
 //! G/t.json      a sidecar: the facts that the other files do not have
 //! G/G.nc        the arrays of the group G
+//! G/G.json      the attributes of the group G, if it has any
 //! G/t.ERROR.txt the reason why the array G/t has no files
 //! ```
 //!
@@ -36,7 +37,7 @@ const ANOTHER: u8 = b'~';
 enum FileExtension {
     /// A file in this format.
     Format(FileFormat),
-    /// A sidecar: the facts that the other files of an array do not have.
+    /// A sidecar: the facts about an array or a group that its other files do not have.
     Sidecar,
     /// A note: the reason why an array has no files.
     Note,
@@ -252,6 +253,15 @@ impl Arrays {
         Ok(files)
     }
 
+    /// The name of the sidecar of the group at `path`, and its vnode; `None` if it has none.
+    pub(super) fn group_sidecar(&self, path: &Prefix) -> Result<Option<(Vec<u8>, Vnode)>, Error> {
+        if !self.tree.options.arrays.sidecars || !self.has_group_sidecar(path)? {
+            return Ok(None);
+        }
+        let name = PlainName::new(path, PlainKind::GroupSidecar);
+        self.named(path, SIDECAR, Vnode::Plain(name)).map(Some)
+    }
+
     /// The requested formats that hold groups.
     pub(super) fn group_formats(&self) -> impl Iterator<Item = FileFormat> {
         let formats = self.tree.options.arrays.files.iter().copied();
@@ -286,9 +296,7 @@ impl Arrays {
         extension: &str,
         vnode: Vnode,
     ) -> Result<(Vec<u8>, Vnode), Error> {
-        let is_of_group =
-            matches!(&vnode, Vnode::Plain(name) if matches!(name.kind, PlainKind::Group(_)));
-        let stem = if is_of_group {
+        let stem = if matches!(&vnode, Vnode::Plain(name) if name.is_of_group()) {
             self.group_stem_of(path)
         } else {
             self.name_of(path)
@@ -380,7 +388,13 @@ impl Arrays {
             }
             return Ok(());
         }
-        if let Some(child) = self.node_called(path, stem)? {
+        // The names of a directory that was just listed show without a request that no node is called like its group.
+        let child = if self.are_unlisted(path, &[stem]) {
+            None
+        } else {
+            self.node_called(path, stem)?
+        };
+        if let Some(child) = child {
             match (self.kind_of(&child)?, meaning) {
                 _ if !self.is_chosen(&child) => {}
                 (PathKind::Array, FileExtension::Format(format)) => {
@@ -396,9 +410,13 @@ impl Arrays {
             }
         }
         match meaning {
-            FileExtension::Format(format) => self.selections(path, stem, format, claims),
-            FileExtension::Sidecar | FileExtension::Note => Ok(()),
+            FileExtension::Format(format) => self.selections(path, stem, format, claims)?,
+            FileExtension::Sidecar if stem == self.group_stem_of(path) => {
+                claims.push(plain(path, PlainKind::GroupSidecar));
+            }
+            FileExtension::Sidecar | FileExtension::Note => {}
         }
+        Ok(())
     }
 
     /// The meaning of `extension`; `None` when no file has it.
@@ -524,10 +542,7 @@ fn note(path: &Prefix) -> Vnode {
 /// The directory that lists a file.
 fn directory_of(vnode: &Vnode) -> Prefix {
     match vnode {
-        Vnode::Plain(PlainName {
-            path,
-            kind: PlainKind::Group(_),
-        }) => path.clone(),
+        Vnode::Plain(name) if name.is_of_group() => name.path.clone(),
         Vnode::Plain(PlainName { path, .. }) | Vnode::ErrorNote { path, .. } => {
             path.to_key().map_or_else(Prefix::root, |key| key.parent())
         }

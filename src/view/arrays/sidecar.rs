@@ -1,4 +1,4 @@
-//! Sidecars (`NAME.json`): the facts about an array that its other files do not have, and the
+//! Sidecars of arrays (`NAME.json`): the facts about an array that its other files do not have, and the
 //! reasons why some formats have no file.
 
 use super::super::rights::more_private;
@@ -6,6 +6,7 @@ use super::super::vnode::{PlainKind, PlainName, Vnode};
 use super::Arrays;
 use super::facts::ArrayFacts;
 use super::file::{FileParts, is_refusal};
+use super::inputs::Inputs;
 use super::strings;
 use crate::error::{Error, FormatError};
 use crate::fresh::Observations;
@@ -18,7 +19,7 @@ use crate::store::Prefix;
 
 /// Memory for each byte of long attributes: their text, its compact form, the parsed names, the
 /// file, and a copy of it.
-const MEMORY_OF_LONG: u64 = 6;
+pub(super) const MEMORY_OF_LONG: u64 = 6;
 
 /// The outcome of an array in one format.
 #[derive(Debug)]
@@ -111,25 +112,43 @@ impl Arrays {
     ) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
         let mut outcomes = Vec::new();
         for format in self.group_formats() {
-            let name = PlainName::new(path, PlainKind::Group(format));
-            match self.plain_file(&name) {
-                Ok(Some(file)) => {
-                    let name = self.text_name(path, format, name)?;
-                    outcomes.push((format, Ok((name, file.omitted.clone()))));
-                }
-                Ok(None) if format == FileFormat::H5ad && self.anndata_above(path)?.is_none() => {
-                    let problem = "it is not `anndata`, so the group is no AnnData object";
-                    let reason = FormatError::document("encoding-type", problem);
-                    outcomes.push((format, Err(reason)));
-                }
-                Ok(None) => {}
-                Err(Error::Metadata { error, .. }) if is_refusal(&error) => {
-                    outcomes.push((format, Err(error)));
-                }
-                Err(error) => return Err(error),
-            }
+            let outcome = self.group_outcome(path, format, &mut Inputs::default())?;
+            outcomes.extend(outcome.map(|outcome| (format, outcome)));
         }
         Ok(outcomes)
+    }
+
+    /// The outcome of the group at `path` in `format`; `None` if the group has no arrays. Everything that the outcome
+    /// depends on is added to `inputs`.
+    pub(super) fn group_outcome(
+        &self,
+        path: &Prefix,
+        format: FileFormat,
+        inputs: &mut Inputs,
+    ) -> Result<Option<GroupOutcome>, Error> {
+        let name = PlainName::new(path, PlainKind::Group(format));
+        match self.plain_file(&name) {
+            Ok(Some(file)) => {
+                inputs.add_all(&file.inputs);
+                let name = self.text_name(path, format, name)?;
+                Ok(Some(Ok((name, file.omitted.clone()))))
+            }
+            Ok(None) if format == FileFormat::H5ad && self.anndata_above(path)?.is_none() => {
+                let problem = "it is not `anndata`, so the group is no AnnData object";
+                let reason = FormatError::document("encoding-type", problem);
+                Ok(Some(Err(reason)))
+            }
+            Ok(None) => {
+                // No change of the inputs would show when the group will have the file.
+                inputs.observations.add_unobserved();
+                Ok(None)
+            }
+            Err(Error::Metadata { error, .. }) if is_refusal(&error) => {
+                inputs.observations.add_unobserved();
+                Ok(Some(Err(error)))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn outcomes_of(

@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::View;
-use super::arrays::listing::PlainNames;
+use super::arrays::listing::{GroupSidecarName, PlainNames};
 use super::numbers::SiblingNumbers;
 use super::options::ViewKind;
 use super::vnode::{Vnode, VnodeAttributes, VnodeId, VnodeKind};
@@ -177,7 +177,9 @@ impl View {
         if view == ViewKind::Arrays {
             let mut segments = vec![fixed(self.arrays.own_files(&folder)?)];
             if folder.has_children() {
+                let path = folder.resolved.path.clone();
                 segments.push(Box::new(PlainNames::new(folder)?));
+                segments.push(Box::new(GroupSidecarName::new(path)));
             }
             return Ok(segments);
         }

@@ -181,6 +181,30 @@ def test_the_mode_of_an_arrays_file_is_the_meet_of_those_of_its_objects(store, s
     assert {mode(made.path / "g" / name) for name in ("t.npy", "t.raw", "t.json", "t@0.npy")} == {expected}
 
 
+@pytest.mark.parametrize("closed, expected", [
+    ({}, 0o444),
+    ({"g": 0o750}, 0o440),
+    ({"g/zarr.json": 0o600}, 0o400),
+    ({"g": 0o711}, 0o444),
+    ({"zarr.json": 0o600, "g/t": 0o700, "t": 0o700}, 0o444),
+])
+def test_the_attributes_of_a_group_are_read_by_those_who_may_read_its_document(store, show, closed, expected):
+    for path, bits in closed.items():
+        os.chmod(store / path, bits)
+    made = show(store, "--view", "arrays")
+    assert mode(made.path / "g" / "g.json") == expected
+    assert "INNER" in read_whole(made.path / "g" / "g.json")
+
+
+def test_names_in_the_attributes_of_a_group_are_read_by_those_who_may_list_it(store, show):
+    os.chmod(store / "g" / "t", 0o700)
+    array(store / "g" / "u", "INNER", b"ccccdddd")
+    arguments = ["--view", "arrays", "--files", "nc"]
+    assert json.loads(read_whole(show(store, *arguments).path / "g" / "g.json"))["left_out"]["nc"].keys() == {"t"}
+    os.chmod(store / "g", 0o711)
+    assert mode(show(store, *arguments).path / "g" / "g.json") == 0o400
+
+
 @pytest.mark.parametrize("owner, bits, expected", [
     ((STRANGER, 0), 0o700, 0o000),
     ((STRANGER, 0), 0o755, 0o444),
