@@ -21,12 +21,14 @@
 //! Source: Zarr v3 core, section "Chunk grids".
 
 mod lengths;
+mod samples;
 
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
 pub use lengths::{AxisChunks, ChunkLengths, ChunkRuns};
+pub use samples::AxisSamples;
 
 /// Lengths or indices, one per dimension. Rank 0 is empty.
 pub type Dims = SmallVec<[u64; 6]>;
