@@ -38,6 +38,8 @@ pub enum FileFormat {
     Mrc,
     /// Astronomy's FITS.
     Fits,
+    /// A small picture of a plane.
+    Png,
     /// Strings or bytes of any length, one JSON value a line.
     Jsonl,
 }
@@ -53,7 +55,7 @@ pub enum Scope {
 
 impl FileFormat {
     /// All formats, in the order in which they are listed.
-    pub const ALL: [FileFormat; 17] = [
+    pub const ALL: [FileFormat; 18] = [
         FileFormat::Npy,
         FileFormat::Raw,
         FileFormat::Nhdr,
@@ -70,6 +72,7 @@ impl FileFormat {
         FileFormat::Vti,
         FileFormat::Mrc,
         FileFormat::Fits,
+        FileFormat::Png,
         FileFormat::Jsonl,
     ];
 
@@ -135,6 +138,7 @@ impl FileFormat {
             FileFormat::H5ad => ("h5ad", "AnnData HDF5"),
             FileFormat::Mrc => ("mrc", "MRC"),
             FileFormat::Fits => ("fits", "FITS"),
+            FileFormat::Png => ("png", "PNG"),
             FileFormat::Jsonl => ("jsonl", "JSON lines"),
         }
     }

@@ -149,7 +149,7 @@ const CHANNELS: [&str; 9] = [
 /// The samples of a pixel: 3 or 4 where the last axis is so long, is an axis of channels by its kind
 /// (OME) or by its name, comes after two axes that may be y and x, and has numbers that viewers take
 /// for colours (uint8, uint16, float32); else 1.
-fn samples_of(array: &Array) -> u16 {
+pub(super) fn samples_of(array: &Array) -> u16 {
     let number = Scalar::of(&array.data_type);
     let is_colour = matches!(
         number,

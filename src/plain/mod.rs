@@ -34,6 +34,7 @@ mod nrrd;
 mod number;
 mod ome_tiff;
 mod packing;
+mod png;
 mod raw;
 mod selection;
 mod sidecar;
@@ -62,6 +63,7 @@ pub use layout::{
     TileAxes, TileRange, Tiles,
 };
 pub use narrowing::{NarrowType, Narrowing};
+pub use png::Preview;
 pub use selection::{SIGN, Selected, Selection};
 pub use sidecar::{
     GroupSidecarFacts, LeftOut, MOST_INDENTED, SidecarFacts, group_sidecar, sidecar,
@@ -116,6 +118,7 @@ fn file_as_it_is(format: FileFormat, array: &Array) -> Result<Layout, FormatErro
         FileFormat::Mrc => mrc::layout(array),
         FileFormat::Fits => fits::layout(array),
         FileFormat::Jsonl
+        | FileFormat::Png
         | FileFormat::Nc
         | FileFormat::Nc4
         | FileFormat::Nc5

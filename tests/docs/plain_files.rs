@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use zarr_mount::error::FormatError;
 use zarr_mount::metadata::Attributes;
 use zarr_mount::plain::{
-    Array, Axis, ElementKind, FileFormat, Group, Layout, Options, PartContent, Scope, Strings,
-    StringsLimit, array_file, group_file,
+    Array, Axis, ElementKind, FileFormat, Group, Layout, Options, PartContent, Preview, Scope,
+    Selected, Strings, StringsLimit, array_file, group_file,
 };
 use zarr_mount::store::{Key, MemoryStore, Prefix, Store};
 use zarr_mount::view::{ArrayOptions, FormatOutcome, View, ViewKind, ViewOptions};
@@ -81,6 +81,11 @@ pub(crate) fn shaped(
         fill_is_missing: false,
         chunk: None,
     };
+    if format == FileFormat::Png {
+        // Its bytes are made of decoded elements, and of no layout.
+        let preview = Preview::of(&array, &Selected::whole(shape));
+        return preview.map(|_| Layout::of_bytes(Vec::new()));
+    }
     if format.scope() == Scope::Array {
         return array_file(format, &array, None);
     }
@@ -155,6 +160,7 @@ fn word(format: FileFormat, layout: &Layout) -> String {
         | FileFormat::Nc4
         | FileFormat::H5
         | FileFormat::H5ad
+        | FileFormat::Png
         | FileFormat::Jsonl => "yes".to_owned(),
         FileFormat::Npy => between(&text, "'descr': ", ", 'fortran_order'").replace('\'', ""),
         FileFormat::Nhdr => {

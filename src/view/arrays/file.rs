@@ -8,12 +8,13 @@ use super::Arrays;
 use super::facts::ArrayFacts;
 use super::inputs::Inputs;
 use super::lock;
+use super::preview_samples::SampledPreview;
 use crate::budget::{Holding, Reservation};
 use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
 use crate::load::Region;
 use crate::plain::{
-    AxisOrder, ElementBox, FileFormat, Layout, Omitted, PartContent, Selected, Selection,
+    AxisOrder, ElementBox, FileFormat, Layout, Omitted, PartContent, Preview, Selected, Selection,
     array_file,
 };
 use crate::store::{ObjectMeta, Prefix};
@@ -48,6 +49,8 @@ pub(in crate::view) struct PlainFile {
     pub(super) inputs: Arc<Inputs>,
     /// The length of a long text, which is in the cache and not in `layout`.
     pub(super) text_len: Option<u64>,
+    /// The picture whose bytes are the file; `layout` is empty then.
+    pub(super) preview: Option<Arc<SampledPreview>>,
     /// When `inputs` were last seen unchanged.
     last_check: LastCheck,
     _reservation: Option<Reservation>,
@@ -71,6 +74,8 @@ pub(super) struct FileParts {
     pub(super) checked: LastCheck,
     /// Whether the bytes of the layout contain elements: strings, which several chunks hold.
     pub(super) has_strings: bool,
+    /// The picture whose bytes are the file; `layout` is empty then.
+    pub(super) preview: Option<Arc<SampledPreview>>,
 }
 
 impl ElementSource {
@@ -171,6 +176,7 @@ impl Arrays {
         let file = Arc::new(PlainFile {
             identity,
             text_len,
+            preview: parts.preview,
             name: name.clone(),
             layout: parts.layout,
             sources: parts.sources,
@@ -271,6 +277,19 @@ impl Arrays {
         let Some(selected) = facts.selected(selection) else {
             return Ok(None);
         };
+        if format == FileFormat::Png {
+            let preview = Preview::of(&whole, &selected).map_err(refused)?;
+            let array = Arc::clone(&facts.array);
+            let source = ElementSource { array, selected };
+            let cache_bytes = self.tree.loader.cache().budget().limit();
+            let layout = source.array.chunked.layout();
+            let preview = SampledPreview::of(preview, layout, cache_bytes).map_err(refused)?;
+            return Ok(Some(FileParts {
+                sources: vec![source],
+                preview: Some(Arc::new(preview)),
+                ..facts.parts(Layout::of_bytes(Vec::new()))
+            }));
+        }
         let array = selected.apply(&whole);
         let integers = self.tree.options.arrays.integers;
         let layout = array_file(format, &array, integers).map_err(refused)?;
@@ -320,7 +339,9 @@ impl Arrays {
 
     pub(super) fn attributes_of_plain(&self, file: &PlainFile, generation: u64) -> VnodeAttributes {
         let fingerprint = hash(&(file.identity, generation));
-        let len = file.text_len.unwrap_or(file.layout.len());
+        let of_preview = file.preview.as_ref().map(|shown| shown.preview.len());
+        let len = file.text_len.or(of_preview);
+        let len = len.unwrap_or(file.layout.len());
         let shown = self.tree.part(&file.meta, len);
         VnodeAttributes {
             kind: VnodeKind::File,
@@ -350,6 +371,7 @@ impl ArrayFacts {
             inputs: self.inputs.clone(),
             checked: LastCheck::now(),
             has_strings: false,
+            preview: None,
         }
     }
 }

@@ -82,6 +82,7 @@ impl Arrays {
             inputs,
             checked: begun.or_older(&facts.checked),
             has_strings: false,
+            preview: None,
         }))
     }
 

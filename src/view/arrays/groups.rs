@@ -119,6 +119,7 @@ impl Arrays {
             inputs: gathering.inputs,
             checked: gathering.checked,
             has_strings: gathering.has_strings,
+            preview: None,
         }))
     }
 

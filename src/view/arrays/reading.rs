@@ -9,6 +9,7 @@ use super::super::vnode::{PlainName, VnodeAttributes};
 use super::Arrays;
 use super::file::{ElementSource, PlainFile};
 use super::lock;
+use super::preview::PreviewOpen;
 use super::snapshot::Snapshot;
 use crate::buffers::{Buffer, Lender};
 use crate::error::Error;
@@ -47,6 +48,8 @@ pub(in crate::view) type Reply = Box<dyn FnOnce(Result<&[u8], Error>) + Send>;
 pub(in crate::view) enum PlainContent {
     /// A whole array, or a group of arrays.
     Elements(PlainOpen),
+    /// A preview.
+    Preview(PreviewOpen),
     /// A long text, which is in the cache of blocks.
     Text {
         fingerprint: u64,
@@ -97,6 +100,10 @@ impl Arrays {
         }
         let snapshot = self.snapshot(&file)?;
         let attributes = self.attributes_of_plain(&file, snapshot.generation);
+        if let (Some(shown), Some(source)) = (&file.preview, file.sources.first()) {
+            let opened = PreviewOpen::new(&file, (shown, source), snapshot);
+            return Ok(Some((attributes, PlainContent::Preview(opened))));
+        }
         let readers = file.sources.iter();
         let mut readers: Vec<_> = readers
             .map(|_| (Policy::Whole, Readahead::default()))

@@ -59,6 +59,8 @@ const MOST_RECENT: usize = 1 << 14;
 pub(in crate::view) struct Snapshot {
     /// Distinguishes snapshots of one file that are open at the same time.
     pub(super) generation: u64,
+    /// Distinguishes it from all other snapshots of the mount.
+    pub(super) number: u64,
     loader: Arc<Loader>,
     /// The users who may read the file, and so must be allowed to read its chunks.
     audience: Audience,
@@ -281,7 +283,7 @@ impl Snapshot {
     /// A snapshot of the current store. It takes over the versions that objects had when they were read through an
     /// `earlier` snapshot of the same file.
     pub(super) fn new(
-        generation: u64,
+        (generation, number): (u64, u64),
         loader: Arc<Loader>,
         audience: Audience,
         (file, earlier): (&PlainFile, Option<&Snapshot>),
@@ -327,6 +329,7 @@ impl Snapshot {
         let (seen, earlier) = seen.unwrap_or_default();
         Snapshot {
             generation,
+            number,
             arrays,
             untold_document,
             loader,

@@ -25,6 +25,8 @@ pub(super) struct Snapshots {
     /// Snapshots of closed files. The kernel may keep the pages of such a file if it has not
     /// changed.
     recent: LruCache<PlainName, Arc<Snapshot>>,
+    /// How many were made.
+    made: u64,
 }
 
 impl Default for Snapshots {
@@ -32,6 +34,7 @@ impl Default for Snapshots {
         Snapshots {
             by_name: HashMap::new(),
             recent: LruCache::new(KEPT),
+            made: 0,
         }
     }
 }
@@ -92,7 +95,9 @@ impl Arrays {
             let generation = snapshots.generation(name) + u64::from(others);
             let loader = Arc::clone(&self.tree.loader);
             let earlier = same.map(|known| &**known);
-            let snapshot = Snapshot::new(generation, loader, audience, (file, earlier));
+            snapshots.made += 1;
+            let numbers = (generation, snapshots.made);
+            let snapshot = Snapshot::new(numbers, loader, audience, (file, earlier));
             let snapshot = Arc::new(snapshot);
             snapshot.open();
             snapshots.put(name, &snapshot);

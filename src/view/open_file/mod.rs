@@ -20,7 +20,7 @@ use crate::read::KeyReadahead;
 use crate::store::{Key, Object, StoreError, Version};
 use crate::threads::Class;
 use crate::view::View;
-use crate::view::arrays::{PlainContent, PlainOpen};
+use crate::view::arrays::{PlainContent, PlainOpen, PreviewOpen};
 use crate::view::chunks::file::ChunkFile;
 use crate::view::names::rename_locks::checked;
 use crate::view::nodes::node::{FileForm, ShownArray};
@@ -61,6 +61,8 @@ pub(in crate::view) enum FileContent {
     Chunk(Arc<ChunkFile>),
     /// A whole array, or a group of arrays.
     Plain(PlainOpen),
+    /// A preview of an array.
+    Preview(PreviewOpen),
     /// An edited or written metadata document, or a long text.
     Document {
         vnode: Vnode,
@@ -148,6 +150,7 @@ impl View {
             Vnode::Plain(name) => Ok(self.arrays.open_plain(name)?.map(|(attributes, content)| {
                 let content = match content {
                     PlainContent::Elements(opened) => FileContent::Plain(opened),
+                    PlainContent::Preview(opened) => FileContent::Preview(opened),
                     PlainContent::Kept(text) => FileContent::Kept(text),
                     PlainContent::Text { fingerprint, text } => FileContent::Document {
                         vnode: vnode.clone(),
@@ -351,6 +354,7 @@ impl OpenFile {
     pub fn keeps_pages(&self) -> bool {
         match &self.content {
             FileContent::Plain(plain) => plain.keeps_pages(),
+            FileContent::Preview(preview) => preview.keeps_pages(),
             FileContent::Written(handle) => handle.keeps_pages,
             _ => true,
         }
@@ -358,8 +362,10 @@ impl OpenFile {
 
     /// Notes that the kernel no longer holds pages of this version.
     pub fn pages_dropped(&self) {
-        if let FileContent::Plain(plain) = &self.content {
-            plain.pages_dropped();
+        match &self.content {
+            FileContent::Plain(plain) => plain.pages_dropped(),
+            FileContent::Preview(preview) => preview.pages_dropped(),
+            _ => {}
         }
     }
 
@@ -400,6 +406,7 @@ impl OpenFile {
                 .whole_key(slice)
                 .and_then(|key| loader.cache().get(&key)),
             FileContent::Document { text, .. } => text.upgrade(),
+            FileContent::Preview(preview) => preview.cached(loader),
             _ => None,
         };
         if let Some(block) = in_memory {
@@ -413,6 +420,14 @@ impl OpenFile {
             FileContent::Plain(plain) if waits || !loader.is_crowded() => {
                 let range = (offset, range.len());
                 plain.read(loader, range, patience, lender, Box::new(reply));
+            }
+            FileContent::Preview(preview) if waits => {
+                let file = preview.file(loader);
+                reply(
+                    file.as_deref()
+                        .map(|file| part(file, range))
+                        .map_err(Error::clone),
+                );
             }
             FileContent::Absent(array, indices) => {
                 self.fill(range.len(), lender, reply, |out| {
@@ -449,6 +464,7 @@ impl OpenFile {
             }
             FileContent::Written(_) | FileContent::Sync => reply(Ok(&[])),
             FileContent::Plain(_)
+            | FileContent::Preview(_)
             | FileContent::Stored(_)
             | FileContent::Chunk(_)
             | FileContent::Whole(_)

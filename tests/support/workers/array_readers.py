@@ -70,7 +70,8 @@ def pillow(path):
         for number in range(image.n_frames):
             image.seek(number)
             frames.append(np.asarray(image))
-        return np.stack(frames), {"mode": image.mode}
+        said = {"mode": image.mode, "text": plain(getattr(image, "text", {})), "palette": image.getpalette(), "clear": plain(image.info.get("transparency"))}
+        return np.stack(frames), said
 
 
 def tifffile_mapped(path):
