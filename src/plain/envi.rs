@@ -100,11 +100,11 @@ fn map_info(out: &mut String, axes: &[Axis]) {
 }
 
 /// The name of a band, from its indices: `t 0 z 1`.
-fn band_name(band: u64, outer: &[u64], axes: &[Axis]) -> String {
+pub(super) fn band_name(band: u64, outer: &[u64], axes: &[Axis]) -> String {
     let mut rest = band;
     let mut parts = Vec::new();
     for (number, (&length, axis)) in outer.iter().zip(axes).enumerate().rev() {
-        // `header` refuses lengths of 0.
+        // Formats of images refuse lengths of 0.
         let index = rest % length.max(1);
         rest /= length.max(1);
         let is_word =

@@ -26,6 +26,8 @@ pub enum FileFormat {
     Tif,
     /// BigTIFF with OME-XML.
     OmeTif,
+    /// `GeoTIFF` in tiles.
+    GeoTif,
     /// NIfTI-1, or NIfTI-2 where that is too small.
     Nii,
     /// VTK's image data.
@@ -55,7 +57,7 @@ pub enum Scope {
 
 impl FileFormat {
     /// All formats, in the order in which they are listed.
-    pub const ALL: [FileFormat; 18] = [
+    pub const ALL: [FileFormat; 19] = [
         FileFormat::Npy,
         FileFormat::Raw,
         FileFormat::Nhdr,
@@ -68,6 +70,7 @@ impl FileFormat {
         FileFormat::H5ad,
         FileFormat::Tif,
         FileFormat::OmeTif,
+        FileFormat::GeoTif,
         FileFormat::Nii,
         FileFormat::Vti,
         FileFormat::Mrc,
@@ -95,6 +98,7 @@ impl FileFormat {
             FileFormat::H5 => &["hdf5"],
             FileFormat::Tif => &["tiff"],
             FileFormat::OmeTif => &["ome.tiff"],
+            FileFormat::GeoTif => &["geotiff"],
             FileFormat::Nii => &["nifti"],
             _ => &[],
         }
@@ -132,6 +136,7 @@ impl FileFormat {
             FileFormat::Nc5 => ("nc", "CDF-5"),
             FileFormat::Tif => ("tif", "ImageJ TIFF"),
             FileFormat::OmeTif => ("ome.tif", "OME-TIFF"),
+            FileFormat::GeoTif => ("geo.tif", "GeoTIFF"),
             FileFormat::Nii => ("nii", "NIfTI"),
             FileFormat::Vti => ("vti", "VTK image data"),
             FileFormat::H5 => ("h5", "HDF5"),

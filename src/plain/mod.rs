@@ -18,6 +18,7 @@ mod chunk_strings;
 mod envi;
 mod fits;
 mod format;
+mod geo_tiff;
 mod group_file;
 mod hdf5;
 mod image;
@@ -43,10 +44,6 @@ mod symbols;
 #[cfg(test)]
 mod testing;
 mod tiff;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the formats that are made of it follow")
-)]
 mod tiled;
 mod too_large;
 mod transform;
@@ -113,6 +110,7 @@ fn file_as_it_is(format: FileFormat, array: &Array) -> Result<Layout, FormatErro
         FileFormat::Envi => envi::layout(array),
         FileFormat::Tif => imagej::layout(array),
         FileFormat::OmeTif => ome_tiff::layout(array),
+        FileFormat::GeoTif => geo_tiff::layout(array),
         FileFormat::Nii => nifti::layout(array),
         FileFormat::Vti => vti::layout(array),
         FileFormat::Mrc => mrc::layout(array),

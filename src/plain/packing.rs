@@ -20,31 +20,27 @@ pub(super) enum MissingValue {
 /// The value that marks missing data, as it is stored: `_FillValue`, `missing_value`, or a fill
 /// value that means missing data.
 pub(super) fn missing(array: &Array) -> Option<MissingValue> {
+    let marked = || fill_value(array).filter(|_| array.fill_is_missing);
     let named = ["_FillValue", "missing_value"];
     let attribute = named.iter().find_map(|name| array.attributes.get(name));
+    let Some(attribute) = attribute else {
+        return marked();
+    };
     match &array.data_type.element {
         Element::Integer(format) => {
-            let fill = || {
-                element_text(&array.data_type, array.fill_value.bytes())
-                    .parse()
-                    .ok()
-            };
             let value = match attribute {
-                Some(JsonTree::Integer(value)) => Some(*value),
-                Some(JsonTree::Float(value)) => whole(*value),
-                Some(_) => None,
-                None => fill().filter(|_| is_missing(array)),
+                JsonTree::Integer(value) => Some(*value),
+                JsonTree::Float(value) => whole(*value),
+                _ => None,
             };
             value
                 .filter(|&value| format.holds(value))
                 .map(MissingValue::Integer)
         }
-        Element::Float(format) => {
+        Element::Float(_) => {
             let value = match attribute {
-                Some(JsonTree::Text(text)) => float(text),
-                Some(value) => value.as_number(),
-                None => Some(format.value(format.bits(array.fill_value.bytes())))
-                    .filter(|_| is_missing(array)),
+                JsonTree::Text(text) => float(text),
+                value => value.as_number(),
             };
             value.map(MissingValue::Float)
         }
@@ -52,8 +48,18 @@ pub(super) fn missing(array: &Array) -> Option<MissingValue> {
     }
 }
 
-fn is_missing(array: &Array) -> bool {
-    array.fill_is_missing && array.fill_value.is_defined()
+/// The fill value of an array of integers or floating point numbers, if it is defined.
+pub(super) fn fill_value(array: &Array) -> Option<MissingValue> {
+    array.fill_value.is_defined().then_some(())?;
+    let bytes = array.fill_value.bytes();
+    match &array.data_type.element {
+        Element::Integer(_) => {
+            let value = element_text(&array.data_type, bytes).parse().ok();
+            value.map(MissingValue::Integer)
+        }
+        Element::Float(format) => Some(MissingValue::Float(format.value(format.bits(bytes)))),
+        _ => None,
+    }
 }
 
 fn whole(value: f64) -> Option<i128> {

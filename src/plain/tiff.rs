@@ -38,6 +38,8 @@ pub(super) mod tag {
     pub(in crate::plain) const SUB_IFDS: u16 = 330;
     pub(in crate::plain) const EXTRA_SAMPLES: u16 = 338;
     pub(in crate::plain) const SAMPLE_FORMAT: u16 = 339;
+    pub(in crate::plain) const GDAL_METADATA: u16 = 42112;
+    pub(in crate::plain) const GDAL_NODATA: u16 = 42113;
     pub(in crate::plain) const IMAGEJ_METADATA_LENGTHS: u16 = 50838;
     pub(in crate::plain) const IMAGEJ_METADATA: u16 = 50839;
 }

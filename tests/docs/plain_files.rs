@@ -134,7 +134,12 @@ fn is_text(parsed: &Parsed) -> bool {
 
 pub(crate) fn offset_of_elements(layout: &Layout) -> Option<u64> {
     let mut parts = layout.parts().iter();
-    let part = parts.find(|part| matches!(part.content, PartContent::Elements(_)));
+    let part = parts.find(|part| {
+        matches!(
+            part.content,
+            PartContent::Elements(_) | PartContent::Tiles(_)
+        )
+    });
     part.map(|part| part.offset)
 }
 
@@ -174,8 +179,12 @@ fn word(format: FileFormat, layout: &Layout) -> String {
         }
         FileFormat::Envi => between(&text, "data type = ", "\n"),
         FileFormat::Nc | FileFormat::Nc5 => netcdf(layout),
-        FileFormat::Tif => tiff(&head),
+        FileFormat::Tif => tiff(head[10..].chunks_exact(12).take(head[8].into()), 8),
         FileFormat::OmeTif => between(&text, " Type=\"", "\""),
+        FileFormat::GeoTif => {
+            let at = usize::try_from(number(8, 8)).unwrap();
+            tiff(head[at + 8..].chunks_exact(20).take(head[at].into()), 12)
+        }
         FileFormat::Nii => number(70, 2).to_string(),
         FileFormat::Vti => {
             let is_complex = text.contains("NumberOfComponents=\"2\"");
@@ -202,16 +211,15 @@ fn times_two(name: String, is_complex: bool) -> String {
     }
 }
 
-/// `16/2`: bits and sample format out of the directory of a classic TIFF.
-fn tiff(head: &[u8]) -> String {
-    let entries = head[10..].chunks_exact(12).take(head[8].into());
-    let values = [258_u16, 339].map(|tag| {
-        let entry = entries
-            .clone()
-            .find(|entry| entry[..2] == tag.to_le_bytes());
-        let entry = entry.unwrap();
-        u16::from_le_bytes([entry[8], entry[9]]).to_string()
+/// `16/2`: bits and sample format out of the entries of a directory, which have a value at `value`.
+fn tiff<'a>(entries: impl Iterator<Item = &'a [u8]>, value: usize) -> String {
+    let values = entries.filter(|entry| {
+        [258_u16, 339]
+            .iter()
+            .any(|tag| entry[..2] == tag.to_le_bytes())
     });
+    let values = values.map(|entry| u16::from_le_bytes([entry[value], entry[value + 1]]));
+    let values: Vec<String> = values.map(|value| value.to_string()).collect();
     values.join("/")
 }
 

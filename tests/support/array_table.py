@@ -39,6 +39,7 @@ READ_AS = {
     "tif": {**same("uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32"), **BOOL_AS_BYTE},
     # The OME model has no 64-bit integers and no short floats, though TIFF has.
     "ome.tif": {**same(*(set(REALS) - {"int64", "uint64"}), *COMPLEX), **BOOL_AS_BYTE},
+    "geo.tif": {**same("float16", *REALS, *COMPLEX), **BOOL_AS_BYTE},
     "nii": {**same(*REALS, *COMPLEX), **BOOL_AS_BYTE},
     "vti": {**same(*REALS), **BOOL_AS_BYTE, **PAIRS},
     "mrc": same("int8", "int16", "uint16", "float16", "float32", "complex64"),

@@ -58,10 +58,6 @@ impl Tiles {
     ///
     /// When the array has no planes or no elements, and when a tile exceeds 32 bits or the file exceeds
     /// the greatest file offset.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the formats that are made of it follow")
-    )]
     pub(in crate::plain) fn new(
         array: &Array,
         axes: TileAxes,
@@ -107,10 +103,6 @@ impl Tiles {
 
     /// The same tiles with elements that are transformed.
     #[must_use]
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the formats that are made of it follow")
-    )]
     pub(in crate::plain) fn transformed(self, transform: Transform) -> Tiles {
         Tiles { transform, ..self }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
+use crate::grid::indices_of;
 use crate::load::testing::{InStore, Reader};
 use crate::metadata::{NodeMetadata, v3};
 use crate::store::{Key, MemoryStore};
@@ -17,19 +18,28 @@ struct Scan {
     reader: Reader,
     readahead: Readahead,
     region: Region,
+    tile: Vec<u64>,
     versions: Arc<dyn Versions>,
 }
 
 impl Scan {
     fn new(budget_bytes: u64) -> Scan {
+        Scan::of([1, CHUNKS], [1, CHUNK], Vec::new(), budget_bytes)
+    }
+
+    /// A reader of an array of `chunks` chunks of `chunk` along each axis, in tiles of the lengths `tile`.
+    fn of(chunks: [u64; 2], chunk: [u64; 2], tile: Vec<u64>, budget_bytes: u64) -> Scan {
         let store = Arc::new(MemoryStore::new());
-        for chunk in 0..CHUNKS {
-            let key = Key::parse(chunk.to_string().as_bytes()).unwrap();
-            store.insert(key, vec![1; usize::try_from(CHUNK).unwrap()]);
+        for row in 0..chunks[0] {
+            for column in 0..chunks[1] {
+                let key = Key::parse(format!("{row}.{column}").as_bytes()).unwrap();
+                store.insert(key, vec![1; usize::try_from(CHUNK).unwrap()]);
+            }
         }
+        let shape = [chunks[0] * chunk[0], chunks[1] * chunk[1]];
         let document = json!({
-            "zarr_format": 3, "node_type": "array", "shape": [CHUNKS * CHUNK], "data_type": "uint8",
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [CHUNK]}},
+            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
             "chunk_key_encoding": {"name": "v2"}, "fill_value": 0, "codecs": [{"name": "bytes"}],
         });
         let parsed = v3::parse(document.to_string().as_bytes()).unwrap();
@@ -40,7 +50,8 @@ impl Scan {
         Scan {
             reader: Reader::new(*metadata, shared, budget_bytes),
             readahead: Readahead::default(),
-            region: Region::all(&[CHUNKS * CHUNK]),
+            region: Region::all(&shape),
+            tile,
             versions: Arc::new(InStore(store)),
         }
     }
@@ -52,7 +63,7 @@ impl Scan {
             let range = RegionRange {
                 array: &self.reader.array,
                 region: &self.region,
-                tile: &[],
+                tile: &self.tile,
                 from,
                 len,
             };
@@ -79,7 +90,11 @@ impl Scan {
         self.begin();
         let (loader, array) = (&self.reader.loader, &self.reader.array);
         assert!(loader.threads().finish(Duration::from_secs(60)));
-        let is_here = |chunk: &u64| loader.peek(array, &*self.versions, &[*chunk]).is_some();
+        let grid = array.layout().shown_grid();
+        let is_here = |chunk: &u64| {
+            let indices = indices_of(*chunk, grid.counts()).unwrap();
+            loader.peek(array, &*self.versions, &indices).is_some()
+        };
         (0..CHUNKS).filter(is_here).collect()
     }
 }
@@ -94,6 +109,29 @@ fn a_window_opens_late_and_is_as_long_as_what_was_read_in_order() {
     }
     // Chunks that the reader has met are left to its own reads.
     assert_eq!(scan.loaded(), (3..10).collect::<Vec<_>>());
+}
+
+#[test]
+fn tiles_that_are_chunks_are_prefetched_like_chunks_in_a_row() {
+    let scan = Scan::of([8, 8], [256, 256], vec![256, 256], 64 << 20);
+    for (tile, expected) in [(0, 0), (1, 0), (2, 6), (3, 8), (4, 10)] {
+        scan.read(tile * CHUNK, CHUNK);
+        assert_eq!(scan.planned(), expected, "after tile {tile}");
+        scan.begin();
+    }
+    assert_eq!(scan.loaded(), (3..10).collect::<Vec<_>>());
+}
+
+/// Each tile reaches into two chunks, and each chunk into tiles of two rows.
+#[test]
+fn chunks_are_prefetched_with_the_tiles_that_they_reach_into() {
+    let scan = Scan::of([8, 8], [256, 256], vec![128, 512], 64 << 20);
+    for (tile, expected) in [(0, 0), (1, 0), (2, 12), (3, 16), (4, 16)] {
+        scan.read(tile * CHUNK, CHUNK);
+        assert_eq!(scan.planned(), expected, "after tile {tile}");
+        scan.begin();
+    }
+    assert_eq!(scan.loaded(), (6..16).collect::<Vec<_>>());
 }
 
 #[test]

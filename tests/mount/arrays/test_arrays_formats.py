@@ -11,10 +11,10 @@ from support.workers.canonical import canonical, digest
 from support.readers import Refused
 
 READER = {"npy": "npy", "nhdr": "nrrd", "mhd": "metaimage", "envi": "envi", "nc": "scipy_netcdf", "nc5": "netcdf4", "h5": "h5py",
-          "tif": "tifffile", "ome.tif": "tifffile", "nii": "nibabel", "vti": "vti", "mrc": "mrcfile", "fits": "astropy"}
+          "tif": "tifffile", "ome.tif": "tifffile", "geo.tif": "tifffile", "nii": "nibabel", "vti": "vti", "mrc": "mrcfile", "fits": "astropy"}
 # The ranks that each format must hold; others it may refuse, by name.
 RANKS = {"npy": range(6), "raw": range(6), "nhdr": range(1, 6), "mhd": range(1, 6), "envi": range(2, 6), "nc": range(6), "h5": range(6),
-         "tif": range(2, 6), "ome.tif": range(2, 6), "nii": range(1, 6), "vti": range(1, 4), "mrc": range(2, 4), "fits": range(1, 6)}
+         "tif": range(2, 6), "ome.tif": range(2, 6), "geo.tif": range(2, 6), "nii": range(1, 6), "vti": range(1, 4), "mrc": range(2, 4), "fits": range(1, 6)}
 EMPTY = {"npy", "raw", "h5"}  # they hold axes of no length
 
 
@@ -71,7 +71,7 @@ def without_ones(shape):
 
 
 def same_shape(format, found, expected):
-    if format == "envi":  # three axes at most: those in front are one
+    if format in ("envi", "geo.tif"):  # three axes at most: those in front are one
         return without_ones(found)[-2:] == without_ones(expected)[-2:] and np.prod(found) == np.prod(expected)
     if format == "tif" and len(expected) == 5:
         expected = [expected[axis] for axis in (0, 2, 1, 3, 4)]

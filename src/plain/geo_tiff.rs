@@ -1,0 +1,186 @@
+//! `GeoTIFF` in tiles, arranged as a COG (cloud-optimized GeoTIFF): all directories first, the smallest level
+//! next, the image last.
+//!
+//! The last two axes are y and x, or the two before an axis of 3 or 4 colours. All other axes are bands, each with
+//! planes of its own. Rows are in the order of the array. Truth values are bytes.
+//!
+//! Scales, offsets, units and names of bands are in GDAL's tags, because TIFF has none for them:
+//!
+//! ```text
+//! 42112 GDAL_METADATA  <GDALMetadata><Item name="SCALE" sample="0" role="scale">0.1</Item>…</GDALMetadata>
+//! 42113 GDAL_NODATA    the value of missing elements, as text: -9999, nan
+//! ```
+//!
+//! Sources: <https://gdal.org/en/stable/drivers/raster/gtiff.html#metadata>; OGC 21-026, "Cloud Optimized `GeoTIFF`".
+
+use std::fmt::Write;
+
+use super::array::Array;
+use super::envi::band_name;
+use super::format::FileFormat;
+use super::image::samples_of;
+use super::layout::{Layout, TileAxes, Tiles};
+use super::number::Scalar;
+use super::packing::{self, MissingValue};
+use super::tiff::{self, Field, Sample, tag};
+use super::tiled::{self, Arrangement, Level};
+use super::xml_text::escaped;
+use crate::error::FormatError;
+use crate::grid::product;
+
+/// The most bands that are named one by one.
+const MOST_NAMED: u64 = 1024;
+/// The most bands of a TIFF.
+const MOST_BANDS: u64 = u16::MAX as u64;
+/// Longer names and units are left out.
+const LONGEST_TEXT: usize = 256;
+
+/// Lays out `array` as a file.
+pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
+    let raster = Raster::of(array)?;
+    let mut own = Vec::new();
+    own.extend(metadata(&raster).map(|xml| Field::text(tag::GDAL_METADATA, &xml)));
+    tiled::file(vec![raster.level()?], Arrangement::Cog, &own)
+}
+
+/// An array as bands of an image.
+struct Raster<'a> {
+    array: &'a Array,
+    sample: Sample,
+    number: Scalar,
+    /// The number of axes in front of y.
+    outer: usize,
+    /// The number of planes.
+    planes: u64,
+}
+
+impl<'a> Raster<'a> {
+    fn of(array: &'a Array) -> Result<Raster<'a>, FormatError> {
+        let spell = |_| tiff::sample(&array.data_type);
+        let (number, sample) = Scalar::spelled(array, FileFormat::GeoTif, spell)?;
+        let per_pixel = samples_of(array);
+        let outer = array.rank().checked_sub(2 + usize::from(per_pixel > 1));
+        let outer = outer.filter(|_| !array.shape.contains(&0));
+        let refused = || FileFormat::GeoTif.refused_shape(array);
+        let outer = outer.ok_or_else(refused)?;
+        let planes = product(&array.shape[..outer]).ok_or_else(refused)?;
+        FormatError::check_limit("the number of bands", planes, MOST_BANDS)?;
+        if per_pixel > 1 && planes > 1 {
+            let several = "several pictures in colours (a selection has one)";
+            return Err(FileFormat::GeoTif.refused("shape", several));
+        }
+        Ok(Raster {
+            array,
+            sample: Sample {
+                per_pixel,
+                ..sample
+            },
+            number,
+            outer,
+            planes,
+        })
+    }
+
+    /// The number of bands.
+    fn bands(&self) -> u64 {
+        self.planes.max(self.sample.per_pixel.into())
+    }
+
+    fn level(&self) -> Result<Level, FormatError> {
+        let axes = TileAxes {
+            order: (0..self.array.rank()).collect(),
+            outer: self.outer,
+        };
+        let tile = tiled::tile_shape(self.array, [self.outer, self.outer + 1]);
+        let tiles = Tiles::new(self.array, axes, tile)?;
+        let no_data = no_data(self.array);
+        Ok(Level {
+            tiles: tiles.transformed(self.number.transform()),
+            sample: self.sample,
+            fields: no_data
+                .map(|text| Field::text(tag::GDAL_NODATA, &text))
+                .into_iter()
+                .collect(),
+        })
+    }
+
+    /// The name of a band: that of its channel, the indices along the axes in front of y, or what a single
+    /// band is.
+    fn name(&self, band: u64) -> Option<String> {
+        let array = self.array;
+        let bands = if self.planes > 1 {
+            0..self.outer
+        } else {
+            self.outer + 2..array.rank()
+        };
+        let long = |&axis: &usize| array.shape.get(axis).is_some_and(|&length| length > 1);
+        let mut long_axes = bands.filter(long);
+        let name = match (long_axes.next(), long_axes.next()) {
+            (None, _) => {
+                let name = array
+                    .attributes
+                    .get("long_name")
+                    .and_then(|name| name.as_text());
+                name.map(str::to_owned)
+            }
+            (Some(axis), None) => {
+                let channel = usize::try_from(band).ok();
+                let channel = channel.and_then(|at| array.axes.get(axis)?.channels.get(at));
+                channel.and_then(|channel| channel.label.clone())
+            }
+            (Some(_), Some(_)) => None,
+        };
+        let by_index =
+            || (self.planes > 1).then(|| band_name(band, &array.shape[..self.outer], &array.axes));
+        name.or_else(by_index)
+    }
+}
+
+/// The value of missing elements as text.
+fn no_data(array: &Array) -> Option<String> {
+    // GDAL writes the value as the fill value, and nothing else.
+    let is_of_gdal = array.attributes.get("_CRS").is_some();
+    let value = packing::missing(array);
+    Some(
+        match value.or_else(|| packing::fill_value(array).filter(|_| is_of_gdal))? {
+            MissingValue::Integer(value) => value.to_string(),
+            MissingValue::Float(value) => format!("{value:?}").to_lowercase(),
+        },
+    )
+}
+
+/// What GDAL's metadata tell of the bands; `None` if that is nothing.
+fn metadata(raster: &Raster<'_>) -> Option<String> {
+    let array = raster.array;
+    let short = |text: &str| !text.is_empty() && text.len() <= LONGEST_TEXT;
+    let units = array
+        .attributes
+        .get("units")
+        .and_then(|units| units.as_text());
+    let units = units.filter(|units| short(units)).map(escaped);
+    let packing = packing::scale_and_offset(array);
+    let mut items = String::new();
+    for band in 0..raster.bands() {
+        let mut item = |name: &str, role: &str, value: &str| {
+            let _ = write!(
+                items,
+                "<Item name=\"{name}\" sample=\"{band}\" role=\"{role}\">{value}</Item>"
+            );
+        };
+        let name = (band < MOST_NAMED).then(|| raster.name(band)).flatten();
+        if let Some(name) = name.filter(|name| short(name)) {
+            item("DESCRIPTION", "description", &escaped(&name));
+        }
+        if let Some(units) = &units {
+            item("UNITTYPE", "unittype", units);
+        }
+        if let Some((scale, offset)) = packing {
+            item("OFFSET", "offset", &format!("{offset:?}"));
+            item("SCALE", "scale", &format!("{scale:?}"));
+        }
+    }
+    (!items.is_empty()).then(|| format!("<GDALMetadata>{items}</GDALMetadata>"))
+}
+
+#[cfg(test)]
+mod tests;

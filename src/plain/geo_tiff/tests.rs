@@ -1,0 +1,115 @@
+//! The fields of a `GeoTIFF`. What programs make of them is tested through a mount.
+
+use super::super::testing::{array, attributes, read};
+use super::super::{Axis, AxisKind, Channel};
+use super::*;
+
+/// The text of a field of the first directory.
+fn text_of(array: &Array, wanted: u16) -> Option<String> {
+    let layout = layout(array).unwrap();
+    let head = read(&layout, &[], 0, 4096);
+    let number = |at: usize, n: usize| {
+        let bytes = head[at..at + n].iter().rev();
+        bytes.fold(0_usize, |all, &byte| all << 8 | usize::from(byte))
+    };
+    let at = number(8, 8);
+    let mut entries = (0..number(at, 8)).map(|n| at + 8 + 20 * n);
+    let entry = entries.find(|&entry| number(entry, 2) == usize::from(wanted))?;
+    let len = number(entry + 4, 8);
+    let place = if len <= 8 {
+        entry + 12
+    } else {
+        number(entry + 12, 8)
+    };
+    let text = read(&layout, &[], place as u64, len - 1);
+    Some(String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn missing_values_are_gdals() {
+    for (typestr, json, expected) in [
+        ("<i2", r#"{"_FillValue": -9999}"#, Some("-9999")),
+        ("<f4", r#"{"_FillValue": "NaN"}"#, Some("nan")),
+        ("<f8", r#"{"missing_value": -1.5}"#, Some("-1.5")),
+        ("<f8", r#"{"_FillValue": "-Infinity"}"#, Some("-inf")),
+        ("<u2", r#"{"_CRS": {"url": "x"}}"#, Some("7")),
+        ("<u2", "{}", None),
+    ] {
+        let mut array = array("t", &format!("\"{typestr}\""), &[20, 30]);
+        let size = usize::try_from(array.data_type.item_size).unwrap();
+        let mut fill = vec![0; size];
+        fill[0] = 7;
+        array.fill_value = crate::dtype::FillValue::new(fill, true);
+        array.attributes = attributes(json);
+        let found = text_of(&array, tag::GDAL_NODATA);
+        assert_eq!(found.as_deref(), expected, "{typestr} {json}");
+    }
+}
+
+#[test]
+fn bands_have_names_units_and_packing() {
+    let mut packed = array("t", r#""<i2""#, &[2, 20, 30]);
+    packed.axes[0].name = Some("time".to_owned());
+    packed.attributes =
+        attributes(r#"{"units": "a<b", "scale_factor": 0.1, "long_name": "no band"}"#);
+    let expected = [0, 1].map(|band| {
+        format!(
+            "<Item name=\"DESCRIPTION\" sample=\"{band}\" role=\"description\">time {band}</Item>\
+             <Item name=\"UNITTYPE\" sample=\"{band}\" role=\"unittype\">a&lt;b</Item>\
+             <Item name=\"OFFSET\" sample=\"{band}\" role=\"offset\">0.0</Item>\
+             <Item name=\"SCALE\" sample=\"{band}\" role=\"scale\">0.1</Item>"
+        )
+    });
+    let expected = format!("<GDALMetadata>{}</GDALMetadata>", expected.concat());
+    assert_eq!(text_of(&packed, tag::GDAL_METADATA), Some(expected));
+
+    let mut colours = array("t", r#""|u1""#, &[20, 30, 3]);
+    colours.axes[2] = Axis {
+        kind: AxisKind::Channel,
+        channels: vec![Channel {
+            label: Some("red".to_owned()),
+            ..Channel::default()
+        }],
+        ..Axis::default()
+    };
+    let expected = "<GDALMetadata><Item name=\"DESCRIPTION\" sample=\"0\" role=\"description\">red</Item></GDALMetadata>";
+    assert_eq!(
+        text_of(&colours, tag::GDAL_METADATA).as_deref(),
+        Some(expected)
+    );
+
+    let mut single = array("t", r#""|u1""#, &[1, 20, 30]);
+    assert_eq!(text_of(&single, tag::GDAL_METADATA), None);
+    single.attributes = attributes(r#"{"long_name": "height"}"#);
+    let found = text_of(&single, tag::GDAL_METADATA).unwrap();
+    assert!(found.contains(">height</Item>"), "{found}");
+}
+
+#[test]
+fn what_no_geotiff_holds_is_refused_by_name() {
+    for (typestr, shape, expected) in [
+        ("<M8[s]", &[3, 4][..], "data type: "),
+        ("|S2", &[3, 4], "data type: "),
+        ("|u1", &[3], "shape: `[3]`"),
+        ("|u1", &[3, 0], "shape: `[3, 0]`"),
+        ("|u1", &[70_000, 3, 4], "the number of bands"),
+        ("|u1", &[256, 256, 3, 4], "the number of bands"),
+        ("|u1", &[u64::MAX, u64::MAX, 3, 4], "shape: "),
+        ("|u1", &[1 << 40, 4], "the height of a plane"),
+    ] {
+        let error = layout(&array("t", &format!("\"{typestr}\""), shape))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let mut colours = array("t", r#""|u1""#, &[2, 20, 30, 3]);
+    colours.axes[3].kind = AxisKind::Channel;
+    assert!(
+        layout(&colours)
+            .unwrap_err()
+            .to_string()
+            .contains("several pictures")
+    );
+    colours.shape[0] = 1;
+    assert!(layout(&colours).is_ok());
+}
