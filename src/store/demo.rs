@@ -10,19 +10,21 @@
 //! legacy/.zgroup               v2 group
 //! legacy/elevation/.zarray     v2, big-endian, zlib: 50 x 100 in chunks of 20 x 40
 //! legacy/elevation/Y.X         chunks; those at sea are missing
+//! legacy/spatial_ref/…         v2, a number whose attributes are the coordinate system, as rioxarray writes it
+//! cells/zarr.json              OME-NGFF 0.5: a pyramid of two levels, two channels with names and colours
+//! cells/{0,1}/…                v3, zstd: 2 x 128 x 192 and 2 x 64 x 96
 //! ```
 //!
 //! The values come from parabolas and integers: no rounding differs between machines.
 
 mod coordinates;
-
-use std::io::Write;
-
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
+mod image;
+mod map;
 
 use super::{Key, MemoryStore};
 use coordinates::coordinates;
+use image::insert_image;
+use map::insert_map;
 
 const ROOT: &str = r#"{
   "zarr_format": 3,
@@ -30,7 +32,8 @@ const ROOT: &str = r#"{
   "attributes": {
     "title": "demonstration store of zarr-mount",
     "air": "a Zarr v3 group: `temperature` is sharded (8 chunks in a shard), some chunks are missing; its coordinates are numbers, strings and truth values",
-    "legacy": "a Zarr v2 group: `elevation` is big-endian and compressed by zlib"
+    "legacy": "a Zarr v2 group: `elevation` is big-endian and compressed by zlib, on a map in UTM",
+    "cells": "an image of OME-NGFF: two channels in two resolutions"
   }
 }
 "#;
@@ -78,26 +81,6 @@ const TEMPERATURE: &str = r#"{
 }
 "#;
 
-const ELEVATION: &str = r#"{
-  "zarr_format": 2,
-  "shape": [50, 100],
-  "chunks": [20, 40],
-  "dtype": ">i4",
-  "compressor": {"id": "zlib", "level": 6},
-  "fill_value": 0,
-  "order": "C",
-  "filters": null,
-  "dimension_separator": "."
-}
-"#;
-
-const ELEVATION_ATTRIBUTES: &str = r#"{
-  "_ARRAY_DIMENSIONS": ["y", "x"],
-  "long_name": "height of an island above the sea",
-  "units": "m"
-}
-"#;
-
 /// Grid of `air/temperature`, from `TEMPERATURE`: time, latitude, longitude.
 const SHARDS: [u16; 3] = [2, 2, 2];
 const CHUNKS_PER_SHARD: [u16; 3] = [2, 2, 2];
@@ -117,7 +100,8 @@ pub(super) fn demo_store() -> MemoryStore {
     }
     insert(&store, "legacy/.zgroup", "{\"zarr_format\": 2}\n");
     insert(&store, "legacy/.zattrs", "{\"title\": \"an island\"}\n");
-    insert_elevation(&store);
+    insert_map(&store);
+    insert_image(&store);
     store
 }
 
@@ -169,10 +153,15 @@ fn encode_chunk(chunk: [u16; 3]) -> Option<Vec<u8>> {
         return None;
     }
     let decoded: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
-    let mut encoded = Vec::with_capacity(zstd_safe::compress_bound(decoded.len()));
-    zstd_safe::compress(&mut encoded, &decoded, 3).expect("there is room for the worst case");
+    let mut encoded = compress(&decoded);
     append_crc32c(&mut encoded);
     Some(encoded)
+}
+
+fn compress(decoded: &[u8]) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(zstd_safe::compress_bound(decoded.len()));
+    zstd_safe::compress(&mut encoded, decoded, 3).expect("there is room for the worst case");
+    encoded
 }
 
 /// Kelvin, warm in the middle of the day and of the grid; NaN where nothing was observed.
@@ -192,31 +181,6 @@ fn temperature([t, y, x]: [u16; 3]) -> f32 {
 /// A parabola through 0, 1 and 0 at 0, 1/2 and 1.
 fn arch(position: f32) -> f32 {
     4.0 * position * (1.0 - position)
-}
-
-/// Chunks of 20 x 40; those at the edges hang over, filled with sea.
-fn insert_elevation(store: &MemoryStore) {
-    insert(store, "legacy/elevation/.zarray", ELEVATION);
-    insert(store, "legacy/elevation/.zattrs", ELEVATION_ATTRIBUTES);
-    for [y, x, _] in indices([3, 3, 1]) {
-        let meters: Vec<i32> = indices([20, 40, 1])
-            .map(|element| global([y, x, 0], [20, 40, 1], element))
-            .map(|[y, x, _]| elevation(y.into(), x.into()))
-            .collect();
-        if meters.iter().all(|&meters| meters == 0) {
-            continue;
-        }
-        let bytes: Vec<u8> = meters.into_iter().flat_map(i32::to_be_bytes).collect();
-        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(6));
-        let chunk = encoder.write_all(&bytes).and_then(|()| encoder.finish());
-        let chunk = chunk.expect("writing to memory does not fail");
-        insert(store, &format!("legacy/elevation/{y}.{x}"), chunk);
-    }
-}
-
-/// Metres above the sea: one mountain, 0 around it.
-fn elevation(y: i32, x: i32) -> i32 {
-    (1200 - 3 * (y - 18).pow(2) - (x - 36).pow(2)).max(0)
 }
 
 /// All indices below `shape`, in C order.

@@ -180,6 +180,13 @@ def test_the_demo_store(mount):
     made = arrays(mount, "demo:", "--files", "npy,nc")
     assert (made.path / "demo.nc").exists() or (made.path / "air/air.nc").exists()
     assert np.load(made.path / "air/temperature.npy", mmap_mode="r").shape == (8, 48, 96)
+    fine, coarse = (np.load(made.path / f"cells/{level}.npy").astype(int) for level in (0, 1))
+    assert (coarse == fine.reshape(2, 64, 2, 96, 2).sum(axis=(2, 4)) // 4).all()
+    channels, *space = array_view.told(made.path, "cells/0")["axes"]
+    assert [channel["label"] for channel in channels["channels"]] == ["nuclei", "membranes"]
+    assert [(axis["spacing"], axis["unit"]) for axis in space] == 2 * [(0.5, "micrometer")]
+    assert array_view.told(made.path, "cells/cells")["attributes"]["ome"]["omero"]["name"] == "cells"
+    assert "UTM zone 28N" in array_view.told(made.path, "legacy/spatial_ref")["attributes"]["crs_wkt"]
 
 
 def test_a_node_inside_a_hierarchy(mount, store):
