@@ -177,7 +177,7 @@ def test_a_root_array_takes_the_stores_name(mount, tmp_path, name, shown_as):
 
 
 def test_the_demo_store(mount):
-    made = arrays(mount, "demo:", "--files", "npy,nc")
+    made = arrays(mount, "demo:", "--files", "npy,nc,png")
     assert (made.path / "demo.nc").exists() or (made.path / "air/air.nc").exists()
     assert np.load(made.path / "air/temperature.npy", mmap_mode="r").shape == (8, 48, 96)
     fine, coarse = (np.load(made.path / f"cells/{level}.npy").astype(int) for level in (0, 1))
@@ -186,6 +186,8 @@ def test_the_demo_store(mount):
     assert [channel["label"] for channel in channels["channels"]] == ["nuclei", "membranes"]
     assert [(axis["spacing"], axis["unit"]) for axis in space] == 2 * [(0.5, "micrometer")]
     assert array_view.told(made.path, "cells/cells")["attributes"]["ome"]["omero"]["name"] == "cells"
+    picture = mounting.CHECKOUT / "docs/src/cells.png"
+    assert (made.path / "cells/0.png").read_bytes() == picture.read_bytes(), f"copy the new picture to {picture}"
     assert "UTM zone 28N" in array_view.told(made.path, "legacy/spatial_ref")["attributes"]["crs_wkt"]
 
 
