@@ -197,7 +197,8 @@ impl IndexLayout {
     pub fn position(&self, shard_len: u64, location: IndexLocation) -> Result<u64, FormatError> {
         let before = shard_len.checked_sub(self.encoded_len()).ok_or_else(|| {
             let expected = self.encoded_len();
-            let problem = format!("shard of {shard_len} bytes, its index alone has {expected}");
+            let problem =
+                format!("a truncated shard of {shard_len} bytes, its index alone has {expected}");
             FormatError::encoded(NAME, problem)
         })?;
         Ok(match location {

@@ -140,7 +140,7 @@ impl ShardIndex {
     }
 
     /// The verdict on the index: a byte with the number of the layout that fits, and the index, if
-    /// it is short; or the byte [`WRONG`] and an error message.
+    /// it is short; or the byte [`WRONG`] and the problem.
     fn verdict(&self) -> Result<Arc<Block>, Error> {
         let key = self.key(BlockPart::IndexVerdict(self.place));
         self.cache().load(key, || {
@@ -149,7 +149,11 @@ impl ShardIndex {
             let verdict = match self.check() {
                 Ok(verdict) => verdict,
                 Err(Error::Chunk { error, .. }) => {
-                    [&[WRONG], error.to_string().as_bytes()].concat()
+                    let problem = match &error {
+                        FormatError::Encoded { problem, .. } => problem.clone(),
+                        other => other.to_string(),
+                    };
+                    [&[WRONG], problem.as_bytes()].concat()
                 }
                 Err(other) => return Err(other),
             };

@@ -114,7 +114,7 @@ impl Target {
 
     fn missing(&self) -> StoreError {
         // This must not be the absence of a key, which would mean the fill value.
-        StoreError::problem(&self.shown, "the target of a reference is missing")
+        StoreError::damaged(&self.shown, "the target of a reference is missing")
     }
 
     /// `error` of the store of the target, about the target.
