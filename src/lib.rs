@@ -24,6 +24,7 @@
 //! | [`read`] | a byte range of an array out of its chunks; readahead | file names |
 //! | [`files`] | open files that are written: drafts, commits, conflicts | vnodes, FUSE |
 //! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
+//! | [`verify`] | whether documents and chunks are sound | views, FUSE |
 //! | [`export`] | what a view shows, written to disk | FUSE, the command |
 //! | [`fuse`] | inode numbers, handles, replies, errno | Zarr, stores |
 //! | [`cli`] | flags to a checked configuration to a stack of the above | |
@@ -238,4 +239,5 @@ pub mod store;
 pub mod sync;
 pub mod threads;
 pub mod translate;
+pub mod verify;
 pub mod view;

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub(crate) store: Option<OsString>,
 
-    /// Where to mount; created when missing. With --info, the path of a node in the store; with --cat and --export,
+    /// Where to mount; created when missing. With --info and --verify, the path of a node in the store; with --cat and --export,
     /// a path in the mount
     #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) target: Option<OsString>,
@@ -240,6 +240,11 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["target", "info", "unmount"])]
     pub(crate) recover: bool,
 
+    /// Examine every document, every chunk and every checksum of STORE, or of the nodes at and below PATH, without
+    /// mounting. The exit status is 0 if all is sound, 1 for damage, 2 if something could not be examined
+    #[arg(long, groups = ["reports", "long_tasks"], conflicts_with_all = ["cat", "export", "info", "recover", "rw", "unmount"])]
+    pub(crate) verify: bool,
+
     /// Write the file PATH of a mount of STORE to standard output, without mounting. The options that say what a mount
     /// shows apply
     #[arg(long, conflicts_with_all = ["export", "info", "recover", "rw", "unmount"])]
@@ -247,7 +252,7 @@ pub(crate) struct Args {
 
     /// Write the files of a mount of STORE, or those below PATH, to this directory, without mounting. The options that
     /// say what a mount shows apply
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath,
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, groups = ["long_tasks"],
           conflicts_with_all = ["info", "recover", "rw", "unmount"])]
     pub(crate) export: Option<PathBuf>,
 
@@ -255,12 +260,12 @@ pub(crate) struct Args {
     #[arg(long, requires = "export")]
     pub(crate) resume: bool,
 
-    /// With --export: show no progress, and no summary
-    #[arg(long, requires = "export")]
+    /// With --export and --verify: show no progress; with --export, no summary either
+    #[arg(long, requires = "long_tasks")]
     pub(crate) quiet: bool,
 
     /// Describe the hierarchy of STORE as a tree, or one array in detail, at PATH, without mounting
-    #[arg(long)]
+    #[arg(long, groups = ["reports"])]
     pub(crate) info: bool,
 
     /// With --info: add the stored sizes, their ratio to the decoded ones, and the number of absent chunks, which
@@ -274,8 +279,9 @@ pub(crate) struct Args {
           allow_hyphen_values = true, value_parser = indices, action = ArgAction::Append)]
     pub(crate) at: Vec<Indices>,
 
-    /// With --info: print JSON for programs, with everything that is known of each node
-    #[arg(long, requires = "info")]
+    /// With --info: print JSON for programs, with everything that is known of each node. With --verify: an object for
+    /// each finding, and a summary
+    #[arg(long, requires = "reports")]
     pub(crate) json: bool,
 
     /// Print the man page, for `man -l -`
@@ -440,8 +446,9 @@ fn group_id(text: &str) -> Result<u32, String> {
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
 /// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 16] = [
+const NO_MOUNT_OPTIONS: [&str; 17] = [
     "cat",
+    "verify",
     "export",
     "resume",
     "quiet",

@@ -54,6 +54,8 @@ pub(crate) enum CliTask {
     Print(Text),
     /// `zarr-mount --info STORE [PATH]`
     Info(Box<InfoConfig>),
+    /// `zarr-mount --verify STORE [PATH]`
+    Verify(Box<VerifyConfig>),
     /// `zarr-mount --cat STORE PATH`
     Cat(Box<ShownConfig>),
     /// `zarr-mount --export DIR STORE [PATH]`
@@ -71,6 +73,30 @@ pub struct ShownConfig {
     pub view: ViewOptions,
     /// The path in the mount, as typed; empty for the root.
     pub path: OsString,
+    /// The log, which goes to standard error unless a file is named.
+    pub log: LogConfig,
+    /// Test layers that wrap the store, from `--inject`.
+    #[cfg(debug_assertions)]
+    pub injections: Vec<Injection>,
+}
+
+/// The configuration of `--verify`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifyConfig {
+    /// The store.
+    pub store: StoreArgument,
+    /// How to open it.
+    pub open: OpenOptions,
+    /// Limits of memory and time, and the format of the store.
+    pub view: ViewOptions,
+    /// The path of the first node, as typed; empty for the root.
+    pub path: OsString,
+    /// Whether to print JSON.
+    pub json: bool,
+    /// Whether to show no progress.
+    pub is_quiet: bool,
+    /// The objects that are read at once.
+    pub n_at_once: usize,
     /// The log, which goes to standard error unless a file is named.
     pub log: LogConfig,
     /// Test layers that wrap the store, from `--inject`.
@@ -178,8 +204,8 @@ const LOCAL_TTL: Duration = Duration::from_secs(1);
 /// The same for remote stores, where each check is a request.
 const REMOTE_TTL: Duration = Duration::from_secs(60);
 
-/// The files of a remote store that `--export` writes at once: each waits for the server most of the time.
-const REMOTE_FILES_AT_ONCE: usize = 32;
+/// The files or objects of a remote store that are read at once: each waits for the server most of the time.
+const REMOTE_AT_ONCE: usize = 32;
 
 impl CliTask {
     /// Checks the arguments, and decides which task they mean.
@@ -194,7 +220,8 @@ impl CliTask {
             return Ok(CliTask::Unmount(absolute(mountpoint)?));
         }
         let Some(store) = &args.store else {
-            let and_mountpoint = match (args.cat, args.info || args.export.is_some()) {
+            let and_mountpoint = match (args.cat, args.info || args.verify || args.export.is_some())
+            {
                 (true, _) => " and PATH",
                 (_, true) => "",
                 _ => " and MOUNTPOINT",
@@ -229,6 +256,9 @@ impl CliTask {
                 timeout: args.timeout,
                 log,
             })));
+        }
+        if args.verify {
+            return verify_task(args, store, open, read_as);
         }
         if args.cat || args.export.is_some() {
             return shown_task(args, store, open, read_as);
@@ -307,6 +337,39 @@ fn open_options(
     })
 }
 
+/// How many files or objects of the store are read at once.
+fn at_once(store: &StoreArgument, view: &ViewOptions) -> usize {
+    if store.is_remote() {
+        REMOTE_AT_ONCE
+    } else {
+        view.decode_threads.saturating_mul(2)
+    }
+}
+
+/// The task of `--verify`.
+fn verify_task(
+    args: Args,
+    store: StoreArgument,
+    open: OpenOptions,
+    read_as: Option<ZarrFormat>,
+) -> Result<CliTask, CliError> {
+    let log = log_config(&args)?;
+    let arrays = array_options(&args, &store, false)?;
+    let view = view_options(&args, &store, read_as, arrays);
+    Ok(CliTask::Verify(Box::new(VerifyConfig {
+        n_at_once: at_once(&store, &view),
+        store,
+        open,
+        view,
+        path: args.target.unwrap_or_default(),
+        json: args.json,
+        is_quiet: args.quiet,
+        log,
+        #[cfg(debug_assertions)]
+        injections: args.inject,
+    })))
+}
+
 /// The task of `--cat` or `--export`.
 fn shown_task(
     args: Args,
@@ -317,11 +380,7 @@ fn shown_task(
     let log = log_config(&args)?;
     let arrays = array_options(&args, &store, false)?;
     let view = view_options(&args, &store, read_as, arrays);
-    let n_files_at_once = if store.is_remote() {
-        REMOTE_FILES_AT_ONCE
-    } else {
-        view.decode_threads.saturating_mul(2)
-    };
+    let n_files_at_once = at_once(&store, &view);
     let export = args.export.map(|directory| {
         Ok::<_, CliError>(ExportConfig {
             directory: absolute(&directory)?,

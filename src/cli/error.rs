@@ -17,6 +17,9 @@ pub(crate) enum CliError {
     /// The task was understood, and could not be done.
     #[error("{0}")]
     Failed(String),
+    /// The task was done in part: something could not be examined.
+    #[error("{0}")]
+    Unread(String),
 }
 
 impl CliError {
@@ -29,7 +32,7 @@ impl CliError {
         match self {
             CliError::Print(_) => ExitCode::SUCCESS,
             CliError::Usage(_) | CliError::Meant(_) => ExitCode::from(1),
-            CliError::Failed(_) => ExitCode::from(32),
+            CliError::Failed(_) | CliError::Unread(_) => ExitCode::from(32),
         }
     }
 
@@ -37,7 +40,7 @@ impl CliError {
         match self {
             CliError::Print(_) => ExitCode::SUCCESS,
             CliError::Failed(_) => ExitCode::FAILURE,
-            CliError::Usage(_) | CliError::Meant(_) => ExitCode::from(2),
+            CliError::Usage(_) | CliError::Meant(_) | CliError::Unread(_) => ExitCode::from(2),
         }
     }
 }

@@ -4,14 +4,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::BinaryBytes;
 
 use super::config::{ExportConfig, ShownConfig};
 use super::error::CliError;
 use super::output::{self, Output};
+use super::progress_bar::{ProgressBar, Work};
 use super::{
     budget_beside, counted, daemon, nested_forms, open, print_warnings, start_log_at_terminal,
     unlisted_page, useless_options,
@@ -21,11 +21,6 @@ use crate::export::{Counters, Export, FileError, write_to};
 #[cfg(debug_assertions)]
 use crate::store::testing::inject;
 use crate::view::{View, ViewOptions};
-
-/// The time between two updates of a progress bar.
-const PROGRESS: Duration = Duration::from_millis(250);
-/// The time between two lines of progress where standard error is no terminal.
-const PROGRESS_LINES: Duration = Duration::from_secs(10);
 
 /// `--cat`.
 pub(super) fn cat(config: &ShownConfig) -> Result<(), CliError> {
@@ -50,7 +45,16 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
     daemon::raise_descriptor_limit();
     let view = view_of(config)?;
     let counters = Arc::new(Counters::default());
-    let progress = Progress::new(Arc::clone(&counters), export.is_quiet);
+    let work = Arc::clone(&counters);
+    let progress = ProgressBar::new(export.is_quiet, "files", move || {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Work {
+            done: of(&work.written) + of(&work.kept) + of(&work.failed),
+            found: of(&work.found),
+            bytes: of(&work.bytes),
+            is_found: work.is_found.load(Ordering::Relaxed),
+        }
+    });
     let run = Export {
         path: config.path.as_bytes(),
         directory: &export.directory,
@@ -127,108 +131,4 @@ fn summary(counters: &Counters, directory: &Path) -> String {
         counted(written, "file", "files"),
         directory.display()
     )
-}
-
-/// The progress of an export: a bar on a terminal, and now and then a line elsewhere.
-struct Progress {
-    bar: ProgressBar,
-    /// Ends the thread that updates the bar when it is dropped.
-    _running: std::sync::mpsc::Sender<()>,
-}
-
-impl Progress {
-    fn new(counters: Arc<Counters>, is_quiet: bool) -> Progress {
-        let bar = if is_quiet {
-            ProgressBar::hidden()
-        } else {
-            ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr())
-        };
-        let style = ProgressStyle::with_template("{bar:30} {pos} of {len} files, {msg}");
-        if let Ok(style) = style {
-            bar.set_style(style);
-        }
-        let (running, ended) = std::sync::mpsc::channel();
-        let shown = bar.clone();
-        let is_terminal = output::width_of_stderr().is_some();
-        let update = move || {
-            let begun = std::time::Instant::now();
-            let every = if is_terminal {
-                PROGRESS
-            } else {
-                PROGRESS_LINES
-            };
-            while ended.recv_timeout(every) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                let state = State::of(&counters, begun.elapsed());
-                if is_terminal {
-                    shown.set_length(state.found);
-                    shown.set_position(state.done);
-                    shown.set_message(state.to_string());
-                } else {
-                    let (done, found) = (state.done, state.found);
-                    output::print_error(&format_args!("{done} of {found} files, {state}"));
-                }
-            }
-        };
-        if !is_quiet {
-            std::thread::spawn(update);
-        }
-        Progress {
-            bar,
-            _running: running,
-        }
-    }
-
-    /// Calls `print` while the bar is hidden.
-    fn around(&self, print: impl FnOnce()) {
-        self.bar.suspend(print);
-    }
-
-    fn end(self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-/// How far an export is.
-struct State {
-    found: u64,
-    done: u64,
-    bytes: u64,
-    elapsed: Duration,
-    /// Whether `found` counts all files.
-    is_found: bool,
-}
-
-impl State {
-    fn of(counters: &Counters, elapsed: Duration) -> State {
-        let of = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        State {
-            // The number of those that are done comes first, so that it is never the greater one.
-            done: of(&counters.written) + of(&counters.kept) + of(&counters.failed),
-            found: of(&counters.found),
-            bytes: of(&counters.bytes),
-            elapsed,
-            is_found: counters.is_found.load(Ordering::Relaxed),
-        }
-    }
-}
-
-impl std::fmt::Display for State {
-    /// The bytes, the rate, and the time that is left once all files were found.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let milliseconds = u64::try_from(self.elapsed.as_millis())
-            .unwrap_or(u64::MAX)
-            .max(1);
-        let rate = self.bytes.saturating_mul(1000) / milliseconds;
-        write!(f, "{}, {}/s", BinaryBytes(self.bytes), BinaryBytes(rate))?;
-        if self.is_found && self.done > 0 {
-            let left = self.found.saturating_sub(self.done);
-            let seconds = milliseconds / 1000 * left / self.done;
-            write!(
-                f,
-                ", {} left",
-                indicatif::HumanDuration(Duration::from_secs(seconds))
-            )?;
-        }
-        Ok(())
-    }
 }

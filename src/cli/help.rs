@@ -6,6 +6,7 @@ pub(super) const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
        zarr-mount --recover STORE
        zarr-mount --info [--as VERSION] [--files FORMATS] [--sizes] [--json] STORE [PATH]
        zarr-mount --info --at I,J,K [--json] STORE [PATH]
+       zarr-mount --verify [--json] [--quiet] STORE [PATH]
        zarr-mount --export DIR [--resume] [--quiet] [OPTIONS] STORE [PATH]
        zarr-mount --cat [OPTIONS] STORE PATH
        zarr-mount --man | --completions SHELL | --version [-v]";
@@ -25,6 +26,7 @@ pub(super) const EXAMPLES: &str = "  zarr-mount data.zarr /mnt/z                
   zarr-mount --info demo: air/temperature      its type, dimensions, chunks and attributes
   zarr-mount --info --at 3,20,40 demo: air/temperature    where is this element?
   zarr-mount --info --files nc,tif data.zarr   which arrays fit these formats, and why not
+  zarr-mount --verify data.zarr                is every chunk sound?
   zarr-mount --export out --files nc,tif data.zarr
                                                what a mount would show, as files in ./out
   zarr-mount --export new.zarr --view chunks --as v2 data.zarr

@@ -1,7 +1,7 @@
 //! `--info STORE [PATH]`: describes the hierarchy and each array, without a mount.
 //!
 //! For people, it prints a tree with a line for each node, or the details of one array; for programs (`--json`), a list
-//! of JSON objects, which has everything that people are told. Nodes are found, described and printed one after the other, so that
+//! of JSON objects (`cli::json_list`), which has everything that people are told. Nodes are found, described and printed one after the other, so that
 //! memory does not grow with their number.
 //!
 //! | file | contents |
@@ -9,7 +9,6 @@
 //! | `describe` | what is said about one node, from `facts`, `attributes`, `fill_text`, `stored`, `other_version` and `omissions` |
 //! | `node_report`, `words`, `chunk_words` | what was gathered, and its words |
 //! | `tree`, `node_row`, `details`, `totals` | the form for people, over `table` and `fit` |
-//! | `json_list` | the form for programs |
 
 mod attributes;
 mod chunk_words;
@@ -18,7 +17,6 @@ mod details;
 mod facts;
 mod fill_text;
 mod fit;
-mod json_list;
 mod node_report;
 mod node_row;
 mod omissions;
@@ -34,15 +32,14 @@ use std::io;
 use std::sync::Arc;
 
 use super::config::InfoConfig;
+use super::json_list::JsonList;
 use super::output::Output;
 use crate::budget::Budget;
-use crate::error::Error;
 use crate::fresh::Freshness;
-use crate::hierarchy::{Hierarchy, Node, TreePlace};
-use crate::store::{Cursor, Detail, EntryKind, Prefix, Store, may_be_store_file};
+use crate::hierarchy::{Hierarchy, Walk};
+use crate::store::{Prefix, Store};
 use crate::view::{View, ViewKind, ViewOptions};
 use describe::Describer;
-use json_list::JsonList;
 use node_report::NodeReport;
 use omissions::SaidOmissions;
 use progress::ProgressLine;
@@ -86,7 +83,8 @@ pub(super) fn report(
         describer: Describer {
             arrays: arrays.transpose()?,
             waiting: super::waiting_in(&*store),
-            hierarchy: Hierarchy::of_format(store, budget, Freshness::Immutable, config.read_as),
+            hierarchy: Hierarchy::of_format(store, budget, Freshness::Immutable, config.read_as)
+                .into(),
             config,
             said: SaidOmissions::default(),
             progress: ProgressLine::new(),
@@ -138,29 +136,18 @@ enum Form {
 
 impl InfoReport<'_> {
     fn visit(&mut self, start: &Prefix, out: &mut Output) -> io::Result<()> {
-        // Depth first, names sorted within one prefix; deep trees cost no stack.
-        let mut pending = vec![start.clone()];
-        while let Some(prefix) = pending.pop() {
+        let hierarchy = Arc::clone(&self.describer.hierarchy);
+        for (prefix, found) in Walk::new(&hierarchy, start) {
             let nodes = self.nodes;
             let progress = &mut self.describer.progress;
             progress.show(|| format!("{nodes} nodes, now {prefix}"));
-            let found = match self.describer.hierarchy.tree_node(&prefix) {
-                Ok(found) => found,
-                // The other nodes are still reported.
-                Err(error) => {
-                    self.write(Describer::unreadable(&prefix, &error), out)?;
-                    continue;
+            match found {
+                Ok(found) => {
+                    if let Some(report) = self.describer.describe(&prefix, &found.node)? {
+                        self.write(report, out)?;
+                    }
                 }
-            };
-            if let Some(report) = self.describer.describe(&prefix, &found.node)? {
-                self.write(report, out)?;
-            }
-            if matches!(found.node, Node::Array(_)) {
-                continue;
-            }
-            let has_stores = matches!(found.node, Node::Implicit) && self.is_below_no_node(&prefix);
-            match self.children(&prefix, &found.place, has_stores) {
-                Ok(children) => pending.extend(children.into_iter().rev()),
+                // The other nodes are still reported.
                 Err(error) => self.write(Describer::unreadable(&prefix, &error), out)?,
             }
         }
@@ -189,49 +176,5 @@ impl InfoReport<'_> {
             }
             None => Ok(()),
         }
-    }
-
-    /// Whether no node is above `path`. Files that are stores are nodes only there.
-    fn is_below_no_node(&self, path: &Prefix) -> bool {
-        let is_none = |path| matches!(self.describer.hierarchy.node(&path), Ok(Node::Implicit));
-        path.with_ancestors().all(is_none)
-    }
-
-    /// The paths below `path` that may be nodes, each once and sorted. Files that are stores
-    /// are among them if it `has_stores`.
-    fn children(
-        &self,
-        path: &Prefix,
-        place: &TreePlace,
-        has_stores: bool,
-    ) -> Result<Vec<Prefix>, Error> {
-        let mut children = Vec::new();
-        let listed = match place {
-            TreePlace::Store => path.clone(),
-            TreePlace::Draft(node) => node.children()?,
-            TreePlace::BelowArray => return Ok(children),
-        };
-        let Some(mut listing) =
-            self.describer
-                .hierarchy
-                .store()
-                .list(&listed, Cursor::START, Detail::Names)?
-        else {
-            return Ok(children);
-        };
-        while let Some(entry) = listing.next_entry()? {
-            let name = if let TreePlace::Draft(node) = place {
-                node.child(&entry.name, entry.kind)
-            } else {
-                let is_store = || has_stores && may_be_store_file(&entry.name);
-                (entry.kind == EntryKind::Prefix || is_store()).then_some(entry.name.as_slice())
-            };
-            if let Some(name) = name {
-                children.push(path.key(name)?.to_prefix());
-            }
-        }
-        children.sort_unstable();
-        children.dedup();
-        Ok(children)
     }
 }

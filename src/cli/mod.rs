@@ -26,6 +26,7 @@ mod generated;
 mod help;
 mod info;
 mod json_element;
+mod json_list;
 mod logging;
 mod memory_limit;
 mod mount_helper;
@@ -33,10 +34,12 @@ mod mountpoint;
 mod options;
 mod output;
 mod passthrough;
+mod progress_bar;
 #[cfg(feature = "remote")]
 mod remote_args;
 mod suggestion;
 mod syslog;
+mod verify;
 mod version;
 
 use std::ffi::OsString;
@@ -117,6 +120,7 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
         CliTask::Recover(store, writing, log) => recover(&store, &writing, &log),
         CliTask::Info(config) => print_info(&config),
+        CliTask::Verify(config) => verify::verify(&config),
         CliTask::Cat(config) => export::cat(&config),
         CliTask::Export(config, export) => export::export(&config, &export),
     }

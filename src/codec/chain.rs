@@ -13,6 +13,7 @@
 //! Chunks of elements that differ in length ([`variable`](super::variable)) have no such length:
 //! they are decoded up to a limit.
 
+mod checks;
 mod encode;
 mod fill;
 mod in_place;

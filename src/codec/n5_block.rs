@@ -90,6 +90,11 @@ impl N5Block {
         self
     }
 
+    /// The codecs of a block.
+    pub(super) fn codecs(&self) -> &CodecChain {
+        &self.codecs
+    }
+
     /// The length of the longest header, which has a number of elements, in bytes.
     fn header_len(&self) -> u64 {
         8 + 4 * self.longest.len() as u64

@@ -41,6 +41,7 @@ mod only_copied;
 mod read;
 mod separator;
 mod tree;
+mod walk;
 
 use std::sync::{Arc, Weak};
 
@@ -49,6 +50,7 @@ pub(crate) use identity::{ArrayIdentity, chunk_identity_at};
 pub use node::{ArrayNode, BrokenKind, BrokenNode, Document, GroupNode, Node};
 pub use read::{ArrayDocuments, DocumentText, MAX_DOCUMENT_BYTES};
 pub use tree::{TreeNode, TreePlace};
+pub use walk::Walk;
 
 use crate::budget::{Budget, Evict};
 use crate::error::{Error, FormatError};

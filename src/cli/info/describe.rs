@@ -26,7 +26,7 @@ use crate::view::{FileFormat, View};
 /// Gathers what is said about the nodes of a store.
 pub(super) struct Describer<'c> {
     pub(super) config: &'c InfoConfig,
-    pub(super) hierarchy: Hierarchy,
+    pub(super) hierarchy: Arc<Hierarchy>,
     pub(super) waiting: WaitingParts,
     /// Makes the files of arrays, if formats were requested.
     pub(super) arrays: Option<View>,

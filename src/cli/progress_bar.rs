@@ -1,0 +1,146 @@
+//! The progress of long work, on standard error: a bar on a terminal, and now and then a line elsewhere.
+
+use std::fmt::{self, Display};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use indicatif::{BinaryBytes, HumanDuration, ProgressDrawTarget, ProgressStyle};
+
+use super::output;
+
+/// The time between two updates of a bar.
+const BAR: Duration = Duration::from_millis(250);
+/// The time between two lines.
+const LINES: Duration = Duration::from_secs(10);
+
+/// How far the work is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    /// The things that were found so far.
+    pub(super) found: u64,
+    /// Those that are done.
+    pub(super) done: u64,
+    /// The bytes that were handled.
+    pub(super) bytes: u64,
+    /// Whether everything was found.
+    pub(super) is_found: bool,
+}
+
+/// Shows how far some work is, until it is dropped.
+pub(super) struct ProgressBar {
+    bar: indicatif::ProgressBar,
+    /// Ends the thread that shows the progress when it is dropped.
+    _running: Sender<()>,
+}
+
+impl ProgressBar {
+    /// Shows what `work` returns, which counts `things`; nothing if it `is_quiet`.
+    pub(super) fn new(
+        is_quiet: bool,
+        things: &'static str,
+        work: impl Fn() -> Work + Send + 'static,
+    ) -> ProgressBar {
+        let (running, ended) = channel();
+        if is_quiet {
+            return ProgressBar {
+                bar: indicatif::ProgressBar::hidden(),
+                _running: running,
+            };
+        }
+        let bar = indicatif::ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
+            bar.set_style(style);
+        }
+        let shown = bar.clone();
+        let is_terminal = output::width_of_stderr().is_some();
+        let update = move || {
+            let begun = Instant::now();
+            let every = if is_terminal { BAR } else { LINES };
+            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                let progress = Progress {
+                    work: work(),
+                    things,
+                    elapsed: begun.elapsed(),
+                };
+                if is_terminal {
+                    shown.set_length(progress.work.found);
+                    shown.set_position(progress.work.done);
+                    shown.set_message(progress.to_string());
+                } else {
+                    output::print_error(&progress);
+                }
+            }
+        };
+        thread::spawn(update);
+        ProgressBar {
+            bar,
+            _running: running,
+        }
+    }
+
+    /// Calls `print` while the bar is hidden.
+    pub(super) fn around<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
+    /// Removes the bar.
+    pub(super) fn end(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The words for some work: what is done, the bytes, the rate, and the time that is left once everything was found.
+struct Progress {
+    work: Work,
+    things: &'static str,
+    elapsed: Duration,
+}
+
+impl Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Work {
+            found,
+            done,
+            bytes,
+            is_found,
+        } = self.work;
+        let milliseconds = u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX);
+        let milliseconds = milliseconds.max(1);
+        let rate = bytes.saturating_mul(1000) / milliseconds;
+        let (bytes, rate) = (BinaryBytes(bytes), BinaryBytes(rate));
+        write!(f, "{done} of {found} {}, {bytes}, {rate}/s", self.things)?;
+        if is_found && done > 0 {
+            let left = found.saturating_sub(done);
+            let left = Duration::from_millis(milliseconds.saturating_mul(left) / done);
+            write!(f, ", {} left", HumanDuration(left))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_told_once_everything_was_found() {
+        let progress = |is_found| Progress {
+            work: Work {
+                found: 40,
+                done: 10,
+                bytes: 5 << 20,
+                is_found,
+            },
+            things: "files",
+            elapsed: Duration::from_secs(5),
+        };
+        let told = progress(false).to_string();
+        assert_eq!(told, "10 of 40 files, 5.00 MiB, 1.00 MiB/s");
+        let told = progress(true).to_string();
+        assert_eq!(
+            told,
+            "10 of 40 files, 5.00 MiB, 1.00 MiB/s, 15 seconds left"
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! `--verify STORE [PATH]`: whether a store is sound, without a mount.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use indicatif::BinaryBytes;
+use serde_json::{Value, json};
+
+use super::config::{VerifyConfig, ViewOptions};
+use super::error::CliError;
+use super::json_list::JsonList;
+use super::output::Output;
+use super::progress_bar::{ProgressBar, Work};
+use super::{counted, daemon, open, start_log_at_terminal};
+use crate::budget::Budget;
+use crate::escape::Text;
+use crate::fresh::Freshness;
+use crate::hierarchy::Hierarchy;
+use crate::store::{NestedForms, Prefix};
+use crate::verify::{Counters, Finding, Severity, Verification};
+use crate::view::View;
+
+/// Memory budget for documents.
+const BUDGET_BYTES: u64 = 64 << 20;
+
+/// Examines the store and prints what was found.
+pub(super) fn verify(config: &VerifyConfig) -> Result<(), CliError> {
+    daemon::raise_descriptor_limit();
+    start_log_at_terminal(&config.log, Arc::default())?;
+    let store = open(&config.store, &config.open, Some(NestedForms::All))?;
+    #[cfg(debug_assertions)]
+    let store =
+        crate::store::testing::inject(store, &config.injections).map_err(CliError::failed)?;
+    let start = Prefix::parse(config.path.as_encoded_bytes()).map_err(CliError::failed)?;
+    let budget = Budget::with_patience(BUDGET_BYTES, config.view.timeout);
+    let (freshness, read_as) = (Freshness::Immutable, config.view.read_as);
+    let hierarchy = Hierarchy::of_format(Arc::clone(&store), budget, freshness, read_as);
+    let view = ViewOptions {
+        freshness,
+        ..config.view.clone()
+    };
+    // Only its loader is used.
+    let view = View::new(store, view).map_err(CliError::failed)?;
+    let counters = Arc::new(Counters::default());
+    let work = Arc::clone(&counters);
+    let bar = ProgressBar::new(config.is_quiet, "parts of arrays", move || Work {
+        found: work.found.load(Ordering::Relaxed),
+        done: work.examined.load(Ordering::Relaxed),
+        bytes: work.bytes.load(Ordering::Relaxed),
+        is_found: work.is_found.load(Ordering::Relaxed),
+    });
+    let report = Mutex::new(Report::new(config.json));
+    let run = Verification {
+        start: &start,
+        hierarchy: &Arc::new(hierarchy),
+        loader: view.loader(),
+        n_at_once: config.n_at_once,
+    };
+    run.run(&counters, &|finding| {
+        let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+        bar.around(|| report.add(&finding));
+    });
+    bar.end();
+    let report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report.end(&counters, &start)
+}
+
+/// What was found so far.
+struct Report {
+    list: Option<JsonList>,
+    damaged: u64,
+    unread: u64,
+    notes: u64,
+    /// The first error of standard output. The command goes on to its exit status.
+    printed: io::Result<()>,
+}
+
+impl Report {
+    fn new(json: bool) -> Report {
+        Report {
+            list: json.then(JsonList::default),
+            damaged: 0,
+            unread: 0,
+            notes: 0,
+            printed: Ok(()),
+        }
+    }
+
+    fn add(&mut self, finding: &Finding) {
+        *match finding.severity {
+            Severity::Damage => &mut self.damaged,
+            Severity::Unread => &mut self.unread,
+            Severity::Note => &mut self.notes,
+        } += 1;
+        let text = match &mut self.list {
+            Some(list) => list.push(as_json(finding)),
+            None => Text::new().line(as_line(finding)),
+        };
+        self.print(&text);
+    }
+
+    fn print(&mut self, text: &Text) {
+        if self.printed.is_ok() {
+            self.printed = Output::standard().print(text);
+        }
+    }
+
+    fn end(mut self, counters: &Counters, start: &Prefix) -> Result<(), CliError> {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let n_nodes = of(&counters.nodes);
+        let text = if let Some(mut list) = self.list.take() {
+            let summary = json!({
+                "severity": "summary",
+                "path": start.to_text(),
+                "nodes": n_nodes,
+                "arrays": of(&counters.arrays),
+                "chunks": of(&counters.chunks),
+                "decoded_bytes": of(&counters.bytes),
+                "damaged": self.damaged,
+                "not_examined": self.unread,
+                "notes": self.notes,
+            });
+            let text = list.push(summary);
+            text.and(&list.end())
+        } else {
+            Text::new().line(format_args!(
+                "{}, {}, {} decoded to {}: {} damaged, {} not examined, {}",
+                counted(n_nodes, "node", "nodes"),
+                counted(of(&counters.arrays), "array", "arrays"),
+                counted(of(&counters.chunks), "chunk", "chunks"),
+                BinaryBytes(of(&counters.bytes)),
+                self.damaged,
+                self.unread,
+                counted(self.notes, "note", "notes"),
+            ))
+        };
+        self.print(&text);
+        match self.printed {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                return Err(CliError::failed(error));
+            }
+            _ => {}
+        }
+        if n_nodes == 0 && self.damaged == 0 {
+            let problem = "--verify: no Zarr node is here or below".to_owned();
+            return Err(CliError::Unread(problem));
+        }
+        match (self.damaged, self.unread) {
+            (0, 0) => Ok(()),
+            (0, unread) => {
+                let parts = counted(unread, "part", "parts");
+                let problem = format!("--verify: {parts} of the store not examined; see above");
+                Err(CliError::Unread(problem))
+            }
+            (damaged, _) => {
+                let parts = counted(damaged, "part", "parts");
+                let problem = format!("--verify: {parts} of the store damaged; see above");
+                Err(CliError::Failed(problem))
+            }
+        }
+    }
+}
+
+/// A finding in one line.
+fn as_line(finding: &Finding) -> String {
+    let place = finding.chunk.as_ref().map_or_else(String::new, |place| {
+        let region = place.region.iter().map(|(from, to)| format!("{from}:{to}"));
+        let region = region.collect::<Vec<_>>().join(", ");
+        let shard = place.shard.as_ref();
+        let shard = shard.map(|shard| format!(" of shard ({})", list(shard)));
+        format!(
+            "{}: chunk ({}) [{region}]{}: ",
+            finding.path,
+            list(&place.chunk),
+            shard.unwrap_or_default()
+        )
+    });
+    format!("{}: {place}{}", finding.severity.name(), finding.problem)
+}
+
+fn list(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    numbers.join(", ")
+}
+
+/// A finding for programs.
+fn as_json(finding: &Finding) -> Value {
+    let mut value = json!({
+        "severity": finding.severity.name().replace(' ', "_"),
+        "path": finding.path.to_text(),
+        "problem": finding.problem,
+    });
+    if let Some(place) = &finding.chunk {
+        value["chunk"] = place.chunk.as_slice().into();
+        value["region"] = json!(place.region);
+        if let Some(shard) = &place.shard {
+            value["shard"] = shard.as_slice().into();
+        }
+    }
+    if let Some((key, start, end)) = &finding.bytes {
+        value["key"] = key.as_str().into();
+        value["bytes"] = json!([start, end]);
+    }
+    value
+}

@@ -1,0 +1,146 @@
+//! What a verification finds.
+
+use crate::error::{Error, ErrorKind, FormatError};
+use crate::grid::Dims;
+use crate::store::{Prefix, StoreError};
+
+/// What a finding means for the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Stored bytes are wrong or missing.
+    Damage,
+    /// Something could not be examined: no permission, a codec that this build lacks, a limit.
+    Unread,
+    /// Something that readers ignore, or that hides damage.
+    Note,
+}
+
+impl Severity {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Damage => "damaged",
+            Severity::Unread => "not examined",
+            Severity::Note => "note",
+        }
+    }
+}
+
+/// The chunk that a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkPlace {
+    /// Its indices; within shards, those of the inner chunk.
+    pub chunk: Dims,
+    /// The indices of the elements that it covers, for each dimension: the first, and one past the last.
+    pub region: Vec<(u64, u64)>,
+    /// The indices of its shard, if the array has shards.
+    pub shard: Option<Dims>,
+}
+
+/// One thing that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What it means.
+    pub severity: Severity,
+    /// The path of the node.
+    pub path: Prefix,
+    /// The chunk, if it is about one.
+    pub chunk: Option<ChunkPlace>,
+    /// The key of the object and the range of its bytes, if they are known.
+    pub bytes: Option<(String, u64, u64)>,
+    /// What was found. It begins with the key.
+    pub problem: String,
+}
+
+/// Called with each finding, by any thread.
+pub(super) type Found<'a> = dyn Fn(Finding) + Sync + 'a;
+
+impl Finding {
+    /// A finding about the node at `path`.
+    pub(super) fn new(severity: Severity, path: &Prefix, problem: impl Into<String>) -> Finding {
+        Finding {
+            severity,
+            path: path.clone(),
+            chunk: None,
+            bytes: None,
+            problem: problem.into(),
+        }
+    }
+
+    /// The error of examining the node at `path`, or one of its chunks.
+    pub(super) fn of_error(path: &Prefix, chunk: Option<ChunkPlace>, error: &Error) -> Finding {
+        let bytes = match error {
+            Error::Chunk {
+                key, start, end, ..
+            } => Some((key.clone(), *start, *end)),
+            _ => None,
+        };
+        Finding {
+            chunk,
+            bytes,
+            ..Finding::new(severity_of(error), path, error.to_string())
+        }
+    }
+}
+
+/// What an error of reading means. Bytes that the store should have, and that are not there, are damage; so are bytes that
+/// no decoder accepts.
+fn severity_of(error: &Error) -> Severity {
+    match error {
+        Error::Store(
+            StoreError::Damaged { .. }
+            | StoreError::Short { .. }
+            | StoreError::NotAnObject { .. }
+            | StoreError::Io {
+                errno: Some(libc::ENOENT),
+                ..
+            },
+        ) => Severity::Damage,
+        Error::Store(_)
+        | Error::Metadata {
+            error: FormatError::TooLarge { .. },
+            ..
+        } => Severity::Unread,
+        _ if error.kind() == ErrorKind::Io => Severity::Damage,
+        _ => Severity::Unread,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_bytes_are_damage_and_others_are_unread() {
+        let chunk = |error| Error::Chunk {
+            key: "c/0".to_owned(),
+            start: 3,
+            end: 9,
+            error,
+        };
+        let io = |errno| {
+            Error::Store(StoreError::Io {
+                key: "c/0".to_owned(),
+                message: String::new(),
+                errno: Some(errno),
+            })
+        };
+        for (error, expected) in [
+            (chunk(FormatError::encoded("gzip", "x")), Severity::Damage),
+            (
+                chunk(FormatError::unsupported("", "codec", "x")),
+                Severity::Unread,
+            ),
+            (io(libc::ENOENT), Severity::Damage),
+            (io(libc::EACCES), Severity::Unread),
+            (io(libc::EIO), Severity::Unread),
+            (Error::Stale, Severity::Unread),
+        ] {
+            let found = Finding::of_error(&Prefix::root(), None, &error);
+            assert_eq!(found.severity, expected, "{error}");
+        }
+        let found = chunk(FormatError::encoded("gzip", "x"));
+        let found = Finding::of_error(&Prefix::root(), None, &found);
+        assert_eq!(found.bytes, Some(("c/0".to_owned(), 3, 9)));
+    }
+}

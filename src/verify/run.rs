@@ -1,0 +1,153 @@
+//! The walk over all nodes, and the threads that decode chunks.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::chunks::ObjectPart;
+use super::copies;
+use super::counters::Counters;
+use super::finding::{Finding, Found, Severity};
+use super::objects::ArrayObjects;
+use crate::error::Error;
+use crate::hierarchy::{ArrayNode, Hierarchy, Node, Walk};
+use crate::load::{ChunkedArray, Loader, Shards};
+use crate::metadata::DocumentName;
+use crate::store::Prefix;
+
+/// The objects that are found before they are read. More of them would be remembered for nothing.
+const MOST_FOUND: usize = 1024;
+
+/// A verification of the nodes at and below a path.
+#[derive(Debug)]
+pub struct Verification<'a> {
+    /// The path.
+    pub start: &'a Prefix,
+    /// The nodes of the store.
+    pub hierarchy: &'a Arc<Hierarchy>,
+    /// The loader of their chunks.
+    pub loader: &'a Arc<Loader>,
+    /// The objects that are read at once.
+    pub n_at_once: usize,
+}
+
+impl Verification<'_> {
+    /// Examines everything, and calls `found` with each finding.
+    pub fn run(&self, counters: &Counters, found: &Found<'_>) {
+        let (sender, receiver) = sync_channel(MOST_FOUND);
+        let receiver = Mutex::new(receiver);
+        thread::scope(|scope| {
+            for _ in 0..self.n_at_once.max(1) {
+                scope.spawn(|| self.verify_all(&receiver, counters, found));
+            }
+            self.find_all(&sender, counters, found);
+            counters.is_found.store(true, Ordering::Relaxed);
+            // The threads end after the last object.
+            drop(sender);
+        });
+    }
+
+    fn verify_all(
+        &self,
+        parts: &Mutex<Receiver<ObjectPart>>,
+        counters: &Counters,
+        found: &Found<'_>,
+    ) {
+        loop {
+            let next = parts.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(part) = next else { return };
+            part.verify(self.loader, counters, found);
+            counters.examined.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Examines the documents of all nodes, and sends the objects of the arrays.
+    fn find_all(&self, sender: &SyncSender<ObjectPart>, counters: &Counters, found: &Found<'_>) {
+        for (path, node) in Walk::new(self.hierarchy, self.start) {
+            let outcome = match node.map(|found| found.node) {
+                Ok(Node::Implicit) => {
+                    report_document_name(&path, found);
+                    Ok(())
+                }
+                Ok(node) => {
+                    counters.nodes.fetch_add(1, Ordering::Relaxed);
+                    self.find_of_node(&path, &node, (sender, counters), found)
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
+                found(Finding::of_error(&path, None, &error));
+            }
+        }
+    }
+
+    fn find_of_node(
+        &self,
+        path: &Prefix,
+        node: &Node,
+        (sender, counters): (&SyncSender<ObjectPart>, &Counters),
+        found: &Found<'_>,
+    ) -> Result<(), Error> {
+        match node {
+            Node::Implicit => Ok(()),
+            Node::Broken(broken) => Err(Error::in_document(
+                &broken.document.key,
+                broken.error.clone(),
+            )),
+            Node::Group(group) => {
+                if group.is_faulty
+                    && let Some(document) = &group.document
+                {
+                    let problem = format!("{}: it has a fault; see the log", document.key);
+                    found(Finding::new(Severity::Damage, path, problem));
+                }
+                copies::compare(self.hierarchy, path, group, found)
+            }
+            Node::Array(node) => {
+                counters.arrays.fetch_add(1, Ordering::Relaxed);
+                self.find_of_array(path, node, (sender, counters), found)
+            }
+        }
+    }
+
+    fn find_of_array(
+        &self,
+        path: &Prefix,
+        node: &ArrayNode,
+        (sender, counters): (&SyncSender<ObjectPart>, &Counters),
+        found: &Found<'_>,
+    ) -> Result<(), Error> {
+        let key = &node.document.key;
+        let array = ChunkedArray::new(node, Shards::Expand);
+        let array = array.map_err(|error| Error::in_document(key, error))?;
+        if let Ok(decoding) = &node.metadata.decoding
+            && !decoding.codecs.has_checksum()
+        {
+            let codecs = node.metadata.codecs.join(", ");
+            let problem = format!(
+                "{key}: chunks have no checksum ({codecs}), so that other values may be in them unnoticed"
+            );
+            found(Finding::new(Severity::Note, path, problem));
+        }
+        let objects = ArrayObjects {
+            path,
+            node,
+            array: &Arc::new(array),
+        };
+        let mut send = |part| {
+            counters.found.fetch_add(1, Ordering::Relaxed);
+            sender.send(part).is_ok()
+        };
+        objects.send_all(&**self.hierarchy.store(), found, &mut send)
+    }
+}
+
+/// Reports the directory at `path`, which is no node, if it has the name of a document: the document is missing.
+fn report_document_name(path: &Prefix, found: &Found<'_>) {
+    let name = path.to_key();
+    if name.is_some_and(|key| DocumentName::of(key.name()).is_some()) {
+        let problem = format!("{path}: a directory in the place of a document");
+        found(Finding::new(Severity::Damage, path, problem));
+    }
+}

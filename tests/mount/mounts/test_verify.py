@@ -1,0 +1,186 @@
+"""`--verify`: sound stores pass, and each kind of damage is named."""
+import json
+import os
+import random
+import shutil
+import subprocess
+from collections import Counter
+
+import numpy as np
+import pytest
+import zarr
+from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec
+
+from support import corpus
+from support.mounting import BINARY, run
+
+STORES = corpus.stores()
+# Damage that only a part of a document shows, or that no reader must refuse: the verification says nothing of it.
+SILENT = {"corrupt/meta_deep_json.zarr"}
+# A version that does not exist is damage.
+REFUSED = {"corrupt/meta_format_4.zarr"}
+
+
+def verify(store, *options):
+    """The exit status, the findings without notes, and the summary."""
+    done = run(BINARY, "--verify", "--json", "--quiet", *options, store)
+    *findings, summary = json.loads(done.stdout)
+    assert summary["severity"] == "summary"
+    counts = Counter(finding["severity"] for finding in findings)
+    assert {kind: summary[kind] for kind in ("damaged", "not_examined")} == {kind: counts[kind] for kind in ("damaged", "not_examined")}
+    return done.returncode, [finding for finding in findings if finding["severity"] != "note"], summary
+
+
+def verdicts(entry):
+    return {array.get("expect") for array in entry.get("arrays", [])} | {entry.get("expect")}
+
+
+@pytest.mark.parametrize("name", sorted(STORES))
+def test_stores_of_the_corpus(name):
+    store = STORES[name]
+    expected = verdicts(store.entry)
+    status, findings, summary = verify(store.path)
+    if "corrupt" in expected:
+        assert name in SILENT or status == 1, findings
+    elif "unsupported" in expected:
+        assert status in (0, 2) or name in REFUSED, findings
+    elif not expected & {"lenient", "hostile"}:
+        assert status == 0, findings
+        assert summary["arrays"] >= len(store.entry["arrays"])
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Arrays with checksums (gzip; CRC-32C in shards) and without one (blosc)."""
+    values = np.random.default_rng(3).integers(0, 100, (64, 48), dtype="<i4")
+    group = zarr.create_group(tmp_path / "s.zarr")
+    group.create_array("gzip", shape=values.shape, chunks=(16, 16), dtype="<i4", compressors=GzipCodec())[...] = values
+    group.create_array("shards", shape=values.shape, chunks=(8, 8), shards=(32, 24), dtype="<i4", compressors=Crc32cCodec())[...] = values
+    group.create_array("blosc", shape=values.shape, chunks=(16, 16), dtype="<i4", compressors=BloscCodec())[...] = values
+    return tmp_path / "s.zarr"
+
+
+def test_a_sound_store_passes(store):
+    done = run(BINARY, "--verify", store)
+    chunks = 4 * 3 * 2 + 8 * 6
+    assert done.returncode == 0 and f"4 nodes, 3 arrays, {chunks} chunks decoded to 36.00 KiB: 0 damaged" in done.stdout, done.stdout
+    assert "blosc/zarr.json: chunks have no checksum" in done.stdout and "gzip/zarr.json" not in done.stdout
+
+
+def test_a_damaged_chunk_is_named_by_its_place(store):
+    chunk = store / "gzip" / "c" / "2" / "1"
+    chunk.write_bytes(chunk.read_bytes()[:-3])
+    status, [found], _ = verify(store)
+    assert status == 1 and found["path"] == "gzip" and found["chunk"] == [2, 1] and found["region"] == [[32, 48], [16, 32]]
+    assert found["key"] == "gzip/c/2/1" and found["bytes"] == [0, chunk.stat().st_size]
+    text = run(BINARY, "--verify", store).stdout
+    assert "damaged: gzip: chunk (2, 1) [32:48, 16:32]: gzip/c/2/1: bytes 0.." in text
+
+
+def test_damage_within_a_shard_names_the_inner_chunk(store):
+    shard = store / "shards" / "c" / "1" / "0"
+    data = bytearray(shard.read_bytes())
+    index = np.frombuffer(bytes(data[-4 - 16 * 12:-4]), "<u8").reshape(4, 3, 2)
+    offset, length = map(int, index[2, 1])
+    data[offset + 5] ^= 1
+    shard.write_bytes(data)
+    status, [found], _ = verify(store, "--cache-size", "16M")
+    assert status == 1 and found["chunk"] == [6, 1] and found["shard"] == [1, 0] and found["region"] == [[48, 56], [8, 16]]
+    assert found["bytes"] == [offset, offset + length] and "crc32c" in found["problem"]
+
+
+@pytest.mark.parametrize("damage, word", [("cut", "truncated"), ("index", "checksum"), ("empty", "truncated")])
+def test_a_shard_whose_index_is_damaged_is_one_finding(store, damage, word):
+    shard = store / "shards" / "c" / "0" / "1"
+    data = bytearray(shard.read_bytes())
+    match damage:
+        case "cut":
+            data = data[:100]
+        case "index":
+            data[-20] ^= 4
+        case "empty":
+            data = b""
+    shard.write_bytes(data)
+    status, [found], _ = verify(store)
+    assert status == 1 and found["path"] == "shards" and "shards/c/0/1" in found["problem"] and word in found["problem"], found
+
+
+def test_what_is_beside_chunks_is_told(store):
+    (store / "gzip" / "c" / "9").mkdir()
+    (store / "gzip" / "c" / "9" / "9").write_bytes(b"x")
+    (store / "gzip" / "notes.txt").write_text("x")
+    (store / "gzip" / "c" / "0" / "00").write_text("x")
+    done = run(BINARY, "--verify", store)
+    assert done.returncode == 0
+    assert "note: gzip/c/9/9: a chunk outside of the array" in done.stdout
+    assert "note: gzip/notes.txt: no chunk of the array" in done.stdout and "note: gzip/c/0/00: no chunk" in done.stdout
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_consolidated_metadata_that_disagrees_is_damage(tmp_path, version):
+    group = zarr.create_group(tmp_path / "s", zarr_format=version)
+    for name in "ab":
+        group.create_array(name, shape=(4,), chunks=(2,), dtype="<i4")[...] = 7
+    zarr.consolidate_metadata(str(tmp_path / "s"), zarr_format=version)
+    assert verify(tmp_path / "s")[0] == 0
+    document = tmp_path / "s" / "a" / (".zarray" if version == 2 else "zarr.json")
+    document.write_text(document.read_text().replace('"fill_value": 0', '"fill_value": 1'))
+    shutil.rmtree(tmp_path / "s" / "b")
+    status, findings, _ = verify(tmp_path / "s")
+    problems = " ".join(finding["problem"] for finding in findings)
+    assert status == 1 and "says something else than a/" in problems and "is of a document that is not there: b/" in problems, problems
+
+
+def test_references_that_lead_nowhere_are_damage(tmp_path):
+    array = {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|u1", "compressor": None, "filters": None, "order": "C", "fill_value": 0}
+    (tmp_path / "data").write_bytes(b"abcd")
+    refs = {".zgroup": '{"zarr_format": 2}', "x/.zarray": json.dumps(array), "x/0": ["data", 0, 2], "x/1": ["gone", 0, 2]}
+    (tmp_path / "set.json").write_text(json.dumps({"version": 1, "refs": refs}))
+    status, [found], _ = verify(tmp_path / "set.json")
+    assert status == 1 and found["chunk"] == [1] and "gone" in found["problem"], found
+
+
+def test_what_cannot_be_read_is_not_called_sound(store, tmp_path):
+    if os.getuid():
+        pytest.skip("root reads everything, and another user is needed")
+    chunk = store / "gzip" / "c" / "0" / "0"
+    os.chmod(chunk, 0)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and len(folder.parts) > 2:
+            os.chmod(folder, 0o755)
+    done = subprocess.run([BINARY, "--verify", "--quiet", store], capture_output=True, text=True, user=65534, group=65534, extra_groups=[])
+    assert done.returncode == 2 and "not examined: gzip: chunk (0, 0)" in done.stdout, done
+
+
+def test_paths_and_mistakes(store):
+    assert verify(store)[2]["nodes"] == 4
+    done = run(BINARY, "--verify", "--json", store, "gzip")
+    assert json.loads(done.stdout)[-1]["chunks"] == 12
+    for words, status, expected in [([store, "no/such"], 2, "no Zarr node is here"), ([], 2, "STORE missing"), (["/no/such"], 1, "No such file"),
+                                    (["--info", store], 2, "cannot be used with"), (["--rw", store], 2, "cannot be used with")]:
+        done = run(BINARY, "--verify", *words)
+        assert (done.returncode, expected in done.stderr) == (status, True), (words, done)
+
+
+@pytest.mark.parametrize("n", [60, pytest.param(10_000, marks=pytest.mark.long)])
+def test_flipped_bits_under_a_checksum_are_found(store, n, figure):
+    values = {name: zarr.open_array(store / name, mode="r")[...] for name in ("gzip", "shards", "blosc")}
+    files = [path for name in values for path in (store / name / "c").rglob("*") if path.is_file()]
+    draw, unseen = random.Random(n), Counter()
+    for _ in range(n):
+        file = draw.choice(files)
+        name, sound = file.relative_to(store).parts[0], file.read_bytes()
+        damaged = bytearray(sound)
+        damaged[draw.randrange(len(sound))] ^= 1 << draw.randrange(8)
+        file.write_bytes(damaged)
+        status, findings, _ = verify(store / name)
+        if status == 0:
+            # Bits of gzip's header say nothing of the chunk. Blosc has no checksum.
+            unseen[name] += 1
+            assert name != "shards", file
+            if name == "gzip":
+                np.testing.assert_array_equal(zarr.open_array(store / name, mode="r")[...], values[name])
+        else:
+            assert status == 1 and {finding["path"] for finding in findings} == {"/"}, findings
+        file.write_bytes(sound)
+    figure(f"{n} flipped bits, of which not found: {dict(unseen)}")
