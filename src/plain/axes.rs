@@ -12,12 +12,14 @@
 mod axis;
 mod cf;
 mod channel;
+mod multiscale;
 mod n5;
 mod ngff;
 pub(super) mod units;
 
 pub use axis::{Axis, AxisKind};
 pub use channel::Channel;
+pub use multiscale::multiscale;
 pub use n5::axes_of_n5;
 
 use crate::error::FormatError;

@@ -51,7 +51,7 @@ mod vti;
 mod xml_text;
 
 pub use array::{Array, Group, Omitted, Options};
-pub use axes::{Ancestor, Axis, AxisKind, Channel, Surroundings, axes, axes_of_n5};
+pub use axes::{Ancestor, Axis, AxisKind, Channel, Surroundings, axes, axes_of_n5, multiscale};
 pub use chunk_strings::{ChunkElements, chunk_strings};
 pub use format::{FileFormat, Scope};
 pub use group_file::GroupFile;

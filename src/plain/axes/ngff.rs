@@ -62,7 +62,7 @@ fn describe_channels(axes: &mut [Axis], shape: &[u64], omero: &JsonTree) {
 }
 
 /// The segments of a relative path; `None` if it leaves its starting point with `..`.
-fn normal(path: &str) -> Option<Vec<&str>> {
+pub(super) fn normal(path: &str) -> Option<Vec<&str>> {
     let segments = path
         .split('/')
         .filter(|segment| !["", "."].contains(segment));
