@@ -34,6 +34,8 @@ use values::{Range, Values, part_of, percentiles};
 const MOST_PIXELS: u64 = 1024;
 /// The longest text of a number, such as `-2.2250738585072014e-308`.
 const NUMBER_WIDTH: usize = 24;
+/// The keyword of the text that says which part of the array is shown.
+const DESCRIPTION: &str = "Description";
 /// The longest name and the longest description in characters; more is cut off.
 const LONGEST_TEXT: usize = 1000;
 
@@ -42,6 +44,8 @@ const LONGEST_TEXT: usize = 1000;
 pub struct Preview {
     samples: SmallVec<[AxisSamples; 6]>,
     plane: Plane,
+    /// The length of the longer axis of the plane in the array.
+    longest_side: u64,
     item_bytes: usize,
     values: Values,
     colouring: Colouring,
@@ -101,8 +105,8 @@ impl Preview {
             channels: in_part.channels.map(|(axis, of)| (whole_axis(axis), of)),
             middle_channel: in_part.middle_channel.map(whole_axis),
         };
-        let longest = part.shape[in_part.y].max(part.shape[in_part.x]);
-        let step = longest.div_ceil(MOST_PIXELS);
+        let longest_side = part.shape[in_part.y].max(part.shape[in_part.x]);
+        let step = longest_side.div_ceil(MOST_PIXELS);
         let starts = selected.start.iter().zip(&selected.shape).enumerate();
         let samples = starts.map(|(axis, (&start, &length))| {
             if axis == plane.y || axis == plane.x {
@@ -149,6 +153,7 @@ impl Preview {
         Ok(Preview {
             samples,
             plane,
+            longest_side,
             item_bytes,
             values,
             colouring,
@@ -156,6 +161,40 @@ impl Preview {
             frame,
             texts,
         })
+    }
+
+    /// Whether the picture has all elements of the plane.
+    pub fn is_whole(&self) -> bool {
+        self.longest_side <= MOST_PIXELS
+    }
+
+    /// The place of the preview among those of other levels of the image, of which the first is the best: the longest without
+    /// elements left out, if it is more than half as long as a picture may be; then those that leave elements out, the
+    /// shortest plane first; then short ones.
+    pub fn rank(&self) -> (u8, u64) {
+        match self.longest_side {
+            side if side > MOST_PIXELS => (1, side),
+            side if side > MOST_PIXELS / 2 => (0, MOST_PIXELS - side),
+            side => (2, MOST_PIXELS - side),
+        }
+    }
+
+    /// Whether this shows the same axes as `finer` does, of an array that is not larger.
+    pub fn is_coarser_than(&self, finer: &Preview) -> bool {
+        self.plane == finer.plane
+            && self.ranges.len() == finer.ranges.len()
+            && self.longest_side < finer.longest_side
+    }
+
+    /// Says in the file which level of the image it shows.
+    pub fn name_level(&mut self, name: &str) {
+        let description = self
+            .texts
+            .iter_mut()
+            .find(|text| text.keyword == DESCRIPTION);
+        if let Some(Text { text, .. }) = description {
+            *text = plain_text(&format!("level {name}: {text}"));
+        }
     }
 
     /// The elements that are shown, along each axis of the whole array.
@@ -313,7 +352,7 @@ fn texts(array: &Array, selected: &Selected, samples: &[AxisSamples]) -> Vec<Tex
     }
     let texts = [
         ("Title", title.clone()),
-        ("Description", shown.join(", ")),
+        (DESCRIPTION, shown.join(", ")),
         ("Software", "zarr-mount".to_owned()),
     ];
     let text = |(keyword, text): (&'static str, String)| Text {

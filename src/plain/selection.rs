@@ -109,6 +109,19 @@ impl Selected {
         }
     }
 
+    /// The same part of another level of an image, whose array has the shape `other` where this one is of an array of shape
+    /// `own`. `None` if the part has no counterpart there: it is not whole along an axis along which the levels differ.
+    pub fn in_shape(&self, own: &[u64], other: &[u64]) -> Option<Selected> {
+        let mut found = self.clone();
+        let lengths = own.iter().zip(other).enumerate();
+        for (axis, (&own, &other)) in lengths.filter(|(_, (own, other))| own != other) {
+            let length = found.shape.get_mut(axis)?;
+            let is_whole = self.kept.contains(&axis) && *length == own;
+            *length = is_whole.then_some(other)?;
+        }
+        (own.len() == other.len()).then_some(found)
+    }
+
     /// The description of the selected part of `array`.
     #[must_use]
     pub fn apply(&self, array: &Array) -> Array {
@@ -227,6 +240,24 @@ mod tests {
             let expected = (start.to_vec(), shape.to_vec(), kept.to_vec());
             assert_eq!(of(text), Some(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn parts_have_counterparts_in_levels_that_differ_along_whole_axes() {
+        let of = |text: &str, other: &[u64]| {
+            let selected = Selection::parse(text)?
+                .of(&[4, 5, 6], &vec![None; 3])
+                .ok()?;
+            let found = selected.in_shape(&[4, 5, 6], other)?;
+            Some((found.start.to_vec(), found.shape.to_vec()))
+        };
+        let found = Some((vec![3, 0, 0], vec![1, 3, 2]));
+        assert_eq!(of("3", &[4, 3, 2]), found);
+        assert_eq!(of("3", &[2, 3, 2]), None);
+        assert_eq!(of(":,1:", &[4, 3, 2]), None);
+        assert_eq!(of(":,1:", &[4, 5, 2]), Some((vec![0, 1, 0], vec![4, 4, 2])));
+        assert_eq!(of("3", &[4, 5]), None);
+        assert_eq!(of("3", &[4, 5, 6, 1]), None);
     }
 
     #[test]

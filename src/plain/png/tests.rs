@@ -256,6 +256,23 @@ fn names_of_any_letters_are_held() {
 }
 
 #[test]
+fn the_best_level_has_all_its_elements_in_the_picture() {
+    let of = |side: u64| {
+        let shape = [side / 2, side];
+        let array = array("a", r#""|u1""#, &shape);
+        Preview::of(&array, &Selected::whole(&shape)).unwrap()
+    };
+    let mut sides = vec![300, 5000, 100, 700, 1300, 512, 2500, 1024];
+    sides.sort_by_key(|side| of(*side).rank());
+    assert_eq!(sides, [1024, 700, 1300, 2500, 5000, 512, 300, 100]);
+    assert!(of(1300).is_coarser_than(&of(2500)) && !of(2500).is_coarser_than(&of(2500)));
+    let mut level = of(100);
+    let len = level.len();
+    level.name_level("s\t2");
+    assert_eq!(level.len(), len + "level s 2: ".len() as u64);
+}
+
+#[test]
 fn what_has_no_picture_is_refused() {
     for (typestr, shape) in [
         (r#""<c8""#, &[4, 4][..]),

@@ -21,7 +21,7 @@ use crate::view::nodes::path::NodePath;
 /// Attributes of groups with longer JSON are not kept in memory.
 const KEPT_GROUP_BYTES: u64 = 64 << 10;
 /// The most groups above an array that are searched for `multiscales`, beginning with the nearest.
-const MOST_ANCESTORS: usize = 8;
+pub(super) const MOST_ANCESTORS: usize = 8;
 
 /// The JSON of the attributes of a group, or the reason why it cannot be read.
 type GroupText = Result<Vec<u8>, FormatError>;
@@ -340,7 +340,7 @@ fn documents_of_group(resolved: &NodePath) -> Result<Vec<Key>, Error> {
 
 /// Whether all users who may read the files of the array `node`, which are made from `inputs` so far, may read `others`
 /// too.
-fn may_mention(others: &Inputs, node: &ArrayNode, inputs: &Inputs) -> bool {
+pub(super) fn may_mention(others: &Inputs, node: &ArrayNode, inputs: &Inputs) -> bool {
     let access: Access = node.document.meta.access();
     let shown = access.with_mode(inputs.readers.bits_for(access));
     others.readers.include(shown, &inputs.readers)

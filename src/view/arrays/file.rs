@@ -14,7 +14,7 @@ use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
 use crate::load::Region;
 use crate::plain::{
-    AxisOrder, ElementBox, FileFormat, Layout, Omitted, PartContent, Preview, Selected, Selection,
+    AxisOrder, ElementBox, FileFormat, Layout, Omitted, PartContent, Selected, Selection,
     array_file,
 };
 use crate::store::{ObjectMeta, Prefix};
@@ -271,25 +271,15 @@ impl Arrays {
             let error = FormatError::inexpressible("name", name, format.title());
             return Err(refused(error));
         }
+        if format == FileFormat::Png {
+            return self.make_preview(&facts, &String::from_utf8_lossy(&stem), selection);
+        }
         let whole = facts
             .array(0, &String::from_utf8_lossy(&stem), format, None)
             .map_err(refused)?;
         let Some(selected) = facts.selected(selection) else {
             return Ok(None);
         };
-        if format == FileFormat::Png {
-            let preview = Preview::of(&whole, &selected).map_err(refused)?;
-            let array = Arc::clone(&facts.array);
-            let source = ElementSource { array, selected };
-            let cache_bytes = self.tree.loader.cache().budget().limit();
-            let layout = source.array.chunked.layout();
-            let preview = SampledPreview::of(preview, layout, cache_bytes).map_err(refused)?;
-            return Ok(Some(FileParts {
-                sources: vec![source],
-                preview: Some(Arc::new(preview)),
-                ..facts.parts(Layout::of_bytes(Vec::new()))
-            }));
-        }
         let array = selected.apply(&whole);
         let integers = self.tree.options.arrays.integers;
         let layout = array_file(format, &array, integers).map_err(refused)?;

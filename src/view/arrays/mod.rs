@@ -26,6 +26,7 @@ mod long_text;
 mod names;
 pub(in crate::view) mod parallel;
 mod preview;
+mod preview_file;
 mod preview_samples;
 mod reading;
 mod sidecar;

@@ -177,6 +177,39 @@ def test_channels_are_blended(mount, tmp_path, readers):
     assert one["sha256"] == digest(canonical(numbers(values[1, 0, 2], window=(100, 2000))[0][np.newaxis]))
 
 
+def test_a_coarser_level_is_shown(mount, tmp_path, readers):
+    """A picture of a large level is that of a level which fits; what is not readable there is not needed."""
+    random = np.random.default_rng(4)
+    shapes = {"0": (3, 4200, 2100), "1": (3, 2100, 1050), "a/2": (3, 1050, 525), "a/3": (3, 525, 262)}
+    scales = [{"path": path, "coordinateTransformations": [{"type": "scale", "scale": [1.0, 4200 / y, 4200 / y]}]} for path, (_, y, _) in shapes.items()]
+    axes = [{"name": "t", "type": "time"}, *({"name": name, "type": "space"} for name in "yx")]
+    group = zarr.open_group(str(tmp_path / "i.zarr"), mode="w", attributes={
+        "ome": {"version": "0.5", "multiscales": [{"name": "big", "axes": axes, "datasets": scales}]}})
+    values = {}
+    for path, shape in shapes.items():
+        values[path] = random.integers(0, 250, shape, "u1")
+        group.create_array(path, shape=shape, chunks=(1, *(min(64 if path == "0" else 512, n) for n in shape[1:])), dtype="u1")[...] = values[path]
+    made = mount(tmp_path / "i.zarr", "--files", "png", "--ttl", "0")
+
+    def shown(name):
+        found = readers.ask("pillow", made.path / f"{name}.png")
+        return found["sha256"], found["said"]["text"]["Description"]
+
+    def expected(level, index, *part):
+        return digest(canonical(numbers(values[level][(index, *part)])[0][np.newaxis]))
+
+    assert shown("0") == (expected("a/3", 1), "level 3: t=1, y=0:525, x=0:262")
+    assert shown("1@-1") == (expected("a/3", 2), "level 3: t=2, y=0:525, x=0:262")
+    assert shown("a/2")[0] == expected("a/3", 1)
+    assert shown("a/3") == (expected("a/3", 1), "t=1, y=0:525, x=0:262")
+    assert shown("1@:,:2000") == (expected("1", 1, slice(2000)), "t=1, y=0:2000:2, x=0:1050:2")
+    # The finest level has too many chunks for a preview of its own, and a damaged level does not matter.
+    (tmp_path / "i.zarr/a/3/zarr.json").write_text("{")
+    assert shown("0") == (expected("a/2", 1), "level 2: t=1, y=0:1050:2, x=0:525:2")
+    shutil.rmtree(tmp_path / "i.zarr/a")
+    assert shown("1") == (expected("1", 1), "t=1, y=0:2100:3, x=0:1050:3")
+
+
 def test_a_damaged_chunk_is_an_error(mount, previews, tmp_path):
     """No picture is made of a part of the plane; chunks that it does not show do not matter."""
     shutil.copytree(previews[0].store, tmp_path / "d.zarr")

@@ -1,0 +1,147 @@
+//! Which array a `.png` file is made of: the array of its name, or a coarser level of the same image.
+
+use std::sync::Arc;
+
+use super::Arrays;
+use super::context::{MOST_ANCESTORS, may_mention};
+use super::facts::ArrayFacts;
+use super::file::{ElementSource, FileParts};
+use super::preview_samples::SampledPreview;
+use crate::error::{Error, FormatError};
+use crate::plain::{FileFormat, Layout, Preview, Selected, Selection, multiscale};
+use crate::store::Prefix;
+
+/// An array that a preview may be made of, and the part of it.
+struct PreviewSource {
+    facts: Arc<ArrayFacts>,
+    selected: Selected,
+    preview: Preview,
+}
+
+impl Arrays {
+    /// Makes the preview of the part `selection` of an array. `stem` is its name.
+    pub(super) fn make_preview(
+        &self,
+        facts: &Arc<ArrayFacts>,
+        stem: &str,
+        selection: Option<&Selection>,
+    ) -> Result<Option<FileParts>, Error> {
+        let refused = |error| Error::in_document(&facts.array.node.document.key, error);
+        let Some(selected) = facts.selected(selection) else {
+            return Ok(None);
+        };
+        let own = PreviewSource::of(facts, selected, stem).map_err(refused)?;
+        if own.preview.is_whole()
+            && let Ok(found) = self.sampled(&own)
+        {
+            return Ok(Some(own.into_parts(found)));
+        }
+        let mut sources = self.coarser_levels(&own, stem)?;
+        sources.push(own);
+        sources.sort_by_key(|source| source.preview.rank());
+        let mut failed = None;
+        for source in sources {
+            match self.sampled(&source) {
+                Ok(found) => {
+                    let mut parts = source.into_parts(found);
+                    parts.meta = facts.array.node.document.meta;
+                    parts.inputs.add_all(&facts.inputs);
+                    return Ok(Some(parts));
+                }
+                Err(error) => {
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        let missing = || FormatError::document("shape", "there is no plane");
+        Err(refused(failed.unwrap_or_else(missing)))
+    }
+
+    fn sampled(&self, source: &PreviewSource) -> Result<SampledPreview, FormatError> {
+        let cache_bytes = self.tree.loader.cache().budget().limit();
+        let layout = source.facts.array.chunked.layout();
+        SampledPreview::of(source.preview.clone(), layout, cache_bytes)
+    }
+
+    /// The coarser levels of the image that `own` is a level of, with the same part. A level that cannot be read is left out,
+    /// because a finer one serves too, and its own files report the error. So is one that fewer users may read.
+    fn coarser_levels(&self, own: &PreviewSource, stem: &str) -> Result<Vec<PreviewSource>, Error> {
+        let mut coarser = Vec::new();
+        let node = &own.facts.array.node;
+        for path in self.levels_below(&own.facts.array.path)? {
+            if !self.is_chosen(&path) {
+                continue;
+            }
+            let Ok(Some(facts)) = self.array_facts(&path) else {
+                continue;
+            };
+            if may_mention(&facts.inputs, node, &own.facts.inputs) {
+                coarser.extend(own.at_level(&facts, stem, &self.text_name_of(&path)));
+            }
+        }
+        Ok(coarser)
+    }
+
+    /// The paths of the coarser levels of the image that the array at `path` is a level of; none if it is none.
+    fn levels_below(&self, path: &Prefix) -> Result<Vec<Prefix>, Error> {
+        let mut below = path.clone();
+        for _ in 0..MOST_ANCESTORS {
+            let Some(key) = below.to_key() else { break };
+            below = key.parent();
+            let group = self.group_facts(&below)?;
+            let Some(image) = multiscale(&group.attributes) else {
+                continue;
+            };
+            let mut levels = Vec::new();
+            for (_, segments) in image.levels {
+                let mut level = Some(below.clone());
+                for name in segments {
+                    let Some(above) = level else { break };
+                    level = self.child_called(&above, name.as_bytes())?;
+                }
+                levels.extend(level);
+            }
+            if let Some(own) = levels.iter().position(|level| level == path) {
+                return Ok(levels.split_off(own + 1));
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl PreviewSource {
+    fn of(
+        facts: &Arc<ArrayFacts>,
+        selected: Selected,
+        stem: &str,
+    ) -> Result<PreviewSource, FormatError> {
+        let whole = facts.array(0, stem, FileFormat::Png, None)?;
+        Ok(PreviewSource {
+            preview: Preview::of(&whole, &selected)?,
+            facts: Arc::clone(facts),
+            selected,
+        })
+    }
+
+    /// The same part of the level `facts`, if that is a coarser array with the same planes.
+    fn at_level(&self, facts: &Arc<ArrayFacts>, stem: &str, name: &str) -> Option<PreviewSource> {
+        let [own, other] = [&self.facts, facts].map(|facts| &facts.array.node.metadata.shape);
+        let selected = self.selected.in_shape(own, other)?;
+        let mut found = PreviewSource::of(facts, selected, stem).ok()?;
+        found.preview.name_level(name);
+        let is_coarser = found.preview.is_coarser_than(&self.preview);
+        is_coarser.then_some(found)
+    }
+
+    fn into_parts(self, preview: SampledPreview) -> FileParts {
+        let source = ElementSource {
+            array: Arc::clone(&self.facts.array),
+            selected: self.selected,
+        };
+        FileParts {
+            sources: vec![source],
+            preview: Some(Arc::new(preview)),
+            ..self.facts.parts(Layout::of_bytes(Vec::new()))
+        }
+    }
+}
