@@ -36,6 +36,7 @@ mod number;
 mod ome_tiff;
 mod packing;
 mod png;
+mod rational;
 mod raw;
 mod selection;
 mod sidecar;
