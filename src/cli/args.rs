@@ -328,7 +328,7 @@ fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
 /// The help of `--files`, with the names of all formats.
 fn files_help() -> String {
     let (groups, of_arrays): (Vec<_>, Vec<_>) =
-        (FileFormat::ALL.into_iter()).partition(|format| format.scope() == Scope::Group);
+        (FileFormat::ALL.into_iter()).partition(|format| !format.has(Scope::Array));
     let (headers, others): (Vec<_>, Vec<_>) =
         (of_arrays.into_iter()).partition(|format| format.points_to_raw());
     let [others, headers, groups] = [others, headers, groups].map(|formats| {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::axes::{Axis, AxisKind};
+use super::narrowing::NarrowType;
 use super::strings::Strings;
 use crate::dtype::{DataType, FillValue};
 use crate::error::FormatError;
@@ -48,7 +49,7 @@ pub struct Group {
     pub name: String,
     /// The user attributes, in the order of the metadata document.
     pub attributes: Attributes,
-    /// The arrays directly in the group, sorted by name.
+    /// The arrays directly in the group, sorted by name. For formats of images, the levels, the finest one first.
     pub arrays: Vec<Array>,
     /// The groups directly in the group, sorted by name. Empty for formats that hold no subgroups.
     pub groups: Vec<Group>,
@@ -71,6 +72,8 @@ pub struct Omitted {
 pub struct Options {
     /// The dimension that becomes the record dimension of NetCDF.
     pub unlimited: Option<String>,
+    /// The type that wide integers become in files of images.
+    pub integers: Option<NarrowType>,
 }
 
 impl Array {

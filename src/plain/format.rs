@@ -51,7 +51,7 @@ pub enum FileFormat {
 pub enum Scope {
     /// One array.
     Array,
-    /// The arrays of a group.
+    /// The arrays of a group, or the levels of an image.
     Group,
 }
 
@@ -148,16 +148,22 @@ impl FileFormat {
         }
     }
 
-    /// Whether a file of this format holds one array or a whole group.
-    pub fn scope(self) -> Scope {
-        match self {
-            FileFormat::Nc
-            | FileFormat::Nc4
-            | FileFormat::Nc5
-            | FileFormat::H5
-            | FileFormat::H5ad => Scope::Group,
-            _ => Scope::Array,
+    /// Whether there are files of this format with such a content. An array and an image of several arrays can both be an
+    /// OME-TIFF.
+    pub fn has(self, scope: Scope) -> bool {
+        let is_of_groups = matches!(
+            self,
+            FileFormat::Nc | FileFormat::Nc4 | FileFormat::Nc5 | FileFormat::H5 | FileFormat::H5ad
+        );
+        match scope {
+            Scope::Array => !is_of_groups,
+            Scope::Group => is_of_groups || self.holds_levels(),
         }
+    }
+
+    /// Whether a file of this format holds the levels of an image: arrays that are one picture, each coarser than the one before it.
+    pub fn holds_levels(self) -> bool {
+        self == FileFormat::OmeTif
     }
 
     /// Whether a file of this format holds the groups in a group, too.

@@ -86,7 +86,7 @@ impl<'a> Image<'a> {
     }
 
     /// The axes y and x of the array.
-    fn plane_indices(&self) -> [usize; 2] {
+    pub(super) fn plane_indices(&self) -> [usize; 2] {
         let last = self.array.rank() - usize::from(self.samples > 1);
         [last - 2, last - 1]
     }

@@ -79,7 +79,7 @@ pub fn is_anndata(attributes: &Attributes) -> bool {
     hdf5::is_anndata(attributes)
 }
 
-/// Lays out one array as a file of `format`, whose scope is [`Scope::Array`]. Wide integers become
+/// Lays out one array as a file of `format`, which has [`Scope::Array`]. Wide integers become
 /// numbers of the type `integers` in a file of an image, if it is given.
 ///
 /// # Errors
@@ -126,7 +126,7 @@ fn file_as_it_is(format: FileFormat, array: &Array) -> Result<Layout, FormatErro
     }
 }
 
-/// Lays out a group as a file of `format`, whose scope is [`Scope::Group`]. The file omits what the
+/// Lays out a group as a file of `format`, which has [`Scope::Group`]. The file omits what the
 /// format cannot hold, and [`GroupFile::omitted`] lists it.
 ///
 /// # Errors
@@ -143,6 +143,7 @@ pub fn group_file(
         FileFormat::Nc4 => hdf5::file(group, Convention::NetCdf),
         FileFormat::H5 => hdf5::file(group, Convention::H5py),
         FileFormat::H5ad => hdf5::file(group, Convention::AnnData),
+        FileFormat::OmeTif => ome_tiff::pyramid(group, options),
         _ => Err(format.refused("", group.name.as_str())),
     }
 }

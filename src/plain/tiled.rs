@@ -47,10 +47,6 @@ pub(super) struct Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrangement {
     /// A directory for each plane, with its levels as `SubIFDs`.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the format that is made of it follows")
-    )]
     Pyramid,
     /// One directory, with the planes as bands and the levels as overviews.
     Cog,

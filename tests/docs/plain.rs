@@ -30,10 +30,8 @@ fn formats_are_those_of_the_program() {
     for row in &table {
         for name in quoted(&row["`--files`"]) {
             let format = FileFormat::of_name(&name).unwrap();
-            let file = match format.scope() {
-                Scope::Array => format!("t.{}", format.extension()),
-                Scope::Group => format!("G/G.{}", format.extension()),
-            };
+            let stem = if format.has(Scope::Array) { "t" } else { "G/G" };
+            let file = format!("{stem}.{}", format.extension());
             let said = quoted(&row["file"]);
             assert_eq!(said.first(), Some(&file), "{name}");
             let needs_raw = said.get(1).is_some_and(|other| other == "t.raw");

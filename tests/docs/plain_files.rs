@@ -54,7 +54,7 @@ pub(crate) fn shaped(
 ) -> Result<Layout, FormatError> {
     let decoding = parsed.array.decoding.as_ref().unwrap();
     // The view reads strings for files of groups only.
-    let strings = is_strings(parsed) && format.scope() == Scope::Group;
+    let strings = is_strings(parsed) && !format.has(Scope::Array);
     if decoding.data_type.is_variable() && !strings {
         let name = decoding.data_type.name.as_str();
         return Err(FormatError::inexpressible("data type", name, "any"));
@@ -86,7 +86,7 @@ pub(crate) fn shaped(
         let preview = Preview::of(&array, &Selected::whole(shape));
         return preview.map(|_| Layout::of_bytes(Vec::new()));
     }
-    if format.scope() == Scope::Array {
+    if format.has(Scope::Array) {
         return array_file(format, &array, None);
     }
     let group = Group {

@@ -35,6 +35,7 @@ fn group(arrays: Vec<Array>) -> Group {
 fn unlimited(name: &str) -> Options {
     Options {
         unlimited: Some(name.to_owned()),
+        ..Options::default()
     }
 }
 
@@ -295,6 +296,7 @@ fn groups_that_do_not_fit_cdf2_become_netcdf4() {
     assert_eq!((magic_bytes, omitted), (classic.0, vec!["o".to_owned()]));
     let records = Options {
         unlimited: Some("x".to_owned()),
+        ..Options::default()
     };
     let whole = group(vec![int(), named("o", "\"<i8\"", &[2], &["x"])]);
     assert_eq!(magic(&whole, &records).0, b"CDF\x05");
@@ -330,6 +332,7 @@ fn strings_are_chars_as_wide_as_the_longest() {
     // Along the record dimension they would be spread over the file.
     let records = Options {
         unlimited: Some("s".to_owned()),
+        ..Options::default()
     };
     let other = named("o", "\"<i4\"", &[1], &["s"]);
     let along = group(vec![strings(0, "s", &["a"]), other]);

@@ -4,11 +4,13 @@
 
 use std::fmt::Write;
 
-use super::super::Array;
+use super::super::Omitted;
 use super::super::axes::{Axis, Channel, units::Unit};
+use super::super::cf::attributes::OMITTED;
 use super::super::image::{Image, ImageAxis};
 use super::super::xml_text::escaped;
-use crate::metadata::JsonTree;
+use super::pixels::Pixels;
+use crate::metadata::{Attributes, JsonTree};
 
 const SCHEMA: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
 /// If there are more channels, they are counted but not described one by one.
@@ -29,22 +31,31 @@ const OTHER_LENGTHS: [(&str, &str); 6] = [
 const TIME_PREFIXES: [&str; 10] = ["M", "k", "", "d", "c", "m", "u", "n", "p", "f"];
 const OTHER_TIMES: [(&str, &str); 3] = [("min", "minute"), ("h", "hour"), ("d", "day")];
 
+/// The image of a document, beside its planes.
+pub(super) struct Described<'a> {
+    pub(super) name: &'a str,
+    /// The attributes of the array or group.
+    pub(super) attributes: &'a Attributes,
+    /// What the file does not hold.
+    pub(super) omitted: &'a [Omitted],
+}
+
 /// The whole document.
-pub(super) fn document(array: &Array, image: &Image<'_>, pixel_type: &str) -> String {
+pub(super) fn document(described: &Described<'_>, planes: &Pixels<'_>) -> String {
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <OME xmlns=\"{SCHEMA}\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
          xsi:schemaLocation=\"{SCHEMA} {SCHEMA}/ome.xsd\" Creator=\"zarr-mount {}\">\n",
         env!("CARGO_PKG_VERSION")
     );
-    let annotations = annotations(array);
+    let annotations = annotations(described);
     // Writing to a string never fails.
     let _ = writeln!(
         xml,
         "<Image ID=\"Image:0\" Name=\"{}\">",
-        escaped(array.image.as_ref().unwrap_or(&array.name))
+        escaped(described.name)
     );
-    xml.push_str(&pixels(image, pixel_type));
+    xml.push_str(&pixels(&planes.image, planes.pixel_type));
     if !annotations.is_empty() {
         xml.push_str("<AnnotationRef ID=\"Annotation:0\"/>\n");
     }
@@ -170,17 +181,24 @@ fn named(
     other.map(|(name, _)| (*name).to_owned())
 }
 
-/// The attributes of the array, as an annotation with text by name.
-fn annotations(array: &Array) -> String {
+/// The attributes and what is left out, as an annotation with text by name.
+fn annotations(described: &Described<'_>) -> String {
     let mut pairs = String::new();
-    for (name, value) in array.attributes.iter() {
-        let text = match value {
-            JsonTree::Text(text) => escaped(text),
-            other => escaped(&other.to_string()),
-        };
-        let pair = format!("<M K=\"{}\">{text}</M>\n", escaped(name));
+    let mut add = |name: &str, text: &str| {
+        let pair = format!("<M K=\"{}\">{}</M>\n", escaped(name), escaped(text));
         if pairs.len() + pair.len() <= MOST_ATTRIBUTES {
             pairs.push_str(&pair);
+        }
+    };
+    if !described.omitted.is_empty() {
+        let lines = described.omitted.iter();
+        let lines = lines.map(|Omitted { name, reason }| format!("{name}: {reason}"));
+        add(OMITTED, &lines.collect::<Vec<_>>().join("\n"));
+    }
+    for (name, value) in described.attributes.iter() {
+        match value {
+            JsonTree::Text(text) => add(name, text),
+            other => add(name, &other.to_string()),
         }
     }
     if pairs.is_empty() {

@@ -1,5 +1,6 @@
 //! Files of whole groups: the arrays in a group and, in some formats, also the groups in it.
 
+mod levels;
 mod members;
 mod text;
 
@@ -69,6 +70,9 @@ impl Arrays {
         let Some(meta) = self.group_meta(path)? else {
             return Ok(None);
         };
+        if format.holds_levels() && !self.is_image(path)? {
+            return Ok(None);
+        }
         // One walk at a time: each may hold much of the budget while it asks for more.
         let _alone = lock(&self.gathering);
         let mut gathering = Gathering {
@@ -103,7 +107,9 @@ impl Arrays {
         if let Some((what, limit)) = beyond {
             return Err(Error::in_document(path, more_than(what, limit)));
         }
-        if gathering.n_arrays == 0 {
+        // Without any level, an error tells the reasons of the levels.
+        let is_empty = gathering.n_arrays == 0;
+        if is_empty && (group.omitted.is_empty() || !format.holds_levels()) {
             self.say_omitted(path, format, &group.omitted);
             return Ok(None);
         }
@@ -163,6 +169,7 @@ impl Arrays {
     pub(super) fn group_options(&self) -> Options {
         Options {
             unlimited: self.tree.options.arrays.unlimited.clone(),
+            integers: self.tree.options.arrays.integers,
         }
     }
 
@@ -183,6 +190,9 @@ impl Gathering<'_> {
     fn root(&mut self, path: &Prefix) -> Result<Group, Error> {
         let arrays = self.arrays;
         let folder = arrays.tree.folder(ViewKind::Arrays, path)?;
+        if self.format.holds_levels() {
+            return self.levels(path);
+        }
         if folder.has_children() {
             // No node is more private than the group of the file.
             return Ok(self.group(path, 0)?.unwrap_or_default());

@@ -7,11 +7,12 @@
 //! G/t.json      a sidecar: the facts that the other files do not have
 //! G/G.nc        the arrays of the group G
 //! G/G.json      the attributes of the group G, if it has any
+//! G/G.ome.tif   the levels of the image G
 //! G/t.ERROR.txt the reason why the array G/t has no files
 //! ```
 //!
-//! If several files would have one name, a directory has it first, then the array with the longer name. The others get
-//! as many `~` behind the name as it takes to be unique.
+//! If several files would have one name, a directory has it first, then the array with the longer name, where the group counts before
+//! an array of its name. The others get as many `~` behind the name as it takes to be unique.
 
 use glob::Pattern;
 
@@ -179,13 +180,17 @@ impl Arrays {
         let base = |extension: &str| [&stem[..], b".", extension.as_bytes()].concat();
         let bases: Vec<_> = files.iter().map(|(extension, _)| base(extension)).collect();
         let are_free = self.are_free(resolved, &bases)?;
+        let group = path.to_key().map(|key| key.parent());
+        let is_named_as_group = group.is_some_and(|group| stem == self.group_stem_of(&group));
         let mut named = Vec::new();
         for (((extension, vnode), base), is_free) in files.into_iter().zip(bases).zip(are_free) {
-            named.push(if is_free && !self.has_rivals(&base) {
-                (base, vnode)
-            } else {
-                self.named(path, extension, vnode)?
-            });
+            named.push(
+                if is_free && !is_named_as_group && !self.has_rivals(&base) {
+                    (base, vnode)
+                } else {
+                    self.named(path, extension, vnode)?
+                },
+            );
         }
         Ok(named)
     }
@@ -262,31 +267,39 @@ impl Arrays {
         self.named(path, SIDECAR, Vnode::Plain(name)).map(Some)
     }
 
+    /// Whether the group at `path` may have a file in `format`.
+    fn may_have_file(&self, path: &Prefix, format: FileFormat) -> Result<bool, Error> {
+        if format.holds_levels() {
+            return self.is_image(path);
+        }
+        Ok(format.has(Scope::Group))
+    }
+
     /// The requested formats that hold groups.
     pub(super) fn group_formats(&self) -> impl Iterator<Item = FileFormat> {
         let formats = self.tree.options.arrays.files.iter().copied();
-        formats.filter(|format| format.scope() == Scope::Group)
+        formats.filter(|format| format.has(Scope::Group))
     }
 
     /// Whether `array` has a file in `format`. This does not decode strings to find out.
     fn has_file(&self, array: &ShownArray, format: FileFormat) -> Result<bool, Error> {
         let path = &array.path;
         let name = PlainName::new(path, PlainKind::Array(format, None));
-        match format.scope() {
-            Scope::Group => Ok(false),
-            // Files of these formats do not depend on attributes.
-            Scope::Array if format.tells_only_elements() && holds_elements(array, format) => {
-                Ok(true)
-            }
-            Scope::Array if format == FileFormat::Jsonl => {
-                let facts = self.array_facts(path)?;
-                Ok(
-                    facts.is_some_and(|facts| strings::kind_of(&facts).is_some())
-                        && !self.is_left_out(&name),
-                )
-            }
-            Scope::Array => Ok(self.file_or_none(&name)?.is_some()),
+        if !format.has(Scope::Array) {
+            return Ok(false);
         }
+        // Files of these formats do not depend on attributes.
+        if format.tells_only_elements() && holds_elements(array, format) {
+            return Ok(true);
+        }
+        if format == FileFormat::Jsonl {
+            let facts = self.array_facts(path)?;
+            return Ok(
+                facts.is_some_and(|facts| strings::kind_of(&facts).is_some())
+                    && !self.is_left_out(&name),
+            );
+        }
+        Ok(self.file_or_none(&name)?.is_some())
     }
 
     /// The name of a file of the node at `path`, and its vnode.
@@ -380,13 +393,13 @@ impl Arrays {
         let Some(meaning) = self.meaning_of(extension) else {
             return Ok(());
         };
-        if let FileExtension::Format(format) = meaning
-            && format.scope() == Scope::Group
-        {
-            if stem == self.group_stem_of(path) {
+        if let FileExtension::Format(format) = meaning {
+            if stem == self.group_stem_of(path) && self.may_have_file(path, format)? {
                 claims.push(plain(path, PlainKind::Group(format)));
             }
-            return Ok(());
+            if !format.has(Scope::Array) {
+                return Ok(());
+            }
         }
         // The names of a directory that was just listed show without a request that no node is called like its group.
         let child = if self.are_unlisted(path, &[stem]) {

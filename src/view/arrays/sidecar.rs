@@ -159,7 +159,7 @@ impl Arrays {
     ) -> Result<Vec<(FileFormat, FormatOutcome)>, Error> {
         let mut outcomes = Vec::new();
         for &format in &self.tree.options.arrays.files {
-            if format.scope() == Scope::Group {
+            if !format.has(Scope::Array) {
                 let outcome = self.outcome_in_group(path, format, facts, observed)?;
                 outcomes.extend(outcome.map(|outcome| (format, outcome)));
                 continue;

@@ -62,6 +62,22 @@ def tifffile(path):
         return series.asarray(), said
 
 
+def tifffile_levels(path):
+    """The levels of a pyramid. `said` has the shape, the type and the digest of each, and whether its planes are tiled."""
+    import tifffile as library
+
+    from canonical import canonical, digest
+
+    with library.TiffFile(path) as file:
+        series = file.series[0]
+        levels = [(level, level.asarray()) for level in series.levels]
+        said = [{"shape": values.shape, "dtype": values.dtype.str, "sha256": digest(canonical(values)),
+                 "is_tiled": level.keyframe.is_tiled, "axes": level.axes} for level, values in levels]
+        tags = file.pages[0].tags
+        resolution = [tags[tag].value for tag in ("XResolution", "YResolution", "ResolutionUnit") if tag in tags]
+        return levels[0][1], {"levels": said, "ome": file.ome_metadata, "n_series": len(file.series), "resolution": plain(np.array(resolution[:2], float))}
+
+
 def pillow(path):
     from PIL import Image
 

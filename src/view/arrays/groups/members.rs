@@ -289,7 +289,7 @@ impl Gathering<'_> {
     }
 
     /// As [`Arrays::member_at`], with the inputs of its array. A node that the store refuses is left out.
-    fn examine_member(
+    pub(super) fn examine_member(
         &mut self,
         path: &Prefix,
         inputs: &mut Inputs,
