@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::axes::{Axis, AxisKind};
+use super::geo::Georeference;
 use super::narrowing::NarrowType;
 use super::strings::Strings;
 use crate::dtype::{DataType, FillValue};
@@ -35,6 +36,8 @@ pub struct Array {
     pub attributes: Attributes,
     /// The spacing, origin, unit and kind of each dimension; as long as `shape`.
     pub axes: Vec<Axis>,
+    /// Its place on the earth, if anything is known of that.
+    pub geo: Option<Arc<Georeference>>,
     /// Whether the fill value marks missing data, as xarray interprets it in Zarr v2.
     pub fill_is_missing: bool,
     /// The length of a chunk, in a shard of an inner chunk, in each dimension; the longest one where they
@@ -90,6 +93,7 @@ impl Array {
             strings: None,
             fill_value,
             attributes: Attributes::default(),
+            geo: None,
             fill_is_missing: false,
             chunk: None,
         }

@@ -5,6 +5,7 @@
 //! attributes::of_array(array)     Vec<Attribute>: name, and text | integers | floats | own type
 //! Dimensions::new(coordinates)    (name, length) -> index of a dimension with a unique name
 //! Names::take(wanted)             a name that the NetCDF library can read, copy and tell apart
+//! with_grid_mappings(group)    the group with variables for coordinate systems that it tells in another way
 //! time::units(format)             "seconds since 1970-01-01"
 //! ```
 //!
@@ -13,6 +14,7 @@
 
 pub(in crate::plain) mod attributes;
 pub(in crate::plain) mod dimensions;
+mod grid_mappings;
 pub(in crate::plain) mod names;
 mod own;
 pub(in crate::plain) mod time;
@@ -21,4 +23,5 @@ pub(in crate::plain) use attributes::{Attribute, CfValue};
 pub(in crate::plain) use dimensions::{
     COMPLEX, Dimension, Dimensions, MOST_TEXT, coordinates_first, is_coordinate, text_dimension,
 };
+pub(in crate::plain) use grid_mappings::with_grid_mappings;
 pub(in crate::plain) use names::Names;

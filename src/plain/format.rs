@@ -197,6 +197,12 @@ impl FileFormat {
     }
 
     /// An error: the format cannot express `name`, which stands at `place`.
+    /// Whether a file of the format tells the transform of its pixels, for which coordinates may have to be read. `NetCDF`
+    /// and HDF5 hold the coordinates themselves.
+    pub fn tells_transform(self) -> bool {
+        matches!(self, FileFormat::Envi)
+    }
+
     pub(super) fn refused(self, place: &str, name: impl Into<String>) -> FormatError {
         FormatError::inexpressible(place, name, self.title())
     }

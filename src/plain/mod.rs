@@ -18,6 +18,7 @@ mod chunk_strings;
 mod envi;
 mod fits;
 mod format;
+pub mod geo;
 mod geo_tiff;
 mod group_file;
 mod hdf5;
@@ -55,6 +56,7 @@ pub use array::{Array, Group, Omitted, Options};
 pub use axes::{Ancestor, Axis, AxisKind, Channel, Surroundings, axes, axes_of_n5, multiscale};
 pub use chunk_strings::{ChunkElements, chunk_strings};
 pub use format::{FileFormat, Scope};
+pub use geo::{GeoFacts, GeoSources, Georeference};
 pub use group_file::GroupFile;
 pub use layout::{
     AxisOrder, ElementBox, Elements, Layout, LayoutPart, PartContent, Plan, PlannedRun, Slabs,
@@ -137,11 +139,12 @@ pub fn group_file(
     group: &Group,
     options: &Options,
 ) -> Result<GroupFile, FormatError> {
+    let with_maps = || cf::with_grid_mappings(group);
     match format {
-        FileFormat::Nc => netcdf::file(group, options),
-        FileFormat::Nc5 => netcdf::classic_file(group, netcdf::Cdf::Five, options),
-        FileFormat::Nc4 => hdf5::file(group, Convention::NetCdf),
-        FileFormat::H5 => hdf5::file(group, Convention::H5py),
+        FileFormat::Nc => netcdf::file(&with_maps(), options),
+        FileFormat::Nc5 => netcdf::classic_file(&with_maps(), netcdf::Cdf::Five, options),
+        FileFormat::Nc4 => hdf5::file(&with_maps(), Convention::NetCdf),
+        FileFormat::H5 => hdf5::file(&with_maps(), Convention::H5py),
         FileFormat::H5ad => hdf5::file(group, Convention::AnnData),
         FileFormat::OmeTif => ome_tiff::pyramid(group, options),
         _ => Err(format.refused("", group.name.as_str())),

@@ -6,6 +6,8 @@
 //! t@time=-1,lat=:90    by name, in any order; a negative index counts from the end
 //! ```
 
+use std::sync::Arc;
+
 use super::array::Array;
 use crate::error::FormatError;
 use crate::grid::Dims;
@@ -127,6 +129,10 @@ impl Selected {
     pub fn apply(&self, array: &Array) -> Array {
         let kept = || self.kept.iter().copied();
         let names = kept().map(|axis| array.dimension_names[axis].clone());
+        let geo = array
+            .geo
+            .as_ref()
+            .and_then(|geo| geo.part(&self.start, &self.kept));
         let axes = kept().map(|axis| array.axes[axis].part(self.start[axis], self.shape[axis]));
         Array {
             shape: kept().map(|axis| self.shape[axis]).collect(),
@@ -136,6 +142,7 @@ impl Selected {
                 .chunk
                 .as_ref()
                 .map(|chunk| kept().map(|axis| chunk[axis]).collect()),
+            geo: geo.map(Arc::new),
             ..array.clone()
         }
     }

@@ -12,6 +12,9 @@
 //!   "fill_value": 0,                             null when there is none
 //!   "axes": [{"name": "y", "type": "space", "unit": "meter", "spacing": 0.5, "origin": 1.0}, …],
 //!   "axes_error": "why",                         only where spacings and units are left out
+//!   "georeference": {"crs": "EPSG:32632", "transform": [500000.0, 10.0, 0.0, 4600000.0, 0.0, -10.0],
+//!     "y": "y", "x": "x"},                       what the documents tell of it; no coordinates are read
+//!   "georeference_error": "why",                 only where a description in them is wrong
 //!   "attributes": {…},                           all of them, in their order
 //!   "attributes_error": "why",                   only where they cannot be read
 //!   "files": {"npy": "t.npy"},
@@ -22,7 +25,7 @@
 //! The file is valid JSON whatever the names and attributes are: NaN is written as the string that
 //! Zarr v3 uses for it.
 
-use super::{Array, Axis, AxisKind, Channel};
+use super::{Array, Axis, AxisKind, Channel, Georeference};
 use crate::dtype::{ByteOrder, DataType, Element, FillValue, Variable, element_text};
 use crate::grid::ChunkLengths;
 use crate::metadata::write::chunk_lengths;
@@ -49,6 +52,8 @@ pub struct SidecarFacts<'a> {
     pub codecs: &'a [String],
     /// The reason why the axes of `array` have no spacings and units, although its documents tell where the elements are.
     pub axes_error: Option<&'a str>,
+    /// The reason why the place of `array` on the earth, or a part of it, is left out.
+    pub georeference_error: Option<&'a str>,
     /// The attributes as compact JSON, if those of `array` are incomplete.
     pub attributes: Option<&'a str>,
     /// The reason why the attributes cannot be read; then `array` has none.
@@ -94,6 +99,12 @@ pub fn sidecar(facts: &SidecarFacts<'_>) -> Vec<u8> {
     }
     if let Some(error) = facts.axes_error {
         out.member("axes_error", &JsonTree::Text(error.to_owned()));
+    }
+    if let Some(geo) = &array.geo {
+        out.member("georeference", &georeference(array, geo));
+    }
+    if let Some(error) = facts.georeference_error {
+        out.member("georeference_error", &JsonTree::Text(error.to_owned()));
     }
     attributes(&mut out, facts.attributes.ok_or(&array.attributes));
     attributes_error(&mut out, facts.attributes_error);
@@ -147,6 +158,34 @@ fn zarr_format(format: ZarrFormat) -> JsonTree {
         ZarrFormat::V3 => JsonTree::Integer(3),
         ZarrFormat::N5 => JsonTree::Text("N5".to_owned()),
     }
+}
+
+/// The known parts of the place of `array` on the earth. The CRS is a code where it has one.
+fn georeference(array: &Array, geo: &Georeference) -> JsonTree {
+    let crs = geo.crs.as_ref().and_then(|crs| {
+        let code = crs.code().map(|code| JsonTree::Text(code.to_string()));
+        let wkt = || Some(JsonTree::Text(crs.wkt()?.into_owned()));
+        let projjson = || Some((**crs.projjson.as_ref()?).clone());
+        let parameters = || {
+            let attributes = crs.grid_mapping.as_ref()?;
+            Some(JsonTree::Object((**attributes).clone()))
+        };
+        code.or_else(wkt).or_else(projjson).or_else(parameters)
+    });
+    let transform = geo
+        .transform
+        .map(|transform| JsonTree::List(transform.map(JsonTree::Float).to_vec()));
+    let axis = |axis: usize| {
+        let name = array.dimension_names.get(axis).cloned().flatten();
+        let number = || JsonTree::Integer(i128::try_from(axis).unwrap_or(0));
+        Some(name.map_or_else(number, JsonTree::Text))
+    };
+    let [y, x] = geo.axes.map(axis);
+    let members = [("crs", crs), ("transform", transform), ("y", y), ("x", x)];
+    let known = members
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    JsonTree::Object(known.collect())
 }
 
 /// The known properties of an axis; the name is always present.
@@ -264,6 +303,7 @@ mod tests {
             codecs: &["bytes".to_owned(), "zstd".to_owned()],
             attributes: None,
             axes_error: None,
+            georeference_error: None,
             attributes_error: None,
             files: &[("npy".to_owned(), "a\"\n.npy".to_owned())],
             left_out: &[("nii".to_owned(), "no such type".to_owned())],

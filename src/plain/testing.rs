@@ -25,6 +25,7 @@ pub(super) fn array(name: &str, typestr: &str, shape: &[u64]) -> Array {
         dimension_names: vec![None; shape.len()],
         attributes: Attributes::default(),
         axes: vec![Axis::default(); shape.len()],
+        geo: None,
         fill_is_missing: false,
         chunk: None,
     }

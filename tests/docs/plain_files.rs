@@ -78,6 +78,7 @@ pub(crate) fn shaped(
         dimension_names: vec![None; shape.len()],
         attributes: Attributes::default(),
         axes: vec![Axis::default(); shape.len()],
+        geo: None,
         fill_is_missing: false,
         chunk: None,
     };

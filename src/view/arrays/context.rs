@@ -13,7 +13,7 @@ use crate::fresh::LastCheck;
 use crate::hierarchy::{ArrayNode, Node};
 use crate::metadata::attributes::{MEMORY_PER_BYTE, compact};
 use crate::metadata::{Attributes, DocumentName, ZarrFormat, write};
-use crate::plain::{Ancestor, Surroundings, axes, axes_of_n5};
+use crate::plain::{Ancestor, GeoFacts, GeoSources, Surroundings, axes, axes_of_n5};
 use crate::store::{Access, Key, ObjectMeta, Prefix, StatKind};
 use crate::threads::Class;
 use crate::view::nodes::path::NodePath;
@@ -37,6 +37,13 @@ pub(in crate::view) struct GroupFacts {
     pub(super) inputs: Inputs,
     /// When `inputs` were last seen unchanged.
     pub(super) checked: LastCheck,
+}
+
+/// What the documents around an array tell of it.
+pub(super) struct Around {
+    pub(super) surroundings: Surroundings,
+    /// The place of the array on the earth.
+    pub(super) geo: GeoFacts,
 }
 
 impl Arrays {
@@ -118,14 +125,14 @@ impl Arrays {
         Ok(coordinates)
     }
 
-    /// The axes of the array at `path`, in space and time, its image, and the groups above it that were searched for them.
-    pub(super) fn axes_of(
+    /// What the documents around the array at `path` tell of it, and the groups above it that were searched for that.
+    pub(super) fn around(
         &self,
         path: &Prefix,
         node: &ArrayNode,
         (dimension_names, attributes): (&[Option<String>], &Attributes),
         inputs: &mut Inputs,
-    ) -> Result<(Surroundings, Vec<Arc<GroupFacts>>), Error> {
+    ) -> Result<(Around, Vec<Arc<GroupFacts>>), Error> {
         let (mut ancestors, mut groups) = (Vec::new(), Vec::new());
         let mut below = path.clone();
         while let Some(key) = below.to_key().filter(|_| ancestors.len() < MOST_ANCESTORS) {
@@ -155,7 +162,8 @@ impl Arrays {
                 axes,
                 ..Surroundings::default()
             };
-            return Ok((surroundings, groups));
+            let geo = GeoFacts::default();
+            return Ok((Around { surroundings, geo }, groups));
         }
         let coordinates = self.coordinates(path, node, dimension_names, inputs)?;
         let coordinates = coordinates.iter();
@@ -163,10 +171,17 @@ impl Arrays {
             .map(|(name, attributes)| (name.as_str(), attributes))
             .collect();
         let shape = &node.metadata.shape;
-        Ok((
-            axes(shape, dimension_names, &ancestors, &coordinates),
-            groups,
-        ))
+        let surroundings = axes(shape, dimension_names, &ancestors, &coordinates);
+        let sources = GeoSources {
+            shape,
+            dimension_names,
+            attributes,
+            ancestors: &ancestors,
+            coordinates: &coordinates,
+            grid_mapping: None,
+        };
+        let geo = self.geo_facts(path, node, sources, inputs)?;
+        Ok((Around { surroundings, geo }, groups))
     }
 
     /// Reads the attributes of the group at `path`, and of the groups above it, on other threads if

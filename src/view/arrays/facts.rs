@@ -13,7 +13,7 @@ use crate::fresh::{LastCheck, Observations};
 use crate::hierarchy::{ArrayDocuments, ArrayNode, Node};
 use crate::metadata::attributes::{MEMORY_PER_BYTE, check_len, compact};
 use crate::metadata::{Attributes, ZarrFormat};
-use crate::plain::{Array, Axis, FileFormat, Selected, Selection, Strings};
+use crate::plain::{Array, Axis, FileFormat, GeoFacts, Selected, Selection, Strings};
 use crate::store::Prefix;
 use crate::view::nodes::node::{ShownArray, ShownNode};
 
@@ -32,6 +32,8 @@ const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 /// Attributes with more JSON than this part of the cache are long: only their short members are
 /// parsed.
 const TREE_PART: u64 = 64;
+/// The longest attributes of a grid mapping variable, in bytes of JSON.
+const MOST_GRID_MAPPING_BYTES: u64 = 256 << 10;
 /// An estimate of the memory of a channel and its name.
 const MEMORY_PER_CHANNEL: u64 = 128;
 
@@ -66,6 +68,8 @@ pub(in crate::view) struct ArrayFacts {
     pub(super) axes: Vec<Axis>,
     /// The reason why the axes have no spacings and units.
     pub(super) axes_error: Option<FormatError>,
+    /// What the documents tell of the place of the array on the earth.
+    pub(super) geo: GeoFacts,
     /// The name of the image of which the array is a level.
     image: Option<String>,
     pub(super) inputs: Inputs,
@@ -118,7 +122,7 @@ impl ArrayFacts {
         let inputs = self.inputs.observations.memory_bytes();
         let channels = self.axes.iter().map(|axis| axis.channels.len());
         let channels = MEMORY_PER_CHANNEL * channels.sum::<usize>() as u64;
-        self.array.node.model_bytes + attributes + inputs + channels
+        self.array.node.model_bytes + attributes + inputs + channels + self.geo.memory_bytes()
     }
 
     /// The elements of a selection, or all elements; `None` where the selection is outside of the
@@ -151,6 +155,7 @@ impl ArrayFacts {
             dimension_names: self.dimension_names.clone(),
             attributes: self.attributes.clone(),
             axes: self.axes.clone(),
+            geo: self.geo.known.clone(),
             fill_is_missing: is_v2
                 && layout.fill_value().is_defined()
                 && self.attributes.get(ARRAY_DIMENSIONS).is_some(),
@@ -293,11 +298,17 @@ impl Arrays {
         let dimension_names = dimension_names(node, &attributes);
         // The chunks may be stored apart from the document.
         inputs.add_search(self.tree.loader.sources(), &node.prefix)?;
-        let (surroundings, groups) =
-            self.axes_of(path, node, (&dimension_names, &attributes), &mut inputs)?;
+        let (around, groups) =
+            self.around(path, node, (&dimension_names, &attributes), &mut inputs)?;
+        let surroundings = around.surroundings;
         if let Some(error) = &surroundings.left_out {
             self.tree
                 .warn_once(&(path, "axes"), || format!("{path}: {error}"));
+        }
+        for problem in around.geo.problems.iter().map(ToString::to_string) {
+            self.tree.warn_once(&(path, &problem), || {
+                format!("{path}: no georeference: {problem}")
+            });
         }
         Ok(ArrayFacts {
             array,
@@ -308,6 +319,7 @@ impl Arrays {
             attributes_error,
             dimension_names,
             axes: surroundings.axes,
+            geo: around.geo,
             image: surroundings.image,
             axes_error: surroundings.left_out,
             inputs,
@@ -350,6 +362,24 @@ impl Arrays {
         let format = node.metadata.zarr_format;
         let text = Attributes::text_of_array(format, &documents.source());
         Ok(text.map(|text| (text.unwrap_or_default(), documents)))
+    }
+
+    /// The attributes of a grid mapping variable. They are short, but their members may be longer than those that
+    /// [`Arrays::short_attributes`] reads.
+    pub(super) fn grid_mapping_attributes(
+        &self,
+        node: &ArrayNode,
+        inputs: &mut Inputs,
+    ) -> Result<Result<Attributes, FormatError>, Error> {
+        let text = self.attributes_text(node, inputs)?;
+        Ok(text.and_then(|(text, _held)| {
+            let what = "the size of the attributes of a grid mapping in bytes";
+            FormatError::check_limit(what, text.len() as u64, MOST_GRID_MAPPING_BYTES)?;
+            match text.as_slice() {
+                [] => Ok(Attributes::default()),
+                text => Attributes::parse(text),
+            }
+        }))
     }
 
     /// The short members of the attributes of an array.

@@ -14,7 +14,7 @@ use crate::error::{Error, FormatError};
 use crate::fresh::LastCheck;
 use crate::load::Region;
 use crate::plain::{
-    AxisOrder, ElementBox, FileFormat, Layout, Omitted, PartContent, Selected, Selection,
+    Array, AxisOrder, ElementBox, FileFormat, Layout, Omitted, PartContent, Selected, Selection,
     array_file,
 };
 use crate::store::{ObjectMeta, Prefix};
@@ -26,7 +26,7 @@ pub(super) const SMALL_BYTES: u64 = 64 << 10;
 /// Memory for each array in a file: its node, its layout, and its selection.
 pub(super) const SOURCE_BYTES: u64 = 4 << 10;
 
-/// How often a file is made again because its strings have changed meanwhile.
+/// How often a file is made again because its elements have changed meanwhile.
 const MOST_TRIES: usize = 3;
 
 /// The number of copies of an array's model that a format makes, as texts and trees.
@@ -72,8 +72,8 @@ pub(super) struct FileParts {
     pub(super) inputs: Inputs,
     /// A time since which none of `inputs` was seen to change.
     pub(super) checked: LastCheck,
-    /// Whether the bytes of the layout contain elements: strings, which several chunks hold.
-    pub(super) has_strings: bool,
+    /// Whether the bytes of the layout depend on elements, which several chunks hold: strings, or coordinates.
+    pub(super) has_elements: bool,
     /// The picture whose bytes are the file; `layout` is empty then.
     pub(super) preview: Option<Arc<SampledPreview>>,
 }
@@ -219,7 +219,7 @@ impl Arrays {
         file.inputs.hold(freshness, &file.last_check, sources)
     }
 
-    /// Makes the file called `name`. All strings in it were in the store at one moment: their objects are checked again
+    /// Makes the file called `name`. All elements in it were in the store at one moment: their objects are checked again
     /// afterwards.
     ///
     /// # Errors
@@ -228,7 +228,7 @@ impl Arrays {
         for _ in 0..MOST_TRIES {
             let parts = self.make_once(name)?;
             let is_whole = |parts: &FileParts| {
-                !parts.has_strings || parts.inputs.are_unchanged(self.tree.loader.sources())
+                !parts.has_elements || parts.inputs.are_unchanged(self.tree.loader.sources())
             };
             match parts {
                 Some(parts) if !is_whole(&parts) => {
@@ -280,12 +280,21 @@ impl Arrays {
         let Some(selected) = facts.selected(selection) else {
             return Ok(None);
         };
+        let mut inputs = facts.inputs.clone();
+        let geo = self.geo_of_coordinates(&facts, format, &mut inputs)?;
+        let has_elements = geo.is_some();
+        let whole = Array {
+            geo: geo.or(whole.geo),
+            ..whole
+        };
         let array = selected.apply(&whole);
         let integers = self.tree.options.arrays.integers;
         let layout = array_file(format, &array, integers).map_err(refused)?;
         let array = Arc::clone(&facts.array);
         Ok(Some(FileParts {
             sources: vec![ElementSource { array, selected }],
+            inputs,
+            has_elements,
             ..facts.parts(layout)
         }))
     }
@@ -360,7 +369,7 @@ impl ArrayFacts {
             omitted: Vec::new(),
             inputs: self.inputs.clone(),
             checked: LastCheck::now(),
-            has_strings: false,
+            has_elements: false,
             preview: None,
         }
     }

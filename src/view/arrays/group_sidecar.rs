@@ -81,7 +81,7 @@ impl Arrays {
             omitted: Vec::new(),
             inputs,
             checked: begun.or_older(&facts.checked),
-            has_strings: false,
+            has_elements: false,
             preview: None,
         }))
     }

@@ -124,7 +124,7 @@ impl Arrays {
             omitted: file.omitted,
             inputs: gathering.inputs,
             checked: gathering.checked,
-            has_strings: gathering.has_strings,
+            has_elements: gathering.has_strings,
             preview: None,
         }))
     }

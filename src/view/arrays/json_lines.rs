@@ -70,7 +70,7 @@ impl Arrays {
         let strings = self.strings_of(facts, &wanted, observed)?;
         let lines = jsonl::lines(&strings, limit).map_err(refused)?;
         parts.layout = Layout::of_bytes(lines);
-        parts.has_strings = true;
+        parts.has_elements = true;
         Ok(Some(parts))
     }
 

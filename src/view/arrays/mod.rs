@@ -15,6 +15,7 @@ mod chosen;
 mod context;
 mod facts;
 mod file;
+mod georeference;
 mod group_sidecar;
 mod groups;
 mod inputs;

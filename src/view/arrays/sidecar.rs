@@ -55,6 +55,7 @@ impl Arrays {
         let layout = facts.array.chunked.layout();
         let metadata = &facts.array.node.metadata;
         let axes_error = facts.axes_error.as_ref().map(ToString::to_string);
+        let georeference_error = facts.geo.problems.first().map(ToString::to_string);
         let mut attributes_error = facts.attributes_error.as_ref().map(ToString::to_string);
         let mut attributes = None;
         if facts.too_long.is_some() {
@@ -76,6 +77,7 @@ impl Arrays {
             shards: layout.is_sharded().then_some(&metadata.chunks),
             codecs: &metadata.codecs,
             axes_error: axes_error.as_deref(),
+            georeference_error: georeference_error.as_deref(),
             attributes: attributes.as_deref(),
             attributes_error: attributes_error.as_deref(),
             files: &files,

@@ -109,7 +109,7 @@ fn add_chunk(
 }
 
 /// The chunks that a selection touches, in C order.
-fn chunks_of(grid: &ChunkGrid, selected: &Selected) -> Result<Odometer, FormatError> {
+pub(super) fn chunks_of(grid: &ChunkGrid, selected: &Selected) -> Result<Odometer, FormatError> {
     let (mut first, mut counts) = (Dims::new(), Dims::new());
     let axes = selected.start.iter().zip(&selected.shape);
     for ((&start, &length), chunks) in axes.zip(grid.chunks().axes()) {
@@ -121,6 +121,6 @@ fn chunks_of(grid: &ChunkGrid, selected: &Selected) -> Result<Odometer, FormatEr
         });
     }
     let chunks = Odometer::new(first, counts).filter(|chunks| chunks.total <= MOST_CHUNKS);
-    let what = "the number of chunks of strings";
+    let what = "the number of chunks that one file is made from";
     chunks.ok_or_else(|| FormatError::above_limit(what, MOST_CHUNKS))
 }

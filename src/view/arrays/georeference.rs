@@ -1,0 +1,287 @@
+//! The place of an array on the earth: the variable that its attributes name for that, and the coordinates along its
+//! axes y and x. The coordinates are elements: they are read for a file that tells a transform, and again after one of
+//! their chunks has changed.
+
+use std::sync::Arc;
+
+use super::super::options::ViewKind;
+use super::super::rights::{is_refused, more_private};
+use super::Arrays;
+use super::audience::Audience;
+use super::context::may_mention;
+use super::facts::ArrayFacts;
+use super::inputs::Inputs;
+use super::strings::chunks_of;
+use crate::error::{Error, FormatError};
+use crate::grid::Dims;
+use crate::hierarchy::{ArrayNode, Node};
+use crate::load::Deadline;
+use crate::metadata::{Attributes, DocumentName};
+use crate::plain::geo::{CoordinateNumbers, Spacing, grid_mapping};
+use crate::plain::{FileFormat, GeoFacts, GeoSources, Georeference, Selected};
+use crate::store::Prefix;
+
+/// The most coordinates along an axis, and the most chunks that hold them.
+const MOST_COORDINATES: u64 = 1 << 20;
+const MOST_CHUNKS: u64 = 256;
+
+impl Arrays {
+    /// What the documents tell of the place of the array at `path`. `sources` has all of them but the grid mapping.
+    pub(super) fn geo_facts(
+        &self,
+        path: &Prefix,
+        node: &ArrayNode,
+        sources: GeoSources<'_>,
+        inputs: &mut Inputs,
+    ) -> Result<GeoFacts, Error> {
+        let group = sources.ancestors.first().map(|group| group.attributes);
+        let name = grid_mapping::name(sources.attributes, sources.dimension_names, group);
+        let found = match name {
+            Some(name) => self.grid_mapping(path, node, name, inputs)?,
+            None => Ok(None),
+        };
+        let (mapping, problem) = match found {
+            Ok(mapping) => (mapping, None),
+            Err(error) => (None, Some(error.within("grid_mapping"))),
+        };
+        let mut facts = GeoSources {
+            grid_mapping: mapping.as_ref(),
+            ..sources
+        }
+        .find();
+        facts.problems.extend(problem);
+        Ok(facts)
+    }
+
+    /// The attributes of the grid mapping variable `name` for the array at `path`: of the array of this name in the
+    /// nearest group at or above that of the array. Where there is none, nothing is described.
+    fn grid_mapping(
+        &self,
+        path: &Prefix,
+        node: &ArrayNode,
+        name: &str,
+        inputs: &mut Inputs,
+    ) -> Result<Result<Option<Attributes>, FormatError>, Error> {
+        let Some(group) = path.to_key().map(|key| key.parent()) else {
+            return Ok(Ok(None));
+        };
+        for group in group.with_ancestors() {
+            let Some(child) = self.child_called(&group, name.as_bytes())? else {
+                continue;
+            };
+            let resolved = match self.tree.resolve(ViewKind::Arrays, &child) {
+                // The array is shown without a variable that the store refuses.
+                Err(Error::Store(error)) if is_refused(&error) => {
+                    inputs.observe_access(self.tree.loader.sources(), &child)?;
+                    return Ok(Ok(None));
+                }
+                // Or without one whose document is wrong.
+                Err(Error::Metadata { error, .. }) => {
+                    self.observe_documents(&child, inputs)?;
+                    return Ok(Err(error));
+                }
+                resolved => resolved?,
+            };
+            let Node::Array(variable) = resolved.node else {
+                self.observe_documents(&child, inputs)?;
+                continue;
+            };
+            let mut own = Inputs::default();
+            let attributes = match self.grid_mapping_attributes(&variable, &mut own) {
+                Err(Error::Store(error)) if is_refused(&error) => {
+                    inputs.observe_access(self.tree.loader.sources(), &child)?;
+                    Ok(None)
+                }
+                Err(error) => {
+                    self.tree.hierarchy.forget(&child);
+                    return Err(error);
+                }
+                Ok(_) if !may_mention(&own, node, inputs) => Err(more_private()),
+                Ok(attributes) => {
+                    inputs.add_all(&own);
+                    return Ok(attributes.map(Some));
+                }
+            };
+            inputs.observations.add_all(&own.observations);
+            return Ok(attributes);
+        }
+        Ok(Ok(None))
+    }
+
+    /// Observes the documents that may turn the node at `path` into another one.
+    fn observe_documents(&self, path: &Prefix, inputs: &mut Inputs) -> Result<(), Error> {
+        for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
+            let key = path.key(name.as_str().as_bytes())?;
+            let found = self.tree.object_meta(&key)?;
+            inputs.observations.add_object(&key, found.as_ref());
+        }
+        Ok(())
+    }
+
+    /// The georeference of an array with a transform from its coordinates, where a file of `format` tells it and the
+    /// documents do not. The coordinates are added to `inputs`. `None` where they give no transform, which is logged.
+    pub(super) fn geo_of_coordinates(
+        &self,
+        facts: &ArrayFacts,
+        format: FileFormat,
+        inputs: &mut Inputs,
+    ) -> Result<Option<Arc<Georeference>>, Error> {
+        let path = &facts.array.path;
+        let group = path.to_key().map(|key| key.parent());
+        let (Some(names), Some(group)) = (&facts.geo.coordinates, group) else {
+            return Ok(None);
+        };
+        if !format.tells_transform() {
+            return Ok(None);
+        }
+        let bits = inputs
+            .readers
+            .bits_for(facts.array.node.document.meta.access());
+        let audience = self.audience(&facts.array.node.document.meta, bits);
+        let deadline = self.tree.loader.deadline();
+        let mut spacings = Vec::new();
+        for (name, axis) in names.iter().zip(facts.geo.axes) {
+            let Some(child) = self.child_called(&group, name.as_bytes())? else {
+                return Ok(None);
+            };
+            let length = facts.array.node.metadata.shape.get(axis).copied();
+            let spacing = match self.spacing(&child, length, (audience, deadline), inputs) {
+                Err(Error::Store(error)) if is_refused(&error) => Err(more_private()),
+                Err(Error::Chunk { error, .. } | Error::Metadata { error, .. }) => Err(error),
+                spacing => spacing?,
+            };
+            match spacing {
+                Ok(spacing) => spacings.push(spacing),
+                Err(error) => {
+                    self.tree.warn_once(&(path, "coordinates"), || {
+                        format!("{path}: no transform: coordinates {name}: {error}")
+                    });
+                    return Ok(None);
+                }
+            }
+        }
+        let spacings = <[Spacing; 2]>::try_from(spacings).ok();
+        Ok(spacings.map(|spacings| Arc::new(facts.geo.with_coordinates(spacings))))
+    }
+
+    /// The spacing of the coordinates at `path`, which are as many as `length`; the reason why they have none.
+    fn spacing(
+        &self,
+        path: &Prefix,
+        length: Option<u64>,
+        readers: (Audience, Deadline),
+        inputs: &mut Inputs,
+    ) -> Result<Result<Spacing, FormatError>, Error> {
+        let Some(facts) = self.array_facts(path)? else {
+            return Err(Error::Stale);
+        };
+        inputs.observations.add_all(&facts.inputs.observations);
+        let layout = facts.array.chunked.layout();
+        let (Some(length), &[found]) = (length, facts.array.node.metadata.shape.as_slice()) else {
+            return Err(Error::Stale);
+        };
+        if found != length {
+            return Err(Error::Stale);
+        }
+        let numbers = match CoordinateNumbers::of(layout.data_type(), &facts.attributes) {
+            Ok(numbers) => numbers,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Err(error) =
+            FormatError::check_limit("the number of coordinates", length, MOST_COORDINATES)
+        {
+            return Ok(Err(error));
+        }
+        let selected = Selected::whole(&facts.array.node.metadata.shape);
+        let chunks = match chunks_of(layout.shown_grid(), &selected) {
+            Ok(chunks) if chunks.total <= MOST_CHUNKS => chunks,
+            Ok(_) | Err(_) => {
+                let what = "the number of chunks of coordinates";
+                return Ok(Err(FormatError::above_limit(what, MOST_CHUNKS)));
+            }
+        };
+        let all: Vec<Dims> = chunks.collect();
+        let coordinates = Coordinates {
+            arrays: self,
+            facts: &facts,
+            numbers,
+            readers,
+        };
+        let (Some(first), Some(last)) = (all.first(), all.last()) else {
+            return Ok(Spacing::of(&numbers, (0.0, 0.0), 0));
+        };
+        let first = coordinates.of_chunk(first, inputs)?.first().copied();
+        let last = coordinates.of_chunk(last, inputs)?.last().copied();
+        let (Some((_, first)), Some((_, last))) = (first, last) else {
+            return Err(Error::Stale);
+        };
+        let spacing = match Spacing::of(&numbers, (first, last), length) {
+            Ok(spacing) => spacing,
+            Err(error) => return Ok(Err(error)),
+        };
+        for chunk in &all {
+            for (index, place) in coordinates.of_chunk(chunk, inputs)? {
+                if let Err(error) = spacing.check(index, place) {
+                    return Ok(Err(error));
+                }
+            }
+        }
+        Ok(Ok(spacing))
+    }
+}
+
+/// A coordinate array whose elements are read.
+struct Coordinates<'a> {
+    arrays: &'a Arrays,
+    facts: &'a ArrayFacts,
+    numbers: CoordinateNumbers,
+    readers: (Audience, Deadline),
+}
+
+impl Coordinates<'_> {
+    /// The coordinates in the chunk `indices`, each with its index.
+    fn of_chunk(&self, indices: &Dims, inputs: &mut Inputs) -> Result<Vec<(u64, f64)>, Error> {
+        let (audience, deadline) = self.readers;
+        deadline.check(|| self.facts.array.path.to_string())?;
+        let loader = &self.arrays.tree.loader;
+        let chunked = &self.facts.array.chunked;
+        let layout = chunked.layout();
+        let span = layout.shown_grid().chunks().axes().iter().zip(indices);
+        let span = span.map(|(axis, &index)| axis.span(index)).next().flatten();
+        let (start, length) = span.ok_or(Error::Stale)?;
+        let whole = self
+            .facts
+            .array
+            .node
+            .metadata
+            .shape
+            .first()
+            .copied()
+            .unwrap_or(0);
+        let length = length.min(whole.saturating_sub(start));
+        let key = chunked.stored_key(indices)?;
+        let object = loader.open_stored(chunked, indices, None)?;
+        let meta = object.as_ref().map(|object| object.meta());
+        inputs.observations.add_object(&key, meta);
+        let mut block = None;
+        if let Some(object) = &object {
+            audience.check_object(&key, object.meta())?;
+            audience.check_search(loader.sources(), &key.parent())?;
+            if loader.locate(chunked, object, indices)?.is_some() {
+                block = Some(loader.decoded(chunked, object, indices)?);
+            }
+        }
+        let size = usize::try_from(layout.data_type().item_size).unwrap_or(usize::MAX);
+        let fill = layout.fill_value().bytes();
+        let mut elements = block.as_ref().map(|block| block.chunks_exact(size));
+        let mut found = Vec::new();
+        for index in start..start.saturating_add(length) {
+            let element = match &mut elements {
+                Some(elements) => elements.next().ok_or(Error::Stale)?,
+                None => fill,
+            };
+            found.push((index, self.numbers.value(element).ok_or(Error::Stale)?));
+        }
+        Ok(found)
+    }
+}
