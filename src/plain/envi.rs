@@ -10,15 +10,17 @@
 //! data type = 12
 //! interleave = bsq
 //! byte order = 0
-//! map info = {Arbitrary, 1.5, 1.5, x, y, dx, dy, 0}      if the last two axes have spacings
+//! map info = {UTM, 1, 1, x, y, dx, dy, 32, North, WGS-84, units=Meters}     on the earth
+//! map info = {Arbitrary, 1.5, 1.5, x, y, dx, dy, 0}      else, if the last two axes have spacings
+//! coordinate system string = {PROJCS["WGS 84 / UTM zone 32N", …]}
 //! band names = {t 0 z 0, t 0 z 1, t 0 z 2}               of 1024 bands at most
 //! data ignore value = -9999                              `_FillValue`
 //! data gain values = {0.5, 0.5, 0.5}                     `scale_factor`, for as many bands as names
 //! data offset values = {0.0, 0.0, 0.0}                   `add_offset`, for as many bands as names
 //! ```
 //!
-//! The pixel 1.5, 1.5 is the centre of the first pixel. ENVI counts lines downwards, so `dy` is
-//! minus the spacing. Truth values are unsigned bytes. An array needs two axes or more, and none
+//! The pixel 1, 1 is the outer corner of the first pixel, and 1.5, 1.5 is its centre. ENVI counts lines downwards, so `dy`
+//! is minus the spacing. The header has no rotated transforms. Truth values are unsigned bytes. An array needs two axes or more, and none
 //! may be empty; GDAL opens at most 65,536 bands.
 //!
 //! The file is not called `NAME.hdr`: [`FileFormat::extension`] gives the reason.
@@ -57,7 +59,7 @@ fn header(array: &Array) -> Result<String, FormatError> {
         "ENVI\nsamples = {samples}\nlines = {lines}\nbands = {bands}\nheader offset = 0\n\
          file type = ENVI Standard\ndata type = {code}\ninterleave = bsq\nbyte order = 0\n"
     );
-    map_info(&mut out, &array.axes);
+    place(&mut out, array);
     let is_short = bands <= MOST_NAMED;
     if is_short && !outer.is_empty() {
         let names = (0..bands).map(|band| band_name(band, outer, &array.axes));
@@ -84,6 +86,40 @@ fn header(array: &Array) -> Result<String, FormatError> {
 fn list(out: &mut String, field: &str, items: impl Iterator<Item = String>) {
     let items: Vec<String> = items.collect();
     let _ = writeln!(out, "{field} = {{{}}}", items.join(", "));
+}
+
+/// Transform and CRS, if they are known; else the spacings of the axes.
+fn place(out: &mut String, array: &Array) {
+    let geo = array.geo.as_deref();
+    match geo.and_then(|geo| geo.raster(array.rank())) {
+        Some([left, dx, rx, top, ry, dy]) if rx == 0.0 && ry == 0.0 => {
+            let code = geo.and_then(|geo| geo.crs.as_ref()?.epsg());
+            let (name, details) = projection(code);
+            let dy = -dy;
+            let _ = writeln!(
+                out,
+                "map info = {{{name}, 1, 1, {left:?}, {top:?}, {dx:?}, {dy:?}{details}}}"
+            );
+        }
+        Some(_) => {}
+        None => map_info(out, &array.axes),
+    }
+    let wkt = geo.and_then(|geo| geo.crs.as_ref()?.wkt_1());
+    let wkt = wkt.map(|wkt| wkt.split_whitespace().collect::<Vec<_>>().join(" "));
+    if let Some(wkt) = wkt.filter(|wkt| !wkt.contains(['{', '}'])) {
+        let _ = writeln!(out, "coordinate system string = {{{wkt}}}");
+    }
+}
+
+/// ENVI's name of the projection that is the CRS `code` of EPSG, and the details that belong to it.
+fn projection(code: Option<u16>) -> (&'static str, String) {
+    let utm = |zone: u16, half: &str| format!(", {zone}, {half}, WGS-84, units=Meters");
+    match code {
+        Some(code @ 32601..=32660) => ("UTM", utm(code - 32600, "North")),
+        Some(code @ 32701..=32760) => ("UTM", utm(code - 32700, "South")),
+        Some(4326) => ("Geographic Lat/Lon", ", WGS-84, units=Degrees".to_owned()),
+        _ => ("Arbitrary", ", 0".to_owned()),
+    }
 }
 
 fn map_info(out: &mut String, axes: &[Axis]) {
@@ -136,6 +172,9 @@ fn type_code(number: Scalar) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::geo::{Crs, Georeference};
     use super::super::testing::{array, attributes};
     use super::*;
 
@@ -155,6 +194,40 @@ mod tests {
             data ignore value = -9999\n\
             data gain values = {0.1, 0.1, 0.1, 0.1}\ndata offset values = {0.0, 0.0, 0.0, 0.0}\n";
         assert_eq!(header(&array).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_place_on_the_earth_is_that_of_pixel_corners() {
+        let header_of = |crs: Option<&str>, transform| {
+            let mut array = array("t", r#""<f4""#, &[4, 5]);
+            array.axes[1].spacing = Some(7.0);
+            array.axes[0].spacing = Some(7.0);
+            array.geo = Some(Arc::new(Georeference {
+                crs: crs.map(|text| Crs {
+                    wkt: Some(text.into()),
+                    ..Crs::default()
+                }),
+                transform,
+                axes: [0, 1],
+            }));
+            let header = header(&array).unwrap();
+            let tail = header.split_once("byte order = 0\n").unwrap().1;
+            tail.to_owned()
+        };
+        let utm = "PROJCS[\"a\",\n  AUTHORITY[\"EPSG\",\"32733\"]]";
+        assert_eq!(
+            header_of(Some(utm), Some([500_000.0, 10.0, 0.0, 9e6, 0.0, -10.0])),
+            "map info = {UTM, 1, 1, 500000.0, 9000000.0, 10.0, 10.0, 33, South, WGS-84, units=Meters}\n\
+             coordinate system string = {PROJCS[\"a\", AUTHORITY[\"EPSG\",\"32733\"]]}\n"
+        );
+        assert_eq!(
+            header_of(None, Some([0.0, 1.0, 0.0, -90.0, 0.0, 2.0])),
+            "map info = {Arbitrary, 1, 1, 0.0, -90.0, 1.0, -2.0, 0}\n"
+        );
+        assert_eq!(
+            header_of(Some("GEOGCS[\"{\"]"), Some([0.0, 1.0, 1.0, 0.0, 2.0, 1.0])),
+            ""
+        );
     }
 
     #[test]
