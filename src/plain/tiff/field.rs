@@ -62,10 +62,6 @@ impl Field {
     }
 
     /// A field of floating point numbers.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the formats that are made of it follow")
-    )]
     pub(in crate::plain) fn doubles(tag: u16, values: &[f64]) -> Field {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         Field::of(tag, FieldType::Double, FieldValues::Same(bytes.collect()))
