@@ -13,7 +13,7 @@ use crate::files::{ShownFile, Writing};
 use crate::load::Block;
 use crate::shards::ChunkObject;
 use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, Version, may_be_store_file};
-use crate::view::control::statistics;
+use crate::view::control::{metrics, statistics};
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
 
 impl View {
@@ -26,6 +26,10 @@ impl View {
                 statistics::SIZE,
                 0,
             ))),
+            Vnode::Metrics => {
+                let len = metrics::text(&self.counters()).len() as u64;
+                Ok(Some(self.tree.file(&self.tree.root_meta(), len, 0)))
+            }
             Vnode::Snapshot => Ok(self.tree.snapshot_text().map(|text| {
                 let len = text.len() as u64;
                 self.tree.file(&self.tree.root_meta(), len, 0)

@@ -15,6 +15,8 @@ use crate::view::vnode::{CONTROL, ChunkPlace, Vnode, VnodeAttributes};
 
 /// The files in the daemon's own directory.
 pub(in crate::view) const STATISTICS: &[u8] = b"stats.json";
+/// The file of the same counters for Prometheus.
+pub(in crate::view) const METRICS: &[u8] = b"metrics";
 pub(in crate::view) const LOG: &[u8] = b"log";
 /// The state that the store shows now, where its states have names.
 pub(in crate::view) const SNAPSHOT: &[u8] = b"snapshot";
@@ -58,6 +60,7 @@ impl View {
                 self.with_attributes(Vnode::Refused)
             }
             Vnode::Control if name == STATISTICS => self.with_attributes(Vnode::Statistics),
+            Vnode::Control if name == METRICS => self.with_attributes(Vnode::Metrics),
             Vnode::Control if name == LOG => self.with_attributes(Vnode::Log),
             Vnode::Control if name == SNAPSHOT => self.with_attributes(Vnode::Snapshot),
             Vnode::Prefix { view, path } => {

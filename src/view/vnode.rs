@@ -34,6 +34,8 @@ pub(super) enum Vnode {
     Control,
     /// `stats.json`.
     Statistics,
+    /// `metrics`.
+    Metrics,
     /// `log`.
     Log,
     /// `snapshot`: the state that the store shows now.
@@ -84,6 +86,7 @@ impl Vnode {
             Vnode::Views
             | Vnode::Control
             | Vnode::Statistics
+            | Vnode::Metrics
             | Vnode::Log
             | Vnode::Snapshot
             | Vnode::Refused
@@ -146,6 +149,7 @@ impl Vnode {
             | Vnode::Views
             | Vnode::Control
             | Vnode::Statistics
+            | Vnode::Metrics
             | Vnode::Log
             | Vnode::Snapshot
             | Vnode::Refused
@@ -171,6 +175,7 @@ impl std::fmt::Display for Vnode {
             Vnode::Plain(name) => write!(f, "{}: a file of the arrays view", name.path),
             Vnode::Control
             | Vnode::Statistics
+            | Vnode::Metrics
             | Vnode::Log
             | Vnode::Snapshot
             | Vnode::Refused

@@ -12,6 +12,15 @@ pub(in crate::view) const SIZE: u64 = 4096;
 impl View {
     /// The counters as JSON, padded with spaces to [`SIZE`].
     pub(in crate::view) fn statistics(&self) -> Vec<u8> {
+        let mut text = format!("{:#}", self.counters()).into_bytes();
+        let size = usize::try_from(SIZE).expect("a few kilobytes");
+        text.resize(size - 1, b' ');
+        text.push(b'\n');
+        text
+    }
+
+    /// The counters.
+    pub(in crate::view) fn counters(&self) -> Value {
         let n = |counter: &Counter| Value::from(counter.get());
         let loads = self.tree.loader.cache().counters();
         let (requests, budget) = (self.requests(), self.tree.loader.cache().budget());
@@ -39,7 +48,7 @@ impl View {
                 "refused": n(&counters.refused),
                 "without_effect": n(&counters.without_effect),
         });
-        let statistics = json!({
+        json!({
             "pid": std::process::id(),
             "transport": {
                 "name": if requests.rings.get() > 0 { "ring" } else { "device" },
@@ -97,11 +106,6 @@ impl View {
                 "EOPNOTSUPP": n(&requests.errors_unsupported),
                 "other": n(&requests.errors_other),
             },
-        });
-        let mut text = format!("{statistics:#}").into_bytes();
-        let size = usize::try_from(SIZE).expect("a few kilobytes");
-        text.resize(size - 1, b' ');
-        text.push(b'\n');
-        text
+        })
     }
 }

@@ -31,7 +31,7 @@ use crate::error::Error;
 use crate::grid::Dims;
 use crate::metadata::KeyKind;
 use crate::store::{Detail, Prefix};
-use crate::view::lookup::{LOG, REFUSED, SNAPSHOT, STATISTICS, SYNC};
+use crate::view::lookup::{LOG, METRICS, REFUSED, SNAPSHOT, STATISTICS, SYNC};
 use crate::view::nodes::directory::NodeDirectory;
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
 use asked_chunks::AskedChunks;
@@ -112,7 +112,8 @@ impl View {
             }
             Vnode::Control => {
                 let statistics = (STATISTICS.to_vec(), Vnode::Statistics);
-                let mut files = vec![(LOG.to_vec(), Vnode::Log), statistics];
+                let metrics = (METRICS.to_vec(), Vnode::Metrics);
+                let mut files = vec![(LOG.to_vec(), Vnode::Log), metrics, statistics];
                 if self.tree.store().snapshot().is_some() {
                     files.push((SNAPSHOT.to_vec(), Vnode::Snapshot));
                 }

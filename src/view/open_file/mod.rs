@@ -22,6 +22,7 @@ use crate::threads::Class;
 use crate::view::View;
 use crate::view::arrays::{PlainContent, PlainOpen, PreviewOpen};
 use crate::view::chunks::file::ChunkFile;
+use crate::view::control::metrics;
 use crate::view::names::rename_locks::checked;
 use crate::view::nodes::node::{FileForm, ShownArray};
 use crate::view::vnode::{Vnode, VnodeAttributes};
@@ -163,31 +164,13 @@ impl View {
             Vnode::ErrorNote { view, path } => Ok(self
                 .note(*view, path)?
                 .map(|(attributes, text)| self.opened(attributes, FileContent::Generated(text)))),
-            Vnode::Statistics => {
-                let attributes = self.attributes_of(vnode)?;
-                let text = self.statistics();
-                Ok(attributes.map(|found| self.opened(found, FileContent::Momentary(text))))
-            }
-            Vnode::Snapshot => {
-                let attributes = self.attributes_of(vnode)?;
-                let text = self.tree.snapshot_text();
-                Ok(attributes.zip(text).map(|(found, text)| {
-                    let size = text.len() as u64;
-                    let attributes = VnodeAttributes { size, ..found };
-                    self.opened(attributes, FileContent::Momentary(text))
-                }))
-            }
-            Vnode::Log | Vnode::Refused => {
-                let attributes = self.attributes_of(vnode)?;
-                let text = self.log_lines(vnode).text();
-                Ok(attributes.map(|found| {
-                    let attributes = VnodeAttributes {
-                        size: text.len() as u64,
-                        ..found
-                    };
-                    self.opened(attributes, FileContent::Momentary(text))
-                }))
-            }
+            Vnode::Statistics => self.momentary(vnode, self.statistics()),
+            Vnode::Metrics => self.momentary(vnode, metrics::text(&self.counters())),
+            Vnode::Log | Vnode::Refused => self.momentary(vnode, self.log_lines(vnode).text()),
+            Vnode::Snapshot => match self.tree.snapshot_text() {
+                Some(text) => self.momentary(vnode, text),
+                None => Ok(None),
+            },
             Vnode::Chunk(place) => {
                 let array = self.tree.array_of(place)?;
                 if !array.grid().contains(&place.indices) {
@@ -295,6 +278,20 @@ impl View {
             FileContent::Chunk(Arc::new(ChunkFile::new(array, object, indices, chunk)))
         };
         Ok(Some((self.opened(attributes, content), Some(object))))
+    }
+
+    /// The file `vnode`, which has another `text` whenever it is opened.
+    fn momentary(
+        self: &Arc<Self>,
+        vnode: &Vnode,
+        text: Vec<u8>,
+    ) -> Result<Option<OpenedVnode>, Error> {
+        let attributes = self.attributes_of(vnode)?;
+        Ok(attributes.map(|found| {
+            let size = text.len() as u64;
+            let attributes = VnodeAttributes { size, ..found };
+            self.opened(attributes, FileContent::Momentary(text))
+        }))
     }
 
     pub(in crate::view) fn open_object(

@@ -110,7 +110,7 @@ def test_without_a_log_daemon_the_last_lines_are_there(store, mounted):
     assert LINE.fullmatch(line) and "WARN" in line and "plain/c/0/0" in line
     assert log.stat().st_size == len(line) + 1
     assert ok("tail", "-n", "1", log) == line + "\n"
-    assert sorted(os.listdir(point / ".zarr-mount")) == ["log", "stats.json"]
+    assert sorted(os.listdir(point / ".zarr-mount")) == ["log", "metrics", "stats.json"]
     with pytest.raises(OSError):
         open(log, "a")
 
