@@ -22,7 +22,7 @@ def main():
     for number, (path, item) in enumerate(zip(levels, written.attrs["multiscales"]["layout"], strict=True)):
         transform = Affine(*item["spatial:transform"])
         store.raster(path, written[path][...], CRS.from_user_input(written.attrs["proj:code"]), transform.to_gdal(), dims=["y", "x"],
-                     nodata="NaN", units="m", **({} if number else {"levels": levels}))
+                     units="m", **({} if number else {"levels": levels}))
     store.save()
 
 
