@@ -147,6 +147,13 @@ impl ChunkLayout {
         &self.shown
     }
 
+    /// The most bytes of a shard that has to be decompressed as a whole before any of its chunks; `None` if no shard has to.
+    pub fn whole_shard_bytes(&self) -> Option<u64> {
+        let levels = self.levels.iter();
+        let compressed = levels.filter(|level| !level.chain.bytes_to_bytes.is_empty());
+        compressed.map(|level| level.body_limit).max()
+    }
+
     /// Whether stored objects are shards of shown chunks.
     pub fn is_sharded(&self) -> bool {
         !self.levels.is_empty()

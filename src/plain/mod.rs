@@ -63,7 +63,7 @@ pub use layout::{
     TileAxes, TileRange, Tiles,
 };
 pub use narrowing::{NarrowType, Narrowing};
-pub use png::Preview;
+pub use png::{LabelColours, Preview};
 pub use selection::{SIGN, Selected, Selection};
 pub use sidecar::{
     GroupSidecarFacts, LeftOut, MOST_INDENTED, SidecarFacts, group_sidecar, sidecar,

@@ -5,6 +5,7 @@
 //! | array | pixels |
 //! |---|---|
 //! | one channel | a palette: viridis, or from black to the channel's colour |
+//! | labels | a palette, in which neighbouring labels differ |
 //! | 2 to 7 channels | the sum of their colours |
 //! | red, green, blue, perhaps opacity | as they are |
 //!
@@ -13,6 +14,7 @@
 
 mod colours;
 mod file;
+mod labels;
 mod plane;
 mod values;
 mod viridis;
@@ -27,6 +29,7 @@ use crate::error::FormatError;
 use crate::grid::AxisSamples;
 use colours::{Rgb, add, blended, palette};
 use file::{Colours, Frame, Text};
+pub use labels::LabelColours;
 use plane::{Channels, Plane};
 use values::{Range, Values, part_of, percentiles};
 
@@ -63,11 +66,14 @@ enum Colouring {
     Sum(Vec<Rgb>),
     /// The channels are red, green, blue, and perhaps opacity.
     Samples,
+    /// Each value is a label, which has a number of the palette.
+    Labels,
 }
 
 impl Colouring {
-    /// Shows a value of a channel in a pixel, by its part of the range.
-    fn paint(&self, pixel: &mut [u8], channel: usize, part: f64) {
+    /// Shows a value of a channel in a pixel.
+    fn paint(&self, pixel: &mut [u8], channel: usize, value: f64, range: Range) {
+        let part = part_of(value, range);
         match self {
             // Colour 0 is that of missing values.
             Colouring::Palette => pixel[0] = 1 + level(part, 254),
@@ -76,6 +82,7 @@ impl Colouring {
                 add(pixel, color, level(part, 255));
                 pixel[3] = 255;
             }
+            Colouring::Labels => pixel[0] = labels::number(value),
             Colouring::Samples => {
                 pixel[channel] = level(part, 255);
                 // The opacity comes after the colours.
@@ -88,11 +95,15 @@ impl Colouring {
 }
 
 impl Preview {
-    /// The preview of the part `selected` of the array `whole`.
+    /// The preview of the part `selected` of the array `whole`. Its integers are labels if the colours of `labels` are given.
     ///
     /// # Errors
     /// When the part has no planes or no elements, or these are no real numbers.
-    pub fn of(whole: &Array, selected: &Selected) -> Result<Preview, FormatError> {
+    pub fn of(
+        whole: &Array,
+        selected: &Selected,
+        labels: Option<&LabelColours>,
+    ) -> Result<Preview, FormatError> {
         let part = selected.apply(whole);
         let values = Values::of(&part).ok_or_else(|| FileFormat::Png.refused_type(&part))?;
         let item_bytes = usize::try_from(part.data_type.item_size)
@@ -119,20 +130,27 @@ impl Preview {
         });
         let samples: SmallVec<[AxisSamples; 6]> = samples.collect();
         let channels = described(&part, in_part);
+        let labels = labels.filter(|_| values.are_integers());
         let truths = values.are_truths().then_some([0.0, 1.0]);
         let window = |channel: Option<&Channel>| channel.and_then(|channel| channel.window);
         let mut ranges: Vec<_> = channels.iter().map(|it| truths.or(window(*it))).collect();
-        let (colouring, colours) = match plane.channels {
-            None => {
+        let (colouring, colours) = match (plane.channels, labels) {
+            (None, Some(labels)) => {
+                // No label is outside of a range.
+                ranges = vec![Some([0.0, 1.0])];
+                let palette = Box::new(labels.palette());
+                (Colouring::Labels, Colours::Palette(palette))
+            }
+            (None, None) => {
                 let color = channels.first().copied().flatten().and_then(|it| it.color);
                 let palette = Box::new(palette(color));
                 (Colouring::Palette, Colours::Palette(palette))
             }
-            Some((_, Channels::Pictures)) => {
+            (Some((_, Channels::Pictures)), _) => {
                 let colours = blended(channels.into_iter());
                 (Colouring::Sum(colours), Colours::Rgba)
             }
-            Some((_, Channels::Samples)) => {
+            (Some((_, Channels::Samples)), _) => {
                 let all = full_range(&part);
                 for range in &mut ranges {
                     range.get_or_insert(all);
@@ -238,7 +256,7 @@ impl Preview {
             for ([y, x], value) in self.values_of(channel, elements) {
                 let at = y * row_bytes + 1 + x * pixel_bytes;
                 if let Some((value, pixel)) = value.zip(rows.get_mut(at..at + pixel_bytes)) {
-                    self.colouring.paint(pixel, channel, part_of(value, range));
+                    self.colouring.paint(pixel, channel, value, range);
                 }
             }
         }
@@ -276,9 +294,9 @@ impl Preview {
         })
     }
 
-    /// The ranges of the channels as a text of a length that does not depend on them; none for colours as they are.
+    /// The ranges of the channels as a text of a length that does not depend on them; none for labels, and for colours as they are.
     fn range_text(&self, ranges: &[Range]) -> Option<Text> {
-        if matches!(self.colouring, Colouring::Samples) {
+        if matches!(self.colouring, Colouring::Samples | Colouring::Labels) {
             return None;
         }
         let told: Vec<String> = ranges.iter().map(|range| told(*range)).collect();

@@ -1,5 +1,7 @@
 //! Reads elements at equal distances out of an array. Only chunks with such an element are decoded, each once.
 
+use std::collections::HashSet;
+
 use smallvec::SmallVec;
 
 use crate::buffers::zeroed;
@@ -40,6 +42,22 @@ impl Samples {
         product(&self.counts())
     }
 
+    /// The number of different answers that `of` gives for the chunks that have a sample.
+    pub fn n_different(&self, of: impl Fn(&[u64]) -> Dims) -> u64 {
+        let ranks = 0..self.n_chunks().unwrap_or(u64::MAX);
+        let indices = ranks.map_while(|rank| self.indices(rank));
+        let different: HashSet<Dims> = indices.map(|indices| of(&indices)).collect();
+        different.len() as u64
+    }
+
+    /// The indices of the chunk with this rank among those that have a sample.
+    fn indices(&self, rank: u64) -> Option<Dims> {
+        let places = indices_of(rank, &self.counts())?;
+        let places = self.chunks.iter().zip(&places);
+        let indices = places.map(|(chunks, &place)| chunks.get(usize::try_from(place).ok()?));
+        indices.map(Option::<&u64>::copied).collect()
+    }
+
     fn counts(&self) -> Dims {
         self.chunks
             .iter()
@@ -67,10 +85,7 @@ impl Samples {
         let (sender, answers) = mpsc::channel();
         let shared = Arc::new(self.clone());
         let request = |rank: u64| {
-            let places = indices_of(rank, &self.counts())?;
-            let places = self.chunks.iter().zip(&places);
-            let indices = places.map(|(chunks, &place)| chunks.get(usize::try_from(place).ok()?));
-            let indices: Dims = indices.map(Option::<&u64>::copied).collect::<Option<_>>()?;
+            let indices = self.indices(rank)?;
             let request = Request {
                 array: Arc::clone(array),
                 indices: indices.clone(),

@@ -84,7 +84,7 @@ pub(crate) fn shaped(
     };
     if format == FileFormat::Png {
         // Its bytes are made of decoded elements, and of no layout.
-        let preview = Preview::of(&array, &Selected::whole(shape));
+        let preview = Preview::of(&array, &Selected::whole(shape), None);
         return preview.map(|_| Layout::of_bytes(Vec::new()));
     }
     if format.has(Scope::Array) {

@@ -101,7 +101,7 @@ fn painted_part<const N: usize>(
     selected: &Selected,
     elements: &[[u8; N]],
 ) -> Picture {
-    let preview = Preview::of(array, selected).unwrap();
+    let preview = Preview::of(array, selected, None).unwrap();
     let file = preview.paint(&sampled(&preview, array, elements));
     assert_eq!(file.len() as u64, preview.len());
     decoded(&file)
@@ -200,6 +200,21 @@ fn a_single_channel_has_its_own_colour() {
 }
 
 #[test]
+fn labels_have_colours_of_their_own() {
+    let array = array("cells", r#""<u2""#, &[1, 5]);
+    let elements = [0_u16, 1, 2, 256, 0].map(u16::to_le_bytes);
+    let preview = |labels| Preview::of(&array, &Selected::whole(&[1, 5]), labels).unwrap();
+    let colours = LabelColours::default();
+    let labels = preview(Some(&colours));
+    let file = labels.paint(elements.as_flattened());
+    assert_eq!(file.len() as u64, labels.len());
+    let picture = decoded(&file);
+    assert_eq!(picture.pixels, [0, 1, 2, 1, 0]);
+    assert_eq!(picture.text("Range"), "");
+    assert_ne!(preview(None).len(), labels.len());
+}
+
+#[test]
 fn coloured_pixels_stay_as_they_are() {
     let picture_of = |typestr: &str, n: u64, elements: &[[u8; 2]]| {
         let mut array = array("rgb", typestr, &[1, 2, n]);
@@ -260,7 +275,7 @@ fn the_best_level_has_all_its_elements_in_the_picture() {
     let of = |side: u64| {
         let shape = [side / 2, side];
         let array = array("a", r#""|u1""#, &shape);
-        Preview::of(&array, &Selected::whole(&shape)).unwrap()
+        Preview::of(&array, &Selected::whole(&shape), None).unwrap()
     };
     let mut sides = vec![300, 5000, 100, 700, 1300, 512, 2500, 1024];
     sides.sort_by_key(|side| of(*side).rank());
@@ -282,7 +297,7 @@ fn what_has_no_picture_is_refused() {
         (r#""<f4""#, &[4, 0]),
     ] {
         let array = array("a", typestr, shape);
-        let refused = Preview::of(&array, &Selected::whole(shape));
+        let refused = Preview::of(&array, &Selected::whole(shape), None);
         assert!(refused.is_err(), "{typestr} {shape:?}");
     }
 }

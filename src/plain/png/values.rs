@@ -65,6 +65,11 @@ impl Values {
         }
     }
 
+    /// Whether they are whole numbers.
+    pub(super) fn are_integers(self) -> bool {
+        matches!(self.number, Number::Unsigned | Number::Signed)
+    }
+
     /// Whether there are two values only, which no range of theirs could tell.
     pub(super) fn are_truths(self) -> bool {
         matches!(self.number, Number::Bool)

@@ -8,8 +8,17 @@ use super::facts::ArrayFacts;
 use super::file::{ElementSource, FileParts};
 use super::preview_samples::SampledPreview;
 use crate::error::{Error, FormatError};
-use crate::plain::{FileFormat, Layout, Preview, Selected, Selection, multiscale};
+use crate::plain::{FileFormat, LabelColours, Layout, Preview, Selected, Selection, multiscale};
 use crate::store::Prefix;
+
+/// The image that an array is a level of.
+struct ImageAround {
+    group: Prefix,
+    /// The names that lead from the group to each coarser level.
+    coarser: Vec<Vec<String>>,
+    /// The colours of labels, if it is an image of labels.
+    labels: Option<LabelColours>,
+}
 
 /// An array that a preview may be made of, and the part of it.
 struct PreviewSource {
@@ -30,13 +39,14 @@ impl Arrays {
         let Some(selected) = facts.selected(selection) else {
             return Ok(None);
         };
-        let own = PreviewSource::of(facts, selected, stem).map_err(refused)?;
+        let image = self.image_around(facts)?;
+        let own = PreviewSource::of(facts, selected, (stem, image.as_ref())).map_err(refused)?;
         if own.preview.is_whole()
             && let Ok(found) = self.sampled(&own)
         {
             return Ok(Some(own.into_parts(found)));
         }
-        let mut sources = self.coarser_levels(&own, stem)?;
+        let mut sources = self.coarser_levels(&own, (stem, image.as_ref()))?;
         sources.push(own);
         sources.sort_by_key(|source| source.preview.rank());
         let mut failed = None;
@@ -65,25 +75,39 @@ impl Arrays {
 
     /// The coarser levels of the image that `own` is a level of, with the same part. A level that cannot be read is left out,
     /// because a finer one serves too, and its own files report the error. So is one that fewer users may read.
-    fn coarser_levels(&self, own: &PreviewSource, stem: &str) -> Result<Vec<PreviewSource>, Error> {
+    fn coarser_levels(
+        &self,
+        own: &PreviewSource,
+        (stem, image): (&str, Option<&ImageAround>),
+    ) -> Result<Vec<PreviewSource>, Error> {
         let mut coarser = Vec::new();
+        let Some(image) = image else {
+            return Ok(coarser);
+        };
         let node = &own.facts.array.node;
-        for path in self.levels_below(&own.facts.array.path)? {
-            if !self.is_chosen(&path) {
-                continue;
+        for names in &image.coarser {
+            let mut level = Some(image.group.clone());
+            for name in names {
+                let Some(above) = level else { break };
+                level = self.child_called(&above, name.as_bytes())?;
             }
+            let Some(path) = level.filter(|path| self.is_chosen(path)) else {
+                continue;
+            };
             let Ok(Some(facts)) = self.array_facts(&path) else {
                 continue;
             };
             if may_mention(&facts.inputs, node, &own.facts.inputs) {
-                coarser.extend(own.at_level(&facts, stem, &self.text_name_of(&path)));
+                let name = self.text_name_of(&path);
+                coarser.extend(own.at_level(&facts, (stem, Some(image)), &name));
             }
         }
         Ok(coarser)
     }
 
-    /// The paths of the coarser levels of the image that the array at `path` is a level of; none if it is none.
-    fn levels_below(&self, path: &Prefix) -> Result<Vec<Prefix>, Error> {
+    /// The image that an array is a level of; `None` also if fewer users may know of it.
+    fn image_around(&self, facts: &ArrayFacts) -> Result<Option<ImageAround>, Error> {
+        let path = &facts.array.path;
         let mut below = path.clone();
         for _ in 0..MOST_ANCESTORS {
             let Some(key) = below.to_key() else { break };
@@ -92,20 +116,18 @@ impl Arrays {
             let Some(image) = multiscale(&group.attributes) else {
                 continue;
             };
-            let mut levels = Vec::new();
-            for (_, segments) in image.levels {
-                let mut level = Some(below.clone());
-                for name in segments {
-                    let Some(above) = level else { break };
-                    level = self.child_called(&above, name.as_bytes())?;
-                }
-                levels.extend(level);
-            }
-            if let Some(own) = levels.iter().position(|level| level == path) {
-                return Ok(levels.split_off(own + 1));
+            let own = below.strip(path.as_bytes()).unwrap_or_default();
+            let mut levels = image.levels.into_iter();
+            let is_level = levels.any(|(name, _)| name.as_bytes() == own);
+            if is_level && may_mention(&group.inputs, &facts.array.node, &facts.inputs) {
+                return Ok(Some(ImageAround {
+                    group: below,
+                    coarser: levels.map(|(_, names)| names).collect(),
+                    labels: LabelColours::of_group(&group.attributes),
+                }));
             }
         }
-        Ok(Vec::new())
+        Ok(None)
     }
 }
 
@@ -113,21 +135,30 @@ impl PreviewSource {
     fn of(
         facts: &Arc<ArrayFacts>,
         selected: Selected,
-        stem: &str,
+        (stem, image): (&str, Option<&ImageAround>),
     ) -> Result<PreviewSource, FormatError> {
         let whole = facts.array(0, stem, FileFormat::Png, None)?;
         Ok(PreviewSource {
-            preview: Preview::of(&whole, &selected)?,
+            preview: Preview::of(
+                &whole,
+                &selected,
+                image.and_then(|image| image.labels.as_ref()),
+            )?,
             facts: Arc::clone(facts),
             selected,
         })
     }
 
     /// The same part of the level `facts`, if that is a coarser array with the same planes.
-    fn at_level(&self, facts: &Arc<ArrayFacts>, stem: &str, name: &str) -> Option<PreviewSource> {
+    fn at_level(
+        &self,
+        facts: &Arc<ArrayFacts>,
+        of: (&str, Option<&ImageAround>),
+        name: &str,
+    ) -> Option<PreviewSource> {
         let [own, other] = [&self.facts, facts].map(|facts| &facts.array.node.metadata.shape);
         let selected = self.selected.in_shape(own, other)?;
-        let mut found = PreviewSource::of(facts, selected, stem).ok()?;
+        let mut found = PreviewSource::of(facts, selected, of).ok()?;
         found.preview.name_level(name);
         let is_coarser = found.preview.is_coarser_than(&self.preview);
         is_coarser.then_some(found)

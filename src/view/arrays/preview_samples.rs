@@ -38,7 +38,12 @@ impl SampledPreview {
         FormatError::check_limit(what, n_chunks, MOST_CHUNKS)?;
         let decoded = layout.longest_decoded_len().unwrap_or(u64::MAX);
         let what = "the size of the chunks to decode for a preview in bytes";
-        FormatError::check_limit(what, decoded.saturating_mul(n_chunks), MOST_DECODED_BYTES)?;
+        let shards = layout.whole_shard_bytes().map_or(0, |bytes| {
+            let n_shards = samples.n_different(|indices| layout.stored_indices(indices));
+            bytes.saturating_mul(n_shards)
+        });
+        let decoded = decoded.saturating_mul(n_chunks).saturating_add(shards);
+        FormatError::check_limit(what, decoded, MOST_DECODED_BYTES)?;
         let what = "the memory of a preview in bytes (see --cache-size)";
         FormatError::check_limit(what, preview.memory_bytes(), cache_bytes / LIMIT_PARTS)?;
         Ok(SampledPreview { preview, samples })

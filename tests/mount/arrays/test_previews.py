@@ -210,6 +210,32 @@ def test_a_coarser_level_is_shown(mount, tmp_path, readers):
     assert shown("1") == (expected("1", 1), "t=1, y=0:2100:3, x=0:1050:3")
 
 
+def test_labels_have_their_colours(mount, tmp_path, readers):
+    values = np.random.default_rng(5).integers(0, 600, (40, 50), "u4")
+    multiscale = {"axes": [{"name": name, "type": "space"} for name in "yx"],
+                  "datasets": [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]}]}
+    group = zarr.open_group(str(tmp_path / "l.zarr"), mode="w", attributes={"ome": {
+        "version": "0.5", "multiscales": [multiscale], "image-label": {"colors": [{"label-value": 7, "rgba": [10, 20, 30, 255]}]}}})
+    group.create_array("0", shape=values.shape, chunks=(16, 16), dtype="u4")[...] = values
+    found = readers.ask("pillow", mount(tmp_path / "l.zarr", "--files", "png").path / "0.png")
+    assert found["sha256"] == digest(canonical(np.where(values == 0, 0, (values.astype("i8") - 1) % 255 + 1).astype("u1")[np.newaxis]))
+    palette = np.reshape(found["said"]["palette"], (-1, 3))
+    assert tuple(palette[7]) == (10, 20, 30) and len({*map(tuple, palette[1:])}) == 255 and found["said"]["clear"] == 0
+
+
+def test_shards_that_are_compressed_as_a_whole_count(mount, tmp_path):
+    """They are decompressed for any of their chunks."""
+    shards = zarr.codecs.ShardingCodec(chunk_shape=(8, 64, 64), codecs=[zarr.codecs.BytesCodec()])
+    group = zarr.open_group(str(tmp_path / "s.zarr"), mode="w")
+    for name, depth in (("thin", 8), ("thick", 4096)):
+        array = group.create_array(name, shape=(depth, 128, 128), chunks=(depth, 128, 128), dtype="u2",
+                                   serializer=shards, compressors=zarr.codecs.GzipCodec(), filters=None)
+        array[:8] = 3
+    made = mount(tmp_path / "s.zarr", "--files", "png")
+    assert (made.path / "thin.png").read_bytes()
+    assert "the size of the chunks to decode for a preview in bytes is" in json.loads((made.path / "thick.json").read_text())["left_out"]["png"]
+
+
 def test_a_damaged_chunk_is_an_error(mount, previews, tmp_path):
     """No picture is made of a part of the plane; chunks that it does not show do not matter."""
     shutil.copytree(previews[0].store, tmp_path / "d.zarr")
