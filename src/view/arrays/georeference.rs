@@ -148,6 +148,10 @@ impl Arrays {
             let spacing = match self.spacing(&child, length, (audience, deadline), inputs) {
                 Err(Error::Store(error)) if is_refused(&error) => Err(more_private()),
                 Err(Error::Chunk { error, .. } | Error::Metadata { error, .. }) => Err(error),
+                Err(Error::TooLarge { needed, limit, .. }) => {
+                    let what = "the memory of a chunk of coordinates in bytes";
+                    Err(FormatError::too_large(what, needed, limit))
+                }
                 spacing => spacing?,
             };
             match spacing {
@@ -173,7 +177,8 @@ impl Arrays {
         inputs: &mut Inputs,
     ) -> Result<Result<Spacing, FormatError>, Error> {
         let Some(facts) = self.array_facts(path)? else {
-            return Err(Error::Stale);
+            let error = FormatError::document("metadata", "cannot be decoded");
+            return Ok(Err(error));
         };
         inputs.observations.add_all(&facts.inputs.observations);
         let layout = facts.array.chunked.layout();
