@@ -11,6 +11,7 @@ use super::sidecar::MEMORY_OF_LONG;
 use crate::error::Error;
 use crate::fresh::LastCheck;
 use crate::hierarchy::Node;
+use crate::metadata::attributes::check_len;
 use crate::metadata::{Attributes, ZarrFormat};
 use crate::plain::{GroupSidecarFacts, Layout, LeftOut, MOST_INDENTED, group_sidecar};
 use crate::store::Prefix;
@@ -48,7 +49,8 @@ impl Arrays {
         let facts = self.group_facts(path)?;
         let mut inputs = facts.inputs.clone();
         let (files, left_out) = self.files_of_group(path, &mut inputs)?;
-        let is_long = facts.attribute_bytes > self.most_tree_bytes();
+        let bytes = usize::try_from(facts.attribute_bytes).unwrap_or(usize::MAX);
+        let is_long = facts.attribute_bytes > self.most_tree_bytes() && check_len(bytes).is_ok();
         let long = if is_long { facts.attribute_bytes } else { 0 };
         let _working = self.working_memory(long.saturating_mul(MEMORY_OF_LONG))?;
         let mut error = facts.left_out.clone().filter(|_| !is_long);

@@ -118,6 +118,13 @@ fn long_and_damaged_attributes_have_a_sidecar() {
         .attributes
         .size;
     assert_eq!(size, fixture.read("long/long.json").unwrap().len() as u64);
+    // Attributes of more than 4 MiB are read neither of arrays nor of groups.
+    let endless = titled(&json!({"title": "t", "note": "x".repeat(5 << 20)}));
+    fixture.put("endless/zarr.json", &endless);
+    let told = fixture.json("endless/endless.json");
+    assert_eq!(told["attributes"], json!({}));
+    let reason = told["attributes_error"].as_str().unwrap();
+    assert!(reason.contains("limit of 4194304"), "{reason}");
     let told = fixture.json("damaged/damaged.json");
     assert_eq!(told["attributes"], json!({}));
     let reason = told["attributes_error"].as_str().unwrap();
