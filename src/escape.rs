@@ -153,6 +153,11 @@ impl Text {
         self
     }
 
+    /// The number of lines.
+    pub fn n_lines(&self) -> usize {
+        self.0.lines().count()
+    }
+
     /// The bytes of all lines, each with the line feed that ends it.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()

@@ -42,6 +42,8 @@ pub struct MountEntry {
     pub file_system_type: OsString,
     /// The source of the mount: a device, a host, or the store.
     pub source: OsString,
+    /// The user who mounted it, of a file system in user space.
+    pub user: Option<u32>,
 }
 
 /// The device number of a mounted file system.
@@ -68,6 +70,11 @@ impl MountTable {
         MountTable {
             entries: lines.filter_map(MountEntry::parse).collect(),
         }
+    }
+
+    /// All mounts, the oldest first.
+    pub fn entries(&self) -> impl Iterator<Item = &MountEntry> {
+        self.entries.iter()
     }
 
     /// The mount that a path walk finds at `mountpoint`: the newest one there.
@@ -123,6 +130,7 @@ impl MountEntry {
             mountpoint,
             file_system_type: unescape(after_hyphen.next()?),
             source: after_hyphen.next().map(unescape).unwrap_or_default(),
+            user: after_hyphen.next().and_then(user_of),
         })
     }
 }
@@ -149,6 +157,13 @@ impl std::fmt::Display for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)
     }
+}
+
+/// The number in the option `user_id` of a file system in user space.
+fn user_of(options: &[u8]) -> Option<u32> {
+    let mut options = options.split(|byte| *byte == b',');
+    let number = options.find_map(|option| option.strip_prefix(b"user_id="))?;
+    std::str::from_utf8(number).ok()?.parse().ok()
 }
 
 /// `\040` to a space, and so on; a backslash before anything else stays.
@@ -183,7 +198,7 @@ mod tests {
 36 22 0:48 / /mnt/my\\040store ro,nosuid shared:7 master:1 - fuse.zarr-mount /a\\134b\\011c ro
 37 22 0:49 / /mnt/x rw - tmpfs tmpfs rw
 38 37 0:50 / /mnt/x ro - fuse.zarr-mount demo: ro
-39 22 0:50 /sub /mnt/bound ro - fuse.zarr-mount  ro
+39 22 0:50 /sub /mnt/bound ro - fuse.zarr-mount  ro,user_id=1000,group_id=0
 nonsense
 40 22 0:x / /mnt/y rw - tmpfs tmpfs rw
 ";
@@ -197,7 +212,9 @@ nonsense
         assert_eq!(entry.source, OsStr::new("/a\\b\tc"));
         let (major, minor) = (0, 48);
         assert_eq!(entry.device, Device { major, minor });
+        assert_eq!(entry.user, None);
         let bound = table.at(Path::new("/mnt/bound")).unwrap();
+        assert_eq!(bound.user, Some(1000));
         assert_eq!(bound.source, OsStr::new(""), "a source may be empty");
     }
 

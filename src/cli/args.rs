@@ -235,6 +235,15 @@ pub(crate) struct Args {
           conflicts_with_all = ["store", "target", "info"])]
     pub(crate) unmount: Option<PathBuf>,
 
+    /// List the mounts of this user (for root: of all users): mountpoint, daemon, age and store
+    #[arg(long, groups = ["reports"], conflicts_with_all = ["store", "target"])]
+    pub(crate) list: bool,
+
+    /// Show what the mount at MOUNTPOINT is doing: rates, memory, requests, errors; again and again on a terminal
+    #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath, groups = ["reports"],
+          conflicts_with_all = ["store", "target"])]
+    pub(crate) status: Option<PathBuf>,
+
     /// Save in STORE what an earlier mount with --rw left in journals, and remove its temporary files, without
     /// mounting
     #[arg(long, conflicts_with_all = ["target", "info", "unmount"])]
@@ -280,7 +289,7 @@ pub(crate) struct Args {
     pub(crate) at: Vec<Indices>,
 
     /// With --info: print JSON for programs, with everything that is known of each node. With --verify: an object for
-    /// each finding, and a summary
+    /// each finding, and a summary. With --list and --status: what is known of mounts
     #[arg(long, requires = "reports")]
     pub(crate) json: bool,
 
@@ -446,7 +455,9 @@ fn group_id(text: &str) -> Result<u32, String> {
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
 /// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 17] = [
+const NO_MOUNT_OPTIONS: [&str; 19] = [
+    "list",
+    "status",
     "cat",
     "verify",
     "export",

@@ -48,6 +48,18 @@ pub(crate) enum CliTask {
     Check(Box<MountConfig>),
     /// `zarr-mount --unmount MOUNTPOINT`
     Unmount(PathBuf),
+    /// `zarr-mount --list`
+    List {
+        /// Whether to print JSON.
+        json: bool,
+    },
+    /// `zarr-mount --status MOUNTPOINT`
+    Status {
+        /// Absolute.
+        mountpoint: PathBuf,
+        /// Whether to print JSON.
+        json: bool,
+    },
     /// `zarr-mount --recover STORE`
     Recover(StoreArgument, WriterOptions, LogConfig),
     /// A text that the program has about itself: `--man`, `--completions SHELL`, `--version`
@@ -218,6 +230,15 @@ impl CliTask {
         }
         if let Some(mountpoint) = &args.unmount {
             return Ok(CliTask::Unmount(absolute(mountpoint)?));
+        }
+        if args.list {
+            return Ok(CliTask::List { json: args.json });
+        }
+        if let Some(mountpoint) = &args.status {
+            return Ok(CliTask::Status {
+                mountpoint: absolute(mountpoint)?,
+                json: args.json,
+            });
         }
         let Some(store) = &args.store else {
             let and_mountpoint = match (args.cat, args.info || args.verify || args.export.is_some())

@@ -3,6 +3,8 @@
 /// The ways to call the program.
 pub(super) const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
        zarr-mount --unmount MOUNTPOINT
+       zarr-mount --list [--json]
+       zarr-mount --status MOUNTPOINT [--json]
        zarr-mount --recover STORE
        zarr-mount --info [--as VERSION] [--files FORMATS] [--sizes] [--json] STORE [PATH]
        zarr-mount --info --at I,J,K [--json] STORE [PATH]
@@ -40,6 +42,8 @@ pub(super) const EXAMPLES: &str = "  zarr-mount data.zarr /mnt/z                
   zarr-mount --allow-refs /data/nc refs.json /mnt/z
                                                references of kerchunk, to files below /data/nc
   zarr-mount --unmount /mnt/z                  so do umount and fusermount3 -u
+  zarr-mount --list                            what is mounted where, and since when
+  zarr-mount --status /mnt/z                   what is it doing? Ctrl-C ends this
   zarr-mount -f -v data.zarr /mnt/z            watch it work; Ctrl-C unmounts
   mount -t fuse.zarr-mount /data/a.zarr /mnt/z -o allow_other,view=chunks
   mount -t zarr-mount /data/a.zarr /mnt/z      with a link to this program: /sbin/mount.zarr-mount";

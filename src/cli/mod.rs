@@ -27,16 +27,19 @@ mod help;
 mod info;
 mod json_element;
 mod json_list;
+mod list;
 mod logging;
 mod memory_limit;
 mod mount_helper;
 mod mountpoint;
+mod mounts;
 mod options;
 mod output;
 mod passthrough;
 mod progress_bar;
 #[cfg(feature = "remote")]
 mod remote_args;
+mod status;
 mod suggestion;
 mod syslog;
 mod verify;
@@ -117,6 +120,8 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
         CliTask::Print(text) => Output::standard().print(&text).map_err(CliError::failed),
         CliTask::Mount(config) => mount(&config),
         CliTask::Check(config) => check(&config),
+        CliTask::List { json } => list::list(json),
+        CliTask::Status { mountpoint, json } => status::status(&mountpoint, json),
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
         CliTask::Recover(store, writing, log) => recover(&store, &writing, &log),
         CliTask::Info(config) => print_info(&config),

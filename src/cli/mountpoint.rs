@@ -276,7 +276,7 @@ fn is_mounted(path: &Path) -> bool {
 
 /// The path that the mount table shows. The last name need not exist, and may be a dead mount,
 /// at which even `stat` fails.
-fn resolve(path: &Path) -> Result<PathBuf, CliError> {
+pub(super) fn resolve(path: &Path) -> Result<PathBuf, CliError> {
     let error = match fs::canonicalize(path) {
         Ok(found) => return Ok(found),
         Err(error) => error,

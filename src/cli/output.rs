@@ -76,6 +76,18 @@ impl Output {
         self.0.write_all(text.as_bytes())
     }
 
+    /// Writes `text` in the place of the last `lines` lines on the terminal.
+    ///
+    /// # Errors
+    /// When standard output takes no more.
+    pub(super) fn print_over(&mut self, lines: usize, text: &Text) -> io::Result<()> {
+        if lines > 0 {
+            write!(self.0, "\x1b[{lines}A\x1b[J")?;
+        }
+        self.print(text)?;
+        self.0.flush()
+    }
+
     /// Writes the bytes of a file for a program. On a terminal, they are lines for people.
     ///
     /// # Errors

@@ -45,7 +45,7 @@ mod vnode;
 mod xattr;
 
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use glob::Pattern;
 
@@ -94,6 +94,8 @@ pub struct View {
     documents: Arc<Documents>,
     arrays: Arc<Arrays>,
     requests: RequestCounters,
+    /// When the view was made.
+    since: SystemTime,
     log: OwnLog,
     /// The reasons why the last changes were refused.
     refused: Arc<RecentLines>,
@@ -223,6 +225,7 @@ impl View {
             documents,
             arrays,
             requests: RequestCounters::default(),
+            since: SystemTime::now(),
             log: OwnLog::default(),
             refused,
             copies: NameLocks::default(),

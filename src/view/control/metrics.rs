@@ -61,7 +61,13 @@ const fn labelled(
     }
 }
 
-const METRICS: [Metric; 30] = [
+const METRICS: [Metric; 31] = [
+    plain(
+        "start_time_seconds",
+        Gauge,
+        "When the mount was made, in seconds since 1970.",
+        &[("", "/since")],
+    ),
     labelled(
         "requests",
         (Counter, "operation"),

@@ -1,5 +1,7 @@
 //! `.zarr-mount/stats.json`: the counters of the daemon.
 
+use std::time::UNIX_EPOCH;
+
 use serde_json::{Map, Value, json};
 
 use crate::counters::{Counter, WriteCounters};
@@ -48,8 +50,10 @@ impl View {
                 "refused": n(&counters.refused),
                 "without_effect": n(&counters.without_effect),
         });
+        let since = self.since.duration_since(UNIX_EPOCH).ok();
         json!({
             "pid": std::process::id(),
+            "since": since.map_or(0, |since| since.as_secs()),
             "transport": {
                 "name": if requests.rings.get() > 0 { "ring" } else { "device" },
                 "rings": n(&requests.rings),

@@ -1,0 +1,110 @@
+//! The mounts of this program that the user has: where they are, and what their daemons say of themselves.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::mount_table::{MountEntry, MountTable};
+
+/// The longest wait for the daemon of a mount.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is known of a mount.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FoundMount {
+    pub(super) mountpoint: PathBuf,
+    pub(super) store: String,
+    pub(super) state: MountState,
+}
+
+/// What the daemon of a mount says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum MountState {
+    /// Its counters, the members of `stats.json`.
+    Running(Value),
+    /// It has ended, and the mount is left.
+    Dead,
+    /// It does not let this user in.
+    Closed,
+    /// It does not answer, or not in time.
+    Silent,
+}
+
+impl MountState {
+    /// The state in words, where the daemon does not say more.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            MountState::Running(_) => "running",
+            MountState::Dead => "dead",
+            MountState::Closed => "closed",
+            MountState::Silent => "silent",
+        }
+    }
+
+    /// A counter, or another number, by its JSON pointer.
+    pub(super) fn number(&self, member: &str) -> Option<u64> {
+        match self {
+            MountState::Running(counters) => counters.pointer(member)?.as_u64(),
+            _ => None,
+        }
+    }
+}
+
+/// The mounts of the user `uid`, and for root those of all users, in the order in which they were made. A mount that is bound to
+/// other places, too, comes once.
+///
+/// # Errors
+/// When the kernel's table cannot be read.
+pub(super) fn mounts_of(uid: u32) -> io::Result<Vec<FoundMount>> {
+    let table = MountTable::read()?;
+    let mut devices = Vec::new();
+    let is_of_user = |entry: &&MountEntry| uid == 0 || entry.user == Some(uid);
+    let ours = table.entries().filter(|entry| entry.is_ours());
+    let first = ours.filter(is_of_user).filter(|entry| {
+        let is_new = !devices.contains(&entry.device);
+        devices.push(entry.device);
+        is_new
+    });
+    Ok(first.map(found).collect())
+}
+
+/// The mount at `mountpoint`, which is absolute and free of links; `None` if it is not one of this program.
+///
+/// # Errors
+/// As [`mounts_of`].
+pub(super) fn mount_at(mountpoint: &Path) -> io::Result<Option<FoundMount>> {
+    let table = MountTable::read()?;
+    let entry = table.at(mountpoint).filter(|entry| entry.is_ours());
+    Ok(entry.map(found))
+}
+
+fn found(entry: &MountEntry) -> FoundMount {
+    FoundMount {
+        mountpoint: entry.mountpoint.clone(),
+        store: entry.source.to_string_lossy().into_owned(),
+        state: state_of(&entry.mountpoint),
+    }
+}
+
+/// Asks the daemon, for a moment. A thread whose daemon does not answer is left waiting.
+fn state_of(mountpoint: &Path) -> MountState {
+    let path = mountpoint.join(".zarr-mount/stats.json");
+    let (sender, receiver) = channel();
+    thread::spawn(move || drop(sender.send(fs::read(path))));
+    match receiver.recv_timeout(PATIENCE) {
+        Ok(Ok(text)) => {
+            serde_json::from_slice(&text).map_or(MountState::Silent, MountState::Running)
+        }
+        Ok(Err(error)) => match error.raw_os_error() {
+            Some(libc::ENOTCONN | libc::ECONNABORTED) => MountState::Dead,
+            Some(libc::EACCES | libc::EPERM) => MountState::Closed,
+            _ => MountState::Silent,
+        },
+        Err(_) => MountState::Silent,
+    }
+}
