@@ -20,9 +20,6 @@ use crate::error::FormatError;
 
 /// TIFF wants tiles whose sides are multiples of this.
 const TILE_UNIT: u64 = 16;
-/// The shortest side of a tile that is a chunk. Directories of smaller tiles are long, and programs read
-/// tile by tile.
-const LEAST_SIDE: u64 = 64;
 /// The most bytes of a tile that is a chunk, because programs hold tiles in memory.
 const MOST_TILE_BYTES: u64 = 16 << 20;
 /// The sides of a tile where chunks do not suit.
@@ -53,13 +50,13 @@ pub(super) enum Arrangement {
 }
 
 /// The height and width of the tiles of `array`, whose axes y and x are `plane`: those of its chunks, if
-/// TIFF has such tiles, and they are neither very small nor very large.
+/// TIFF has such tiles, and they are not very large.
 pub(super) fn tile_shape(array: &Array, plane: [usize; 2]) -> [u64; 2] {
     let side = |axis: usize| array.chunk.as_ref()?.get(axis).copied();
     let [Some(height), Some(width)] = plane.map(side) else {
         return USUAL_TILE;
     };
-    let fits = |side: u64| side.is_multiple_of(TILE_UNIT) && side >= LEAST_SIDE;
+    let fits = |side: u64| side.is_multiple_of(TILE_UNIT) && side > 0;
     let bytes = height.checked_mul(width);
     let bytes = bytes.and_then(|n| n.checked_mul(array.data_type.item_size));
     let is_small = bytes.is_some_and(|bytes| bytes <= MOST_TILE_BYTES);

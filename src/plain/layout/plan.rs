@@ -119,6 +119,13 @@ impl Plan {
         self.room
     }
 
+    /// Estimate of the memory that the read takes, in bytes: the output, and the tiles, of which a long range may have
+    /// very many.
+    pub fn memory_bytes(&self) -> u64 {
+        let tile = 2 * size_of::<PlannedTile>() + size_of::<PlannedRun>();
+        (self.room + self.tiles.len() * tile) as u64
+    }
+
     /// The runs to read, each with the elements that it belongs to.
     pub fn runs<'p>(
         &'p self,

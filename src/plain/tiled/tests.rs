@@ -238,7 +238,8 @@ fn a_tile_is_a_chunk_where_that_suits() {
         ([1, 512, 128], [512, 128], "multiples of 16"),
         ([7, 512, 512], [512, 512], "the depth does not matter"),
         ([1, 500, 512], usual, "no multiple"),
-        ([1, 512, 32], usual, "narrow"),
+        ([1, 512, 16], [512, 16], "narrow"),
+        ([1, 16, 16], [16, 16], "small"),
         ([1, 1 << 13, 1 << 13], usual, "large"),
         ([1, u64::MAX - 15, u64::MAX - 15], usual, "beyond 64 bits"),
     ] {

@@ -234,7 +234,7 @@ impl PlainOpen {
             loader: Arc::clone(loader),
             file: Arc::clone(&self.file),
             snapshot: Arc::clone(&self.snapshot),
-            _pending: loader.pend(plan.room() as u64),
+            _pending: loader.pend(plan.memory_bytes()),
             plan,
             len,
             patience,
