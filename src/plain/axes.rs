@@ -12,6 +12,7 @@
 mod axis;
 mod cf;
 mod channel;
+mod coarser;
 mod multiscale;
 mod n5;
 mod ngff;
@@ -19,6 +20,7 @@ pub(super) mod units;
 
 pub use axis::{Axis, AxisKind};
 pub use channel::Channel;
+pub use coarser::coarser_levels;
 pub use multiscale::multiscale;
 pub use n5::axes_of_n5;
 

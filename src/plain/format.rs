@@ -26,7 +26,7 @@ pub enum FileFormat {
     Tif,
     /// BigTIFF with OME-XML.
     OmeTif,
-    /// `GeoTIFF` in tiles.
+    /// GeoTIFF in tiles.
     GeoTif,
     /// NIfTI-1, or NIfTI-2 where that is too small.
     Nii,
@@ -200,7 +200,7 @@ impl FileFormat {
     /// Whether a file of the format tells the transform of its pixels, for which coordinates may have to be read. `NetCDF`
     /// and HDF5 hold the coordinates themselves.
     pub fn tells_transform(self) -> bool {
-        matches!(self, FileFormat::Envi)
+        matches!(self, FileFormat::Envi | FileFormat::GeoTif)
     }
 
     pub(super) fn refused(self, place: &str, name: impl Into<String>) -> FormatError {

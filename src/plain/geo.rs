@@ -10,7 +10,6 @@ mod affine;
 mod axes;
 mod crs;
 mod epsg;
-#[cfg_attr(not(test), expect(dead_code, reason = "for GeoTIFF"))]
 pub(super) mod geotiff;
 pub mod grid_mapping;
 mod kind;

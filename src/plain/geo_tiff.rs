@@ -1,8 +1,11 @@
-//! `GeoTIFF` in tiles, arranged as a COG (cloud-optimized GeoTIFF): all directories first, the smallest level
+//! GeoTIFF in tiles, arranged as a COG (cloud-optimized GeoTIFF): all directories first, the smallest level
 //! next, the image last.
 //!
 //! The last two axes are y and x, or the two before an axis of 3 or 4 colours. All other axes are bands, each with
 //! planes of its own. Rows are in the order of the array. Truth values are bytes.
+//!
+//! The transform of the pixels and a CRS with a code of EPSG are in fields of [`geotiff`]; any other CRS is in a file
+//! `NAME.geo.tif.aux.xml` beside it.
 //!
 //! Scales, offsets, units and names of bands are in GDAL's tags, because TIFF has none for them:
 //!
@@ -11,13 +14,14 @@
 //! 42113 GDAL_NODATA    the value of missing elements, as text: -9999, nan
 //! ```
 //!
-//! Sources: <https://gdal.org/en/stable/drivers/raster/gtiff.html#metadata>; OGC 21-026, "Cloud Optimized `GeoTIFF`".
+//! Sources: <https://gdal.org/en/stable/drivers/raster/gtiff.html#metadata>; OGC 21-026, "Cloud Optimized GeoTIFF".
 
 use std::fmt::Write;
 
 use super::array::Array;
 use super::envi::band_name;
 use super::format::FileFormat;
+use super::geo::geotiff;
 use super::image::samples_of;
 use super::layout::{Layout, TileAxes, Tiles};
 use super::number::Scalar;
@@ -35,12 +39,64 @@ const MOST_BANDS: u64 = u16::MAX as u64;
 /// Longer names and units are left out.
 const LONGEST_TEXT: usize = 256;
 
-/// Lays out `array` as a file.
-pub(super) fn layout(array: &Array) -> Result<Layout, FormatError> {
+/// A file, and the levels that it does not have.
+#[derive(Debug)]
+pub struct GeoTiff {
+    /// The file.
+    pub layout: Layout,
+    /// For each level that was given, the reason why the file has no overview of it.
+    pub left_out: Vec<Option<FormatError>>,
+}
+
+/// Lays out `array` as a file. `levels` are coarser levels of it, the finest first, which become overviews.
+///
+/// # Errors
+///
+/// When the format cannot hold the array.
+pub fn geo_tiff(array: &Array, levels: &[Array]) -> Result<GeoTiff, FormatError> {
     let raster = Raster::of(array)?;
-    let mut own = Vec::new();
+    let mut own: Vec<Field> = geo_fields(&raster);
     own.extend(metadata(&raster).map(|xml| Field::text(tag::GDAL_METADATA, &xml)));
-    tiled::file(vec![raster.level()?], Arrangement::Cog, &own)
+    let (mut all, mut left_out) = (vec![raster.level()?], Vec::new());
+    let mut last = raster.plane();
+    for level in levels {
+        match raster.overview(level, last) {
+            Ok((level, plane)) => {
+                all.push(level);
+                last = plane;
+                left_out.push(None);
+            }
+            Err(reason) => left_out.push(Some(reason)),
+        }
+    }
+    let layout = tiled::file(all, Arrangement::Cog, &own)?;
+    Ok(GeoTiff { layout, left_out })
+}
+
+/// The text of the file beside a GeoTIFF that tells its CRS, if the GeoTIFF itself cannot.
+///
+/// # Errors
+///
+/// When there is no GeoTIFF.
+pub fn crs_beside(array: &Array) -> Result<Option<String>, FormatError> {
+    Raster::of(array)?;
+    Ok(geotiff::aux_xml(array))
+}
+
+/// The fields of the place on the earth.
+fn geo_fields(raster: &Raster<'_>) -> Vec<Field> {
+    // The planes are those of the last two axes, where the colours of a pixel do not count.
+    let planes = Array {
+        shape: raster
+            .array
+            .shape
+            .iter()
+            .take(raster.outer + 2)
+            .copied()
+            .collect(),
+        ..raster.array.clone()
+    };
+    geotiff::fields(&planes)
 }
 
 /// An array as bands of an image.
@@ -84,6 +140,32 @@ impl<'a> Raster<'a> {
     /// The number of bands.
     fn bands(&self) -> u64 {
         self.planes.max(self.sample.per_pixel.into())
+    }
+
+    /// The height and the width of a plane.
+    fn plane(&self) -> [u64; 2] {
+        [0, 1].map(|k| self.array.shape.get(self.outer + k).copied().unwrap_or(0))
+    }
+
+    /// A coarser level of the image, of which `last` is the level before it.
+    fn overview(&self, array: &Array, last: [u64; 2]) -> Result<(Level, [u64; 2]), FormatError> {
+        let raster = Raster::of(array)?;
+        let is_like = |axis: usize| array.shape.get(axis) == self.array.shape.get(axis);
+        let mut outside =
+            (0..self.array.rank()).filter(|axis| !(self.outer..self.outer + 2).contains(axis));
+        let other = |what| Err(FormatError::document("level", what));
+        if raster.outer != self.outer || array.rank() != self.array.rank() || !outside.all(is_like)
+        {
+            return other("its bands are others");
+        }
+        if array.data_type.name != self.array.data_type.name || raster.sample != self.sample {
+            return other("its data type is another one");
+        }
+        let [height, width] = raster.plane();
+        if height > last[0] || width > last[1] || [height, width] == last {
+            return other("it is not smaller than the level before it");
+        }
+        Ok((raster.level()?, [height, width]))
     }
 
     fn level(&self) -> Result<Level, FormatError> {
@@ -138,15 +220,15 @@ impl<'a> Raster<'a> {
 
 /// The value of missing elements as text.
 fn no_data(array: &Array) -> Option<String> {
-    // GDAL writes the value as the fill value, and nothing else.
+    // GDAL writes the value as the fill value, and odc-geo as an attribute.
     let is_of_gdal = array.attributes.get("_CRS").is_some();
-    let value = packing::missing(array);
-    Some(
-        match value.or_else(|| packing::fill_value(array).filter(|_| is_of_gdal))? {
-            MissingValue::Integer(value) => value.to_string(),
-            MissingValue::Float(value) => format!("{value:?}").to_lowercase(),
-        },
-    )
+    let of_gdal = || packing::fill_value(array).filter(|_| is_of_gdal);
+    let of_odc = || packing::value_of(array, array.attributes.get("nodata")?);
+    let value = packing::missing(array).or_else(of_odc).or_else(of_gdal)?;
+    Some(match value {
+        MissingValue::Integer(value) => value.to_string(),
+        MissingValue::Float(value) => format!("{value:?}").to_lowercase(),
+    })
 }
 
 /// What GDAL's metadata tell of the bands; `None` if that is nothing.

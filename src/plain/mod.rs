@@ -53,10 +53,13 @@ mod vti;
 mod xml_text;
 
 pub use array::{Array, Group, Omitted, Options};
-pub use axes::{Ancestor, Axis, AxisKind, Channel, Surroundings, axes, axes_of_n5, multiscale};
+pub use axes::{
+    Ancestor, Axis, AxisKind, Channel, Surroundings, axes, axes_of_n5, coarser_levels, multiscale,
+};
 pub use chunk_strings::{ChunkElements, chunk_strings};
 pub use format::{FileFormat, Scope};
 pub use geo::{GeoFacts, GeoSources, Georeference};
+pub use geo_tiff::{GeoTiff, crs_beside, geo_tiff};
 pub use group_file::GroupFile;
 pub use layout::{
     AxisOrder, ElementBox, Elements, Layout, LayoutPart, PartContent, Plan, PlannedRun, Slabs,
@@ -113,7 +116,7 @@ fn file_as_it_is(format: FileFormat, array: &Array) -> Result<Layout, FormatErro
         FileFormat::Envi => envi::layout(array),
         FileFormat::Tif => imagej::layout(array),
         FileFormat::OmeTif => ome_tiff::layout(array),
-        FileFormat::GeoTif => geo_tiff::layout(array),
+        FileFormat::GeoTif => geo_tiff(array, &[]).map(|file| file.layout),
         FileFormat::Nii => nifti::layout(array),
         FileFormat::Vti => vti::layout(array),
         FileFormat::Mrc => mrc::layout(array),

@@ -23,9 +23,14 @@ pub(super) fn missing(array: &Array) -> Option<MissingValue> {
     let marked = || fill_value(array).filter(|_| array.fill_is_missing);
     let named = ["_FillValue", "missing_value"];
     let attribute = named.iter().find_map(|name| array.attributes.get(name));
-    let Some(attribute) = attribute else {
-        return marked();
-    };
+    match attribute {
+        Some(attribute) => value_of(array, attribute),
+        None => marked(),
+    }
+}
+
+/// The value of an attribute, if it is one that an element of the array can have.
+pub(super) fn value_of(array: &Array, attribute: &JsonTree) -> Option<MissingValue> {
     match &array.data_type.element {
         Element::Integer(format) => {
             let value = match attribute {

@@ -241,6 +241,8 @@ pub(super) enum PlainKind {
     Sidecar,
     /// A JSON file with the attributes of a group.
     GroupSidecar,
+    /// A file of GDAL beside the GeoTIFF of an array, or of a part of it, that tells its CRS.
+    Crs(Option<Selection>),
 }
 
 /// A directory or a file.

@@ -30,7 +30,7 @@ impl View {
             }
             Vnode::Plain(PlainName {
                 path,
-                kind: PlainKind::Array(..) | PlainKind::Sidecar,
+                kind: PlainKind::Array(..) | PlainKind::Sidecar | PlainKind::Crs(_),
             }) => {
                 let array = self.tree.shown(ViewKind::Arrays, &path)?.into_array();
                 Ok(array.map(|array| of_array(&array)).unwrap_or_default())

@@ -98,7 +98,7 @@ impl Crs {
     ///
     /// # Errors
     /// When the text is neither, or is too long.
-    pub(super) fn of_text(place: &str, text: &str) -> Result<Crs, FormatError> {
+    pub(in crate::plain) fn of_text(place: &str, text: &str) -> Result<Crs, FormatError> {
         check_len(place, text.len())?;
         if let Some(code) = CrsCode::parse(text.trim()) {
             return Ok(Crs {

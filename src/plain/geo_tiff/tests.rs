@@ -1,4 +1,4 @@
-//! The fields of a `GeoTIFF`. What programs make of them is tested through a mount.
+//! The fields of a GeoTIFF. What programs make of them is tested through a mount.
 
 use super::super::testing::{array, attributes, read};
 use super::super::{Axis, AxisKind, Channel};
@@ -6,7 +6,7 @@ use super::*;
 
 /// The text of a field of the first directory.
 fn text_of(array: &Array, wanted: u16) -> Option<String> {
-    let layout = layout(array).unwrap();
+    let layout = geo_tiff(array, &[]).unwrap().layout;
     let head = read(&layout, &[], 0, 4096);
     let number = |at: usize, n: usize| {
         let bytes = head[at..at + n].iter().rev();
@@ -33,6 +33,8 @@ fn missing_values_are_gdals() {
         ("<f8", r#"{"missing_value": -1.5}"#, Some("-1.5")),
         ("<f8", r#"{"_FillValue": "-Infinity"}"#, Some("-inf")),
         ("<u2", r#"{"_CRS": {"url": "x"}}"#, Some("7")),
+        ("<u2", r#"{"_CRS": {"url": "x"}, "nodata": 3}"#, Some("3")),
+        ("<u2", r#"{"nodata": "none"}"#, None),
         ("<u2", "{}", None),
     ] {
         let mut array = array("t", &format!("\"{typestr}\""), &[20, 30]);
@@ -97,7 +99,7 @@ fn what_no_geotiff_holds_is_refused_by_name() {
         ("|u1", &[u64::MAX, u64::MAX, 3, 4], "shape: "),
         ("|u1", &[1 << 40, 4], "the height of a plane"),
     ] {
-        let error = layout(&array("t", &format!("\"{typestr}\""), shape))
+        let error = geo_tiff(&array("t", &format!("\"{typestr}\""), shape), &[])
             .unwrap_err()
             .to_string();
         assert!(error.contains(expected), "{error}");
@@ -105,11 +107,75 @@ fn what_no_geotiff_holds_is_refused_by_name() {
     let mut colours = array("t", r#""|u1""#, &[2, 20, 30, 3]);
     colours.axes[3].kind = AxisKind::Channel;
     assert!(
-        layout(&colours)
+        geo_tiff(&colours, &[])
             .unwrap_err()
             .to_string()
             .contains("several pictures")
     );
     colours.shape[0] = 1;
-    assert!(layout(&colours).is_ok());
+    assert!(geo_tiff(&colours, &[]).is_ok());
+}
+
+#[test]
+fn levels_that_fit_are_overviews() {
+    let level = |id: usize, typestr: &str, shape: &[u64]| {
+        let mut array = array("t", typestr, shape);
+        array.id = id;
+        array
+    };
+    let image = level(0, r#""<u2""#, &[2, 100, 100]);
+    let levels = [
+        level(1, r#""<u2""#, &[2, 100, 100]),
+        level(2, r#""<u2""#, &[2, 50, 100]),
+        level(3, r#""<u2""#, &[1, 25, 25]),
+        level(4, r#""<i2""#, &[2, 25, 25]),
+        level(5, r#""<u2""#, &[2, 50, 101]),
+        level(6, r#""<u2""#, &[25, 25]),
+        level(7, r#""<u2""#, &[2, 25, 25]),
+        level(8, r#""<u2""#, &[2, 0, 0]),
+    ];
+    let file = geo_tiff(&image, &levels).unwrap();
+    let shown: Vec<usize> = file.layout.tiles().map(|tiles| tiles.array).collect();
+    assert_eq!(shown, [7, 2, 0], "the smallest first");
+    let reasons: Vec<String> = file
+        .left_out
+        .iter()
+        .map(|reason| reason.as_ref().map_or(String::new(), ToString::to_string))
+        .collect();
+    for (reason, expected) in reasons.iter().zip([
+        "smaller", "", "bands", "type", "smaller", "bands", "", "shape",
+    ]) {
+        assert!(
+            reason.contains(expected) && reason.is_empty() == expected.is_empty(),
+            "{reason}: {expected}"
+        );
+    }
+}
+
+#[test]
+fn the_place_on_the_earth_is_that_of_the_planes() {
+    use super::super::geo::{Crs, Georeference};
+    let mut colours = array("t", r#""|u1""#, &[20, 30, 3]);
+    colours.axes[2].kind = AxisKind::Channel;
+    colours.geo = Some(std::sync::Arc::new(Georeference {
+        crs: Some(Crs::of_text("", "EPSG:32632").unwrap()),
+        transform: Some([5.0, 2.0, 0.0, 9.0, 0.0, -2.0]),
+        axes: [0, 1],
+    }));
+    let tags: Vec<u16> = geo_fields(&Raster::of(&colours).unwrap())
+        .iter()
+        .map(|field| field.tag)
+        .collect();
+    assert_eq!(tags, [33550, 33922, 34735]);
+    assert_eq!(crs_beside(&colours).unwrap(), None);
+    let text = "PROJCS[\"own\", GEOGCS[\"g\"]]";
+    let mut own = colours.geo.as_deref().unwrap().clone();
+    own.crs = Some(Crs::of_text("", text).unwrap());
+    colours.geo = Some(std::sync::Arc::new(own));
+    assert!(crs_beside(&colours).unwrap().unwrap().contains("own"));
+    colours.shape[0] = 0;
+    assert!(
+        crs_beside(&colours).is_err(),
+        "no GeoTIFF, and so nothing beside it"
+    );
 }

@@ -15,7 +15,7 @@ use crate::fresh::LastCheck;
 use crate::load::Region;
 use crate::plain::{
     Array, AxisOrder, ElementBox, FileFormat, Layout, Omitted, PartContent, Selected, Selection,
-    array_file,
+    array_file, crs_beside, geo_tiff,
 };
 use crate::store::{ObjectMeta, Prefix};
 use crate::view::nodes::node::ShownArray;
@@ -248,7 +248,28 @@ impl Arrays {
             PlainKind::Sidecar => self.make_sidecar(&name.path),
             PlainKind::GroupSidecar => self.make_group_sidecar(&name.path),
             PlainKind::Group(format) => self.make_group_file(&name.path, *format),
+            PlainKind::Crs(selection) => self.make_crs(&name.path, selection.as_ref()),
         }
+    }
+
+    /// The file beside the GeoTIFF of an array or of a part of it; `None` if that tells its CRS itself, or has none.
+    fn make_crs(
+        &self,
+        path: &Prefix,
+        selection: Option<&Selection>,
+    ) -> Result<Option<FileParts>, Error> {
+        let Some(facts) = self.array_facts(path)? else {
+            return Ok(None);
+        };
+        let refused = |error| Error::in_document(&facts.array.node.document.key, error);
+        let _working = self.working_memory(facts.model_memory())?;
+        let whole = facts.array(0, "", FileFormat::GeoTif, None);
+        let (whole, selected) = (whole.map_err(refused)?, facts.selected(selection));
+        let Some(array) = selected.map(|selected| selected.apply(&whole)) else {
+            return Ok(None);
+        };
+        let text = crs_beside(&array).map_err(refused)?;
+        Ok(text.map(|text| facts.parts(Layout::of_bytes(text.into_bytes()))))
     }
 
     fn make_array_file(
@@ -288,11 +309,25 @@ impl Arrays {
             ..whole
         };
         let array = selected.apply(&whole);
-        let integers = self.tree.options.arrays.integers;
-        let layout = array_file(format, &array, integers).map_err(refused)?;
+        let (layout, levels) = if format == FileFormat::GeoTif {
+            let overviews = self.overviews(&facts, &selected, &mut inputs)?;
+            let file = geo_tiff(&array, &overviews.arrays).map_err(refused)?;
+            for (source, reason) in overviews.sources.iter().zip(&file.left_out) {
+                if let Some(reason) = reason {
+                    self.leave_overview_out(path, &source.array.path, reason);
+                }
+            }
+            (file.layout, overviews.sources)
+        } else {
+            let integers = self.tree.options.arrays.integers;
+            let layout = array_file(format, &array, integers).map_err(refused)?;
+            (layout, Vec::new())
+        };
         let array = Arc::clone(&facts.array);
+        let mut sources = vec![ElementSource { array, selected }];
+        sources.extend(levels);
         Ok(Some(FileParts {
-            sources: vec![ElementSource { array, selected }],
+            sources,
             inputs,
             has_elements,
             ..facts.parts(layout)
@@ -327,6 +362,7 @@ impl Arrays {
                 let what = match &name.kind {
                     PlainKind::Array(format, _) | PlainKind::Group(format) => format.title(),
                     PlainKind::Sidecar | PlainKind::GroupSidecar => "JSON",
+                    PlainKind::Crs(_) => FileFormat::GeoTif.title(),
                 };
                 self.tree
                     .warn_once(name, || format!("{key}: no {what} file: {error}"));

@@ -109,7 +109,11 @@ impl Arrays {
     }
 
     /// Observes the documents that may turn the node at `path` into another one.
-    fn observe_documents(&self, path: &Prefix, inputs: &mut Inputs) -> Result<(), Error> {
+    pub(super) fn observe_documents(
+        &self,
+        path: &Prefix,
+        inputs: &mut Inputs,
+    ) -> Result<(), Error> {
         for name in [DocumentName::ZarrJson, DocumentName::ZArray] {
             let key = path.key(name.as_str().as_bytes())?;
             let found = self.tree.object_meta(&key)?;

@@ -25,6 +25,7 @@ mod listed;
 pub(super) mod listing;
 mod long_text;
 mod names;
+mod overviews;
 pub(in crate::view) mod parallel;
 mod preview;
 mod preview_file;

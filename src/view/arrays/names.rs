@@ -4,6 +4,7 @@
 //! G/            a group, or a directory that is not a node
 //! G/t.npy       the array G/t, for each format that can hold it
 //! G/t@3.npy     a part of it, found by its name and never listed
+//! G/t.geo.tif.aux.xml  what a GeoTIFF cannot say of its CRS
 //! G/t.json      a sidecar: the facts that the other files do not have
 //! G/G.nc        the arrays of the group G
 //! G/G.json      the attributes of the group G, if it has any
@@ -30,6 +31,8 @@ use crate::view::nodes::path::NodePath;
 
 const SIDECAR: &str = "json";
 const NOTE: &str = "ERROR.txt";
+/// Behind the name of an image, GDAL looks for what the image cannot say.
+const CRS: &str = "geo.tif.aux.xml";
 /// The character that is put behind a name which is taken.
 const ANOTHER: u8 = b'~';
 
@@ -40,6 +43,8 @@ enum FileExtension {
     Format(FileFormat),
     /// A sidecar: the facts about an array or a group that its other files do not have.
     Sidecar,
+    /// A file beside a GeoTIFF that tells its CRS.
+    Crs,
     /// A note: the reason why an array has no files.
     Note,
 }
@@ -156,6 +161,7 @@ impl Arrays {
                     if self.has_file(&array, format)? {
                         let kind = PlainKind::Array(format, None);
                         files.push((format.extension(), plain(path, kind)));
+                        files.extend(self.crs_of(path, format)?);
                     }
                 }
                 if self.tree.options.arrays.sidecars {
@@ -166,6 +172,21 @@ impl Arrays {
             ShownNode::Plain => {}
         }
         self.named_together(resolved, files)
+    }
+
+    /// The extension and the vnode of the file beside the file in `format` of the array at `path`, if that is a GeoTIFF
+    /// that needs one.
+    fn crs_of(
+        &self,
+        path: &Prefix,
+        format: FileFormat,
+    ) -> Result<Option<(&'static str, Vnode)>, Error> {
+        if format != FileFormat::GeoTif {
+            return Ok(None);
+        }
+        let name = PlainName::new(path, PlainKind::Crs(None));
+        let file = self.file_or_none(&name)?;
+        Ok(file.map(|_| (CRS, Vnode::Plain(name))))
     }
 
     /// The names of `files` of a node, which are given with their extensions. The store is asked
@@ -350,7 +371,7 @@ impl Arrays {
             let (stem, extension) = (&name[..dot], &name[dot + 1..]);
             if matches!(
                 self.meaning_of(extension),
-                Some(FileExtension::Format(_) | FileExtension::Sidecar)
+                Some(FileExtension::Format(_) | FileExtension::Sidecar | FileExtension::Crs)
             ) {
                 check(stem)?;
                 for at in (1..stem.len()).filter(|&at| stem[at] == SIGN as u8) {
@@ -416,6 +437,9 @@ impl Arrays {
                 (PathKind::Array, FileExtension::Sidecar) => {
                     claims.push(plain(&child, PlainKind::Sidecar));
                 }
+                (PathKind::Array, FileExtension::Crs) => {
+                    claims.push(plain(&child, PlainKind::Crs(None)));
+                }
                 (PathKind::Unusable | PathKind::BrokenGroup, FileExtension::Note) => {
                     claims.push(note(&child));
                 }
@@ -423,7 +447,11 @@ impl Arrays {
             }
         }
         match meaning {
-            FileExtension::Format(format) => self.selections(path, stem, format, claims)?,
+            FileExtension::Format(format) => {
+                let kind = |selection| PlainKind::Array(format, selection);
+                self.selections(path, stem, kind, claims)?;
+            }
+            FileExtension::Crs => self.selections(path, stem, PlainKind::Crs, claims)?,
             FileExtension::Sidecar if stem == self.group_stem_of(path) => {
                 claims.push(plain(path, PlainKind::GroupSidecar));
             }
@@ -443,6 +471,10 @@ impl Arrays {
                 let is_sidecar = self.tree.options.arrays.sidecars && is(SIDECAR);
                 is_sidecar.then_some(FileExtension::Sidecar)
             })
+            .or_else(|| {
+                let is_told = self.tree.options.arrays.files.contains(&FileFormat::GeoTif);
+                (is_told && is(CRS)).then_some(FileExtension::Crs)
+            })
             .or_else(|| is(NOTE).then_some(FileExtension::Note))
     }
 
@@ -451,7 +483,7 @@ impl Arrays {
         &self,
         path: &Prefix,
         stem: &[u8],
-        format: FileFormat,
+        kind: impl Fn(Option<Selection>) -> PlainKind,
         claims: &mut Vec<Vnode>,
     ) -> Result<(), Error> {
         for at in (1..stem.len()).rev().filter(|&at| stem[at] == SIGN as u8) {
@@ -467,7 +499,7 @@ impl Arrays {
                 && self.kind_of(&child)? == PathKind::Array
                 && self.is_chosen(&child)
             {
-                claims.push(plain(&child, PlainKind::Array(format, Some(selection))));
+                claims.push(plain(&child, kind(Some(selection))));
             }
         }
         Ok(())

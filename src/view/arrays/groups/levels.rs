@@ -21,7 +21,11 @@ impl Arrays {
     }
 
     /// The path of the node that these names lead to from the group at `path`, whether or not it exists.
-    fn path_below(&self, path: &Prefix, names: &[String]) -> Result<Option<Prefix>, Error> {
+    pub(in crate::view::arrays) fn path_below(
+        &self,
+        path: &Prefix,
+        names: &[String],
+    ) -> Result<Option<Prefix>, Error> {
         let mut found = path.clone();
         for name in names {
             match self.child_called(&found, name.as_bytes())? {
