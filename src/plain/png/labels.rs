@@ -5,9 +5,9 @@
 use super::colours::{Palette, Rgb};
 use crate::metadata::{Attributes, JsonTree};
 
-/// Distances between the hues of neighbouring labels, of 1536 hues around the circle: the golden section, which leaves no two of
-/// some labels alike.
-const HUE_STEP: u32 = 949;
+/// From the hue of a label to that of the next one, of [`HUES`] around the circle. The hues of any two of 255 labels differ by 6 or
+/// more, and those of labels whose numbers differ by 8 or less by 156 or more.
+const HUE_STEP: u32 = 846;
 const HUES: u32 = 6 * 256;
 
 /// What is known of the colours of labels.
