@@ -14,6 +14,7 @@ pub(super) mod geotiff;
 pub mod grid_mapping;
 mod kind;
 mod parameters;
+mod projjson;
 mod regular;
 mod sources;
 mod wkt;

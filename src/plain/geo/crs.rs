@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::epsg;
 use super::kind::CrsKind;
+use super::projjson;
 use super::wkt::WktNode;
 use crate::error::FormatError;
 use crate::metadata::{Attributes, JsonTree};
@@ -172,12 +173,15 @@ impl Crs {
         of_wkt().or_else(of_projjson).or_else(of_code)
     }
 
-    /// Well-Known Text: that of the store or, where the store has only a code, that of EPSG's dataset.
+    /// Well-Known Text: that of the store, or of its PROJJSON. Where the store has only a code, it is that of EPSG's
+    /// dataset.
     pub fn wkt(&self) -> Option<Cow<'_, str>> {
-        match &self.wkt {
-            Some(wkt) => Some(Cow::Borrowed(wkt)),
-            None => epsg::wkt(self.epsg()?).map(Cow::Owned),
+        if let Some(wkt) = &self.wkt {
+            return Some(Cow::Borrowed(wkt));
         }
+        let of_projjson = || projjson::wkt(self.projjson.as_ref()?.as_object()?);
+        let of_code = || epsg::wkt(self.epsg()?);
+        of_projjson().or_else(of_code).map(Cow::Owned)
     }
 
     /// Well-Known Text of version 1: that of the store, or that of EPSG's dataset.
