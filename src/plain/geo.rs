@@ -89,6 +89,15 @@ impl Georeference {
         }
     }
 
+    /// The names that CF has for the coordinates along y and x.
+    pub(super) fn standard_names(&self) -> Option<[&'static str; 2]> {
+        match self.crs.as_ref()?.kind()? {
+            CrsKind::Geographic => Some(["latitude", "longitude"]),
+            CrsKind::Projected => Some(["projection_y_coordinate", "projection_x_coordinate"]),
+            CrsKind::Other => None,
+        }
+    }
+
     /// The georeference of a selection that begins with the element `start` and has the axes `kept`; `None` if y or x is
     /// not among them.
     #[expect(clippy::cast_precision_loss, reason = "a place in space")]

@@ -5,17 +5,19 @@
 //!                                                         spatial_ref:crs_wkt = "PROJCS[…"
 //! ```
 //!
+//! The coordinates along y and x get the `standard_name` by which programs know them, if nothing says yet what they are.
 //! The element of such a variable means nothing, so it is an empty text. An array keeps the grid mapping that its
 //! attributes name, if the file shows that.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::dimensions::is_coordinate;
 use crate::dtype::{DataType, FillValue};
 use crate::grid::Dims;
 use crate::metadata::{Attributes, JsonTree};
 use crate::plain::geo::grid_mapping_attributes;
-use crate::plain::{Array, ElementKind, Group, Strings, StringsLimit};
+use crate::plain::{Array, ElementKind, Georeference, Group, Strings, StringsLimit};
 
 /// The attribute that names the variable.
 const GRID_MAPPING: &str = "grid_mapping";
@@ -66,8 +68,15 @@ fn completed<'a>(group: &'a Group, above: &mut Vec<&'a Group>) -> Option<Group> 
     }
     let mut whole = group.clone();
     for (place, name) in named {
-        if let Some(array) = whole.arrays.get_mut(place) {
-            array.attributes = with_text(&array.attributes, GRID_MAPPING, &name);
+        let Some(array) = whole.arrays.get_mut(place) else {
+            continue;
+        };
+        array.attributes = with_text(&array.attributes, GRID_MAPPING, &name);
+        if let Some(geo) = array.geo.clone() {
+            let called = geo
+                .axes
+                .map(|axis| array.dimension_names.get(axis).cloned().flatten());
+            name_coordinates(&mut whole.arrays, &geo, called);
         }
     }
     whole.arrays.extend(added);
@@ -78,6 +87,24 @@ fn completed<'a>(group: &'a Group, above: &mut Vec<&'a Group>) -> Option<Group> 
         }
     }
     Some(whole)
+}
+
+/// Gives the coordinates of `arrays` that are called `names` their standard names, if nothing tells what they are.
+fn name_coordinates(arrays: &mut [Array], geo: &Georeference, names: [Option<String>; 2]) {
+    let standard = geo.standard_names().into_iter().flatten();
+    for (name, standard) in names.into_iter().zip(standard) {
+        let is_this =
+            |array: &&mut Array| is_coordinate(array) && Some(&array.name) == name.as_ref();
+        let says = |array: &Array| {
+            let known = ["standard_name", "axis", "units"];
+            known
+                .iter()
+                .any(|known| array.attributes.get(known).is_some())
+        };
+        if let Some(array) = arrays.iter_mut().find(is_this).filter(|array| !says(array)) {
+            array.attributes = with_text(&array.attributes, "standard_name", standard);
+        }
+    }
 }
 
 /// Whether the file shows a variable that the array names as its grid mapping.
@@ -138,13 +165,13 @@ fn with_text(attributes: &Attributes, name: &str, text: &str) -> Attributes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plain::Georeference;
     use crate::plain::geo::Crs;
     use crate::plain::testing::{array, attributes};
 
     fn map(name: &str, code: &str, json: &str) -> Array {
         let mut array = array(name, "\"<f4\"", &[2, 3]);
         array.attributes = attributes(json);
+        array.dimension_names = ["y", "x"].map(|name| Some(name.to_owned())).to_vec();
         let code = crate::plain::geo::CrsCode::parse(code);
         array.geo = Some(Arc::new(Georeference {
             crs: Some(Crs {
@@ -154,6 +181,13 @@ mod tests {
             transform: None,
             axes: [0, 1],
         }));
+        array
+    }
+
+    fn coordinate(name: &str, json: &str) -> Array {
+        let mut array = array(name, "\"<f8\"", &[3]);
+        array.dimension_names = vec![Some(name.to_owned())];
+        array.attributes = attributes(json);
         array
     }
 
@@ -184,6 +218,8 @@ mod tests {
             map("c", "EPSG:32632", "{}"),
             map("d", "ESRI:54009", "{}"),
             array("spatial_ref", "\"<i4\"", &[]),
+            coordinate("x", "{}"),
+            coordinate("y", r#"{"units": "m"}"#),
         ];
         let group = of(all, Vec::new());
         let shown = with_grid_mappings(&group);
@@ -197,7 +233,14 @@ mod tests {
                 ("spatial_ref", None),
                 ("spatial_ref_2", None),
                 ("spatial_ref_3", None),
+                ("x", None),
+                ("y", None),
             ]
+        );
+        let standard = |place: usize| shown.arrays[place].attributes.text("standard_name");
+        assert_eq!(
+            (standard(7), standard(8)),
+            (Some("projection_x_coordinate"), None)
         );
         assert_eq!(shown.arrays[0].attributes.text("units"), Some("m"));
         let variable = &shown.arrays[5];
