@@ -82,9 +82,16 @@ impl Arrays {
                 }
                 resolved => resolved?,
             };
-            let Node::Array(variable) = resolved.node else {
-                self.observe_documents(&child, inputs)?;
-                continue;
+            let variable = match resolved.node {
+                Node::Array(variable) => variable,
+                Node::Broken(broken) => {
+                    self.observe_documents(&child, inputs)?;
+                    return Ok(Err(broken.error.clone()));
+                }
+                Node::Group(_) | Node::Implicit => {
+                    self.observe_documents(&child, inputs)?;
+                    continue;
+                }
             };
             let mut own = Inputs::default();
             let attributes = match self.grid_mapping_attributes(&variable, &mut own) {

@@ -140,8 +140,6 @@ impl Arrays {
                 let reason = FormatError::document("encoding-type", problem);
                 Ok(Some(Err(reason)))
             }
-            // The attributes of the group, which are among the inputs, tell that it is no image.
-            Ok(None) if format.holds_levels() && !self.is_image(path)? => Ok(None),
             Ok(None) => {
                 // No change of the inputs would show when the group will have the file.
                 inputs.observations.add_unobserved();
