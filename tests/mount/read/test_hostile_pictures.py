@@ -17,7 +17,7 @@ from support import mounting
 MIB = 1 << 20
 BUDGET = 16 * MIB
 BOUND = BUDGET + 64 * MIB
-READ_AT_MOST = MIB  # of one file
+READ_AT_MOST = 128 << 10  # of one file
 FORMATS = "npy,raw,envi,tif,ome.tif,geo.tif,png,nc4,h5"
 SOUND = np.arange(48, dtype="u2").reshape(6, 8)
 # Characters that XML does not have, and characters that it escapes.
@@ -254,3 +254,30 @@ def test_the_rest_goes_on(made):
         own = {name.removeprefix(f"case{number}/") for name in names if name.startswith(f"case{number}/")}
         # The arrays that the description is about are still there.
         assert own & {"map.npy", "image/0.npy", "image/0.ERROR.txt", "plate/A/1/image/0.npy"}, case
+
+
+# Case -> the part of the image that is left out of its file, and a word of the reason; the part is `None` where there is no file.
+LEFT_OUT = {
+    "a level larger than the one before": ("0", "not fewer"),
+    "levels that do not shrink": ("1", "not fewer"),
+    "levels that do not exist": ("none", "no array"),
+    "no level that exists": (None, "no array"),
+    "levels of other types": ("1", "data type"),
+    "levels of other axes": ("1", "axes"),
+    "levels that cannot be decoded": ("1", "decoded"),
+    "levels that are groups": ("1", "no array"),
+    "levels outside of the group": ("datasets[1]", "below the group"),
+    "only levels outside of the group": (None, "below the group"),
+    "levels in a circle": ("datasets[1]", "below the group"),
+}
+
+
+@pytest.mark.parametrize("made", ["images"], indirect=True)
+def test_the_json_of_an_image_says_what_is_left_out(made):
+    _, made = made
+    for case, (part, word) in LEFT_OUT.items():
+        folder = made.path / f"case{list(IMAGES).index(case)}/image"
+        told = json.loads((folder / "image.json").read_bytes())
+        assert (folder / "image.ome.tif").exists() == ("ome.tif" in told["files"]) == (part is not None), case
+        reason = told["left_out"]["ome.tif"]
+        assert word in (reason if part is None else reason[part]), case
