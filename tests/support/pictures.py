@@ -4,12 +4,14 @@
 """
 import json
 import tarfile
+from functools import cache
 
 from support.corpus import CHECKOUT
 
 ARCHIVE = CHECKOUT / "tests" / "corpus" / "pictures.tar.gz"
 
 
+@cache
 def expected():
     """The entries of the stores, each with `arrays`, `rasters` and `images` by path."""
     with tarfile.open(ARCHIVE) as tar:
@@ -27,3 +29,9 @@ def unpack(folder):
 def each(key):
     """Every item of this key as (path below the folder of stores, its expectation)."""
     return {f"{entry['name']}/{path}".rstrip("/"): said for entry in expected() for path, said in entry.get(key, {}).items()}
+
+
+def pyramid(root, path):
+    """The file of an image in a mount, which has the name of its group."""
+    folder = root / path
+    return folder / f"{folder.name.removesuffix('.zarr')}.ome.tif"

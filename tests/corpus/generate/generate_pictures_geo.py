@@ -90,15 +90,13 @@ def by_odc():
     store.save()
 
 
-def geotiff(folder, values, crs, transform, nodata=None, names=None):
+def geotiff(folder, values, crs, transform, nodata=None):
     """A GeoTIFF for gdal_translate to read."""
     path = folder / "height.tif"
     bands = values if values.ndim == 3 else values[np.newaxis]
     with rasterio.open(path, "w", driver="GTiff", count=len(bands), height=bands.shape[1], width=bands.shape[2], dtype=bands.dtype,
                        crs=crs, transform=transform, nodata=nodata) as out:
         out.write(bands)
-        for number, name in enumerate(names or [], 1):
-            out.set_band_description(number, name)
     return path
 
 
@@ -168,7 +166,7 @@ def geozarr(name, attributes, transform, crs, node=False):
     made[...] = values
     zarr.open_group(str(store.path), mode="a")
     corner = transform @ Affine.translation(-0.5, -0.5) if node else transform
-    store.raster("height", values, crs, corner.to_gdal(), dims=["y", "x"], nodata="NaN")
+    store.raster("height", values, crs, corner.to_gdal(), dims=["y", "x"])
     store.save()
 
 
@@ -188,7 +186,7 @@ def geozarr_pyramid():
         "proj:code": "EPSG:32633", "spatial:dimensions": ["y", "x"]})
     for number, values in enumerate(levels):
         group.create_array(str(number), shape=values.shape, chunks=(32, 32), dtype="u2", fill_value=0, dimension_names=["y", "x"])[...] = values
-        store.raster(str(number), values, CRS.from_epsg(32633), transforms[number].to_gdal(), dims=["y", "x"], nodata=0)
+        store.raster(str(number), values, CRS.from_epsg(32633), transforms[number].to_gdal(), dims=["y", "x"])
     store.entry["rasters"]["0"]["levels"] = ["0", "1", "2"]
     store.save()
 
@@ -212,7 +210,8 @@ def by_xarray():
         "lat": ("lat", lat, {"units": "degrees_north", "standard_name": "latitude"}),
         "lon": ("lon", lon, {"units": "degrees_east", "standard_name": "longitude"})})
     made.to_zarr(store.path, zarr_format=3, consolidated=False, encoding={"tas": {"chunks": (18, 36)}})
-    store.raster("tas", values, None, (0, 5, 0, 90, 0, -5), dims=["lat", "lon"])
+    # xarray marks floats that are missing by NaN.
+    store.raster("tas", values, None, (0, 5, 0, 90, 0, -5), dims=["lat", "lon"], nodata="NaN", units="K")
     store.save()
     store = Store("cf_parameters.zarr", versions("xarray", "zarr", "pyproj"), "v3")
     crs = CRS.from_epsg(3035)
@@ -224,7 +223,7 @@ def by_xarray():
         "y": ("y", y, {"units": "m", "standard_name": "projection_y_coordinate"}),
         "x": ("x", x, {"units": "m", "standard_name": "projection_x_coordinate"})})
     made.to_zarr(store.path, zarr_format=3, consolidated=False, encoding={"height": {"chunks": (20, 25)}})
-    store.raster("height", values, None, transform.to_gdal(), dims=["y", "x"])
+    store.raster("height", values, None, transform.to_gdal(), dims=["y", "x"], nodata="NaN")
     store.save()
 
 

@@ -152,6 +152,8 @@ def test_levels_that_do_not_fit_are_named(mount, tmp_path, readers):
     found = readers.ask("tifffile_levels", made.path / "i.ome.tif")["said"]
     assert [level["sha256"] for level in found["levels"]] == [digest(canonical(values)) for values in fitting.values()]
     assert "fewer: shape: 2 slices" in found["ome"] and "multiscales[1]" in made.log_text()
+    sidecar = json.loads((made.path / "i.json").read_text())
+    assert sidecar["files"] == {"ome.tif": "i.ome.tif"} and sidecar["left_out"]["ome.tif"]["gone"] == "path: there is no array"
 
 
 def test_images_that_no_file_can_hold(mount, tmp_path, readers):

@@ -1,15 +1,21 @@
 """Maps and microscope images that real libraries wrote: programs find in the mount what the library that wrote a store says of it."""
-import json
-import posixpath
-import re
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
 
-from support import mounting, pictures
+from support import pictures
+from support.array_client import Readers
 from support.workers.canonical import canonical, digest
 
-FILES = "npy,envi,raw,nc"
+FILES = "npy,tif,ome.tif,png"
+IMAGES = pictures.each("images")
+
+
+@pytest.fixture(scope="module")
+def readers():
+    with Readers() as readers:
+        yield readers
 
 
 @pytest.fixture(scope="module")
@@ -24,38 +30,39 @@ def test_values(stores):
         assert (list(values.shape), digest(canonical(values))) == (said["shape"], said["sha256"]), path
 
 
-RASTERS = pictures.each("rasters")
-# A header of ENVI has no rotation, and no system that has neither a code nor a text of version 1.
-NOT_IN_ENVI = {"rio_turned.zarr", "gdal310_island.zarr", "gdal_island_draft.zarr", "geozarr_wkt2.zarr", "geozarr_projjson.zarr"}
+@pytest.mark.parametrize("path", IMAGES)
+def test_pyramids(stores, readers, path):
+    """tifffile finds the levels, and the description of OME has the name, the voxel and the channels."""
+    said, arrays = IMAGES[path], pictures.each("arrays")
+    found = readers.ask("tifffile_levels", pictures.pyramid(stores.path, path))["said"]
+    levels = [level for number, level in enumerate(said["levels"]) if number not in said.get("left_out_levels", [])]
+    assert [level["sha256"] for level in found["levels"]] == [arrays[f"{path}/{level}"]["sha256"] for level in levels]
+    pixels = ElementTree.fromstring(found["ome"]).find("{*}Image/{*}Pixels")
+    assert {axis: float(pixels.get(f"PhysicalSize{axis.upper()}")) for axis in said["voxel"] if axis != "t"} == {
+        axis: size for axis, size in said["voxel"].items() if axis != "t"}
+    if said["channels"]:
+        shown = [(channel.get("Name"), f"{int(channel.get('Color')) & 0xffffffff:08X}"[:6]) for channel in pixels.findall("{*}Channel")]
+        assert shown == [(channel["label"], channel["color"]) for channel in said["channels"]]
 
 
-def told(name):
-    """The transform, the code and the name of the coordinate system that GDAL finds."""
-    found = json.loads(mounting.ok("gdalinfo", "-json", name))
-    wkt = found.get("coordinateSystem", {}).get("wkt")
-    return found.get("geoTransform"), code_of(wkt), wkt and wkt.split('"')[1]
+@pytest.mark.parametrize("path", [path for path, said in IMAGES.items() if said["channels"]])
+def test_channels_of_imagej(stores, readers, path):
+    """The stacks for ImageJ name their planes after the channels, and have the colours and windows."""
+    said = IMAGES[path]
+    found = readers.ask("tifffile", stores.path / path / f"{said['levels'][0]}.tif")["said"]["imagej"]
+    names = [channel["label"] for channel in said["channels"]]
+    assert found["Labels"][: len(names)] == names and set(found["Labels"]) == set(names)
+    assert found["Ranges"] == [end for channel in said["channels"] for end in channel["window"]]
+    assert ["".join(f"{row[255]:02X}" for row in table) for table in found["LUTs"]] == [channel["color"] for channel in said["channels"]]
 
 
-def code_of(wkt):
-    """The code at the end of a text, if it has one."""
-    code = re.search(r'(?:ID|AUTHORITY)\["EPSG","?(\d+)"?\]\]$', (wkt or "").strip())
-    return code and int(code[1])
-
-
-@pytest.mark.parametrize("path", RASTERS)
-def test_gdal_finds_where_a_map_is(stores, path):
-    said, store = RASTERS[path], path.split("/")[0]
-    crs = said.get("crs") or {"wkt": None}
-    expected = (said["transform"], code_of(crs["wkt"]), crs["wkt"] and crs["wkt"].split('"')[1])
-    if store not in NOT_IN_ENVI and crs["wkt"]:
-        assert told(stores.path / f"{path}.raw") == expected
-    group, array = posixpath.split(path)
-    file = stores.path / group / f"{posixpath.basename(group).removesuffix('.zarr')}.nc"
-    found = told(f"NETCDF:{file}:{array}")
-    if expected[0][5] > 0 and expected[0][2] == 0:
-        # GDAL turns a NetCDF file round whose rows go north.
-        assert found[1:] == expected[1:]
-    elif crs["wkt"]:
-        assert np.allclose(found[0], expected[0], rtol=0, atol=1e-12) and found[1:] == expected[1:]
-    else:
-        assert found[0] == expected[0]
+def test_previews(stores, readers):
+    """Three channels whose windows are the whole range of the type, and whose colours are red, green and blue, are the picture itself."""
+    values = np.load(stores.path / "ome05_flat.zarr/colours/s0.npy")
+    found = readers.ask("pillow", stores.path / "ome05_flat.zarr/colours/s0.png")
+    opaque = np.concatenate([np.moveaxis(values, 0, -1), np.full((*values.shape[1:], 1), 255, "u1")], axis=-1)
+    assert found["said"]["mode"] == "RGBA" and found["sha256"] == digest(canonical(opaque[np.newaxis]))
+    # Where the map has NODATA, the picture has its transparent colour, which is the first one of its table.
+    height = np.load(stores.path / "rio_utm_v2.zarr/height.npy")[1]
+    found = readers.ask("pillow", stores.path / "rio_utm_v2.zarr/height.png", with_values=True)
+    assert ((np.array(found["values"][0]) == 0) == (height == -9999)).all()

@@ -7,12 +7,15 @@ import warnings
 import numpy as np
 
 import array_readers
+import picture_readers
 from canonical import canonical, digest
+
+READERS = {**vars(picture_readers), **vars(array_readers)}
 
 
 def answer(reader, with_values=False, **arguments):
     """The answer of a reader: type, shape, hash of the values, other facts, and the values themselves if requested."""
-    values, said = getattr(array_readers, reader)(**arguments)
+    values, said = READERS[reader](**arguments)
     values = np.asarray(values)
     found = {"dtype": spelled(values.dtype), "shape": values.shape, "sha256": digest(canonical(values)), "said": said}
     return found | ({"values": array_readers.plain(values)} if with_values else {})
