@@ -35,3 +35,13 @@ def pyramid(root, path):
     """The file of an image in a mount, which has the name of its group."""
     folder = root / path
     return folder / f"{folder.name.removesuffix('.zarr')}.ome.tif"
+
+
+def levels(path):
+    """The paths of a map and of the coarser levels of the same pyramid."""
+    store = path.split("/")[0]
+    for said in each("rasters").values():
+        found = [f"{store}/{level}" for level in said.get("levels", [])]
+        if path in found:
+            return found[found.index(path):]
+    return [path]

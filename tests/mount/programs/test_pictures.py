@@ -1,4 +1,9 @@
 """Maps and microscope images that real libraries wrote: programs find in the mount what the library that wrote a store says of it."""
+import itertools
+import json
+import math
+import re
+import shutil
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -6,10 +11,16 @@ import pytest
 
 from support import pictures
 from support.array_client import Readers
+from support.mounting import ok
 from support.workers.canonical import canonical, digest
 
-FILES = "npy,tif,ome.tif,png"
-IMAGES = pictures.each("images")
+FILES = "npy,tif,ome.tif,geo.tif,nc,envi,png"
+RASTERS, IMAGES = pictures.each("rasters"), pictures.each("images")
+# A header of ENVI has no rotation, and no coordinate system that has neither a code of EPSG nor a text of version 1.
+NOT_IN_ENVI = {"rio_turned", "gdal310_island", "gdal_island_draft", "geozarr_wkt2", "geozarr_projjson"}
+# One map of each store. test_pictures_heavy.py reads all of them.
+MAPS = [next(paths) for _, paths in itertools.groupby(RASTERS, lambda path: path.split("/")[0])]
+needs_gdal = pytest.mark.skipif(shutil.which("gdalinfo") is None, reason="needs gdalinfo")
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +39,81 @@ def test_values(stores):
     for path, said in pictures.each("arrays").items():
         values = np.load(stores.path / f"{path}.npy")
         assert (list(values.shape), digest(canonical(values))) == (said["shape"], said["sha256"]), path
+
+
+def seen(name):
+    """What GDAL says of a raster."""
+    return json.loads(ok("gdalinfo", "-json", name))
+
+
+def proj4(crs):
+    return ok("gdalsrsinfo", "-o", "proj4", crs).strip()
+
+
+def assert_is_in_place(found, said, transform=None):
+    """Whether GDAL has the coordinate system and the transform that the store has."""
+    assert found.get("geoTransform") == pytest.approx(transform or said["transform"], rel=1e-14), found.get("geoTransform")
+    if "crs" in said:
+        wkt, epsg = found["coordinateSystem"]["wkt"], said["crs"]["epsg"]
+        if epsg:
+            assert re.sub(r"\s", "", wkt).endswith(f'ID["EPSG",{epsg}]]'), wkt
+        else:
+            assert proj4(wkt) == proj4(said["crs"]["wkt"]), wkt
+    else:
+        assert not found.get("coordinateSystem", {}).get("wkt"), found["coordinateSystem"]
+
+
+def same_number(found, expected):
+    """Whether two numbers are equal, or are the same absence of one."""
+    if expected is None or found is None:
+        return found is expected
+    return float(found) == float(expected) or math.isnan(float(found)) and math.isnan(float(expected))
+
+
+def values_by_gdal(path, folder, *options):
+    """The hash of all bands."""
+    ok("gdal_translate", "-q", "-of", "ENVI", *options, path, folder / "bands")
+    return digest((folder / "bands").read_bytes())
+
+
+@needs_gdal
+@pytest.mark.parametrize("path", MAPS)
+def test_gdal_opens_geotiff(stores, tmp_path, path):
+    said, file = RASTERS[path], stores.path / f"{path}.geo.tif"
+    found = seen(file)
+    assert_is_in_place(found, said)
+    band = found["bands"][0]
+    assert same_number(band.get("noDataValue"), said.get("nodata")), band
+    assert (band.get("scale"), band.get("offset")) == (said.get("scale_factor"), said.get("add_offset")), band
+    assert band.get("unit") == said.get("units")
+    arrays, levels = pictures.each("arrays"), pictures.levels(path)
+    assert [o["size"] for o in band.get("overviews", [])] == [arrays[level]["shape"][:-3:-1] for level in levels[1:]]
+    for number, level in enumerate(levels):
+        options = ["-oo", f"OVERVIEW_LEVEL={number - 1}"] if number else []
+        assert values_by_gdal(file, tmp_path, *options) == arrays[level]["sha256"], level
+
+
+@needs_gdal
+@pytest.mark.parametrize("path", MAPS)
+def test_gdal_opens_netcdf(stores, path):
+    """GDAL turns maps over whose first row is in the south."""
+    said, variable = RASTERS[path], stores.path / path
+    if path.startswith("cf_parameters"):
+        # GDAL makes a coordinate system of the parameters of the projection.
+        said = {**said, "crs": {"wkt": "EPSG:3035", "epsg": None}}
+    x0, dx, rx, y0, ry, dy = said["transform"]
+    height = pictures.each("arrays")[path]["shape"][-2]
+    north_up = [x0, dx, rx, y0 + height * dy, ry, -dy] if dy > 0 else said["transform"]
+    group = variable.parent.name.removesuffix(".zarr")
+    assert_is_in_place(seen(f'NETCDF:"{variable.parent}/{group}.nc":{variable.name}'), said, north_up)
+
+
+@needs_gdal
+@pytest.mark.parametrize("path", [path for path in MAPS if path.split(".")[0] not in NOT_IN_ENVI and "crs" in RASTERS[path]])
+def test_gdal_opens_envi(stores, path):
+    """GDAL finds the same place; it makes no code of the text."""
+    said = RASTERS[path]
+    assert_is_in_place(seen(stores.path / f"{path}.raw"), {**said, "crs": {**said["crs"], "epsg": None}})
 
 
 @pytest.mark.parametrize("path", IMAGES)

