@@ -157,6 +157,68 @@ fn rows_of_chunks_are_counted() {
 }
 
 #[test]
+fn rows_of_chunks_in_tiles_are_counted() {
+    let whole = region(&[0; 3], &[4, 1000, 1000], &[0, 1, 2]);
+    let moved = region(&[0, 10, 0], &[4, 900, 1000], &[0, 1, 2]);
+    for (region, chunk, tile, expected, why) in [
+        (
+            &whole,
+            [1, 256, 256],
+            [1, 256, 256],
+            1,
+            "each tile is a chunk",
+        ),
+        (
+            &whole,
+            [2, 256, 256],
+            [1, 256, 256],
+            16,
+            "a chunk has two planes",
+        ),
+        (
+            &whole,
+            [1, 64, 64],
+            [1, 256, 256],
+            16,
+            "a tile has 4 x 4 chunks",
+        ),
+        (
+            &whole,
+            [1, 300, 300],
+            [1, 256, 256],
+            8,
+            "a row of tiles touches two rows",
+        ),
+        (
+            &whole,
+            [1, 512, 512],
+            [1, 256, 256],
+            2,
+            "a row of tiles lies in a row",
+        ),
+        (
+            &whole,
+            [1, 300, 300],
+            [1, 1024, 1024],
+            16,
+            "a tile is a plane",
+        ),
+        (
+            &moved,
+            [1, 256, 256],
+            [1, 256, 256],
+            8,
+            "the first tile cuts chunks",
+        ),
+    ] {
+        let grid = ChunkGrid::new(&[4, 1000, 1000], &chunk).unwrap();
+        let bytes = chunk.iter().product::<u64>() * 2;
+        let found = region.row_chunks_bytes(&tile, &grid, 2);
+        assert_eq!(found, Some(expected * bytes), "{why}");
+    }
+}
+
+#[test]
 fn regions_outside_of_the_array_are_refused() {
     let grid = ChunkGrid::new(&[10, 10], &[4, 4]).unwrap();
     assert!(region(&[6, 0], &[4, 10], &[1, 0]).cut(&grid, 1).is_some());
