@@ -259,7 +259,12 @@ impl CliTask {
             let writing = writer_options(&args, &store)?;
             return Ok(CliTask::Recover(store, writing, log));
         }
-        let open = open_options(&args, &store, read_as, others_look)?;
+        let open = open_options(&args, read_as, others_look);
+        #[cfg(feature = "remote")]
+        let open = OpenOptions {
+            remote: remote_options(&args, &store)?,
+            ..open
+        };
         if args.info {
             let arrays = array_options(&args, &store, others_look)?;
             let cache_budget_bytes = cache_budget_bytes(&args);
@@ -321,25 +326,9 @@ impl CliTask {
     }
 }
 
-/// How STORE is opened.
-fn open_options(
-    args: &Args,
-    store: &StoreArgument,
-    read_as: Option<ZarrFormat>,
-    others_look: bool,
-) -> Result<OpenOptions, CliError> {
-    #[cfg(feature = "remote")]
-    let remote = {
-        let remote = args.remote.clone();
-        RemoteOptions {
-            timeout: args.timeout,
-            budget_bytes: cache_budget_bytes(args),
-            most_whole_bytes: args.max_chunk,
-            time_to_live: (!args.immutable && !args.info).then(|| ttl(args, store)),
-            ..remote.options(|path: &PathBuf| absolute(path))?
-        }
-    };
-    Ok(OpenOptions {
+/// How STORE is opened, but for what remote stores need.
+fn open_options(args: &Args, read_as: Option<ZarrFormat>, others_look: bool) -> OpenOptions {
+    OpenOptions {
         symlinks: if args.follow_symlinks {
             Symlinks::Follow
         } else {
@@ -354,7 +343,20 @@ fn open_options(
         by_keys: read_as.is_some(),
         memory_bytes: Some(cache_budget_bytes(args)),
         #[cfg(feature = "remote")]
-        remote,
+        remote: RemoteOptions::default(),
+    }
+}
+
+/// How remote stores are reached.
+#[cfg(feature = "remote")]
+fn remote_options(args: &Args, store: &StoreArgument) -> Result<RemoteOptions, CliError> {
+    let remote = args.remote.clone();
+    Ok(RemoteOptions {
+        timeout: args.timeout,
+        budget_bytes: cache_budget_bytes(args),
+        most_whole_bytes: args.max_chunk,
+        time_to_live: (!args.immutable && !args.info).then(|| ttl(args, store)),
+        ..remote.options(|path: &PathBuf| absolute(path))?
     })
 }
 
