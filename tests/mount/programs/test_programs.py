@@ -10,7 +10,7 @@ from support import mounting, programs
 from support.array_client import Readers
 from support.readers import Refused
 
-HEADING = "# Which program opens which file"
+HEADING = "## NetCDF and HDF5"
 # Column -> (format of `--files`, store of `program_stores`, its file).
 GRIDS = ["plain-v3", "wide-v2", "wide-v3", "wide-sharded"]
 TREES = ["tree-v2", "tree-v3"]
