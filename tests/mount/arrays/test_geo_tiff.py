@@ -112,7 +112,7 @@ def test_a_tile_decodes_its_own_chunks(tmp_path, mount):
     (1, 16, 400),   # wide and low tiles
     (1, 300, 300),  # chunks in several tiles, in the next row of tiles too
     (3, 512, 512),  # chunks in several planes
-    (1, 40, 40),    # many chunks in a tile
+    (1, 50, 50),    # many chunks in a tile, and no more young ones than a snapshot remembers
 ])
 def test_a_read_in_order_decodes_each_chunk_once(tmp_path, mount, chunks):
     values = counting((3, 1200, 1200))  # less than the memory of blocks that are marked "evict first"
