@@ -36,14 +36,7 @@ const fn plain(
     help: &'static str,
     samples: &'static [(&'static str, &'static str)],
 ) -> Metric {
-    let label = "";
-    Metric {
-        name,
-        kind,
-        help,
-        label,
-        samples,
-    }
+    labelled(name, (kind, ""), help, samples)
 }
 
 const fn labelled(
