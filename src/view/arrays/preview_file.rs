@@ -86,11 +86,7 @@ impl Arrays {
         };
         let node = &own.facts.array.node;
         for names in &image.coarser {
-            let mut level = Some(image.group.clone());
-            for name in names {
-                let Some(above) = level else { break };
-                level = self.child_called(&above, name.as_bytes())?;
-            }
+            let level = self.path_below(&image.group, names)?;
             let Some(path) = level.filter(|path| self.is_chosen(path)) else {
                 continue;
             };
