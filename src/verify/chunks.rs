@@ -97,7 +97,11 @@ impl ObjectPart {
             }
             let decoded = match locator.locate(&indices) {
                 Ok(None) => continue,
-                Ok(Some(_)) => loader.decoded(&self.array, &object, &indices),
+                Ok(Some(chunk)) => {
+                    let key = self.array.block_key(object.meta().version, &indices);
+                    let key = key.ok_or(Error::Stale);
+                    key.and_then(|key| loader.load_located((&self.array, &indices), key, chunk))
+                }
                 Err(error) => Err(error),
             };
             counters.chunks.fetch_add(1, Ordering::Relaxed);
