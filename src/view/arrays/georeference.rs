@@ -223,26 +223,34 @@ impl Arrays {
             numbers,
             readers,
         };
-        let (Some(first), Some(last)) = (all.first(), all.last()) else {
+        let Some((first, others)) = all.split_first() else {
             return Ok(Spacing::of(&numbers, (0.0, 0.0), 0));
         };
-        let first = coordinates.of_chunk(first, inputs)?.first().copied();
-        let last = coordinates.of_chunk(last, inputs)?.last().copied();
-        let (Some((_, first)), Some((_, last))) = (first, last) else {
+        let first = coordinates.of_chunk(first, inputs)?;
+        let (between, last) = match others.split_last() {
+            Some((last, between)) => (between, coordinates.of_chunk(last, inputs)?),
+            None => (others, Vec::new()),
+        };
+        let ends = (first.first(), last.last().or(first.last()));
+        let (Some(&(_, from)), Some(&(_, to))) = ends else {
             return Err(Error::Stale);
         };
-        let spacing = match Spacing::of(&numbers, (first, last), length) {
+        let spacing = match Spacing::of(&numbers, (from, to), length) {
             Ok(spacing) => spacing,
             Err(error) => return Ok(Err(error)),
         };
-        for chunk in &all {
-            for (index, place) in coordinates.of_chunk(chunk, inputs)? {
-                if let Err(error) = spacing.check(index, place) {
-                    return Ok(Err(error));
-                }
+        let check = |places: Vec<(u64, f64)>| {
+            let mut places = places.into_iter();
+            places.try_for_each(|(index, place)| spacing.check(index, place))
+        };
+        let mut checked = check(first);
+        for chunk in between {
+            if checked.is_ok() {
+                checked = check(coordinates.of_chunk(chunk, inputs)?);
             }
         }
-        Ok(Ok(spacing))
+        let checked = checked.and_then(|()| check(last));
+        Ok(checked.map(|()| spacing))
     }
 }
 
