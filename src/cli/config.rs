@@ -67,14 +67,14 @@ pub(crate) enum CliTask {
     /// `zarr-mount --info STORE [PATH]`
     Info(Box<InfoConfig>),
     /// `zarr-mount --verify STORE [PATH]`
-    Verify(Box<VerifyConfig>),
+    Verify(Box<ShownConfig>, VerifyConfig),
     /// `zarr-mount --cat STORE PATH`
     Cat(Box<ShownConfig>),
     /// `zarr-mount --export DIR STORE [PATH]`
     Export(Box<ShownConfig>, ExportConfig),
 }
 
-/// What a mount would show, at a path of it.
+/// A store that is read without a mount, and a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownConfig {
     /// The store.
@@ -83,8 +83,10 @@ pub struct ShownConfig {
     pub open: OpenOptions,
     /// The options of its views.
     pub view: ViewOptions,
-    /// The path in the mount, as typed; empty for the root.
+    /// The path in the mount, as typed, or for `--verify` that of a node; empty for the root.
     pub path: OsString,
+    /// The files or objects that are read at once.
+    pub n_at_once: usize,
     /// The log, which goes to standard error unless a file is named.
     pub log: LogConfig,
     /// Test layers that wrap the store, from `--inject`.
@@ -92,28 +94,13 @@ pub struct ShownConfig {
     pub injections: Vec<Injection>,
 }
 
-/// The configuration of `--verify`.
+/// How `--verify` reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyConfig {
-    /// The store.
-    pub store: StoreArgument,
-    /// How to open it.
-    pub open: OpenOptions,
-    /// Limits of memory and time, and the format of the store.
-    pub view: ViewOptions,
-    /// The path of the first node, as typed; empty for the root.
-    pub path: OsString,
     /// Whether to print JSON.
     pub json: bool,
     /// Whether to show no progress.
     pub is_quiet: bool,
-    /// The objects that are read at once.
-    pub n_at_once: usize,
-    /// The log, which goes to standard error unless a file is named.
-    pub log: LogConfig,
-    /// Test layers that wrap the store, from `--inject`.
-    #[cfg(debug_assertions)]
-    pub injections: Vec<Injection>,
 }
 
 /// How `--export` writes.
@@ -125,8 +112,6 @@ pub struct ExportConfig {
     pub resume: bool,
     /// Whether to show neither progress nor a summary.
     pub is_quiet: bool,
-    /// The files that are written at once.
-    pub n_files_at_once: usize,
 }
 
 /// The configuration of a mount.
@@ -283,10 +268,7 @@ impl CliTask {
                 log,
             })));
         }
-        if args.verify {
-            return verify_task(args, store, open, read_as);
-        }
-        if args.cat || args.export.is_some() {
+        if args.verify || args.cat || args.export.is_some() {
             return shown_task(args, store, open, read_as);
         }
         let Some(target) = &args.target else {
@@ -360,40 +342,7 @@ fn remote_options(args: &Args, store: &StoreArgument) -> Result<RemoteOptions, C
     })
 }
 
-/// How many files or objects of the store are read at once.
-fn at_once(store: &StoreArgument, view: &ViewOptions) -> usize {
-    if store.is_remote() {
-        REMOTE_AT_ONCE
-    } else {
-        view.decode_threads.saturating_mul(2)
-    }
-}
-
-/// The task of `--verify`.
-fn verify_task(
-    args: Args,
-    store: StoreArgument,
-    open: OpenOptions,
-    read_as: Option<ZarrFormat>,
-) -> Result<CliTask, CliError> {
-    let log = log_config(&args)?;
-    let arrays = array_options(&args, &store, false)?;
-    let view = view_options(&args, &store, read_as, arrays);
-    Ok(CliTask::Verify(Box::new(VerifyConfig {
-        n_at_once: at_once(&store, &view),
-        store,
-        open,
-        view,
-        path: args.target.unwrap_or_default(),
-        json: args.json,
-        is_quiet: args.quiet,
-        log,
-        #[cfg(debug_assertions)]
-        injections: args.inject,
-    })))
-}
-
-/// The task of `--cat` or `--export`.
+/// The task of `--verify`, `--cat` or `--export`.
 fn shown_task(
     args: Args,
     store: StoreArgument,
@@ -403,21 +352,17 @@ fn shown_task(
     let log = log_config(&args)?;
     let arrays = array_options(&args, &store, false)?;
     let view = view_options(&args, &store, read_as, arrays);
-    let n_files_at_once = at_once(&store, &view);
-    let export = args.export.map(|directory| {
-        Ok::<_, CliError>(ExportConfig {
-            directory: absolute(&directory)?,
-            resume: args.resume,
-            is_quiet: args.quiet,
-            n_files_at_once,
-        })
-    });
-    let export = export.transpose()?;
-    if export.is_none() && args.target.is_none() {
+    if args.cat && args.target.is_none() {
         let problem = "PATH missing: --cat prints one file of what a mount would show";
         return Err(CliError::Usage(problem.to_owned()));
     }
+    let directory = args.export.as_deref().map(absolute).transpose()?;
     let shown = Box::new(ShownConfig {
+        n_at_once: if store.is_remote() {
+            REMOTE_AT_ONCE
+        } else {
+            view.decode_threads.saturating_mul(2)
+        },
         store,
         open,
         view,
@@ -426,8 +371,23 @@ fn shown_task(
         #[cfg(debug_assertions)]
         injections: args.inject,
     });
-    Ok(match export {
-        Some(export) => CliTask::Export(shown, export),
+    let is_quiet = args.quiet;
+    Ok(match directory {
+        Some(directory) => {
+            let resume = args.resume;
+            CliTask::Export(
+                shown,
+                ExportConfig {
+                    directory,
+                    resume,
+                    is_quiet,
+                },
+            )
+        }
+        None if args.verify => {
+            let json = args.json;
+            CliTask::Verify(shown, VerifyConfig { json, is_quiet })
+        }
         None => CliTask::Cat(shown),
     })
 }

@@ -13,8 +13,8 @@ use super::error::CliError;
 use super::output::{self, Output};
 use super::progress_bar::{ProgressBar, Work};
 use super::{
-    budget_beside, counted, daemon, nested_forms, open, print_warnings, start_log_at_terminal,
-    unlisted_page, useless_options,
+    budget_beside, counted, daemon, nested_forms, nothing_in, open, print_warnings,
+    start_log_at_terminal, useless_options,
 };
 use crate::escape::Text;
 use crate::export::{Counters, Export, FileError, write_to};
@@ -59,7 +59,7 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
         path: config.path.as_bytes(),
         directory: &export.directory,
         resume: export.resume,
-        n_files_at_once: export.n_files_at_once,
+        n_files_at_once: config.n_at_once,
     };
     let done = run.run(&view, &counters, &|path, error| {
         let path = String::from_utf8_lossy(path);
@@ -101,10 +101,7 @@ fn view_of(config: &ShownConfig) -> Result<Arc<View>, CliError> {
     };
     let view = View::new(Arc::clone(&store), options).map_err(CliError::failed)?;
     if !view.finds_anything().map_err(CliError::failed)? {
-        let unlisted = unlisted_page(&config.store, &*store);
-        let problem = unlisted.unwrap_or("nothing is in it; is this what holds the hierarchy?");
-        let name = name_of(config);
-        return Err(CliError::Failed(format!("STORE {name}: {problem}")));
+        return Err(nothing_in(&config.store, &*store));
     }
     print_warnings(useless_options(&view, &config.store));
     Ok(Arc::new(view))

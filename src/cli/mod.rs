@@ -125,7 +125,7 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
         CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
         CliTask::Recover(store, writing, log) => recover(&store, &writing, &log),
         CliTask::Info(config) => print_info(&config),
-        CliTask::Verify(config) => verify::verify(&config),
+        CliTask::Verify(config, verify) => verify::verify(&config, &verify),
         CliTask::Cat(config) => export::cat(&config),
         CliTask::Export(config, export) => export::export(&config, &export),
     }
@@ -469,9 +469,7 @@ fn build(
     let shown = config.store.as_os_str().display();
     let is_directory = config.store.path().is_some_and(Path::is_dir);
     if !is_directory && !view.finds_anything().map_err(CliError::failed)? {
-        let unlisted = unlisted_page(&config.store, &*store);
-        let problem = unlisted.unwrap_or("nothing is in it; is this what holds the hierarchy?");
-        return Err(CliError::Failed(format!("STORE {shown}: {problem}")));
+        return Err(nothing_in(&config.store, &*store));
     }
     let mut warnings = Vec::new();
     warnings.extend(config.hint.map(str::to_owned));
@@ -595,6 +593,14 @@ fn unlisted_page(argument: &StoreArgument, store: &dyn Store) -> Option<&'static
         "no Zarr node is at this URL, and the web server does not tell the names below it; name the URL of \
          a group or an array",
     )
+}
+
+/// The error that nothing is in STORE.
+fn nothing_in(argument: &StoreArgument, store: &dyn Store) -> CliError {
+    let unlisted = unlisted_page(argument, store);
+    let problem = unlisted.unwrap_or("nothing is in it; is this what holds the hierarchy?");
+    let shown = argument.as_os_str().display();
+    CliError::Failed(format!("STORE {shown}: {problem}"))
 }
 
 /// Opens the store for changes.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
-use super::config::{VerifyConfig, ViewOptions};
+use super::config::{ShownConfig, VerifyConfig, ViewOptions};
 use super::error::CliError;
 use super::json_list::JsonList;
 use super::output::Output;
@@ -25,7 +25,7 @@ use crate::view::View;
 const BUDGET_BYTES: u64 = 64 << 20;
 
 /// Examines the store and prints what was found.
-pub(super) fn verify(config: &VerifyConfig) -> Result<(), CliError> {
+pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), CliError> {
     daemon::raise_descriptor_limit();
     start_log_at_terminal(&config.log, Arc::default())?;
     let store = open(&config.store, &config.open, Some(NestedForms::All))?;
@@ -44,13 +44,13 @@ pub(super) fn verify(config: &VerifyConfig) -> Result<(), CliError> {
     let view = View::new(store, view).map_err(CliError::failed)?;
     let counters = Arc::new(Counters::default());
     let work = Arc::clone(&counters);
-    let bar = ProgressBar::new(config.is_quiet, "parts of arrays", move || Work {
+    let bar = ProgressBar::new(verify.is_quiet, "parts of arrays", move || Work {
         found: work.found.load(Ordering::Relaxed),
         done: work.examined.load(Ordering::Relaxed),
         bytes: work.bytes.load(Ordering::Relaxed),
         is_found: work.is_found.load(Ordering::Relaxed),
     });
-    let report = Mutex::new(Report::new(config.json));
+    let report = Mutex::new(Report::new(verify.json));
     let run = Verification {
         start: &start,
         hierarchy: &Arc::new(hierarchy),
