@@ -12,6 +12,7 @@
 
 mod audience;
 mod chosen;
+mod coarser;
 mod context;
 mod facts;
 mod file;

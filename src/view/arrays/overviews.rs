@@ -1,16 +1,15 @@
-//! The coarser levels of an array, which its GeoTIFF has as overviews: the levels after it in the multiscale of a
-//! group above it.
+//! The coarser levels of an array, which its GeoTIFF has as overviews.
 
 use std::sync::Arc;
 
 use super::super::rights::{is_refused, more_private};
 use super::Arrays;
-use super::context::{MOST_ANCESTORS, may_mention};
+use super::context::may_mention;
 use super::facts::ArrayFacts;
 use super::file::ElementSource;
 use super::inputs::Inputs;
 use crate::error::{Error, FormatError};
-use crate::plain::{Array, FileFormat, Selected, coarser_levels};
+use crate::plain::{Array, FileFormat, Selected};
 use crate::store::Prefix;
 
 /// An array, or a selection of one, with the coarser levels of it.
@@ -34,7 +33,8 @@ impl Arrays {
             arrays: Vec::new(),
             sources: Vec::new(),
         };
-        for path in self.coarser_paths(facts, inputs)? {
+        let around = self.levels_around(facts, inputs)?;
+        for path in around.map(|around| around.coarser).unwrap_or_default() {
             let reason = match self.overview(&path, facts, selected, inputs) {
                 Ok(Ok((level, selected))) => {
                     let id = 1 + overviews.arrays.len();
@@ -63,28 +63,6 @@ impl Arrays {
         self.tree.warn_once(&(path, "overview"), || {
             format!("{of}: no overview of the level {path}: {reason}")
         });
-    }
-
-    /// The paths of the coarser levels of an array, by the nearest group that lists them.
-    fn coarser_paths(&self, facts: &ArrayFacts, inputs: &mut Inputs) -> Result<Vec<Prefix>, Error> {
-        let path = &facts.array.path;
-        for group in path.with_ancestors().skip(1).take(MOST_ANCESTORS) {
-            let own = group.strip(path.as_bytes()).unwrap_or_default();
-            let Ok(own) = str::from_utf8(own) else {
-                break;
-            };
-            // The documents of these groups are among the inputs of the facts.
-            let found = self.group_facts(&group)?;
-            if !may_mention(&found.inputs, &facts.array.node, inputs) {
-                continue;
-            }
-            if let Some(levels) = coarser_levels(&found.attributes, own) {
-                let below = |level: &Vec<String>| self.path_below(&group, level);
-                let found = levels.iter().map(below).collect::<Result<Vec<_>, _>>()?;
-                return Ok(found.into_iter().flatten().collect());
-            }
-        }
-        Ok(Vec::new())
     }
 
     /// The facts of the level at `path`, and the part of it that is as large on a map as `selected` is; or the reason

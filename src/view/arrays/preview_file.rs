@@ -3,22 +3,13 @@
 use std::sync::Arc;
 
 use super::Arrays;
-use super::context::{MOST_ANCESTORS, may_mention};
+use super::coarser::LevelsAround;
+use super::context::may_mention;
 use super::facts::ArrayFacts;
 use super::file::{ElementSource, FileParts};
 use super::preview_samples::SampledPreview;
 use crate::error::{Error, FormatError};
-use crate::plain::{FileFormat, LabelColours, Layout, Preview, Selected, Selection, multiscale};
-use crate::store::Prefix;
-
-/// The image that an array is a level of.
-struct ImageAround {
-    group: Prefix,
-    /// The names that lead from the group to each coarser level.
-    coarser: Vec<Vec<String>>,
-    /// The colours of labels, if it is an image of labels.
-    labels: Option<LabelColours>,
-}
+use crate::plain::{FileFormat, Layout, Preview, Selected, Selection};
 
 /// An array that a preview may be made of, and the part of it.
 struct PreviewSource {
@@ -39,14 +30,14 @@ impl Arrays {
         let Some(selected) = facts.selected(selection) else {
             return Ok(None);
         };
-        let image = self.image_around(facts)?;
+        let image = self.levels_around(facts, &facts.inputs)?;
         let own = PreviewSource::of(facts, selected, (stem, image.as_ref())).map_err(refused)?;
         if own.preview.is_whole()
             && let Ok(found) = self.sampled(&own)
         {
             return Ok(Some(own.into_parts(found)));
         }
-        let mut sources = self.coarser_levels(&own, (stem, image.as_ref()))?;
+        let mut sources = self.previews_of_levels(&own, (stem, image.as_ref()));
         sources.push(own);
         sources.sort_by_key(|source| source.preview.rank());
         let mut failed = None;
@@ -75,55 +66,26 @@ impl Arrays {
 
     /// The coarser levels of the image that `own` is a level of, with the same part. A level that cannot be read is left out,
     /// because a finer one serves too, and its own files report the error. So is one that fewer users may read.
-    fn coarser_levels(
+    fn previews_of_levels(
         &self,
         own: &PreviewSource,
-        (stem, image): (&str, Option<&ImageAround>),
-    ) -> Result<Vec<PreviewSource>, Error> {
+        (stem, image): (&str, Option<&LevelsAround>),
+    ) -> Vec<PreviewSource> {
         let mut coarser = Vec::new();
         let Some(image) = image else {
-            return Ok(coarser);
+            return coarser;
         };
         let node = &own.facts.array.node;
-        for names in &image.coarser {
-            let level = self.path_below(&image.group, names)?;
-            let Some(path) = level.filter(|path| self.is_chosen(path)) else {
-                continue;
-            };
-            let Ok(Some(facts)) = self.array_facts(&path) else {
+        for path in &image.coarser {
+            let Ok(Some(facts)) = self.array_facts(path) else {
                 continue;
             };
             if may_mention(&facts.inputs, node, &own.facts.inputs) {
-                let name = self.text_name_of(&path);
+                let name = self.text_name_of(path);
                 coarser.extend(own.at_level(&facts, (stem, Some(image)), &name));
             }
         }
-        Ok(coarser)
-    }
-
-    /// The image that an array is a level of; `None` also if fewer users may know of it.
-    fn image_around(&self, facts: &ArrayFacts) -> Result<Option<ImageAround>, Error> {
-        let path = &facts.array.path;
-        let mut below = path.clone();
-        for _ in 0..MOST_ANCESTORS {
-            let Some(key) = below.to_key() else { break };
-            below = key.parent();
-            let group = self.group_facts(&below)?;
-            let Some(image) = multiscale(&group.attributes) else {
-                continue;
-            };
-            let own = below.strip(path.as_bytes()).unwrap_or_default();
-            let mut levels = image.levels.into_iter();
-            let is_level = levels.any(|(name, _)| name.as_bytes() == own);
-            if is_level && may_mention(&group.inputs, &facts.array.node, &facts.inputs) {
-                return Ok(Some(ImageAround {
-                    group: below,
-                    coarser: levels.map(|(_, names)| names).collect(),
-                    labels: LabelColours::of_group(&group.attributes),
-                }));
-            }
-        }
-        Ok(None)
+        coarser
     }
 }
 
@@ -131,7 +93,7 @@ impl PreviewSource {
     fn of(
         facts: &Arc<ArrayFacts>,
         selected: Selected,
-        (stem, image): (&str, Option<&ImageAround>),
+        (stem, image): (&str, Option<&LevelsAround>),
     ) -> Result<PreviewSource, FormatError> {
         let whole = facts.array(0, stem, FileFormat::Png, None)?;
         Ok(PreviewSource {
@@ -149,7 +111,7 @@ impl PreviewSource {
     fn at_level(
         &self,
         facts: &Arc<ArrayFacts>,
-        of: (&str, Option<&ImageAround>),
+        of: (&str, Option<&LevelsAround>),
         name: &str,
     ) -> Option<PreviewSource> {
         let [own, other] = [&self.facts, facts].map(|facts| &facts.array.node.metadata.shape);

@@ -177,18 +177,21 @@ def test_channels_are_blended(mount, tmp_path, readers):
     assert one["sha256"] == digest(canonical(numbers(values[1, 0, 2], window=(100, 2000))[0][np.newaxis]))
 
 
-def test_a_coarser_level_is_shown(mount, tmp_path, readers):
+@pytest.mark.parametrize("convention", ["ome", "multiscales"])
+def test_a_coarser_level_is_shown(mount, tmp_path, readers, convention):
     """A picture of a large level is that of a level which fits; what is not readable there is not needed."""
     random = np.random.default_rng(4)
     shapes = {"0": (3, 4200, 2100), "1": (3, 2100, 1050), "a/2": (3, 1050, 525), "a/3": (3, 525, 262)}
     scales = [{"path": path, "coordinateTransformations": [{"type": "scale", "scale": [1.0, 4200 / y, 4200 / y]}]} for path, (_, y, _) in shapes.items()]
     axes = [{"name": "t", "type": "time"}, *({"name": name, "type": "space"} for name in "yx")]
-    group = zarr.open_group(str(tmp_path / "i.zarr"), mode="w", attributes={
-        "ome": {"version": "0.5", "multiscales": [{"name": "big", "axes": axes, "datasets": scales}]}})
+    described = {"ome": {"version": "0.5", "multiscales": [{"name": "big", "axes": axes, "datasets": scales}]},
+                 "multiscales": {"layout": [{"asset": path} for path in shapes]}}
+    group = zarr.open_group(str(tmp_path / "i.zarr"), mode="w", attributes={convention: described[convention]})
     values = {}
     for path, shape in shapes.items():
         values[path] = random.integers(0, 250, shape, "u1")
-        group.create_array(path, shape=shape, chunks=(1, *(min(64 if path == "0" else 512, n) for n in shape[1:])), dtype="u1")[...] = values[path]
+        group.create_array(path, shape=shape, chunks=(1, *(min(64 if path == "0" else 512, n) for n in shape[1:])), dtype="u1",
+                           dimension_names=["t", "y", "x"])[...] = values[path]
     made = mount(tmp_path / "i.zarr", "--files", "png", "--ttl", "0")
 
     def shown(name):
