@@ -51,7 +51,7 @@ use glob::Pattern;
 
 pub use crate::files::HandleAccess;
 pub use crate::shards::Recovered;
-pub use arrays::{FormatOutcome, GroupOutcome, cache_for};
+pub use arrays::{FormatOutcome, GroupOutcome, UnusedDescriptions, cache_for};
 pub use by_path::HeldVnode;
 pub use changes::AttributeChange;
 pub use control::log::OwnLog;
@@ -528,6 +528,14 @@ impl View {
     /// [`Error`] when its documents cannot be read.
     pub fn group_outcomes(&self, path: &Prefix) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
         self.arrays.group_outcomes(path)
+    }
+
+    /// What the documents around the array at `path` say of its place and cannot be used.
+    ///
+    /// # Errors
+    /// [`Error`] when they cannot be read.
+    pub fn unused_descriptions(&self, path: &Prefix) -> Result<UnusedDescriptions, Error> {
+        self.arrays.unused_descriptions(path)
     }
 
     fn vnode(&self, id: VnodeId) -> Result<Vnode, Error> {

@@ -21,7 +21,7 @@ use crate::hierarchy::{ArrayNode, BrokenKind, GroupNode, Hierarchy, Node};
 use crate::metadata::write;
 use crate::metadata::{Attributes, DocumentName, ZarrFormat, missing};
 use crate::store::{Key, Prefix, WaitingParts};
-use crate::view::{FileFormat, View};
+use crate::view::{FileFormat, UnusedDescriptions, View};
 
 /// Gathers what is said about the nodes of a store.
 pub(super) struct Describer<'c> {
@@ -176,6 +176,12 @@ impl Describer<'_> {
                 return Ok(());
             }
         };
+        if let Node::Array(_) = node {
+            match view.unused_descriptions(&report.prefix) {
+                Ok(unused) => insert_unused(report, &unused),
+                Err(error) => report.facts["error"] = error.to_string().into(),
+            }
+        }
         if self.config.json {
             insert_files(&mut report.facts, &files);
             return Ok(());
@@ -211,6 +217,25 @@ impl Describer<'_> {
         (is_wide && is_image && options.integers.is_none()).then(|| {
             "ImageJ, Pillow and OME-TIFF have no integers of 64 bits (see --integers)".to_owned()
         })
+    }
+}
+
+/// Adds what the documents say of the place of an array and cannot be used.
+fn insert_unused(report: &mut NodeReport, unused: &UnusedDescriptions) {
+    if let Some(error) = &unused.axes {
+        report.facts["axes_error"] = error.to_string().into();
+        report
+            .remarks
+            .push(format!("no spacings and units: {error}"));
+    }
+    let problems = unused.georeference.iter().map(ToString::to_string);
+    let problems: Vec<String> = problems.collect();
+    if !problems.is_empty() {
+        let problems = problems.join("; ");
+        report.facts["georeference_error"] = problems.as_str().into();
+        report
+            .remarks
+            .push(format!("no georeference, or not all of it: {problems}"));
     }
 }
 

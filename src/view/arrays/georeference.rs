@@ -50,7 +50,32 @@ impl Arrays {
         }
         .find();
         facts.problems.extend(problem);
+        let has_crs = facts.known.as_ref().is_some_and(|geo| geo.crs.is_some());
+        if let Some(name) = sources.attributes.text("grid_mapping")
+            && mapping.is_none()
+            && facts.problems.is_empty()
+            && !has_crs
+        {
+            let problem = format!("no array of the variable {name:?} is found");
+            let problem = FormatError::document("grid_mapping", problem);
+            facts.problems.push(problem);
+        }
         Ok(facts)
+    }
+
+    /// The reasons why an array has no georeference, or not all of it, in files of the requested formats.
+    pub(super) fn georeference_problems(
+        &self,
+        facts: &ArrayFacts,
+    ) -> Result<Vec<FormatError>, Error> {
+        let mut problems = facts.geo.problems.clone();
+        let formats = &self.tree.options.arrays.files;
+        if formats.iter().any(|format| format.tells_transform()) {
+            let mut inputs = facts.inputs.clone();
+            let found = self.with_coordinates(facts, &mut inputs)?;
+            problems.extend(found.err());
+        }
+        Ok(problems)
     }
 
     /// The attributes of the grid mapping variable `name` for the array at `path`: of the array of this name in the
@@ -137,14 +162,31 @@ impl Arrays {
         format: FileFormat,
         inputs: &mut Inputs,
     ) -> Result<Option<Arc<Georeference>>, Error> {
-        let path = &facts.array.path;
-        let group = path.to_key().map(|key| key.parent());
-        let (Some(names), Some(group)) = (&facts.geo.coordinates, group) else {
-            return Ok(None);
-        };
         if !format.tells_transform() {
             return Ok(None);
         }
+        let found = self.with_coordinates(facts, inputs)?;
+        Ok(found.unwrap_or_else(|error| {
+            let path = &facts.array.path;
+            self.tree.warn_once(&(path, "coordinates"), || {
+                format!("{path}: no transform: {error}")
+            });
+            None
+        }))
+    }
+
+    /// The georeference of an array with a transform from its coordinates; `None` if it has none. The coordinates are
+    /// added to `inputs`.
+    fn with_coordinates(
+        &self,
+        facts: &ArrayFacts,
+        inputs: &mut Inputs,
+    ) -> Result<Result<Option<Arc<Georeference>>, FormatError>, Error> {
+        let path = &facts.array.path;
+        let group = path.to_key().map(|key| key.parent());
+        let (Some(names), Some(group)) = (&facts.geo.coordinates, group) else {
+            return Ok(Ok(None));
+        };
         let bits = inputs
             .readers
             .bits_for(facts.array.node.document.meta.access());
@@ -153,7 +195,7 @@ impl Arrays {
         let mut spacings = Vec::new();
         for (name, axis) in names.iter().zip(facts.geo.axes) {
             let Some(child) = self.child_called(&group, name.as_bytes())? else {
-                return Ok(None);
+                return Ok(Ok(None));
             };
             let length = facts.array.node.metadata.shape.get(axis).copied();
             let spacing = match self.spacing(&child, length, (audience, deadline), inputs) {
@@ -167,16 +209,13 @@ impl Arrays {
             };
             match spacing {
                 Ok(spacing) => spacings.push(spacing),
-                Err(error) => {
-                    self.tree.warn_once(&(path, "coordinates"), || {
-                        format!("{path}: no transform: coordinates {name}: {error}")
-                    });
-                    return Ok(None);
-                }
+                Err(error) => return Ok(Err(error.within(name))),
             }
         }
         let spacings = <[Spacing; 2]>::try_from(spacings).ok();
-        Ok(spacings.map(|spacings| Arc::new(facts.geo.with_coordinates(spacings))))
+        Ok(Ok(spacings.map(|spacings| {
+            Arc::new(facts.geo.with_coordinates(spacings))
+        })))
     }
 
     /// The spacing of the coordinates at `path`, which are as many as `length`; the reason why they have none.

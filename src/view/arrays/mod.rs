@@ -57,7 +57,7 @@ use listed::{KEPT_NAMES_BYTES, ListedNames};
 pub(super) use preview::PreviewOpen;
 pub use reading::cache_for;
 pub(super) use reading::{PlainContent, PlainOpen};
-pub use sidecar::{FormatOutcome, GroupOutcome};
+pub use sidecar::{FormatOutcome, GroupOutcome, UnusedDescriptions};
 use snapshots::Snapshots;
 
 /// The most memory of the facts of arrays that are kept.

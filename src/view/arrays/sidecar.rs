@@ -34,6 +34,15 @@ pub enum FormatOutcome {
 /// out, or the reason why there is no file.
 pub type GroupOutcome = Result<(String, Vec<Omitted>), FormatError>;
 
+/// Descriptions of the place of an array that cannot be used.
+#[derive(Debug, Default)]
+pub struct UnusedDescriptions {
+    /// The reason why its axes have no spacings and units.
+    pub axes: Option<FormatError>,
+    /// The reasons why its place on the earth is not known, or only in part.
+    pub georeference: Vec<FormatError>,
+}
+
 impl Arrays {
     pub(super) fn make_sidecar(&self, path: &Prefix) -> Result<Option<FileParts>, Error> {
         let Some(facts) = self.array_facts(path)? else {
@@ -101,6 +110,23 @@ impl Arrays {
                 .map(Some),
             None => Ok(None),
         }
+    }
+
+    /// What the documents around the array at `path` say and cannot be used.
+    ///
+    /// # Errors
+    /// [`Error`] when they cannot be read.
+    pub(in crate::view) fn unused_descriptions(
+        &self,
+        path: &Prefix,
+    ) -> Result<UnusedDescriptions, Error> {
+        let Some(facts) = self.array_facts(path)? else {
+            return Ok(UnusedDescriptions::default());
+        };
+        Ok(UnusedDescriptions {
+            axes: facts.axes_error.clone(),
+            georeference: self.georeference_problems(&facts)?,
+        })
     }
 
     /// The outcome of the group at `path` in each requested format that holds groups. A group

@@ -5,6 +5,8 @@ import re
 import numpy as np
 import pytest
 import zarr
+from support.array_view import info
+from support.mounting import BINARY, ok as run_ok
 
 UTM = "EPSG:32632"
 NORTH_UP = [500000.0, 10.0, 0.0, 4600000.0, 0.0, -10.0]
@@ -84,8 +86,17 @@ HOSTILE = {
     "list": ({"proj:projjson": [1]}, "no PROJJSON"),
     "zero": ({"spatial:transform": [0, 0, 0, 0, 0, 0]}, "no transform"),
     "words": ({"spatial:transform": ["1", 0, 0, 0, 1, 0]}, "neither six numbers"),
+    "absent": ({"grid_mapping": "crs\n"}, 'variable "crs\\n"'),
     "size": ({"spatial:transform": [1, 0, 0, 0, 1, 0], "spatial:shape": [1 << 40, 8]}, "another size"),
 }
+
+
+def test_info_names_coordinates_that_give_no_transform(tmp_path):
+    path = store(tmp_path / "s", {"proj:code": UTM}, x=regular(5, 10) ** 2, y=regular(5, 10))
+    facts = json.loads(run_ok(BINARY, "--info", "--json", "--files", "npy,envi", path, "t"))[0]
+    assert facts["georeference_error"].startswith("x.coordinates: ")
+    facts = json.loads(run_ok(BINARY, "--info", "--json", "--files", "npy", path, "t"))[0]
+    assert "georeference_error" not in facts
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -95,6 +106,7 @@ def test_wrong_descriptions_are_left_out_with_the_reason(mount, tmp_path, name):
     said = json.loads((made.path / "t.json").read_text())
     assert reason in said["georeference_error"]
     assert "georeference" not in said
+    assert f"no georeference, or not all of it: {said['georeference_error']}" in info(tmp_path / "s", "t", files="envi")
     header = (made.path / "t.raw.hdr").read_text()
     assert "map info" not in header and "coordinate system" not in header
     assert np.fromfile(made.path / "t.raw", "u2").tolist() == list(range(64))
