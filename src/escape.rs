@@ -169,6 +169,22 @@ impl Text {
     }
 }
 
+/// A size in binary units with one digit after the point.
+#[must_use]
+pub fn human_bytes(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let larger = (1..)
+        .zip(units)
+        .take_while(|(power, _)| bytes >> (10 * power) > 0);
+    match larger.last() {
+        None => format!("{bytes} B"),
+        Some((power, unit)) => {
+            let smaller = bytes >> (10 * (power - 1));
+            format!("{}.{} {unit}", smaller / 1024, smaller % 1024 * 10 / 1024)
+        }
+    }
+}
+
 /// Writes the escape that replaces a character.
 type EscapeStyle = fn(char, &mut dyn Write) -> fmt::Result;
 
@@ -296,6 +312,19 @@ mod tests {
             "\u{1b}[1ma\\u{1b}[2J\u{1b}[0m b\\n\u{1b}[31mc\u{1b}[0m\n"
         );
         assert_eq!(told(Colours::Hidden).unwrap(), "a\\u{1b}[2J b\\nc\n");
+    }
+
+    #[test]
+    fn sizes_are_told_in_binary_units() {
+        for (bytes, told) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.5 KiB"),
+            (1 << 30, "1.0 GiB"),
+            (u64::MAX, "15.9 EiB"),
+        ] {
+            assert_eq!(human_bytes(bytes), told);
+        }
     }
 
     proptest! {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+pub(super) use crate::escape::human_bytes as human;
+
 /// The version of the document, such as `v3` or `pre-v1`; `None` where there is no document that can be read.
 pub(super) fn version(facts: &Value) -> Option<Cow<'_, str>> {
     match &facts["zarr_format"] {
@@ -61,39 +63,6 @@ fn by_view(facts: &Value, name: &str, preposition: &str) -> Vec<String> {
     }
 }
 
-/// A size in binary units with one digit after the point.
-pub(super) fn human(bytes: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let larger = (1..)
-        .zip(units)
-        .take_while(|(power, _)| bytes >> (10 * power) > 0);
-    match larger.last() {
-        None => format!("{bytes} B"),
-        Some((power, unit)) => {
-            let smaller = bytes >> (10 * (power - 1));
-            format!("{}.{} {unit}", smaller / 1024, smaller % 1024 * 10 / 1024)
-        }
-    }
-}
-
 pub(super) fn in_parentheses(items: impl Iterator<Item = String>) -> String {
     format!("({})", items.collect::<Vec<_>>().join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_told_in_binary_units() {
-        for (bytes, told) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1536, "1.5 KiB"),
-            (1 << 30, "1.0 GiB"),
-            (u64::MAX, "15.9 EiB"),
-        ] {
-            assert_eq!(human(bytes), told);
-        }
-    }
 }
