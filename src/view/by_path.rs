@@ -8,8 +8,8 @@ use crate::error::Error;
 
 /// A file or directory of a view. Its number is known until this is dropped.
 pub struct HeldVnode {
-    view: Arc<View>,
-    id: VnodeId,
+    pub(super) view: Arc<View>,
+    pub(super) id: VnodeId,
     kind: VnodeKind,
 }
 

@@ -20,6 +20,7 @@
 //! | `chunks`, `documents`, `arrays` | three kinds of files |
 //! | `names`, `changes`, `forms` | changes: of names, from vnodes to open files, and from shown bytes to stored ones |
 //! | `rights`, `xattr`, `control`, `options` | users, extended attributes, the daemon's own files, options |
+//! | `description` | what a page for people says about a node |
 //!
 //! Each part uses those above it, and has its own state.
 
@@ -29,6 +30,7 @@ mod by_path;
 mod changes;
 mod chunks;
 mod control;
+mod description;
 mod documents;
 mod fingerprint;
 mod forms;
@@ -55,6 +57,10 @@ pub use arrays::{FormatOutcome, GroupOutcome, UnusedDescriptions, cache_for};
 pub use by_path::HeldVnode;
 pub use changes::AttributeChange;
 pub use control::log::OwnLog;
+pub use description::{
+    ArrayDescription, ChunkCell, ChunkState, ChunkWindow, DescribedKind, DimensionDescription,
+    NodeDescription, NodeText, NodeTexts,
+};
 pub use listing::segment::DirectoryPosition;
 pub use listing::{Directory, DirectoryEntry, EntrySource};
 pub use open_file::{OpenFile, OpenedVnode};

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 mod again;
 mod arrays;
 mod damaged;
+mod description;
 mod exchanged;
 mod gone;
 mod group_sidecars;
