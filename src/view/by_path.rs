@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Directory, DirectoryEntry, OpenedVnode, View, VnodeId, VnodeKind};
+use super::{Directory, DirectoryEntry, OpenedVnode, View, VnodeAttributes, VnodeId, VnodeKind};
 use crate::error::Error;
 
 /// A file or directory of a view. Its number is known until this is dropped.
@@ -68,6 +68,14 @@ impl HeldVnode {
             id: self.view.refer(entry),
             kind: entry.kind,
         }
+    }
+
+    /// The attributes that `stat` shows; `None` if it no longer exists.
+    ///
+    /// # Errors
+    /// As [`View::attributes`].
+    pub fn attributes(&self) -> Result<Option<VnodeAttributes>, Error> {
+        self.view.attributes(self.id)
     }
 
     /// Opens the file; `None` if it no longer exists.

@@ -512,6 +512,11 @@ impl View {
         self.tree.loader.threads()
     }
 
+    /// The counters in the text of `OpenMetrics`, as `.zarr-mount/metrics` shows them.
+    pub fn metrics(&self) -> Vec<u8> {
+        control::metrics::text(&self.counters())
+    }
+
     /// The counters of requests, which the caller of the view counts.
     pub fn requests(&self) -> &RequestCounters {
         &self.requests

@@ -47,6 +47,11 @@ impl PreviewOpen {
         }
     }
 
+    /// The number of the snapshot; `None` if there is only one.
+    pub(in crate::view) fn snapshot(&self) -> Option<u64> {
+        self.snapshot.version()
+    }
+
     /// Whether all pages that the kernel holds of the file were read from this snapshot.
     pub(in crate::view) fn keeps_pages(&self) -> bool {
         self.snapshot.is_clean()

@@ -196,6 +196,11 @@ impl PlainOpen {
         self.snapshot.is_clean()
     }
 
+    /// The number of the snapshot; `None` if there is only one.
+    pub(in crate::view) fn snapshot(&self) -> Option<u64> {
+        self.snapshot.version()
+    }
+
     /// Tells the snapshot that the kernel holds no pages of the file.
     pub(in crate::view) fn pages_dropped(&self) {
         self.snapshot.set_clean();

@@ -370,6 +370,12 @@ impl Snapshot {
         }
     }
 
+    /// The number of the snapshot, which no other one of the mount has; `None` if the store never changes, so that all
+    /// snapshots of a file are the same.
+    pub(super) fn version(&self) -> Option<u64> {
+        (!self.is_immutable()).then_some(self.number)
+    }
+
     fn is_immutable(&self) -> bool {
         self.loader.sources().freshness().is_immutable()
     }

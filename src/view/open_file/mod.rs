@@ -357,6 +357,17 @@ impl OpenFile {
         }
     }
 
+    /// The number of the state of the store that a whole array is read from, which distinguishes versions with the same
+    /// fingerprint from each other for as long as this process runs. `None` if a fingerprint stands for one version.
+    pub fn snapshot(&self) -> Option<u64> {
+        match &self.content {
+            FileContent::Plain(plain) => plain.snapshot(),
+            FileContent::Preview(preview) => preview.snapshot(),
+            FileContent::Kept(text) => Some(text.stamp()),
+            _ => None,
+        }
+    }
+
     /// Notes that the kernel no longer holds pages of this version.
     pub fn pages_dropped(&self) {
         match &self.content {
