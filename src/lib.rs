@@ -26,6 +26,7 @@
 //! | [`view`] | names to vnodes and their numbers; attributes and bytes of a vnode | FUSE |
 //! | [`verify`] | whether documents and chunks are sound | views, FUSE |
 //! | [`export`] | what a view shows, written to disk | FUSE, the command |
+//! | [`serve`] | the same over HTTP; tokens, connections | Zarr, stores, FUSE |
 //! | [`fuse`] | inode numbers, handles, replies, errno | Zarr, stores |
 //! | [`cli`] | flags to a checked configuration to a stack of the above | |
 //!
@@ -234,6 +235,8 @@ pub mod notice;
 pub mod plain;
 pub mod read;
 pub mod recent_lines;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod shards;
 pub mod store;
 pub mod sync;

@@ -38,8 +38,8 @@ pub(crate) struct Args {
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub(crate) store: Option<OsString>,
 
-    /// Where to mount; created when missing. With --info and --verify, the path of a node in the store; with --cat and --export,
-    /// a path in the mount
+    /// Where to mount; created when missing. With --info and --verify, the path of a node in the store; with --cat, --export
+    /// and --serve, a path in the mount
     #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) target: Option<OsString>,
 
@@ -269,7 +269,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "export")]
     pub(crate) resume: bool,
 
-    /// With --export and --verify: show no progress; with --export, no summary either
+    /// With --export and --verify: show no progress; with --export, no summary either; with --serve: print nothing
     #[arg(long, requires = "long_tasks")]
     pub(crate) quiet: bool,
 
@@ -310,6 +310,26 @@ pub(crate) struct Args {
     #[cfg(feature = "remote")]
     #[command(flatten)]
     pub(crate) remote: super::remote_args::RemoteArgs,
+
+    /// How a store is served over HTTP.
+    #[cfg(feature = "serve")]
+    #[command(flatten)]
+    pub(crate) serving: super::serve_args::ServeArgs,
+}
+
+impl Args {
+    /// Whether a store is served over HTTP.
+    #[cfg(feature = "serve")]
+    pub(crate) fn serves(&self) -> bool {
+        self.serving.serve.is_some()
+    }
+
+    /// Whether a store is served over HTTP.
+    #[cfg(not(feature = "serve"))]
+    #[expect(clippy::unused_self, reason = "this build has no such option")]
+    pub(crate) fn serves(&self) -> bool {
+        false
+    }
 }
 
 /// The owner of the locks that are taken.
@@ -455,7 +475,7 @@ fn group_id(text: &str) -> Result<u32, String> {
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
 /// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 19] = [
+const NO_MOUNT_OPTIONS: [&str; 24] = [
     "list",
     "status",
     "cat",
@@ -463,6 +483,11 @@ const NO_MOUNT_OPTIONS: [&str; 19] = [
     "export",
     "resume",
     "quiet",
+    "serve",
+    "token-file",
+    "host",
+    "cors",
+    "insecure",
     "unmount",
     "recover",
     "info",

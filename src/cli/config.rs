@@ -26,6 +26,8 @@ use crate::fuse::Transport;
 use crate::fuse::session::{MountAccess, SessionOptions};
 use crate::metadata::ZarrFormat;
 use crate::mount_table::{Device, MountEntry, MountTable};
+#[cfg(feature = "serve")]
+use crate::serve::Origin;
 #[cfg(feature = "remote")]
 use crate::store::RemoteOptions;
 #[cfg(debug_assertions)]
@@ -72,6 +74,9 @@ pub(crate) enum CliTask {
     Cat(Box<ShownConfig>),
     /// `zarr-mount --export DIR STORE [PATH]`
     Export(Box<ShownConfig>, ExportConfig),
+    /// `zarr-mount --serve ADDRESS STORE [PATH]`
+    #[cfg(feature = "serve")]
+    Serve(Box<ShownConfig>, ServeConfig),
 }
 
 /// A store that is read without a mount, and a path.
@@ -111,6 +116,24 @@ pub struct ExportConfig {
     /// Whether an earlier export was interrupted.
     pub resume: bool,
     /// Whether to show neither progress nor a summary.
+    pub is_quiet: bool,
+}
+
+/// How `--serve` serves.
+#[cfg(feature = "serve")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServeConfig {
+    /// The address and the port, as typed.
+    pub address: String,
+    /// The file with the token, absolute; `None` for a random one.
+    pub token_file: Option<PathBuf>,
+    /// Further names of the server.
+    pub hosts: Vec<String>,
+    /// The origins of other sites whose pages may read what is served.
+    pub origins: Vec<Origin>,
+    /// Whether other machines may be served without encryption.
+    pub is_insecure: bool,
+    /// Whether to print nothing.
     pub is_quiet: bool,
 }
 
@@ -226,8 +249,8 @@ impl CliTask {
             });
         }
         let Some(store) = &args.store else {
-            let and_mountpoint = match (args.cat, args.info || args.verify || args.export.is_some())
-            {
+            let has_path = args.info || args.verify || args.serves() || args.export.is_some();
+            let and_mountpoint = match (args.cat, has_path) {
                 (true, _) => " and PATH",
                 (_, true) => "",
                 _ => " and MOUNTPOINT",
@@ -268,7 +291,7 @@ impl CliTask {
                 log,
             })));
         }
-        if args.verify || args.cat || args.export.is_some() {
+        if args.verify || args.cat || args.serves() || args.export.is_some() {
             return shown_task(args, store, open, read_as);
         }
         let Some(target) = &args.target else {
@@ -342,7 +365,7 @@ fn remote_options(args: &Args, store: &StoreArgument) -> Result<RemoteOptions, C
     })
 }
 
-/// The task of `--verify`, `--cat` or `--export`.
+/// The task of `--verify`, `--cat`, `--export` or `--serve`.
 fn shown_task(
     args: Args,
     store: StoreArgument,
@@ -357,6 +380,8 @@ fn shown_task(
         return Err(CliError::Usage(problem.to_owned()));
     }
     let directory = args.export.as_deref().map(absolute).transpose()?;
+    #[cfg(feature = "serve")]
+    let serve = serve_config(&args)?;
     let shown = Box::new(ShownConfig {
         n_at_once: if store.is_remote() {
             REMOTE_AT_ONCE
@@ -371,6 +396,10 @@ fn shown_task(
         #[cfg(debug_assertions)]
         injections: args.inject,
     });
+    #[cfg(feature = "serve")]
+    if let Some(serve) = serve {
+        return Ok(CliTask::Serve(shown, serve));
+    }
     let is_quiet = args.quiet;
     Ok(match directory {
         Some(directory) => {
@@ -390,6 +419,23 @@ fn shown_task(
         }
         None => CliTask::Cat(shown),
     })
+}
+
+/// How a store is served, if it is.
+#[cfg(feature = "serve")]
+fn serve_config(args: &Args) -> Result<Option<ServeConfig>, CliError> {
+    let serving = args.serving.clone();
+    let Some(address) = serving.serve else {
+        return Ok(None);
+    };
+    Ok(Some(ServeConfig {
+        address,
+        token_file: serving.token_file.as_deref().map(absolute).transpose()?,
+        hosts: serving.host,
+        origins: serving.cors,
+        is_insecure: serving.insecure,
+        is_quiet: args.quiet,
+    }))
 }
 
 impl StoreArgument {

@@ -89,7 +89,7 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
 }
 
 /// The view of a mount with this configuration.
-fn view_of(config: &ShownConfig) -> Result<Arc<View>, CliError> {
+pub(super) fn view_of(config: &ShownConfig) -> Result<Arc<View>, CliError> {
     start_log_at_terminal(&config.log, Arc::default())?;
     let forms = nested_forms(&config.view.views, false);
     let store = open(&config.store, &config.open, forms)?;
@@ -107,7 +107,7 @@ fn view_of(config: &ShownConfig) -> Result<Arc<View>, CliError> {
     Ok(Arc::new(view))
 }
 
-fn name_of(config: &ShownConfig) -> impl std::fmt::Display {
+pub(super) fn name_of(config: &ShownConfig) -> impl std::fmt::Display {
     config.store.as_os_str().display()
 }
 

@@ -11,6 +11,7 @@ pub(super) const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
        zarr-mount --verify [--json] [--quiet] STORE [PATH]
        zarr-mount --export DIR [--resume] [--quiet] [OPTIONS] STORE [PATH]
        zarr-mount --cat [OPTIONS] STORE PATH
+       zarr-mount --serve ADDRESS [--token-file FILE] [--quiet] [OPTIONS] STORE [PATH]
        zarr-mount --man | --completions SHELL | --version [-v]";
 
 /// Commands and their purposes, in two columns.
@@ -35,6 +36,10 @@ pub(super) const EXAMPLES: &str = "  zarr-mount data.zarr /mnt/z                
                                                a store of v2 with uncompressed chunks
   zarr-mount --cat --files npy demo: air/temperature.npy > t.npy
                                                one file
+  zarr-mount --serve 8080 --view arrays --files nc,tif,png data.zarr
+                                               the files of a mount, for a browser at this machine
+  zarr-mount --serve 0.0.0.0:8080 --insecure --as v3 --token-file token old.zarr
+                                               a store of v3 for other machines, in a network that is trusted
   zarr-mount --rw --shards keep data.zarr /mnt/z
                                                programs write keys; a chunk is replaced whole
   zarr-mount --rw --view chunks --as v3 data.zarr /mnt/z

@@ -39,6 +39,10 @@ mod passthrough;
 mod progress_bar;
 #[cfg(feature = "remote")]
 mod remote_args;
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(feature = "serve")]
+mod serve_args;
 mod status;
 mod suggestion;
 mod syslog;
@@ -128,6 +132,8 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
         CliTask::Verify(config, verify) => verify::verify(&config, &verify),
         CliTask::Cat(config) => export::cat(&config),
         CliTask::Export(config, export) => export::export(&config, &export),
+        #[cfg(feature = "serve")]
+        CliTask::Serve(config, serve) => serve::serve(&config, &serve),
     }
 }
 

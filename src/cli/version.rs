@@ -8,9 +8,10 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Features that the program was built with beside the defaults, and default features that it
 /// lacks.
-const FEATURES: [(&str, bool); 2] = [
+const FEATURES: [(&str, bool); 3] = [
     ("remote", cfg!(feature = "remote")),
     ("pcodec", cfg!(feature = "pcodec")),
+    ("serve", cfg!(feature = "serve")),
 ];
 
 /// One line, or all that is known about this build.

@@ -1,0 +1,164 @@
+//! The bytes of a file.
+
+use std::sync::Arc;
+
+use hyper::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    ETAG, LAST_MODIFIED, RANGE, VARY,
+};
+use hyper::{HeaderMap, Method, StatusCode};
+
+use super::answer::{self, Answer};
+use super::body::Body;
+use super::conditions::{Validators, Verdict};
+use super::pieces::FilePieces;
+use super::pool::on_pool;
+use super::range::{Wanted, wanted};
+use super::served::Served;
+use super::{content_type, gzip};
+use crate::error::Error;
+use crate::view::{OpenedVnode, VnodeAttributes};
+
+/// A file that a client asks for.
+#[derive(Debug)]
+pub(super) struct FileRequest<'a> {
+    pub(super) method: &'a Method,
+    pub(super) headers: &'a HeaderMap,
+    /// The last name of its path.
+    pub(super) name: &'a [u8],
+}
+
+/// The answer to `request` for `opened`.
+pub(super) async fn answer(
+    served: &Served,
+    request: FileRequest<'_>,
+    opened: &Arc<OpenedVnode>,
+) -> Result<Answer, Error> {
+    let len = opened.file.len();
+    let kind = content_type::of_name(request.name);
+    let validators = validators(served, opened);
+    let headers = request.headers;
+    let has_forms = gzip::is_compressed(kind, len);
+    let mut answer = answer::with(StatusCode::OK, Body::empty());
+    if let Some(validators) = &validators {
+        answer::set(&mut answer, ETAG, &validators.etag);
+        if let Some(modified) = validators.modified {
+            answer::set(
+                &mut answer,
+                LAST_MODIFIED,
+                &httpdate::fmt_http_date(modified),
+            );
+        }
+        // A browser asks each time whether its copy is the current one. No other cache may have one.
+        answer::set(&mut answer, CACHE_CONTROL, "private, no-cache");
+    } else {
+        answer::set(&mut answer, CACHE_CONTROL, "no-store");
+    }
+    if has_forms {
+        answer::set(&mut answer, VARY, "Accept-Encoding");
+    }
+    match validators
+        .as_ref()
+        .map(|validators| validators.judge(headers))
+    {
+        Some(Verdict::NotModified) => {
+            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+            return Ok(answer);
+        }
+        Some(Verdict::Failed) => {
+            let text = "the file is of another version than the condition names";
+            return Ok(answer::explain(
+                headers,
+                StatusCode::PRECONDITION_FAILED,
+                text,
+            ));
+        }
+        Some(Verdict::Answer) | None => {}
+    }
+    answer::set(&mut answer, CONTENT_TYPE, kind);
+    answer::set(&mut answer, ACCEPT_RANGES, "bytes");
+    let is_get = request.method == Method::GET;
+    let range = range_of(headers, validators.as_ref()).filter(|_| is_get);
+    if has_forms && is_get && range.is_none() && gzip::is_accepted(headers) {
+        // Twice the document, because its compressed bytes may be as many.
+        if let Some(memory) = served.memory.take(2 * len) {
+            let bytes =
+                FilePieces::begin(&opened.file, 0..len, &served.memory, &served.counters).await?;
+            let bytes = bytes.collect().await?;
+            let packed = on_pool(&served.view, move || Ok(gzip::compress(&bytes))).await?;
+            drop(memory);
+            if let Some(validators) = &validators {
+                answer::set(&mut answer, ETAG, &validators.in_form(gzip::FORM).etag);
+            }
+            answer::set(&mut answer, CONTENT_ENCODING, "gzip");
+            answer::set(&mut answer, CONTENT_LENGTH, &packed.len().to_string());
+            *answer.body_mut() = Body::Whole(packed.into());
+            return Ok(answer);
+        }
+    }
+    let range = match range.map_or(Wanted::Whole, |range| wanted(range, len)) {
+        Wanted::Whole => 0..len,
+        Wanted::Part(part) => {
+            *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+            let last = part.end - 1;
+            answer::set(
+                &mut answer,
+                CONTENT_RANGE,
+                &format!("bytes {}-{last}/{len}", part.start),
+            );
+            part
+        }
+        Wanted::Outside => {
+            let text = format!("the file has {len} bytes");
+            let status = StatusCode::RANGE_NOT_SATISFIABLE;
+            let mut answer = answer::explain(headers, status, &text);
+            answer::set(&mut answer, CONTENT_RANGE, &format!("bytes */{len}"));
+            return Ok(answer);
+        }
+    };
+    answer::set(
+        &mut answer,
+        CONTENT_LENGTH,
+        &(range.end - range.start).to_string(),
+    );
+    if is_get {
+        let pieces = FilePieces::begin(&opened.file, range, &served.memory, &served.counters);
+        *answer.body_mut() = Body::File(pieces.await?);
+    }
+    Ok(answer)
+}
+
+/// The header of the range that `headers` ask for, if it may be sent.
+fn range_of<'h>(headers: &'h HeaderMap, validators: Option<&Validators>) -> Option<&'h str> {
+    let range = headers.get(RANGE)?.to_str().ok()?;
+    validators?.allows_range(headers).then_some(range)
+}
+
+/// The version of `opened`; `None` where each open shows other bytes.
+fn validators(served: &Served, opened: &OpenedVnode) -> Option<Validators> {
+    let shown = opened.attributes;
+    if shown.is_momentary() {
+        return None;
+    }
+    let mut etag = etag(served, &shown);
+    let mut modified = Some(shown.times.mtime);
+    if let Some(snapshot) = opened.file.snapshot() {
+        etag = format!(
+            "{}-{:x}.{snapshot:x}\"",
+            etag.trim_end_matches('"'),
+            served.process
+        );
+        // The time is that of a document, and tells nothing about chunks.
+        modified = None;
+    }
+    Some(Validators::new(etag, modified))
+}
+
+/// The entity tag of a version that the fingerprint of a file stands for. The same version may be shown as other bytes by
+/// a server with other options.
+pub(super) fn etag(served: &Served, shown: &VnodeAttributes) -> String {
+    format!(
+        "\"{:x}-{:x}-{:x}\"",
+        served.identity, shown.fingerprint, shown.size
+    )
+}

@@ -1,0 +1,52 @@
+//! What a view shows, over HTTP/1.1, without a mount.
+//!
+//! A request passes these files in turn:
+//!
+//! * `server`, `connection`: the threads, the sockets, and the bounds of what a client may take;
+//! * `host`, `token`, `session`, `door`, `cors`: whether the client may ask at all;
+//! * `path`: the names in a URL;
+//! * `routes`: which of the following answers; `served`: what they share;
+//! * `file`, with `conditions`, `range`, `content_type`, `gzip` and `pieces`: the bytes of a file;
+//! * `directory`, `stream`: the names in a directory; `pages`: the same for people;
+//! * `metrics`: counters;
+//! * `answer`, `body`: a response with the headers that all have; `error`: the status for an error of the view.
+//!
+//! All other layers are synchronous, and so is the view. A request for names or attributes is a job of the view's pool of
+//! threads (`pool`), and a read calls back when its bytes have come, so that no thread of the server ever waits for a
+//! store. Nothing that a client sends is a name on a disk: names are looked up in the view, one after the other.
+
+mod answer;
+mod body;
+mod conditions;
+mod connection;
+mod content_type;
+mod cors;
+mod counters;
+mod directory;
+mod door;
+mod error;
+mod file;
+mod gzip;
+mod host;
+mod metrics;
+mod opened;
+mod pages;
+mod path;
+mod pieces;
+mod pool;
+mod range;
+mod routes;
+mod served;
+mod server;
+mod session;
+mod stream;
+mod token;
+
+pub use connection::Bounds;
+pub use cors::Origin;
+pub use host::Hosts;
+pub use server::{ServeError, Server, ServerOptions};
+pub use token::{Token, TokenError};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! Which part of the server answers a request.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, SET_COOKIE};
+use hyper::{Method, Request, StatusCode};
+
+use super::answer::{self, Answer};
+use super::body::Body;
+use super::file::FileRequest;
+use super::path::RequestPath;
+use super::pool::on_pool;
+use super::served::Served;
+use super::session::LINK;
+use super::{cors, directory, error, file, metrics, pages};
+use crate::error::{Error, until_current};
+use crate::escape::Escaped;
+use crate::view::{HeldVnode, OpenedVnode, VnodeKind};
+
+/// What is at a path.
+enum Found {
+    File(Arc<OpenedVnode>),
+    Directory(HeldVnode),
+}
+
+/// The answer to `request`, with the headers that each answer has.
+pub(super) async fn answer<B>(served: Arc<Served>, request: Request<B>) -> Answer {
+    let mut answer = route(&served, &request).await;
+    let origin = served.door.origin(request.headers());
+    let has_origins = !served.door.origins.is_empty();
+    answer::finish(&mut answer, origin.is_some(), has_origins);
+    if let Some(origin) = origin {
+        cors::allow(&mut answer, origin);
+    }
+    served.counters.add(answer.status());
+    // The query is left out, and so is the path where it is a secret.
+    let path = request.uri().path();
+    let path = if path.starts_with(LINK) { LINK } else { path };
+    let (method, status) = (request.method(), answer.status().as_u16());
+    log::debug!("{method} {}: {status}", Escaped(&path.to_owned()));
+    answer
+}
+
+async fn route<B>(served: &Served, request: &Request<B>) -> Answer {
+    let (headers, method) = (request.headers(), request.method());
+    let explain = |status, text: &str| answer::explain(headers, status, text);
+    let is_read = [Method::GET, Method::HEAD].contains(method);
+    if !served.door.is_here(request) {
+        let text = "this server has another name; --host lets it answer to further ones";
+        return explain(StatusCode::MISDIRECTED_REQUEST, text);
+    }
+    let path = request.uri().path();
+    if is_read && path == pages::STYLE_PATH {
+        return style(method);
+    }
+    if let Some(code) = path.strip_prefix(LINK) {
+        return open(served, request, code);
+    }
+    if cors::is_preflight(request) && served.door.origin(headers).is_some() {
+        return cors::preflight(request);
+    }
+    if !served.door.is_open_to(headers) {
+        let text = "the token is missing or wrong. Open the link that zarr-mount has printed, which works once, or give the \
+                    token as the password of any user, or as \"Authorization: Bearer TOKEN\"";
+        return explain(StatusCode::UNAUTHORIZED, text);
+    }
+    if method == Method::OPTIONS {
+        let mut answer = answer::with(StatusCode::NO_CONTENT, Body::empty());
+        answer::set(&mut answer, ALLOW, answer::METHODS);
+        return answer;
+    }
+    if !is_read {
+        return explain(StatusCode::METHOD_NOT_ALLOWED, "this server is read-only");
+    }
+    if path == metrics::PATH {
+        return without_body(metrics::answer(served), method);
+    }
+    let Some(parsed) = RequestPath::parse(path) else {
+        let text = "no file has this path: names are not empty, and neither . nor ..";
+        return explain(StatusCode::BAD_REQUEST, text);
+    };
+    match show(served, request, parsed).await {
+        Ok(Some(answer)) => answer,
+        Ok(None) => explain(StatusCode::NOT_FOUND, "no such file or directory"),
+        Err(error) => {
+            error::count(&error, served.view.requests());
+            log::warn!("{error}");
+            answer::failed(headers, &error)
+        }
+    }
+}
+
+/// The file or directory at `path`; `None` if there is none.
+async fn show<B>(
+    served: &Served,
+    request: &Request<B>,
+    path: RequestPath,
+) -> Result<Option<Answer>, Error> {
+    if path.is_own() {
+        return Ok(None);
+    }
+    let found = match find(served, &path).await? {
+        Some(Found::Directory(directory)) => {
+            return directory::answer(served, request, path, directory).await;
+        }
+        Some(Found::File(_)) if path.is_directory => return Ok(None),
+        Some(Found::File(found)) => found,
+        None => return Ok(None),
+    };
+    let asked = FileRequest {
+        method: request.method(),
+        headers: request.headers(),
+        name: path.last(),
+    };
+    served.view.requests().reads.add(1);
+    let shown = file::answer(served, asked, &found).await;
+    if shown.is_err() {
+        // The next request opens the file anew.
+        served.opened.forget(&path.names);
+    }
+    shown.map(Some)
+}
+
+async fn find(served: &Served, path: &RequestPath) -> Result<Option<Found>, Error> {
+    let now = Instant::now();
+    if let Some(file) = served.opened.get(&path.names, now) {
+        return Ok(Some(Found::File(file)));
+    }
+    let view = Arc::clone(&served.view);
+    let names = [&served.root[..], b"/", &path.names].concat();
+    let found = on_pool(&served.view, move || {
+        // A file that changes meanwhile is looked up again.
+        until_current(|| {
+            view.requests().lookups.add(1);
+            let Some(found) = view.find_path(&names)? else {
+                return Ok(None);
+            };
+            if found.kind() == VnodeKind::Directory {
+                return Ok(Some(Found::Directory(found)));
+            }
+            view.requests().opens.add(1);
+            let opened = found.open()?;
+            Ok(opened.map(|opened| Found::File(Arc::new(opened))))
+        })
+    });
+    let found = found.await?;
+    if let Some(Found::File(file)) = &found {
+        served.opened.put(&path.names, file, now);
+    }
+    Ok(found)
+}
+
+/// The answer to a browser that opens the link with `code`.
+fn open<B>(served: &Served, request: &Request<B>, code: &str) -> Answer {
+    let headers = request.headers();
+    // A program that looks where a link leads must not use it up.
+    let is_meant = request.method() == Method::GET && !headers.contains_key("sec-purpose");
+    let cookie = if is_meant {
+        served.door.sessions.open(code)
+    } else {
+        None
+    };
+    let Some(cookie) = cookie else {
+        let text =
+            "this link does not work, or has been used; zarr-mount prints one each time it starts";
+        return answer::explain(headers, StatusCode::FORBIDDEN, text);
+    };
+    // No redirection: a browser that follows one from another site does not send the cookie.
+    let page = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>zarr-mount</title>\n\
+                <meta http-equiv=\"refresh\" content=\"0; url=/\">\n<p><a href=\"/\">Go on to the store</a></p>\n</html>\n";
+    let mut answer = answer::page(StatusCode::OK, page.to_owned());
+    answer::set(&mut answer, SET_COOKIE, &cookie);
+    answer
+}
+
+/// The style sheet of the pages, which tells nothing about the store.
+fn style(method: &Method) -> Answer {
+    let mut answer = answer::with(StatusCode::OK, Body::Whole(pages::STYLE.into()));
+    answer::set(&mut answer, CONTENT_TYPE, "text/css; charset=utf-8");
+    answer::set(&mut answer, CONTENT_SECURITY_POLICY, pages::POLICY);
+    answer::set(&mut answer, CACHE_CONTROL, "max-age=3600");
+    without_body(answer, method)
+}
+
+fn without_body(mut answer: Answer, method: &Method) -> Answer {
+    if method == Method::HEAD {
+        *answer.body_mut() = Body::empty();
+    }
+    answer
+}

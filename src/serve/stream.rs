@@ -1,0 +1,105 @@
+//! The names in a directory as text that is made while it is sent, so that a directory may have any number of them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::body::Body;
+use super::pool::on_pool;
+use crate::error::Error;
+use crate::store::Detail;
+use crate::view::{Directory, DirectoryEntry, EntrySource, HeldVnode, View};
+
+/// The entries that are listed before the client gets them.
+const AT_ONCE: usize = 256;
+
+/// A text of the entries of a directory.
+pub(super) trait Writing: Send + 'static {
+    /// Whether the entries need their sizes and times.
+    const DETAIL: Detail;
+
+    /// Adds what comes before the first entry.
+    fn begin(&mut self, text: &mut Vec<u8>);
+    /// Adds an entry of `directory`.
+    fn entry(&mut self, text: &mut Vec<u8>, directory: &HeldVnode, entry: &DirectoryEntry);
+    /// Adds what comes after the last entry.
+    fn end(&mut self, text: &mut Vec<u8>);
+}
+
+/// A listing that has not ended.
+struct Listing<W> {
+    directory: HeldVnode,
+    entries: Directory,
+    writing: W,
+}
+
+/// The text of the entries of `directory`; `None` if it is gone. The first of them were listed when this returns.
+pub(super) async fn begin<W: Writing>(
+    view: &Arc<View>,
+    directory: HeldVnode,
+    mut writing: W,
+) -> Result<Option<Body>, Error> {
+    let first = on_pool(view, move || {
+        let Some(entries) = directory.list()? else {
+            return Ok(None);
+        };
+        let mut text = Vec::new();
+        writing.begin(&mut text);
+        let listing = Listing {
+            directory,
+            entries,
+            writing,
+        };
+        listing.go_on(text).map(Some)
+    });
+    let Some((text, left)) = first.await? else {
+        return Ok(None);
+    };
+    let Some(listing) = left else {
+        return Ok(Some(Body::Whole(text.into())));
+    };
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(send(Arc::clone(view), listing, text, sender));
+    Ok(Some(Body::Parts(receiver)))
+}
+
+/// Sends `text`, and the rest of `listing`.
+async fn send<W: Writing>(
+    view: Arc<View>,
+    listing: Listing<W>,
+    text: Vec<u8>,
+    sender: mpsc::Sender<Result<Bytes, Error>>,
+) {
+    let (mut text, mut left) = (text, Some(listing));
+    loop {
+        // The client may have gone.
+        if sender.send(Ok(text.into())).await.is_err() {
+            return;
+        }
+        let Some(listing) = left else { return };
+        match on_pool(&view, move || listing.go_on(Vec::new())).await {
+            Ok(next) => (text, left) = next,
+            Err(error) => {
+                // The connection breaks, so that the client knows that names are missing.
+                drop(sender.send(Err(error)).await);
+                return;
+            }
+        }
+    }
+}
+
+impl<W: Writing> Listing<W> {
+    /// Adds some entries to `text`, and returns what is left.
+    fn go_on(mut self, mut text: Vec<u8>) -> Result<(Vec<u8>, Option<Self>), Error> {
+        for _ in 0..AT_ONCE {
+            let Some(entry) = self.entries.next_entry(W::DETAIL)? else {
+                self.writing.end(&mut text);
+                return Ok((text, None));
+            };
+            self.writing.entry(&mut text, &self.directory, &entry);
+        }
+        self.entries.release();
+        Ok((text, Some(self)))
+    }
+}

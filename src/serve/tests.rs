@@ -1,0 +1,106 @@
+//! A server and clients on plain sockets.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Bounds, Hosts, Server, ServerOptions, Token};
+use crate::store::{Location, OpenOptions, open_store_for};
+use crate::view::{View, ViewOptions};
+
+/// A wait until a test is given up, and never a measure of speed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn server(bounds: Bounds) -> (Server, Token) {
+    let location = Location::parse("demo:".as_ref()).unwrap();
+    let store = open_store_for(&location, &OpenOptions::default()).unwrap();
+    let view = Arc::new(View::new(store, ViewOptions::default()).unwrap());
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let token = Token::new().unwrap();
+    let options = ServerOptions {
+        store: "demo:".to_owned(),
+        identity: 1,
+        root: Vec::new(),
+        hosts: Hosts::new(listener.local_addr().unwrap(), "", &[]),
+        token: token.clone(),
+        origins: Vec::new(),
+        file_time: Duration::from_secs(1),
+        memory_bytes: 1 << 20,
+        bounds,
+    };
+    (Server::start(view, listener, options).unwrap(), token)
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let client = TcpStream::connect(server.address()).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client
+}
+
+/// All that the server sends until it closes the connection.
+fn rest(mut client: TcpStream) -> String {
+    let mut answer = Vec::new();
+    // A connection that is reset has nothing more to say either.
+    drop(client.read_to_end(&mut answer));
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn a_client_that_sends_its_headers_slowly_is_cut_off() {
+    let (server, _) = server(Bounds {
+        header_time: Duration::from_millis(300),
+        ..Bounds::default()
+    });
+    let begun = Instant::now();
+    let mut silent = connect(&server);
+    let mut slow = connect(&server);
+    slow.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    while slow.write_all(b"X: y\r\n").is_ok() {
+        assert!(begun.elapsed() < PATIENCE, "it was not cut off");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!rest(slow).contains(" 200 "));
+    silent.flush().unwrap();
+    assert!(!rest(silent).contains(" 200 "));
+    assert!(begun.elapsed() < PATIENCE);
+    server.end(PATIENCE);
+}
+
+#[test]
+fn there_are_so_many_connections_and_no_more() {
+    let (server, token) = server(Bounds {
+        most_connections: 2,
+        ..Bounds::default()
+    });
+    let ask = format!(
+        "GET /zarr.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
+        token.reveal()
+    );
+    let held = [connect(&server), connect(&server)];
+    // The two are held when the server has answered one of them.
+    let mut refused = String::from(" 200 ");
+    let begun = Instant::now();
+    while refused.contains(" 200 ") {
+        assert!(begun.elapsed() < PATIENCE);
+        let mut third = connect(&server);
+        drop(third.write_all(ask.as_bytes()));
+        refused = rest(third);
+    }
+    assert_eq!(refused, "");
+    for mut client in held {
+        client.write_all(ask.as_bytes()).unwrap();
+        assert!(rest(client).starts_with("HTTP/1.1 200 "));
+    }
+    server.end(PATIENCE);
+}
+
+#[test]
+fn a_server_ends_though_clients_stay() {
+    let (server, _) = server(Bounds::default());
+    let idle = connect(&server);
+    let address = server.address();
+    server.end(Duration::from_millis(500));
+    assert_eq!(rest(idle), "");
+    assert!(TcpStream::connect(address).is_err());
+}
