@@ -231,12 +231,12 @@ pub(crate) struct Args {
     pub(crate) inject: Vec<Injection>,
 
     /// Unmount what zarr-mount mounted at MOUNTPOINT, and wait until its daemon has ended
-    #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath,
+    #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath, groups = ["can_be_quiet"],
           conflicts_with_all = ["store", "target", "info"])]
     pub(crate) unmount: Option<PathBuf>,
 
     /// List the mounts of this user (for root: of all users): mountpoint, daemon, age and store
-    #[arg(long, groups = ["reports"], conflicts_with_all = ["store", "target"])]
+    #[arg(long, groups = ["reports", "can_be_quiet"], conflicts_with_all = ["store", "target"])]
     pub(crate) list: bool,
 
     /// Show what the mount at MOUNTPOINT is doing: rates, memory, requests, errors; again and again on a terminal
@@ -246,12 +246,12 @@ pub(crate) struct Args {
 
     /// Save in STORE what an earlier mount with --rw left in journals, and remove its temporary files, without
     /// mounting
-    #[arg(long, conflicts_with_all = ["target", "info", "unmount"])]
+    #[arg(long, groups = ["can_be_quiet"], conflicts_with_all = ["target", "info", "unmount"])]
     pub(crate) recover: bool,
 
     /// Examine every document, every chunk and every checksum of STORE, or of the nodes at and below PATH, without
     /// mounting. The exit status is 0 if all is sound, 1 for damage, 2 if something could not be examined
-    #[arg(long, groups = ["reports", "long_tasks"], conflicts_with_all = ["cat", "export", "info", "recover", "rw", "unmount"])]
+    #[arg(long, groups = ["reports", "can_be_quiet"], conflicts_with_all = ["cat", "export", "info", "recover", "rw", "unmount"])]
     pub(crate) verify: bool,
 
     /// Write the file PATH of a mount of STORE to standard output, without mounting. The options that say what a mount
@@ -261,7 +261,7 @@ pub(crate) struct Args {
 
     /// Write the files of a mount of STORE, or those below PATH, to this directory, without mounting. The options that
     /// say what a mount shows apply
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, groups = ["long_tasks"],
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, groups = ["can_be_quiet"],
           conflicts_with_all = ["info", "recover", "rw", "unmount"])]
     pub(crate) export: Option<PathBuf>,
 
@@ -269,12 +269,13 @@ pub(crate) struct Args {
     #[arg(long, requires = "export")]
     pub(crate) resume: bool,
 
-    /// With --export and --verify: show no progress; with --export, no summary either; with --serve: print nothing
-    #[arg(long, requires = "long_tasks")]
+    /// Show no progress of --info, --verify, --export, --recover and --unmount; of --export and --recover no summary either;
+    /// of --list nothing but the mountpoints; of --serve nothing
+    #[arg(long, requires = "can_be_quiet")]
     pub(crate) quiet: bool,
 
     /// Describe the hierarchy of STORE as a tree, or one array in detail, at PATH, without mounting
-    #[arg(long, groups = ["reports"])]
+    #[arg(long, groups = ["reports", "can_be_quiet"])]
     pub(crate) info: bool,
 
     /// With --info: add the stored sizes, their ratio to the decoded ones, and the number of absent chunks, which
@@ -293,6 +294,16 @@ pub(crate) struct Args {
     #[arg(long, requires = "reports")]
     pub(crate) json: bool,
 
+    /// How remote stores are reached.
+    #[cfg(feature = "remote")]
+    #[command(flatten)]
+    pub(crate) remote: super::remote_args::RemoteArgs,
+
+    /// How a store is served over HTTP.
+    #[cfg(feature = "serve")]
+    #[command(flatten)]
+    pub(crate) serving: super::serve_args::ServeArgs,
+
     /// Print the man page, for `man -l -`
     #[arg(long, exclusive = true)]
     pub(crate) man: bool,
@@ -305,16 +316,6 @@ pub(crate) struct Args {
     /// Print the version; with -v also the features, the libraries of the codecs and the FUSE protocol
     #[arg(short = 'V', long, conflicts_with_all = ["store", "target", "info", "unmount"])]
     pub(crate) version: bool,
-
-    /// How remote stores are reached.
-    #[cfg(feature = "remote")]
-    #[command(flatten)]
-    pub(crate) remote: super::remote_args::RemoteArgs,
-
-    /// How a store is served over HTTP.
-    #[cfg(feature = "serve")]
-    #[command(flatten)]
-    pub(crate) serving: super::serve_args::ServeArgs,
 }
 
 impl Args {

@@ -16,6 +16,7 @@ use super::args::{Args, Indices, Locks};
 use super::error::CliError;
 use super::format_step;
 use super::generated;
+use super::list::ListForm;
 use super::memory_limit::default_cache_bytes;
 use super::options::{MountOptions, WriteOption};
 pub use super::passthrough::Passthrough;
@@ -49,12 +50,9 @@ pub(crate) enum CliTask {
     /// `mount -f`: check all that a mount needs, and mount nothing.
     Check(Box<MountConfig>),
     /// `zarr-mount --unmount MOUNTPOINT`
-    Unmount(PathBuf),
+    Unmount(PathBuf, Talk),
     /// `zarr-mount --list`
-    List {
-        /// Whether to print JSON.
-        json: bool,
-    },
+    List(ListForm),
     /// `zarr-mount --status MOUNTPOINT`
     Status {
         /// Absolute.
@@ -63,7 +61,7 @@ pub(crate) enum CliTask {
         json: bool,
     },
     /// `zarr-mount --recover STORE`
-    Recover(StoreArgument, WriterOptions, LogConfig),
+    Recover(StoreArgument, WriterOptions, LogConfig, Talk),
     /// A text that the program has about itself: `--man`, `--completions SHELL`, `--version`
     Print(Text),
     /// `zarr-mount --info STORE [PATH]`
@@ -77,6 +75,15 @@ pub(crate) enum CliTask {
     /// `zarr-mount --serve ADDRESS STORE [PATH]`
     #[cfg(feature = "serve")]
     Serve(Box<ShownConfig>, ServeConfig),
+}
+
+/// Whether a command tells how far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Talk {
+    /// It does.
+    Usual,
+    /// It tells errors alone (`--quiet`).
+    Quiet,
 }
 
 /// A store that is read without a mount, and a path.
@@ -104,8 +111,8 @@ pub struct ShownConfig {
 pub struct VerifyConfig {
     /// Whether to print JSON.
     pub json: bool,
-    /// Whether to show no progress.
-    pub is_quiet: bool,
+    /// Whether to show progress.
+    pub talk: Talk,
 }
 
 /// How `--export` writes.
@@ -115,8 +122,8 @@ pub struct ExportConfig {
     pub directory: PathBuf,
     /// Whether an earlier export was interrupted.
     pub resume: bool,
-    /// Whether to show neither progress nor a summary.
-    pub is_quiet: bool,
+    /// Whether to show progress and a summary.
+    pub talk: Talk,
 }
 
 /// How `--serve` serves.
@@ -133,8 +140,8 @@ pub struct ServeConfig {
     pub origins: Vec<Origin>,
     /// Whether other machines may be served without encryption.
     pub is_insecure: bool,
-    /// Whether to print nothing.
-    pub is_quiet: bool,
+    /// Whether to print the address and the token.
+    pub talk: Talk,
 }
 
 /// The configuration of a mount.
@@ -192,12 +199,17 @@ pub struct InfoConfig {
     pub sizes: bool,
     /// Whether to print JSON.
     pub json: bool,
+    /// Whether to show progress.
+    pub talk: Talk,
     /// The memory budget that a mount would have: arrays that need more are pointed out.
     pub cache_budget_bytes: u64,
     /// The time that a request to the store may take.
     pub timeout: Duration,
     /// The log, which goes to standard error unless a file is named.
     pub log: LogConfig,
+    /// Test layers that wrap the store, from `--inject`.
+    #[cfg(debug_assertions)]
+    pub injections: Vec<Injection>,
 }
 
 /// The STORE argument, independent of the working directory.
@@ -237,10 +249,10 @@ impl CliTask {
             return Ok(CliTask::Print(text));
         }
         if let Some(mountpoint) = &args.unmount {
-            return Ok(CliTask::Unmount(absolute(mountpoint)?));
+            return Ok(CliTask::Unmount(absolute(mountpoint)?, talk(&args)));
         }
         if args.list {
-            return Ok(CliTask::List { json: args.json });
+            return Ok(CliTask::List(list_form(&args)));
         }
         if let Some(mountpoint) = &args.status {
             return Ok(CliTask::Status {
@@ -265,7 +277,7 @@ impl CliTask {
         let store = StoreArgument::resolve(&store)?;
         if args.recover {
             let writing = writer_options(&args, &store)?;
-            return Ok(CliTask::Recover(store, writing, log));
+            return Ok(CliTask::Recover(store, writing, log, talk(&args)));
         }
         let open = open_options(&args, read_as, others_look);
         #[cfg(feature = "remote")]
@@ -276,6 +288,7 @@ impl CliTask {
         if args.info {
             let arrays = array_options(&args, &store, others_look)?;
             let cache_budget_bytes = cache_budget_bytes(&args);
+            let talk = talk(&args);
             return Ok(CliTask::Info(Box::new(InfoConfig {
                 arrays: (!args.files.is_empty()).then_some(arrays),
                 store,
@@ -286,9 +299,12 @@ impl CliTask {
                 shown_as: args.shown_as,
                 sizes: args.sizes,
                 json: args.json,
+                talk,
                 cache_budget_bytes,
                 timeout: args.timeout,
                 log,
+                #[cfg(debug_assertions)]
+                injections: args.inject,
             })));
         }
         if args.verify || args.cat || args.serves() || args.export.is_some() {
@@ -329,6 +345,18 @@ impl CliTask {
             injections: args.inject,
         })))
     }
+}
+
+fn list_form(args: &Args) -> ListForm {
+    match (args.json, args.quiet) {
+        (true, _) => ListForm::Json,
+        (_, true) => ListForm::Mountpoints,
+        _ => ListForm::Table,
+    }
+}
+
+fn talk(args: &Args) -> Talk {
+    if args.quiet { Talk::Quiet } else { Talk::Usual }
 }
 
 /// How STORE is opened, but for what remote stores need.
@@ -373,6 +401,7 @@ fn shown_task(
     read_as: Option<ZarrFormat>,
 ) -> Result<CliTask, CliError> {
     let log = log_config(&args)?;
+    let talk = talk(&args);
     let arrays = array_options(&args, &store, false)?;
     let view = view_options(&args, &store, read_as, arrays);
     if args.cat && args.target.is_none() {
@@ -400,7 +429,6 @@ fn shown_task(
     if let Some(serve) = serve {
         return Ok(CliTask::Serve(shown, serve));
     }
-    let is_quiet = args.quiet;
     Ok(match directory {
         Some(directory) => {
             let resume = args.resume;
@@ -409,13 +437,13 @@ fn shown_task(
                 ExportConfig {
                     directory,
                     resume,
-                    is_quiet,
+                    talk,
                 },
             )
         }
         None if args.verify => {
             let json = args.json;
-            CliTask::Verify(shown, VerifyConfig { json, is_quiet })
+            CliTask::Verify(shown, VerifyConfig { json, talk })
         }
         None => CliTask::Cat(shown),
     })
@@ -434,7 +462,7 @@ fn serve_config(args: &Args) -> Result<Option<ServeConfig>, CliError> {
         hosts: serving.host,
         origins: serving.cors,
         is_insecure: serving.insecure,
-        is_quiet: args.quiet,
+        talk: talk(args),
     }))
 }
 
@@ -856,7 +884,7 @@ mod tests {
     #[test]
     fn the_other_tasks() {
         assert!(
-            matches!(task(&["--unmount", "m"]), Ok(CliTask::Unmount(path)) if path.is_absolute())
+            matches!(task(&["--unmount", "m"]), Ok(CliTask::Unmount(path, Talk::Usual)) if path.is_absolute())
         );
         let info = task(&["--info", "https://host/a.zarr", "b", "--json"]);
         let Ok(CliTask::Info(info)) = info else {

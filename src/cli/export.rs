@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::BinaryBytes;
 
-use super::config::{ExportConfig, ShownConfig};
+use super::config::{ExportConfig, ShownConfig, Talk};
 use super::error::CliError;
 use super::output::{self, Output};
 use super::progress_bar::{ProgressBar, Work};
@@ -46,11 +46,11 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
     let view = view_of(config)?;
     let counters = Arc::new(Counters::default());
     let work = Arc::clone(&counters);
-    let progress = ProgressBar::new(export.is_quiet, "files", move || {
+    let progress = ProgressBar::new(export.talk, "files", move || {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Work {
             done: of(&work.written) + of(&work.kept) + of(&work.failed),
-            found: of(&work.found),
+            found: Some(of(&work.found)),
             bytes: of(&work.bytes),
             is_found: work.is_found.load(Ordering::Relaxed),
         }
@@ -72,7 +72,7 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
     });
     progress.end();
     done.map_err(|error| CliError::Failed(format!("--export: {error}")))?;
-    if !export.is_quiet {
+    if export.talk == Talk::Usual {
         let summary = Text::new().line(summary(&counters, &export.directory));
         Output::standard()
             .print(&summary)

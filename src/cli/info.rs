@@ -12,6 +12,7 @@
 
 mod attributes;
 mod chunk_words;
+mod counters;
 mod describe;
 mod details;
 mod facts;
@@ -21,7 +22,6 @@ mod node_report;
 mod node_row;
 mod omissions;
 mod other_version;
-mod progress;
 mod stored;
 mod table;
 mod totals;
@@ -34,15 +34,16 @@ use std::sync::Arc;
 use super::config::InfoConfig;
 use super::json_list::JsonList;
 use super::output::Output;
+use super::progress_bar::ProgressBar;
 use crate::budget::Budget;
 use crate::fresh::Freshness;
 use crate::hierarchy::{Hierarchy, Walk};
 use crate::store::{Prefix, Store};
 use crate::view::{View, ViewKind, ViewOptions};
+use counters::InfoCounters;
 use describe::Describer;
 use node_report::NodeReport;
 use omissions::SaidOmissions;
-use progress::ProgressLine;
 use tree::Tree;
 
 /// Memory budget for documents.
@@ -79,6 +80,9 @@ pub(super) fn report(
     } else {
         Vec::new()
     };
+    let counters = Arc::new(InfoCounters::default());
+    let (work, sizes) = (Arc::clone(&counters), config.sizes);
+    let things = if sizes { "stored objects" } else { "nodes" };
     let mut report = InfoReport {
         describer: Describer {
             arrays: arrays.transpose()?,
@@ -87,18 +91,18 @@ pub(super) fn report(
                 .into(),
             config,
             said: SaidOmissions::default(),
-            progress: ProgressLine::new(),
+            counters,
         },
+        progress: ProgressBar::new(config.talk, things, move || work.work(sizes)),
         form: if config.json {
             Form::Json(JsonList::default())
         } else {
             Form::Tree(Tree::new(start, out.page()))
         },
         of_store,
-        nodes: 0,
     };
     report.visit(start, out)?;
-    report.describer.progress.clear();
+    report.progress.end();
     out.print(&match report.form {
         Form::Json(list) => list.end(),
         Form::Tree(tree) => tree.end(),
@@ -106,7 +110,7 @@ pub(super) fn report(
     if let Some(view) = &report.describer.arrays {
         super::print_warnings(super::useless_options(view, &config.store));
     }
-    Ok(report.nodes > 0)
+    Ok(report.describer.counters.n_nodes() > 0)
 }
 
 /// What is said of all of `store`, as members of the first node of the list for programs.
@@ -119,11 +123,10 @@ fn members_of(store: &dyn Store) -> Vec<(&'static str, String)> {
 
 struct InfoReport<'c> {
     describer: Describer<'c>,
+    progress: ProgressBar,
     form: Form,
     /// Members of the next node, which are about all of the store.
     of_store: Vec<(&'static str, String)>,
-    /// The number of nodes so far.
-    nodes: u64,
 }
 
 /// The form of the report.
@@ -138,9 +141,6 @@ impl InfoReport<'_> {
     fn visit(&mut self, start: &Prefix, out: &mut Output) -> io::Result<()> {
         let hierarchy = Arc::clone(&self.describer.hierarchy);
         for (prefix, found) in Walk::new(&hierarchy, start) {
-            let nodes = self.nodes;
-            let progress = &mut self.describer.progress;
-            progress.show(|| format!("{nodes} nodes, now {prefix}"));
             match found {
                 Ok(found) => {
                     if let Some(report) = self.describer.describe(&prefix, &found.node)? {
@@ -155,7 +155,7 @@ impl InfoReport<'_> {
     }
 
     fn write(&mut self, report: NodeReport, out: &mut Output) -> io::Result<()> {
-        self.nodes += 1;
+        self.describer.counters.add_node();
         let text = match &mut self.form {
             Form::Json(list) => {
                 let NodeReport {
@@ -170,10 +170,7 @@ impl InfoReport<'_> {
             Form::Tree(tree) => tree.push(&report),
         };
         match text {
-            Some(text) => {
-                self.describer.progress.clear();
-                out.print(&text)
-            }
+            Some(text) => self.progress.around(|| out.print(&text)),
             None => Ok(()),
         }
     }

@@ -7,24 +7,39 @@ use serde_json::{Value, json};
 
 use super::error::CliError;
 use super::json_list::JsonList;
-use super::mounts::{FoundMount, MountState, mounts_of};
+use super::mounts::{FoundMount, MountState, mountpoints_of, mounts_of};
 use super::output::Output;
 use crate::escape::Text;
 
-/// Prints the mounts, one a line, or as JSON.
-pub(super) fn list(json: bool) -> Result<(), CliError> {
+/// What is printed of the mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListForm {
+    /// A line for each, with what its daemon says.
+    Table,
+    /// The same for programs.
+    Json,
+    /// The mountpoints alone. No daemon is asked.
+    Mountpoints,
+}
+
+/// Prints the mounts.
+pub(super) fn list(form: ListForm) -> Result<(), CliError> {
     let uid = rustix::process::geteuid().as_raw();
-    let mounts = mounts_of(uid);
-    let mounts = mounts.map_err(|error| CliError::Failed(format!("--list: {error}")))?;
-    let text = if json {
-        let mut list = JsonList::default();
-        let begun = mounts.iter().fold(Text::new(), |text, mount| {
-            text.and(&list.push(as_json(mount)))
-        });
-        begun.and(&list.end())
-    } else {
-        lines(&mounts, SystemTime::now())
+    let text = match form {
+        ListForm::Table => mounts_of(uid).map(|mounts| lines(&mounts, SystemTime::now())),
+        ListForm::Json => mounts_of(uid).map(|mounts| {
+            let mut list = JsonList::default();
+            let begun = mounts.iter().fold(Text::new(), |text, mount| {
+                text.and(&list.push(as_json(mount)))
+            });
+            begun.and(&list.end())
+        }),
+        ListForm::Mountpoints => mountpoints_of(uid).map(|mountpoints| {
+            let paths = mountpoints.iter().map(|path| path.display());
+            paths.fold(Text::new(), Text::line)
+        }),
     };
+    let text = text.map_err(|error| CliError::Failed(format!("--list: {error}")))?;
     Output::standard().print(&text).map_err(CliError::failed)
 }
 

@@ -61,7 +61,7 @@ use rustix::io::Errno;
 use sd_notify::NotifyState;
 
 use self::args::Args;
-use self::config::{CliTask, InfoConfig, LogConfig, MountConfig, Passthrough, StoreArgument};
+use self::config::{CliTask, InfoConfig, LogConfig, MountConfig, Passthrough, StoreArgument, Talk};
 use self::counted::counted;
 use self::daemon::{Forked, StartupReport};
 use self::error::CliError;
@@ -69,6 +69,7 @@ use self::logging::StandardError;
 use self::mountpoint::Mountpoint;
 use self::options::Unknown;
 use self::output::Output;
+use self::progress_bar::{ProgressBar, Work};
 use crate::escape::Text;
 use crate::fresh::Freshness;
 use crate::fuse::session::{Session, outlive_long_files};
@@ -124,10 +125,10 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
         CliTask::Print(text) => Output::standard().print(&text).map_err(CliError::failed),
         CliTask::Mount(config) => mount(&config),
         CliTask::Check(config) => check(&config),
-        CliTask::List { json } => list::list(json),
+        CliTask::List(form) => list::list(form),
         CliTask::Status { mountpoint, json } => status::status(&mountpoint, json),
-        CliTask::Unmount(mountpoint) => mountpoint::unmount_ours(&mountpoint),
-        CliTask::Recover(store, writing, log) => recover(&store, &writing, &log),
+        CliTask::Unmount(mountpoint, how) => mountpoint::unmount_ours(&mountpoint, how),
+        CliTask::Recover(store, writing, log, how) => recover(&store, &writing, &log, how),
         CliTask::Info(config) => print_info(&config),
         CliTask::Verify(config, verify) => verify::verify(&config, &verify),
         CliTask::Cat(config) => export::cat(&config),
@@ -143,6 +144,7 @@ fn recover(
     store: &StoreArgument,
     writing: &WriterOptions,
     log: &LogConfig,
+    talk: Talk,
 ) -> Result<(), CliError> {
     start_log_at_terminal(log, Arc::default())?;
     let opened = open(store, &OpenOptions::default(), None)?;
@@ -150,9 +152,20 @@ fn recover(
     let shown = store.as_os_str().display();
     let removed = writer.recovered();
     let view = View::writable(Arc::clone(&opened), ViewOptions::default(), writer);
-    let view = view.map_err(CliError::failed)?;
+    let view = Arc::new(view.map_err(CliError::failed)?);
+    let progress = Arc::clone(&view);
+    let progress = ProgressBar::new(talk, "chunks", move || {
+        let (found, done) = progress.recovery();
+        Work {
+            found: Some(found),
+            done,
+            bytes: 0,
+            is_found: found > 0,
+        }
+    });
     let found = view.recover().map_err(CliError::failed)?;
     view.finish_writing();
+    progress.end();
     let mut said = Vec::new();
     if removed > 0 {
         let files = counted(removed, "temporary file", "temporary files");
@@ -181,7 +194,9 @@ fn recover(
     for said in said {
         text = text.line(format_args!("{shown}: {said}"));
     }
-    Output::standard().print(&text).map_err(CliError::failed)?;
+    if talk == Talk::Usual {
+        Output::standard().print(&text).map_err(CliError::failed)?;
+    }
     let mut failed = Vec::new();
     if found.left > 0 {
         let chunks = counted(found.left, "chunk stays", "chunks stay");
@@ -208,6 +223,8 @@ fn recover(
 fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     start_log_at_terminal(&config.log, Arc::default())?;
     let store = open(&config.store, &config.open, Some(NestedForms::All))?;
+    #[cfg(debug_assertions)]
+    let store = inject(store, &config.injections).map_err(CliError::failed)?;
     let path = config.path.as_deref().unwrap_or_default();
     let start = Prefix::parse(path.as_bytes()).map_err(CliError::failed)?;
     let out = &mut Output::standard();

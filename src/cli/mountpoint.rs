@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use serde_json::Value;
 
-use super::config::MountConfig;
+use super::config::{MountConfig, Talk};
 use super::counted::counted;
 use super::ending::RunningDaemon;
 use super::error::CliError;
+use super::mounts::state_of;
 use super::output::print_error;
+use super::progress_bar::{ProgressBar, Work};
 use crate::fuse::session::is_dead;
 use crate::fuse::session_unmount::{Unmount, UnmountError, unmount};
 use crate::mount_table::MountTable;
@@ -123,7 +125,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// When nothing, or another file system, is mounted there, or when the mount is in use.
-pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
+pub(crate) fn unmount_ours(mountpoint: &Path, talk: Talk) -> Result<(), CliError> {
     let path = resolve(mountpoint)?;
     let shown = path.display();
     let table = MountTable::read().map_err(|error| io_error(&path, &error))?;
@@ -138,7 +140,7 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
         ));
     }
     let ask = || (save(&path), RunningDaemon::of(&path));
-    let (saved, daemon) = told_when_slow(&path, ask);
+    let (saved, daemon) = told_when_slow(&path, talk, ask);
     // The daemon goes on where the mount is bound to another place, too.
     let is_last = table.of_device(entry.device).count() == 1;
     let daemon = daemon.filter(|_| is_last);
@@ -172,23 +174,45 @@ pub(crate) fn unmount_ours(mountpoint: &Path) -> Result<(), CliError> {
 }
 
 /// Returns the result of `ask`, a request to the daemon of the mount at `path`. Prints a message if the daemon is
-/// slow, because it saves files, waits for a server, or is stopped.
-fn told_when_slow<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
+/// slow, because it saves files, waits for a server, or is stopped, and then how much it still has to save.
+fn told_when_slow<T>(path: &Path, talk: Talk, ask: impl FnOnce() -> T) -> T {
+    if talk == Talk::Quiet {
+        return ask();
+    }
     std::thread::scope(|scope| {
         let (answered, answer) = mpsc::channel::<()>();
         scope.spawn(move || {
-            if answer.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
-                let shown = path.display();
-                print_error(&format_args!(
-                    "waiting for the daemon of {shown}, which saves closed files, or does not answer; umount -l \
-                     {shown} detaches the mount at once"
-                ));
+            if answer.recv_timeout(SILENCE) != Err(RecvTimeoutError::Timeout) {
+                return;
             }
+            let shown = path.display();
+            print_error(&format_args!(
+                "waiting for the daemon of {shown}, which saves closed files, or does not answer; umount -l {shown} \
+                 detaches the mount at once"
+            ));
+            let path = path.to_owned();
+            let unsaved = move || unsaved_of(&path);
+            let bar = ProgressBar::new(talk, "changes are not in the store yet", unsaved);
+            // The channel is closed after the answer.
+            answer.recv().ok();
+            bar.end();
         });
         let found = ask();
         drop(answered);
         found
     })
+}
+
+/// What the daemon of the mount at `path` still has to save.
+fn unsaved_of(path: &Path) -> Work {
+    let state = state_of(path);
+    let n = |member: &str| state.number(member).unwrap_or(0);
+    Work {
+        found: None,
+        done: n("/writes/drafts").saturating_add(n("/writes/staged")),
+        bytes: 0,
+        is_found: false,
+    }
 }
 
 /// Makes a mount write closed files to the store. After an unmount, the daemon would still do that, and the user would

@@ -62,15 +62,28 @@ impl MountState {
 /// When the kernel's table cannot be read.
 pub(super) fn mounts_of(uid: u32) -> io::Result<Vec<FoundMount>> {
     let table = MountTable::read()?;
+    Ok(entries_of(&table, uid).map(found).collect())
+}
+
+/// Where these mounts are. No daemon is asked.
+///
+/// # Errors
+/// As [`mounts_of`].
+pub(super) fn mountpoints_of(uid: u32) -> io::Result<Vec<PathBuf>> {
+    let table = MountTable::read()?;
+    let mountpoints = entries_of(&table, uid).map(|entry| entry.mountpoint.clone());
+    Ok(mountpoints.collect())
+}
+
+fn entries_of(table: &MountTable, uid: u32) -> impl Iterator<Item = &MountEntry> {
     let mut devices = Vec::new();
-    let is_of_user = |entry: &&MountEntry| uid == 0 || entry.user == Some(uid);
+    let is_of_user = move |entry: &&MountEntry| uid == 0 || entry.user == Some(uid);
     let ours = table.entries().filter(|entry| entry.is_ours());
-    let first = ours.filter(is_of_user).filter(|entry| {
+    ours.filter(is_of_user).filter(move |entry| {
         let is_new = !devices.contains(&entry.device);
         devices.push(entry.device);
         is_new
-    });
-    Ok(first.map(found).collect())
+    })
 }
 
 /// The mount at `mountpoint`, which is absolute and free of links; `None` if it is not one of this program.
@@ -92,7 +105,7 @@ fn found(entry: &MountEntry) -> FoundMount {
 }
 
 /// Asks the daemon, for a moment. A thread whose daemon does not answer is left waiting.
-fn state_of(mountpoint: &Path) -> MountState {
+pub(super) fn state_of(mountpoint: &Path) -> MountState {
     let path = mountpoint.join(".zarr-mount/stats.json");
     let (sender, receiver) = channel();
     thread::spawn(move || drop(sender.send(fs::read(path))));

@@ -120,15 +120,9 @@ pub(super) fn print_error(error: &dyn Display) {
     standard_error().write_all(line.as_bytes()).ok();
 }
 
-/// The columns of standard error, if it is a terminal, on which a line can be overwritten.
+/// The columns of standard error, if it is a terminal, on which a progress bar can be drawn.
 pub(super) fn width_of_stderr() -> Option<usize> {
     Page::of(&standard_error()).width
-}
-
-/// Overwrites the last line on standard error with `line`.
-pub(super) fn overwrite_line(line: &str) {
-    // Progress that cannot be shown is not worth an error.
-    let _ = write!(standard_error().lock(), "\r\x1b[K{}", Escaped(line));
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{BinaryBytes, HumanDuration, ProgressDrawTarget, ProgressStyle};
 
+use super::config::Talk;
 use super::output;
 
 /// The time between two updates of a bar.
@@ -17,11 +18,11 @@ const LINES: Duration = Duration::from_secs(10);
 /// How far the work is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
-    /// The things that were found so far.
-    pub(super) found: u64,
+    /// The things that were found so far; `None` if nobody knows how many there are.
+    pub(super) found: Option<u64>,
     /// Those that are done.
     pub(super) done: u64,
-    /// The bytes that were handled.
+    /// Their bytes, or 0 if they are not counted.
     pub(super) bytes: u64,
     /// Whether everything was found.
     pub(super) is_found: bool,
@@ -35,23 +36,20 @@ pub(super) struct ProgressBar {
 }
 
 impl ProgressBar {
-    /// Shows what `work` returns, which counts `things`; nothing if it `is_quiet`.
+    /// Shows what `work` returns, which counts `things`, unless `talk` forbids it.
     pub(super) fn new(
-        is_quiet: bool,
+        talk: Talk,
         things: &'static str,
         work: impl Fn() -> Work + Send + 'static,
     ) -> ProgressBar {
         let (running, ended) = channel();
-        if is_quiet {
+        if talk == Talk::Quiet {
             return ProgressBar {
                 bar: indicatif::ProgressBar::hidden(),
                 _running: running,
             };
         }
         let bar = indicatif::ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
-            bar.set_style(style);
-        }
         let shown = bar.clone();
         let is_terminal = output::width_of_stderr().is_some();
         let update = move || {
@@ -64,9 +62,7 @@ impl ProgressBar {
                     elapsed: begun.elapsed(),
                 };
                 if is_terminal {
-                    shown.set_length(progress.work.found);
-                    shown.set_position(progress.work.done);
-                    shown.set_message(progress.to_string());
+                    progress.draw(&shown);
                 } else {
                     output::print_error(&progress);
                 }
@@ -97,6 +93,24 @@ struct Progress {
     elapsed: Duration,
 }
 
+impl Progress {
+    fn draw(&self, bar: &indicatif::ProgressBar) {
+        let template = match self.work.found {
+            Some(_) => "{bar:30} {wide_msg}",
+            None => "{spinner} {wide_msg}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        if let Some(found) = self.work.found {
+            bar.set_length(found);
+        }
+        bar.set_position(self.work.done);
+        bar.set_message(self.to_string());
+        bar.tick();
+    }
+}
+
 impl Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Work {
@@ -107,9 +121,21 @@ impl Display for Progress {
         } = self.work;
         let milliseconds = u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX);
         let milliseconds = milliseconds.max(1);
-        let rate = bytes.saturating_mul(1000) / milliseconds;
-        let (bytes, rate) = (BinaryBytes(bytes), BinaryBytes(rate));
-        write!(f, "{done} of {found} {}, {bytes}, {rate}/s", self.things)?;
+        let shown = BinaryBytes(bytes);
+        let Some(found) = found else {
+            write!(f, "{done} {}", self.things)?;
+            // These bytes were not read, so that they have no rate.
+            return if bytes > 0 {
+                write!(f, ", {shown}")
+            } else {
+                Ok(())
+            };
+        };
+        write!(f, "{done} of {found} {}", self.things)?;
+        if bytes > 0 {
+            let rate = BinaryBytes(bytes.saturating_mul(1000) / milliseconds);
+            write!(f, ", {shown}, {rate}/s")?;
+        }
         if is_found && done > 0 {
             let left = found.saturating_sub(done);
             let left = Duration::from_millis(milliseconds.saturating_mul(left) / done);
@@ -124,10 +150,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_nobody_can_count_beforehand_has_no_rate_and_no_end() {
+        let progress = |bytes| Progress {
+            work: Work {
+                found: None,
+                done: 10,
+                bytes,
+                is_found: false,
+            },
+            things: "stored objects",
+            elapsed: Duration::from_secs(5),
+        };
+        assert_eq!(progress(0).to_string(), "10 stored objects");
+        let told = progress(5 << 20).to_string();
+        assert_eq!(told, "10 stored objects, 5.00 MiB");
+    }
+
+    #[test]
     fn the_time_is_told_once_everything_was_found() {
         let progress = |is_found| Progress {
             work: Work {
-                found: 40,
+                found: Some(40),
                 done: 10,
                 bytes: 5 << 20,
                 is_found,

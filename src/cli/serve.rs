@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-use super::config::{ServeConfig, ShownConfig, ViewOptions};
+use super::config::{ServeConfig, ShownConfig, Talk, ViewOptions};
 use super::error::CliError;
 use super::export::{name_of, view_of};
 use super::output::Output;
@@ -68,7 +68,7 @@ pub(super) fn serve(config: &ShownConfig, serve: &ServeConfig) -> Result<(), Cli
         bounds: Bounds::default(),
     };
     let server = Server::start(Arc::clone(&view), listener, options).map_err(CliError::failed)?;
-    if !serve.is_quiet {
+    if serve.talk == Talk::Usual {
         let host = serve.hosts.first().map_or(&*machine, String::as_str);
         let url = format!("http://{}", shown_address(address, host));
         tell(config, serve, &server, &token, &url)?;
@@ -95,7 +95,7 @@ fn signals() -> std::io::Result<Signals> {
 
 fn token(serve: &ServeConfig) -> Result<Token, CliError> {
     match &serve.token_file {
-        None if serve.is_quiet => Err(CliError::Usage(
+        None if serve.talk == Talk::Quiet => Err(CliError::Usage(
             "--quiet prints no token, so that --token-file has to name one".to_owned(),
         )),
         None => Token::new().map_err(CliError::failed),

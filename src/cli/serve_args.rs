@@ -13,7 +13,7 @@ pub(crate) struct ServeArgs {
     /// Serve what a mount of STORE would show, or what is below PATH, over HTTP at this address and port, without
     /// mounting, until Ctrl-C: 8080, 127.0.0.1:8080 or `[::1]:8080`; port 0 is any free one. The options that say what a
     /// mount shows apply
-    #[arg(long, value_name = "ADDRESS", groups = ["long_tasks"],
+    #[arg(long, value_name = "ADDRESS", groups = ["can_be_quiet"],
           conflicts_with_all = ["cat", "export", "info", "recover", "rw", "unmount", "verify"])]
     pub(crate) serve: Option<String>,
 

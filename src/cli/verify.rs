@@ -44,8 +44,8 @@ pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), 
     let view = View::new(store, view).map_err(CliError::failed)?;
     let counters = Arc::new(Counters::default());
     let work = Arc::clone(&counters);
-    let bar = ProgressBar::new(verify.is_quiet, "parts of arrays", move || Work {
-        found: work.found.load(Ordering::Relaxed),
+    let bar = ProgressBar::new(verify.talk, "parts of arrays", move || Work {
+        found: Some(work.found.load(Ordering::Relaxed)),
         done: work.examined.load(Ordering::Relaxed),
         bytes: work.bytes.load(Ordering::Relaxed),
         is_found: work.is_found.load(Ordering::Relaxed),

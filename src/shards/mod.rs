@@ -50,6 +50,7 @@ use packed::PackedShards;
 use packer::Packer;
 pub(crate) use packer::join_other;
 pub use recovery::Recovered;
+use recovery::RecoveryCounters;
 use shard::StagedShard;
 
 use crate::counters::WriteCounters;
@@ -104,6 +105,8 @@ pub(crate) struct Staging {
     tag: u64,
     /// The bytes of all journals together.
     journaled: AtomicU64,
+    /// How far the recovery of left journals is.
+    recovery: RecoveryCounters,
     packer: Packer,
 }
 
@@ -128,6 +131,7 @@ impl Staging {
             last_part: AtomicU64::new(0),
             tag: RandomState::new().hash_one("staged"),
             journaled: AtomicU64::new(0),
+            recovery: RecoveryCounters::default(),
             packer: Packer::default(),
         })
     }

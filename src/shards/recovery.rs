@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use super::Staging;
@@ -32,6 +32,13 @@ pub struct Recovered {
     pub copied: usize,
     /// Changes of documents whose copies cannot be brought up to date.
     pub stale: usize,
+}
+
+/// The chunks in left journals: how many there are, and how many of them were handled.
+#[derive(Debug, Default)]
+pub(super) struct RecoveryCounters {
+    found: AtomicU64,
+    done: AtomicU64,
 }
 
 /// The object whose parts a journal has.
@@ -66,6 +73,10 @@ impl Staging {
             let key = journal.key.as_bytes().to_vec();
             by_shard.entry(key).or_default().push(journal);
         }
+        let count = |counter: &AtomicU64, n: usize| counter.fetch_add(n as u64, Ordering::Relaxed);
+        for journals in by_shard.values() {
+            count(&self.recovery.found, n_slots(journals));
+        }
         for journals in by_shard.into_values() {
             let Some(key) = journals.first().map(|journal| journal.key.clone()) else {
                 continue;
@@ -82,9 +93,16 @@ impl Staging {
                     found.left += all;
                 }
             }
+            count(&self.recovery.done, all);
         }
         self.writer.sync_removed_journals()?;
         Ok(found)
+    }
+
+    /// How many chunks were found in left journals, and how many of them were handled.
+    pub(crate) fn recovery(&self) -> (u64, u64) {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (of(&self.recovery.found), of(&self.recovery.done))
     }
 
     /// Packs the shard at `key` with the parts of `journals` that were written for its array.

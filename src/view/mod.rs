@@ -256,6 +256,12 @@ impl View {
         })
     }
 
+    /// How many chunks [`View::recover`] has found in journals, and how many of them it has handled so far.
+    pub fn recovery(&self) -> (u64, u64) {
+        let writings = self.tree.writings.as_ref();
+        writings.map_or((0, 0), |writings| writings.staging().recovery())
+    }
+
     /// This view with `.zarr-mount/log` showing `log`, which is empty otherwise.
     #[must_use]
     pub fn with_log(self, log: OwnLog) -> View {

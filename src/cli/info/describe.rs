@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::attributes::NodeAttributes;
+use super::counters::InfoCounters;
 use super::facts::{DimensionNames, FileFacts, facts_of_array, facts_of_group, insert_files};
 use super::fill_text::FillText;
 use super::node_report::NodeReport;
 use super::omissions::SaidOmissions;
 use super::other_version;
-use super::progress::ProgressLine;
 use super::stored::StoredObjects;
 use crate::budget::Holding;
 use crate::cli::config::InfoConfig;
@@ -31,7 +31,7 @@ pub(super) struct Describer<'c> {
     /// Makes the files of arrays, if formats were requested.
     pub(super) arrays: Option<View>,
     pub(super) said: SaidOmissions,
-    pub(super) progress: ProgressLine,
+    pub(super) counters: Arc<InfoCounters>,
 }
 
 impl Describer<'_> {
@@ -57,7 +57,7 @@ impl Describer<'_> {
         self.add_files(node, &mut report)?;
         if let (Node::Array(array), true) = (node, self.config.sizes) {
             let store = Arc::clone(self.hierarchy.store());
-            let stored = StoredObjects::of(&*store, array, &mut self.progress);
+            let stored = StoredObjects::of(&*store, array, &self.counters);
             match stored.map_err(io::Error::other)? {
                 Ok(stored) => stored.insert_into(&mut report.facts, &array.metadata),
                 Err(unlisted) => {

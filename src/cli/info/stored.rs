@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::progress::ProgressLine;
+use super::counters::InfoCounters;
 use crate::error::Error;
 use crate::grid::{ChunkGrid, product};
 use crate::hierarchy::ArrayNode;
@@ -30,7 +30,7 @@ impl StoredObjects {
     pub(super) fn of(
         store: &dyn Store,
         array: &ArrayNode,
-        progress: &mut ProgressLine,
+        counters: &InfoCounters,
     ) -> Result<Result<StoredObjects, StoreError>, Error> {
         let metadata = &array.metadata;
         let grid = ChunkGrid::of(&metadata.shape, metadata.chunks.clone());
@@ -55,7 +55,7 @@ impl StoredObjects {
                 if let Some(indices) = indices {
                     let bytes = entry.meta.map_or(0, |meta| meta.size());
                     found.add(&indices, bytes, grid.as_ref());
-                    progress.show(|| format!("{}: {} objects", array.prefix, found.objects));
+                    counters.add_object(bytes);
                 }
             }
             if let Some(unlisted) = listing.left_out() {
