@@ -8,6 +8,8 @@ mod codecs;
 mod complete;
 #[path = "docs/documents.rs"]
 mod documents;
+#[path = "docs/environment.rs"]
+mod environment;
 #[path = "docs/links.rs"]
 mod links;
 #[path = "docs/plain.rs"]
@@ -111,7 +113,7 @@ fn options(text: &str) -> impl Iterator<Item = String> {
 /// Those of `--help`.
 fn options_of_the_help() -> BTreeSet<String> {
     let help = output(&["--help"]);
-    let (_, list) = help.split_once("\nOptions:\n").unwrap();
+    let (_, list) = help.split_once("\nArguments:\n").unwrap();
     let (list, _) = list.split_once("\nExamples:\n").unwrap();
     list.lines()
         // Names are indented by 2 or 6, the lines of explanations by more.

@@ -11,6 +11,7 @@ use glob::Pattern;
 use log::LevelFilter;
 
 use super::help;
+use super::help_groups;
 use super::passthrough::Passthrough;
 use crate::fuse::Transport;
 use crate::plain::Scope;
@@ -27,10 +28,12 @@ use crate::view::{AbsentChunks, Conflict, FileFormat, NarrowType, Shards, Target
     name = "zarr-mount",
     version,
     disable_version_flag = true,
+    disable_help_flag = true,
     override_usage = help::USAGE,
     after_help = help::after_options(),
     args_override_self = true,
-    max_term_width = 100
+    max_term_width = 100,
+    mut_args = help_groups::by_first()
 )]
 pub(crate) struct Args {
     /// A directory or zip file with a Zarr hierarchy or N5, an Icechunk repository, a set of references, or `demo:`
@@ -316,6 +319,10 @@ pub(crate) struct Args {
     /// Print the version; with -v also the features, the libraries of the codecs and the FUSE protocol
     #[arg(short = 'V', long, conflicts_with_all = ["store", "target", "info", "unmount"])]
     pub(crate) version: bool,
+
+    /// Print help
+    #[arg(short, long, action = ArgAction::Help)]
+    help: Option<bool>,
 }
 
 impl Args {

@@ -10,11 +10,15 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use super::args::{Args, mount_option_of};
+use super::environment::VARIABLES;
 use super::{error::CliError, help};
 use crate::escape::Text;
 
 /// Long options whose values are lists, with commas between them.
 const LISTS: [&str; 2] = ["view", "files"];
+
+/// Long options whose value is a mountpoint.
+const OF_MOUNTS: [&str; 2] = ["unmount", "status"];
 
 /// The man page, in the language of `roff`.
 ///
@@ -22,13 +26,12 @@ const LISTS: [&str; 2] = ["view", "files"];
 /// Never: the text is written to memory.
 pub(super) fn man_page() -> Result<Text, CliError> {
     let command = Args::command().mut_args(with_values_as_name);
-    let description = command.get_about().map(ToString::to_string);
-    let man = Man::new(command).date(" ").manual("User Commands");
-    let page = written(&man, &description.unwrap_or_default()).map_err(CliError::failed)?;
+    let man = Man::new(command.clone()).date(" ").manual("User Commands");
+    let page = written(&man, &command).map_err(CliError::failed)?;
     Ok(as_text(&page))
 }
 
-fn written(man: &Man, description: &str) -> std::io::Result<Vec<u8>> {
+fn written(man: &Man, command: &Command) -> std::io::Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
@@ -36,12 +39,15 @@ fn written(man: &Man, description: &str) -> std::io::Result<Vec<u8>> {
     section(&mut head, "SYNOPSIS");
     as_typed(&mut head, help::USAGE);
     section(&mut head, "DESCRIPTION");
+    let description = command.get_about().map(ToString::to_string);
+    let description = description.unwrap_or_default();
     head.text([roman(format!(
         "{description}. The command returns when the mount answers, and a daemon goes on until the \
          mount is unmounted. The mount is read-only unless --rw is given."
     ))]);
     head.to_writer(&mut page)?;
-    man.render_options_section(&mut page)?;
+    tasks().to_writer(&mut page)?;
+    page.extend(options_in_groups(man, command)?);
     sections_after_options().to_writer(&mut page)?;
     Ok(page)
 }
@@ -60,6 +66,41 @@ fn with_values_as_name(argument: Arg) -> Arg {
     argument.value_name(name).hide_possible_values(true)
 }
 
+/// What users do, with commands.
+fn tasks() -> Roff {
+    let mut tasks = Roff::new();
+    section(&mut tasks, "TASKS");
+    for task in help::TASKS {
+        tasks.control("SS", [task.title]);
+        tasks.text([roman(task.about)]);
+        for (command, meaning) in columns(task.examples) {
+            tasks.control("TP", []);
+            tasks.text([bold(command)]);
+            tasks.text([roman(meaning)]);
+        }
+    }
+    tasks
+}
+
+/// The arguments, and the options in the groups of `--help`. `clap_mangen` makes a section of each group, which is made a
+/// subsection here.
+fn options_in_groups(man: &Man, command: &Command) -> std::io::Result<Vec<u8>> {
+    let mut options = Vec::new();
+    man.render_options_section(&mut options)?;
+    let mut options = String::from_utf8_lossy(&options).into_owned();
+    for title in command.get_arguments().filter_map(Arg::get_help_heading) {
+        let section = heading("SH", &title.to_uppercase());
+        options = options.replace(&section, &heading("SS", title));
+    }
+    Ok(options.into_bytes())
+}
+
+/// The line of a heading, as the page has it.
+fn heading(level: &str, title: &str) -> String {
+    let quote = if title.contains(' ') { "\"" } else { "" };
+    format!(".{level} {quote}{title}{quote}\n")
+}
+
 fn sections_after_options() -> Roff {
     let mut rest = Roff::new();
     section(&mut rest, "MOUNT OPTIONS");
@@ -74,15 +115,19 @@ fn sections_after_options() -> Roff {
     }
     rest.control("PP", []);
     rest.text([roman(help::ABOUT_VALUES)]);
-    section(&mut rest, "EXAMPLES");
-    for (command, meaning) in columns(help::EXAMPLES) {
-        rest.control("TP", []);
-        rest.text([bold(command)]);
-        rest.text([roman(meaning)]);
-    }
     rest.control("PP", []);
     rest.text([roman(format!("{}:", help::ABOUT_FSTAB))]);
     as_typed(&mut rest, help::FSTAB);
+    section(&mut rest, "ENVIRONMENT");
+    rest.text([roman(
+        "The program and its libraries read these variables; no variable is about the log. With --env-file, those of remote \
+         stores may be in a file.",
+    )]);
+    for (names, meaning) in VARIABLES {
+        rest.control("TP", []);
+        rest.text([bold(names)]);
+        rest.text([roman(meaning)]);
+    }
     section(&mut rest, "FILES");
     for (path, meaning) in [
         ("MOUNTPOINT/.zarr-mount/stats.json", "counters of the mount"),
@@ -106,7 +151,8 @@ fn sections_after_options() -> Roff {
     }
     section(&mut rest, "EXIT STATUS");
     rest.text([roman(
-        "0 when the command did what was asked, 1 when it could not, 2 when it was not understood.",
+        "0 when the command did what was asked, 1 when it could not, 2 when it was not understood. For --verify, 1 means \
+         damage, and 2 also that something could not be examined.",
     )]);
     section(&mut rest, "SEE ALSO");
     rest.text([roman("mount(8), fstab(5), fusermount3(1), umount(8)")]);
@@ -147,8 +193,9 @@ pub(super) fn completions(shell: Shell) -> Text {
     clap_complete::generate(shell, &mut command, "zarr-mount", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
     match shell {
-        Shell::Bash => script.push_str(&lists_in_bash(&command)),
-        Shell::Zsh => script = lists_in_zsh(&script, &command),
+        Shell::Bash => script.push_str(&values_in_bash(&command)),
+        Shell::Zsh => script = mountpoints_in_zsh(&lists_in_zsh(&script, &command)),
+        Shell::Fish => script.push_str(&mountpoints_in_fish()),
         _ => {}
     }
     as_text(script.as_bytes())
@@ -165,8 +212,9 @@ fn words(command: &Command, option: &str) -> String {
     names.join(" ")
 }
 
-/// Bash code for the words of a list, of which clap's script completes the first only.
-fn lists_in_bash(command: &Command) -> String {
+/// Bash code for what clap's script does not complete: the words of a list after the first, and mountpoints. If no mount
+/// begins with the typed text, bash completes directories.
+fn values_in_bash(command: &Command) -> String {
     let cases: Vec<String> = LISTS
         .iter()
         .map(|option| {
@@ -186,12 +234,20 @@ fn lists_in_bash(command: &Command) -> String {
     let mount_options: Vec<String> = mount_options.into_iter().collect();
     format!(
         r#"
-# Values with commas between them: what stands after the last comma is completed.
-_zarr_mount_lists() {{
-    local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" words= before=
+# Values with commas between them: what stands after the last comma is completed. Mountpoints are those of this user.
+_zarr_mount_values() {{
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" words= before= point
     if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev="${{COMP_WORDS[COMP_CWORD-2]}}"; fi
     case "$prev" in
 {}        -o) words='{}' ;;
+        {})
+            COMPREPLY=()
+            while IFS= read -r point; do
+                if [[ $point == "$cur"* || $(printf %q "$point") == "$cur"* ]]; then COMPREPLY+=("$point"); fi
+            done < <("$1" --list --quiet 2>/dev/null)
+            # A space in a name gets a backslash.
+            compopt -o filenames 2>/dev/null
+            return 0 ;;
         *) _zarr__mount "$@"; return ;;
     esac
     [[ $cur == *,* ]] && before="${{cur%,*}},"
@@ -199,10 +255,11 @@ _zarr_mount_lists() {{
     compopt -o nospace 2>/dev/null
     return 0
 }}
-complete -F _zarr_mount_lists -o bashdefault -o default zarr-mount
+complete -F _zarr_mount_values -o bashdefault -o default zarr-mount
 "#,
         cases.concat(),
-        mount_options.join(" ")
+        mount_options.join(" "),
+        OF_MOUNTS.map(|option| format!("--{option}")).join("|"),
     )
 }
 
@@ -213,6 +270,44 @@ fn lists_in_zsh(script: &str, command: &Command) -> String {
         let one = format!("({words})");
         script.replace(&one, &format!("_values -s , {option} {words}"))
     })
+}
+
+/// `script` with mountpoints of this user completed, or directories if no mount begins with the typed text.
+fn mountpoints_in_zsh(script: &str) -> String {
+    const FUNCTION: &str = r#"
+(( $+functions[_zarr_mount_points] )) ||
+_zarr_mount_points() {
+    local -a points
+    points=( ${(f)"$("${words[1]}" --list --quiet 2>/dev/null)"} )
+    compadd -f -a points || _files -/
+}
+"#;
+    let lines = script.lines().map(|line| {
+        let is_of_mounts = OF_MOUNTS
+            .iter()
+            .any(|option| line.contains(&format!("--{option}=[")));
+        let line = match line.strip_suffix(":MOUNTPOINT:_files -/' \\") {
+            Some(begin) if is_of_mounts => format!("{begin}:MOUNTPOINT:_zarr_mount_points' \\"),
+            _ => line.to_owned(),
+        };
+        line + "\n"
+    });
+    let script: String = lines.collect();
+    // The script calls its main function at its end.
+    match script.rfind("\nif [ \"$funcstack[1]\"") {
+        Some(end) => [&script[..end], FUNCTION, &script[end..]].concat(),
+        None => script,
+    }
+}
+
+/// Lines for fish, which complete mountpoints of this user before directories.
+fn mountpoints_in_fish() -> String {
+    let lines = OF_MOUNTS.map(|option| {
+        format!(
+            "complete -c zarr-mount -l {option} -x -a \"(zarr-mount --list --quiet 2>/dev/null)\"\n"
+        )
+    });
+    lines.concat()
 }
 
 fn as_text(bytes: &[u8]) -> Text {
@@ -242,10 +337,18 @@ mod tests {
             let is_hidden = argument.is_hide_set();
             assert_eq!(plain.contains(&format!("--{long}")), !is_hidden, "{long}");
         }
-        for (command, _) in columns(help::EXAMPLES) {
-            assert!(plain.contains(command), "{command}");
+        for task in help::TASKS {
+            assert!(plain.contains(&heading("SS", task.title)), "{}", task.title);
+            for (command, _) in columns(task.examples) {
+                assert!(plain.contains(command), "{command}");
+            }
+        }
+        for (names, _) in VARIABLES {
+            assert!(plain.contains(names), "{names}");
         }
         for title in [
+            "ENVIRONMENT",
+            "TASKS",
             "NAME",
             "SYNOPSIS",
             "OPTIONS",
@@ -262,10 +365,34 @@ mod tests {
     }
 
     #[test]
+    fn the_man_page_has_the_options_in_the_groups_of_the_help() {
+        let page = text(man_page().unwrap());
+        let (_, options) = page.split_once("\n.SH OPTIONS\n").unwrap();
+        let (options, _) = options.split_once("\n.SH ").unwrap();
+        let command = Args::command();
+        let help = command.clone().render_help().to_string();
+        let mut groups = Vec::new();
+        for argument in command.get_arguments().filter(|one| !one.is_hide_set()) {
+            let Some(title) = argument.get_help_heading() else {
+                continue;
+            };
+            assert!(help.contains(&format!("\n{title}:\n")), "{title}");
+            let (_, group) = options.split_once(&heading("SS", title)).expect(title);
+            let group = group.split("\n.SS ").next().unwrap();
+            let name = argument.get_long().unwrap_or("o").replace('-', "\\-");
+            assert!(group.contains(&name), "{title}: {name}");
+            groups.push(title);
+        }
+        groups.dedup();
+        assert_eq!(options.matches(".SS ").count(), groups.len());
+    }
+
+    #[test]
     fn columns_are_names_and_meanings() {
         let found = columns("  a b  c\n  d\n        e f\n  g   h");
         assert_eq!(found, [("a b", "c"), ("d", "e f"), ("g", "h")]);
-        for (command, meaning) in columns(help::EXAMPLES) {
+        let commands = help::TASKS.map(|task| columns(task.examples));
+        for (command, meaning) in commands.concat() {
             let is_explained = !meaning.is_empty() || command.starts_with("mount -t fuse");
             assert!(is_explained, "{command}");
         }
@@ -281,6 +408,7 @@ mod tests {
             assert!(!script.contains("\\u{"), "{shell}");
         }
         let zsh = text(completions(Shell::Zsh));
+        assert_eq!(zsh.matches(":_zarr_mount_points'").count(), OF_MOUNTS.len());
         assert!(zsh.contains("_values -s , view keys chunks arrays"));
         let bash = text(completions(Shell::Bash));
         assert!(bash.contains("--view) words='keys chunks arrays' ;;"));

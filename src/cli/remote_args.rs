@@ -9,7 +9,6 @@ use crate::store::{DEFAULT_REQUESTS, HeaderOption, RemoteOptions};
 
 /// How remote stores are reached, as typed.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Remote stores")]
 pub(crate) struct RemoteArgs {
     /// Send requests without credentials, and look for none
     #[arg(long)]

@@ -8,7 +8,6 @@ use crate::serve::Origin;
 
 /// How a store is served over HTTP, as typed.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Serving")]
 pub(crate) struct ServeArgs {
     /// Serve what a mount of STORE would show, or what is below PATH, over HTTP at this address and port, without
     /// mounting, until Ctrl-C: 8080, 127.0.0.1:8080 or `[::1]:8080`; port 0 is any free one. The options that say what a
