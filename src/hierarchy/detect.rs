@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::ahead::{DocumentsAhead, open_many};
 use super::catalog::Catalog;
-use super::document::{OmittedParts, is_common_name, parsed_bytes};
+use super::document::{OmittedParts, is_common_name};
 use super::node::{BrokenKind, Document, GroupNode, Node};
 use super::node_cache::CachedNode;
 use super::read::OpenDocument;
@@ -181,7 +181,7 @@ impl<'h> DocumentSearch<'h> {
         // The caller may hold memory for a consolidated document that copies this one.
         let holding = Holding::SOURCE.to_hold("a document");
         let opened = self.open(key)?;
-        let read = |opened| self.hierarchy.read_whole(opened, holding, parsed_bytes);
+        let read = |opened| self.hierarchy.read_parsed(opened, holding);
         let text = opened.map(read).transpose()?;
         self.note(key, text.as_ref());
         Ok(text)
@@ -198,7 +198,7 @@ impl<'h> DocumentSearch<'h> {
             self.hierarchy.read_outline(opened)?
         } else {
             let holding = Holding::SOURCE.to_hold("a document");
-            let text = self.hierarchy.read_whole(opened, holding, parsed_bytes)?;
+            let text = self.hierarchy.read_parsed(opened, holding)?;
             (text, OmittedParts::Nothing)
         };
         self.note(key, Some(&found.0));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Hierarchy;
-use super::document::{OmittedParts, most_outlined, parsed_bytes};
+use super::document::{OmittedParts, most_outlined, most_parsed_bytes, parsed_bytes};
 use super::node::{ArrayNode, Document, RecentText};
 use crate::budget::{Holding, Reservation};
 use crate::buffers::zeroed;
@@ -47,7 +47,7 @@ pub struct DocumentText {
     /// The text.
     pub bytes: Vec<u8>,
     /// `None` for a copy of a text that a node keeps.
-    _reservation: Option<Reservation>,
+    reservation: Option<Reservation>,
 }
 
 /// The documents of one array.
@@ -106,7 +106,7 @@ impl Hierarchy {
         is_trusted.then(|| DocumentText {
             bytes: recent.bytes.clone(),
             document: document.clone(),
-            _reservation: None,
+            reservation: None,
         })
     }
 
@@ -165,8 +165,35 @@ impl Hierarchy {
         Ok(DocumentText {
             bytes: without_nothing(&opened.key, bytes),
             document: Document::new(opened.key, *opened.object.meta()),
-            _reservation: Some(reservation),
+            reservation: Some(reservation),
         })
+    }
+
+    /// Reads all of a document that was opened and will be parsed. Reserves the memory that any document of its length may take,
+    /// and then what this one takes.
+    pub(super) fn read_parsed(
+        &self,
+        opened: OpenDocument,
+        holding: Holding,
+    ) -> Result<DocumentText, Error> {
+        let most = self.most_document_memory();
+        let memory = |size: u64| {
+            most_parsed_bytes(size)
+                .min(most)
+                .max(size.saturating_mul(2))
+        };
+        let text = self.read_whole(opened, holding, memory)?;
+        self.with_parsed_memory(text)
+    }
+
+    /// `text`, with no more memory reserved than parsing it takes.
+    fn with_parsed_memory(&self, mut text: DocumentText) -> Result<DocumentText, Error> {
+        let needed = parsed_bytes(&text.bytes);
+        self.check_document(&text.document.key, text.bytes.len() as u64, needed)?;
+        if let Some(reservation) = &mut text.reservation {
+            reservation.shrink_to(needed);
+        }
+        Ok(text)
     }
 
     /// Reads a document that was opened piece by piece, without its attributes and its copies of
@@ -181,9 +208,11 @@ impl Hierarchy {
         let piece_bytes = self.store.profile().request_bytes;
         let piece_bytes = piece_bytes.clamp(PIECE_BYTES, MOST_PIECE_BYTES);
         let size = opened.size();
-        let most = most_outlined(self.most_document_memory());
+        let most_memory = self.most_document_memory();
+        let most = most_outlined(most_memory);
         let holding = Holding::SOURCE.to_hold("a document");
-        let needed = parsed_bytes(most.min(size)).saturating_add(piece_bytes);
+        let parsed = most_parsed_bytes(most.min(size)).min(most_memory);
+        let needed = parsed.saturating_add(piece_bytes);
         let reservation = self.budget.reserve(needed, holding)?;
         let mut outline = Outline::new(usize::try_from(most).unwrap_or(usize::MAX));
         let mut piece = vec![0; usize::try_from(piece_bytes).unwrap_or_default()];
@@ -198,12 +227,13 @@ impl Hierarchy {
             })?;
             offset += len as u64;
         }
+        drop(piece);
         let (bytes, has_copies) = outline.finish();
-        let text = DocumentText {
+        let text = self.with_parsed_memory(DocumentText {
             document: Document::new(opened.key, *opened.object.meta()),
             bytes,
-            _reservation: Some(reservation),
-        };
+            reservation: Some(reservation),
+        })?;
         let omitted = if has_copies {
             OmittedParts::Copies
         } else {

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use lru::LruCache;
 
 use super::super::ahead::{DocumentsAhead, open_many};
-use super::super::document::parsed_bytes;
+use super::super::document::copied_bytes;
 use super::super::read::{MAX_DOCUMENT_BYTES, OpenDocument};
 use super::copies::{CopiedNode, Copies};
 use super::guesses::{Guesses, KnownName};
@@ -208,7 +208,7 @@ impl Catalog {
         {
             return Ok(None);
         }
-        let needed = parsed_bytes(size).saturating_add(size);
+        let needed = copied_bytes(size);
         if size > MAX_DOCUMENT_BYTES || needed > self.budget.limit() / 2 {
             self.said.warn(&key.to_prefix(), || {
                 format!("{key}: {size} bytes are too much for a catalog (see --cache-size): nodes are looked for one by one")
