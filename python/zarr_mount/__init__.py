@@ -11,6 +11,8 @@ In a notebook, a mount lives from one cell to another:
     store = zarr_mount.mount("store.zarr", files=["npy"])
     np.load(store.path / "temperature.npy", mmap_mode="r")
     store.unmount()
+
+`zarr_mount.dask` mounts a store on each machine of a Dask cluster.
 """
 from __future__ import annotations
 
@@ -105,6 +107,10 @@ class Mount:
         Raises MountError, with the program's own message, where unmounting fails.
         """
         self._unmount()
+
+    def leave(self) -> None:
+        """Leaves the mount when Python ends, to another process or to the command `zarr-mount --unmount`."""
+        atexit.unregister(self.unmount)
 
     def info(self, path: Optional[str] = None, **options: object) -> list[dict[str, Any]]:
         """Describes the nodes of the store, or the node at `path` in it, as `zarr_mount.info`."""

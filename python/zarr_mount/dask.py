@@ -1,0 +1,137 @@
+"""Mounts a store on every machine of a Dask cluster, and reads its files as Dask arrays.
+
+    from distributed import Client
+    from zarr_mount.dask import MountPlugin, from_npy
+
+    with Client("tcp://scheduler:8786") as client:
+        store = MountPlugin("s3://bucket/data.zarr", "/tmp/data", files=["npy"], immutable=True)
+        client.register_plugin(store)
+        print(from_npy(client, "/tmp/data/temperature.npy", chunks="128 MiB").mean().compute())
+
+This needs the packages `dask[array]` and `distributed`, and `zarr-mount` on every machine of a worker.
+"""
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from distributed import Client, Worker, WorkerPlugin
+
+from . import AnyPath, Mount, MountError, _run
+
+__all__ = ["MountPlugin", "from_npy"]
+
+
+class MountPlugin(WorkerPlugin):
+    """Mounts `store` at `mountpoint` on each machine that has a worker, before the worker gets its first task.
+
+    The workers of one user on one machine share the mount and its cache: the first one mounts, and the last one that is closed unmounts.
+    They find out by locks in the directory of temporary files. The mount stays if the last one was killed. `mountpoint` is an
+    absolute path on a file system of the machine. Other arguments are those of `zarr_mount.mount`.
+
+    Raises MountError, which Dask passes on, where mounting fails, or something else is mounted at `mountpoint`.
+    """
+
+    def __init__(self, store: AnyPath, mountpoint: AnyPath, *, args: Sequence[str] = (), **options: object) -> None:
+        self.store, self.mountpoint = os.fspath(store), os.fspath(mountpoint)
+        if not os.path.isabs(self.mountpoint):
+            raise ValueError(f"the mountpoint has to be an absolute path, which is the same on each machine: {self.mountpoint}")
+        self.name = f"zarr-mount-{self.mountpoint}"
+        self._args, self._options = list(args), options
+        self._use: int | None = None
+
+    def setup(self, worker: Worker) -> None:
+        with self._alone():
+            if not self._is_mounted():
+                Mount(self.store, self.mountpoint, args=self._args, **self._options).leave()
+            self._use = self._open_lock("users")
+            fcntl.flock(self._use, fcntl.LOCK_SH)
+
+    def teardown(self, worker: Worker) -> None:
+        if self._use is None:
+            return
+        use, self._use = self._use, None
+        try:
+            with self._alone():
+                # It succeeds if no other worker of this machine uses the mount.
+                fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _run(["--unmount", self.mountpoint])
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(use)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_use": None}
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other worker of this machine mounts or unmounts here meanwhile."""
+        lock = self._open_lock("mounting")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _open_lock(self, what: str) -> int:
+        """A file to lock. The kernel releases the locks of a worker that was killed."""
+        name = self.mountpoint.strip("/").replace("/", "-")
+        path = Path(tempfile.gettempdir(), f"zarr-mount-{os.getuid()}-{name}.{what}")
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    def _is_mounted(self) -> bool:
+        """Whether the store is mounted. A mount whose daemon was killed does not count: the next one replaces it."""
+        point = os.path.realpath(self.mountpoint)
+        mounts = json.loads(_run(["--list", "--json"]).stdout)
+        for mount in mounts:
+            if mount["mountpoint"] == point and mount["state"] != "dead":
+                known = {self.store, os.path.realpath(self.store)}
+                if mount["store"] not in known:
+                    raise MountError(f"{mount['store']} is mounted at {point}, and not {self.store}")
+                return True
+        return False
+
+
+def from_npy(client: Client, path: AnyPath, chunks: Any = "auto") -> da.Array:
+    """The array in the `.npy` file at `path`, which the workers see: each block is read from the file by the worker that needs it.
+
+    `chunks` is that of `dask.array.from_array`. Blocks of many whole rows of the array are read fastest: the file is in C order.
+    """
+    path = os.fspath(path)
+    shape, dtype = client.submit(_header, path, pure=False).result()
+    chunks = da.core.normalize_chunks(chunks, shape, dtype=dtype)
+    return da.map_blocks(_block, path, dtype=dtype, chunks=chunks, meta=np.empty((0,) * len(shape), dtype))
+
+
+def _header(path: str) -> tuple[tuple[int, ...], np.dtype]:
+    array = np.load(path, mmap_mode="r")
+    return array.shape, array.dtype
+
+
+def _block(path: str, block_info: dict | None = None) -> np.ndarray:
+    region = tuple(slice(*bounds) for bounds in block_info[None]["array-location"])
+    mapped = np.load(path, mmap_mode="r")
+    part = mapped[region]
+    if not (isinstance(part, np.memmap) and part.flags.c_contiguous and part.size):
+        return np.array(part)
+    # The part is one piece of the file. One read of it costs less than a fault for each page.
+    first = part.__array_interface__["data"][0] - mapped.__array_interface__["data"][0]
+    values = np.empty(part.shape, part.dtype)
+    with open(path, "rb", buffering=0) as file:
+        file.seek(mapped.offset + first)
+        left = memoryview(values).cast("B")
+        while left:
+            n_bytes = file.readinto(left)
+            if not n_bytes:
+                raise OSError(f"{path} has become shorter")
+            left = left[n_bytes:]
+    return values
