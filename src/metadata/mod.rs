@@ -19,6 +19,7 @@ pub mod carry;
 mod chunk_key;
 mod codecs;
 pub mod consolidated;
+pub mod crs_attribute;
 mod document;
 pub mod draft;
 mod json;

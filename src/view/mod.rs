@@ -97,7 +97,7 @@ use vnode::Vnode;
 #[derive(Debug)]
 pub struct View {
     tree: Arc<Tree>,
-    documents: Arc<Documents>,
+    documents: Documents,
     arrays: Arc<Arrays>,
     requests: RequestCounters,
     /// When the view was made.
@@ -219,9 +219,8 @@ impl View {
             let [keys, chunks] = [ViewKind::Keys, ViewKind::Chunks].map(meanings);
             writings.map(|writings| writings.with_meanings(keys, chunks))
         });
-        let documents = Arc::new(Documents::new(Arc::clone(&tree)));
-        let arrays = Arrays::new(Arc::clone(&tree), Arc::clone(&documents));
-        let arrays = Arc::new(arrays);
+        let arrays = Arc::new(Arrays::new(Arc::clone(&tree)));
+        let documents = Documents::new(Arc::clone(&tree), Arc::clone(&arrays));
         // Evicted after cached chunks: making a header again costs more than decoding a chunk
         // again.
         budget.evict_from(arrays.idle());

@@ -198,6 +198,20 @@ impl Crs {
         }
     }
 
+    /// The value of GDAL's attribute `_CRS`, JSON: the store's own descriptions; `None` where it has parameters alone.
+    pub fn gdal_attribute(&self) -> Option<String> {
+        let url = self.code.as_ref().map(|code| JsonTree::Text(code.url()));
+        let wkt = self.wkt.as_deref();
+        let wkt = wkt.map(|wkt| JsonTree::Text(wkt.to_owned()));
+        let projjson = self.projjson.as_ref();
+        let projjson = projjson.map(|projjson| (**projjson).clone());
+        let members = [("url", url), ("wkt", wkt), ("projjson", projjson)];
+        let known = members.into_iter();
+        let known = known.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let known: Attributes = known.collect();
+        (known != Attributes::default()).then(|| known.to_string())
+    }
+
     /// An estimate of its memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let wkt = self.wkt.as_ref().map_or(0, |wkt| wkt.len());
@@ -293,6 +307,22 @@ mod tests {
         );
         let unknown = Crs::of_text("a", "ESRI:54009").unwrap();
         assert_eq!((unknown.kind(), unknown.wkt()), (None, None));
+    }
+
+    #[test]
+    fn gdal_gets_the_words_of_the_store() {
+        let gdal = |crs: &Crs| crs.gdal_attribute();
+        let mut crs = Crs::of_text("a", "EPSG:32632").unwrap();
+        let url = r#""url":"http://www.opengis.net/def/crs/EPSG/0/32632""#;
+        assert_eq!(gdal(&crs), Some(format!("{{{url}}}")));
+        crs.wkt = Crs::of_text("a", r#"PROJCS["x"]"#).unwrap().wkt;
+        let wkt = r#""wkt":"PROJCS[\"x\"]""#;
+        assert_eq!(gdal(&crs), Some(format!("{{{url},{wkt}}}")));
+        let json = attributes(r#"{"a": {"type": "ProjectedCRS"}}"#);
+        let json = Crs::of_projjson("a", json.get("a").unwrap()).unwrap();
+        let expected = r#"{"projjson":{"type":"ProjectedCRS"}}"#;
+        assert_eq!(gdal(&json).as_deref(), Some(expected));
+        assert_eq!(gdal(&Crs::default()), None);
     }
 
     #[test]

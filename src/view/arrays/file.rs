@@ -164,7 +164,7 @@ impl Arrays {
         let text = parts.take_long_text(name);
         let text_len = text.as_ref().map(|text| text.len() as u64);
         if let Some(text) = text {
-            self.documents
+            self.tree
                 .document_block(identity, parts.meta.version, 0, || Ok(text.to_vec()))?;
         }
         let memory = parts.memory_bytes();

@@ -17,7 +17,7 @@ use crate::grid::Dims;
 use crate::hierarchy::{ArrayNode, Node};
 use crate::load::Deadline;
 use crate::metadata::{Attributes, DocumentName};
-use crate::plain::geo::{CoordinateNumbers, Spacing, grid_mapping};
+use crate::plain::geo::{CoordinateNumbers, Crs, Spacing, grid_mapping};
 use crate::plain::{FileFormat, GeoFacts, GeoSources, Georeference, Selected};
 use crate::store::Prefix;
 
@@ -61,6 +61,30 @@ impl Arrays {
             facts.problems.push(problem);
         }
         Ok(facts)
+    }
+
+    /// The value of GDAL's attribute `_CRS`, JSON, for the array at `path`, if the store has its CRS in another form. `None`
+    /// also where the documents around the array cannot be used for that.
+    pub(in crate::view) fn gdal_crs(&self, path: &Prefix) -> Result<Option<String>, Error> {
+        let resolved = self.tree.resolve(ViewKind::Arrays, path)?;
+        let Node::Array(node) = &resolved.node else {
+            return Ok(None);
+        };
+        if node.metadata.shape.len() < 2 {
+            return Ok(None);
+        }
+        let facts = match self.array_facts(path) {
+            Ok(Some(facts)) => facts,
+            Ok(None) | Err(Error::Metadata { .. } | Error::TooLarge { .. }) => return Ok(None),
+            Err(Error::Store(error)) if is_refused(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let is_known = facts.too_long.is_none() && facts.attributes_error.is_none();
+        if !is_known || facts.attributes.get("_CRS").is_some() {
+            return Ok(None);
+        }
+        let crs = facts.geo.known.as_ref().and_then(|geo| geo.crs.as_ref());
+        Ok(crs.and_then(Crs::gdal_attribute))
     }
 
     /// The reasons why an array has no georeference, or not all of it, in files of the requested formats.

@@ -50,7 +50,7 @@ impl Arrays {
             return Ok(None);
         }
         let block = self
-            .documents
+            .tree
             .document_block(file.identity, file.meta.version, 0, || {
                 let mut parts = self.make_plain(name)?.ok_or(Error::Stale)?;
                 if parts.identity(name) != file.identity {

@@ -43,7 +43,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lru::LruCache;
 
-use super::documents::Documents;
 use super::tree::Tree;
 use super::vnode::PlainName;
 use crate::budget::Evict;
@@ -76,7 +75,6 @@ type KeptFile = (Weak<PlainFile>, Option<Arc<PlainFile>>);
 #[derive(Debug)]
 pub(super) struct Arrays {
     tree: Arc<Tree>,
-    documents: Arc<Documents>,
     facts: Mutex<KeptByPath<Arc<ArrayFacts>>>,
     groups: Mutex<KeptByPath<Arc<GroupFacts>>>,
     files: Mutex<LruCache<PlainName, KeptFile>>,
@@ -127,10 +125,9 @@ impl Arrays {
 
 impl Arrays {
     /// The files of the arrays in `tree`, none of which was examined yet.
-    pub(super) fn new(tree: Arc<Tree>, documents: Arc<Documents>) -> Arrays {
+    pub(super) fn new(tree: Arc<Tree>) -> Arrays {
         Arrays {
             tree,
-            documents,
             facts: Mutex::new(KeptByPath::new(KEPT_FACTS_BYTES)),
             groups: Mutex::new(KeptByPath::new(KEPT_GROUPS_BYTES)),
             files: Mutex::new(LruCache::new(KEPT_FILES)),

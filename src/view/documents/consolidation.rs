@@ -131,12 +131,16 @@ impl Documents {
         let documents = match (&folder.shown, target) {
             (ShownNode::Unusable(_), _) => Vec::new(),
             (ShownNode::Array(array), Target::V3) => {
-                vec![(ZarrJson, self.tree.array_document(array, ZarrJson)?)]
+                let text = self.tree.array_document(array, ZarrJson)?;
+                vec![(ZarrJson, self.with_crs(&array.path, ZarrJson, text)?)]
             }
-            (ShownNode::Array(array), Target::V2) => vec![
-                (ZArray, self.tree.array_document(array, ZArray)?),
-                (ZAttrs, self.tree.array_document(array, ZAttrs)?),
-            ],
+            (ShownNode::Array(array), Target::V2) => {
+                let attributes = self.tree.array_document(array, ZAttrs)?;
+                vec![
+                    (ZArray, self.tree.array_document(array, ZArray)?),
+                    (ZAttrs, self.with_crs(&array.path, ZAttrs, attributes)?),
+                ]
+            }
             (ShownNode::Plain, Target::V3) => {
                 let attributes = self.group_attributes(&folder.resolved)?;
                 let text = write::group_v3(attributes.as_deref(), None)

@@ -69,13 +69,20 @@ impl Documents {
         // The readers of the document decide which copies are in it, so they are part of the key.
         let access = meta.access();
         let copies = self.copies_version(&resolved)?;
-        let versions = (attributes, copies, is_unshown);
+        // The coordinate system of an array may be in documents of other nodes.
+        let crs = match &resolved.node {
+            Node::Array(_) => self.crs_to_add(path, name)?,
+            _ => None,
+        };
+        let versions = (attributes, copies, is_unshown, crs);
         let identity = hash(&(view, path, name, versions, identity, access, &readers));
-        let text = self.document_block(identity, meta.version, epoch, || {
-            // An empty text stands for a document that the node does not have.
-            let text = self.write(&resolved, name, (access, &readers))?;
-            Ok(strict_json(text.unwrap_or_default()))
-        })?;
+        let text = self
+            .tree
+            .document_block(identity, meta.version, epoch, || {
+                // An empty text stands for a document that the node does not have.
+                let text = self.write(&resolved, name, (access, &readers))?;
+                Ok(strict_json(text.unwrap_or_default()))
+            })?;
         Ok((!text.is_empty()).then_some((meta, text)))
     }
 
@@ -165,10 +172,11 @@ impl Documents {
             return match self.tree.shown_at(resolved)? {
                 ShownNode::Array(array) => {
                     let text = self.tree.array_document(&array, name)?;
-                    Ok(match name {
+                    let text = match name {
                         DocumentName::ZAttrs => or_empty(text),
                         _ => text,
-                    })
+                    };
+                    self.with_crs(path, name, text)
                 }
                 ShownNode::Plain | ShownNode::Unusable(_) => Ok(None),
             };

@@ -10,8 +10,10 @@
 //! | `foreign` | documents that are made in another version (`--as`) |
 //! | `consolidation` | consolidated metadata that is made in another version |
 //! | `of_array` | the documents of one array |
+//! | `crs` | the coordinate system of an array, for GDAL |
 
 pub(in crate::view) mod consolidation;
+mod crs;
 pub(in crate::view) mod foreign;
 pub(in crate::view) mod of_array;
 
@@ -20,6 +22,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::View;
+use super::arrays::Arrays;
 use super::fingerprint::hash;
 use super::options::ViewKind;
 use super::rights::is_refused;
@@ -31,6 +34,7 @@ use crate::error::until_current;
 use crate::hierarchy::{ArrayIdentity, Document, DocumentText, Node};
 use crate::load::{Block, BlockKey, BlockPart, Owner};
 use crate::metadata::consolidated::{self, Copied, EntryEdit};
+use crate::metadata::crs_attribute::with_crs;
 use crate::metadata::{
     ArrayMetadata, DocumentName, NodeMetadata, ZarrFormat, carry, render, strict_json, v2, v3,
     write,
@@ -45,15 +49,17 @@ const CONSOLIDATED_RECHECK: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Documents {
     pub(super) tree: Arc<Tree>,
+    arrays: Arc<Arrays>,
     /// Whether the warning about too many nodes to consolidate has been logged.
     pub(super) gave_up_walking: AtomicBool,
 }
 
 impl Documents {
-    /// The documents of the nodes of `tree`.
-    pub(super) fn new(tree: Arc<Tree>) -> Documents {
+    /// The documents of the nodes of `tree`, whose arrays `arrays` describes.
+    pub(super) fn new(tree: Arc<Tree>, arrays: Arc<Arrays>) -> Documents {
         Documents {
             tree,
+            arrays,
             gave_up_walking: AtomicBool::new(false),
         }
     }
@@ -100,51 +106,32 @@ impl Documents {
         };
         // The readers of the document decide which copies may be in it, so they are part of the
         // key.
-        let identity = hash(&(view, key, identity, meta.access()));
-        let text = self.document_block(identity, meta.version, epoch, || {
-            let text = self
-                .tree
-                .hierarchy
-                .read_as(key, Holding::NOTHING.to_hold("a document"), edited_bytes)?
-                .filter(|text| text.document.meta.version == meta.version);
-            let text = text.ok_or_else(|| StoreError::Changed {
-                key: key.to_string(),
-            })?;
-            let edited = self.edited(view, &text)?;
-            // Documents that the keys view shows as they are stored stay unchanged.
-            Ok(if self.tree.shows_own_bytes(view) && edited == text.bytes {
-                edited
-            } else {
-                strict_json(edited)
-            })
-        })?;
-        Ok(Some((meta, text)))
-    }
-
-    /// The text of a document from the cache. `text` makes it again after an eviction. `identity`, `version` and
-    /// `epoch` together identify the text.
-    pub(super) fn document_block(
-        &self,
-        identity: u64,
-        version: Version,
-        epoch: u64,
-        text: impl FnOnce() -> Result<Vec<u8>, Error>,
-    ) -> Result<Arc<Block>, Error> {
-        let key = BlockKey {
-            owner: Owner::Object(identity),
-            version,
-            part: BlockPart::Document { epoch },
+        // The coordinate system of an array may be in documents of other nodes.
+        let crs = match DocumentName::of(key.name()) {
+            Some(name) => self.crs_to_add(&key.parent(), name)?,
+            None => None,
         };
-        let cache = self.tree.loader.cache();
-        cache.load(key, || {
-            let mut text = text()?;
-            text.shrink_to_fit();
-            let reservation = cache.reserve(text.len() as u64, Holding::SOURCE)?;
-            // The stamp is a hash of the text, computed once, because consolidated documents may be
-            // long.
-            let stamp = hash(&text);
-            Ok(Block::stamped(text, reservation, stamp))
-        })
+        let identity = hash(&(view, key, identity, meta.access(), crs));
+        let text = self
+            .tree
+            .document_block(identity, meta.version, epoch, || {
+                let text = self
+                    .tree
+                    .hierarchy
+                    .read_as(key, Holding::NOTHING.to_hold("a document"), edited_bytes)?
+                    .filter(|text| text.document.meta.version == meta.version);
+                let text = text.ok_or_else(|| StoreError::Changed {
+                    key: key.to_string(),
+                })?;
+                let edited = self.edited(view, &text)?;
+                // Documents that the keys view shows as they are stored stay unchanged.
+                Ok(if self.tree.shows_own_bytes(view) && edited == text.bytes {
+                    edited
+                } else {
+                    strict_json(edited)
+                })
+            })?;
+        Ok(Some((meta, text)))
     }
 
     /// The array whose own document is at `key`.
@@ -177,17 +164,31 @@ impl Documents {
         }
         match DocumentName::of(key.name()) {
             Some(DocumentName::ZGroup) => return Ok(write::group_v2().to_vec()),
-            Some(DocumentName::ZAttrs) => return Ok(text.bytes.clone()),
+            Some(name @ DocumentName::ZAttrs) => {
+                let own = Some(text.bytes.clone());
+                let shown = self.with_crs(&key.parent(), name, own)?;
+                return Ok(shown.unwrap_or_default());
+            }
             _ => {}
         }
         if let Some(array) = self.array_of_document(view, key)? {
-            return self.tree.translated(&array, &text.bytes);
+            let shown = self.tree.translated(&array, &text.bytes)?;
+            return self.shown_with_crs(&array, shown);
         }
         let edited = self.edit_copies(view, text, ZarrFormat::V3)?;
         if self.tree.shows_own_bytes(view) {
             return Ok(edited);
         }
         render::group_v3(&edited).map_err(|error| Error::in_document(key, error))
+    }
+
+    /// `shown`, the own document of an array, with its coordinate system if the document has attributes.
+    fn shown_with_crs(&self, array: &ShownArray, shown: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let Some(name) = DocumentName::of(array.node.document.key.name()) else {
+            return Ok(shown);
+        };
+        let shown = self.with_crs(&array.path, name, Some(shown))?;
+        Ok(shown.unwrap_or_default())
     }
 
     /// The text of a consolidated document, in which each copy is edited as the view shows its
@@ -268,7 +269,10 @@ impl Documents {
             let key = &array.node.document.key;
             let own = self.tree.hierarchy.read(key, Holding::SOURCE)?;
             return Ok(match own {
-                Some(own) => EntryEdit::Replace(self.tree.translated(&array, &own.bytes)?),
+                Some(own) => {
+                    let shown = self.tree.translated(&array, &own.bytes)?;
+                    EntryEdit::Replace(self.shown_with_crs(&array, shown)?)
+                }
                 None => EntryEdit::Remove,
             });
         };
@@ -333,10 +337,13 @@ impl Documents {
         let Some(own) = self.tree.hierarchy.read(&key, Holding::SOURCE)? else {
             return Ok(EntryEdit::Remove);
         };
-        if own.bytes == entry {
-            return Ok(EntryEdit::Keep);
+        let may_copy = self.check_may_copy(&own.document, document).is_ok();
+        let crs = self.crs_to_add(&prefix, DocumentName::ZAttrs)?;
+        if let Some(crs) = crs.filter(|_| may_copy) {
+            let shown = with_crs(DocumentName::ZAttrs, &own.bytes, &crs);
+            return Ok(shown.map_or(EntryEdit::Remove, EntryEdit::Replace));
         }
-        if self.check_may_copy(&own.document, document).is_err() {
+        if own.bytes == entry || !may_copy {
             return Ok(EntryEdit::Keep);
         }
         // A value that is not a JSON object would make the whole document invalid.
@@ -345,6 +352,34 @@ impl Documents {
             Ok(_) => Ok(EntryEdit::Replace(own.bytes)),
             Err(_) => Ok(EntryEdit::Remove),
         }
+    }
+}
+
+impl Tree {
+    /// The text of a document from the cache. `text` makes it again after an eviction. `identity`, `version` and
+    /// `epoch` together identify the text.
+    pub(in crate::view) fn document_block(
+        &self,
+        identity: u64,
+        version: Version,
+        epoch: u64,
+        text: impl FnOnce() -> Result<Vec<u8>, Error>,
+    ) -> Result<Arc<Block>, Error> {
+        let key = BlockKey {
+            owner: Owner::Object(identity),
+            version,
+            part: BlockPart::Document { epoch },
+        };
+        let cache = self.loader.cache();
+        cache.load(key, || {
+            let mut text = text()?;
+            text.shrink_to_fit();
+            let reservation = cache.reserve(text.len() as u64, Holding::SOURCE)?;
+            // The stamp is a hash of the text, computed once, because consolidated documents may be
+            // long.
+            let stamp = hash(&text);
+            Ok(Block::stamped(text, reservation, stamp))
+        })
     }
 }
 

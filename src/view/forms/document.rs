@@ -51,6 +51,15 @@ impl DocumentForm {
         }
     }
 
+    /// `written` without the coordinate system that the view has added to the shown document.
+    fn without_added_crs(&self, written: &[u8]) -> Result<Vec<u8>, Error> {
+        let documents = &self.view.documents;
+        match DocumentName::of(self.key.name()) {
+            Some(name) => documents.without_added_crs(&self.key.parent(), name, written),
+            None => Ok(written.to_vec()),
+        }
+    }
+
     /// The stored document of `array` with the changes of `written`, which the view shows as `shown`.
     fn carried(
         &self,
@@ -206,6 +215,8 @@ impl Translation for DocumentForm {
         if says_the_same(&before, written) {
             return Ok(Encoded::Unchanged);
         }
+        let written = self.without_added_crs(written)?;
+        let written = written.as_slice();
         let (was_array, becomes_array) = (is_array(&before), is_array(written));
         if becomes_array == Some(true)
             && was_array != Some(true)

@@ -90,7 +90,9 @@ impl TranslatedForm {
             Node::Array(node) => {
                 let (array, texts) = self.array(node)?;
                 let parse = |text: &[u8]| self.parse(&array, text);
-                document.of_array(stored_array(&array)?, &texts, written, parse)
+                let documents = &self.view.documents;
+                let written = documents.without_added_crs(&self.path, self.name, written)?;
+                document.of_array(stored_array(&array)?, &texts, &written, parse)
             }
             Node::Group(group) if document.makes_array(written) => {
                 self.new_array(&resolved, Some(group), target, written)

@@ -50,15 +50,19 @@ def proj4(crs):
     return ok("gdalsrsinfo", "-o", "proj4", crs).strip()
 
 
+def assert_is_crs(wkt, said):
+    """Whether the coordinate system that GDAL has found is that of the store."""
+    if epsg := said["epsg"]:
+        assert re.sub(r"\s", "", wkt).endswith(f'ID["EPSG",{epsg}]]'), wkt
+    else:
+        assert proj4(wkt) == proj4(said["wkt"]), wkt
+
+
 def assert_is_in_place(found, said, transform=None):
     """Whether GDAL has the coordinate system and the transform that the store has."""
     assert found.get("geoTransform") == pytest.approx(transform or said["transform"], rel=1e-14), found.get("geoTransform")
     if "crs" in said:
-        wkt, epsg = found["coordinateSystem"]["wkt"], said["crs"]["epsg"]
-        if epsg:
-            assert re.sub(r"\s", "", wkt).endswith(f'ID["EPSG",{epsg}]]'), wkt
-        else:
-            assert proj4(wkt) == proj4(said["crs"]["wkt"]), wkt
+        assert_is_crs(found["coordinateSystem"]["wkt"], said["crs"])
     else:
         assert not found.get("coordinateSystem", {}).get("wkt"), found["coordinateSystem"]
 
@@ -114,6 +118,20 @@ def test_gdal_opens_envi(stores, path):
     """GDAL finds the same place; it makes no code of the text."""
     said = RASTERS[path]
     assert_is_in_place(seen(stores.path / f"{path}.raw"), {**said, "crs": {**said["crs"], "epsg": None}})
+
+
+@needs_gdal
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_gdal_opens_the_stores_as_v2(mount, tmp_path, view):
+    """GDAL's driver of Zarr knows a coordinate system by the attribute `_CRS` alone."""
+    made = mount(pictures.unpack(tmp_path / "stores"), "--view", view, "--as", "v2")
+    for path in MAPS:
+        store, array = path.split("/", 1)
+        found = json.loads(ok("gdalmdiminfo", "-array", f"/{array}", f'ZARR:"{made.path / store}"'))
+        if "crs" in RASTERS[path]:
+            assert_is_crs(found["srs"]["wkt"], RASTERS[path]["crs"])
+        else:
+            assert "srs" not in found, path
 
 
 @pytest.mark.parametrize("path", IMAGES)
