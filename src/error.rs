@@ -11,12 +11,14 @@
 //! comes from a store is [`Escaped`] in it.
 
 mod kind;
+mod place;
 
 use std::panic::Location;
 
 use crate::escape::Escaped;
 use crate::store::{Refusal, StoreError};
 pub use kind::ErrorKind;
+pub use place::PlaceInArray;
 
 /// An error in a document or in encoded bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
@@ -202,6 +204,8 @@ pub enum Error {
         end: u64,
         /// The error in the chunk.
         error: FormatError,
+        /// The chunk, or the shard whose index it is, if they are known.
+        place: Option<Box<PlaceInArray>>,
     },
     /// An object needs more memory than the limits allow.
     #[error("{} needs {needed} bytes, more than --max-chunk allows ({limit})", Escaped(.what))]
@@ -340,6 +344,33 @@ impl Error {
         Error::Internal(Box::new(Internal { place, about }))
     }
 
+    /// The same error with the place of the chunk or the shard that it is about, unless it has one.
+    #[must_use]
+    pub(crate) fn at(mut self, find: impl FnOnce() -> Option<PlaceInArray>) -> Error {
+        if let Error::Chunk {
+            place: place @ None,
+            ..
+        } = &mut self
+        {
+            *place = find().map(Box::new);
+        }
+        self
+    }
+
+    /// The message, with the place in front of it if that is known:
+    /// `air: chunk (2, 1) [32:48, 16:32] of shard (1, 0): air/c/1/0: bytes 1290..1546: crc32c: ..`.
+    pub fn with_place(&self) -> String {
+        match self {
+            Error::Chunk {
+                place: Some(place), ..
+            } => {
+                let array = place.array.to_string();
+                format!("{}: {place}: {self}", Escaped(&array))
+            }
+            _ => self.to_string(),
+        }
+    }
+
     /// The same error with `name` in front of its subject, unless it has the name already: some internal errors come
     /// from code that knows no keys.
     #[must_use]
@@ -472,6 +503,7 @@ mod tests {
                 start: 0,
                 end: 1,
                 error,
+                place: None,
             });
         }
         errors.push(Error::Unacceptable {

@@ -164,24 +164,10 @@ impl Report {
 
 /// A finding in one line.
 fn as_line(finding: &Finding) -> String {
-    let place = finding.chunk.as_ref().map_or_else(String::new, |place| {
-        let region = place.region.iter().map(|(from, to)| format!("{from}:{to}"));
-        let region = region.collect::<Vec<_>>().join(", ");
-        let shard = place.shard.as_ref();
-        let shard = shard.map(|shard| format!(" of shard ({})", list(shard)));
-        format!(
-            "{}: chunk ({}) [{region}]{}: ",
-            finding.path,
-            list(&place.chunk),
-            shard.unwrap_or_default()
-        )
-    });
+    let place = finding.place.as_ref();
+    let place = place.map(|place| format!("{}: {place}: ", finding.path));
+    let place = place.unwrap_or_default();
     format!("{}: {place}{}", finding.severity.name(), finding.problem)
-}
-
-fn list(numbers: &[u64]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    numbers.join(", ")
 }
 
 /// A finding for programs.
@@ -191,8 +177,10 @@ fn as_json(finding: &Finding) -> Value {
         "path": finding.path.to_text(),
         "problem": finding.problem,
     });
-    if let Some(place) = &finding.chunk {
-        value["chunk"] = place.chunk.as_slice().into();
+    if let Some(place) = &finding.place {
+        if let Some(chunk) = &place.chunk {
+            value["chunk"] = chunk.as_slice().into();
+        }
         value["region"] = json!(place.region);
         if let Some(shard) = &place.shard {
             value["shard"] = shard.as_slice().into();

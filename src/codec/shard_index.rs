@@ -246,8 +246,9 @@ impl IndexLayout {
         if end.is_some_and(|end| end <= shard_len) && offset != NONE {
             return Ok(EntryState::Present(ShardEntry { offset, nbytes }));
         }
-        let problem =
-            format!("entry (offset {offset}, nbytes {nbytes}) in a shard of {shard_len} bytes");
+        let problem = format!(
+            "a truncated shard of {shard_len} bytes, or a false index, which has an entry of {nbytes} bytes at {offset}"
+        );
         Err(FormatError::encoded(NAME, problem))
     }
 
@@ -260,6 +261,7 @@ impl IndexLayout {
             checksum: 0,
             pending: [0; 16],
             n_pending: 0,
+            wrong_entry: None,
         }
     }
 }
@@ -287,6 +289,8 @@ pub struct IndexVerifier {
     /// The beginning of an entry or a checksum whose end is in the next piece.
     pending: [u8; 16],
     n_pending: usize,
+    /// The error of the first wrong entry. It counts if the checksum is right.
+    wrong_entry: Option<FormatError>,
 }
 
 impl IndexVerifier {
@@ -315,6 +319,9 @@ impl IndexVerifier {
     /// Bytes are missing.
     pub fn finish(self) -> Result<(), FormatError> {
         let expected = self.layout.encoded_len();
+        if let Some(error) = self.wrong_entry {
+            return Err(error);
+        }
         if self.position == expected {
             return Ok(());
         }
@@ -349,7 +356,8 @@ impl IndexVerifier {
         // entry.
         while !bytes.is_empty() {
             if let Some(stored) = self.complete::<4>(&mut bytes) {
-                checksum::compare(CRC32C, self.checksum, stored)?;
+                checksum::compare(CRC32C, self.checksum, stored)
+                    .map_err(|error| self.wrong_checksum(&error))?;
                 // The next checksum covers this one, too.
                 self.checksum = crc32c::crc32c_append(self.checksum, &stored);
             }
@@ -373,12 +381,30 @@ impl IndexVerifier {
         })
     }
 
-    fn check_entry(&self, entry: &[u8; 16]) -> Result<(), FormatError> {
-        if let ([offset, nbytes], _) = entry.as_chunks() {
-            let (offset, nbytes) = (self.layout.word(*offset), self.layout.word(*nbytes));
-            self.layout.entry(offset, nbytes, self.shard_len)?;
+    /// Checks an entry. The error of a wrong one waits for the checksum, if the index has one.
+    fn check_entry(&mut self, entry: &[u8; 16]) -> Result<(), FormatError> {
+        let ([offset, nbytes], _) = entry.as_chunks() else {
+            return Ok(());
+        };
+        let (offset, nbytes) = (self.layout.word(*offset), self.layout.word(*nbytes));
+        match self.layout.entry(offset, nbytes, self.shard_len) {
+            Err(error) if self.layout.n_checksums > 0 => {
+                self.wrong_entry.get_or_insert(error);
+                Ok(())
+            }
+            checked => checked.map(|_| ()),
         }
-        Ok(())
+    }
+
+    /// The error of a checksum that differs. The bytes before the end of a truncated shard are no index, so that entries
+    /// are wrong, too.
+    fn wrong_checksum(&self, error: &FormatError) -> FormatError {
+        let shard = self.shard_len;
+        let problem = match self.wrong_entry {
+            Some(_) => format!("a truncated shard of {shard} bytes, or a damaged index: {error}"),
+            None => format!("the checksum of the index is wrong: {error}"),
+        };
+        FormatError::encoded(NAME, problem)
     }
 }
 

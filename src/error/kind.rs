@@ -157,6 +157,7 @@ mod tests {
             start: 0,
             end: 1,
             error,
+            place: None,
         }
     }
 

@@ -51,7 +51,7 @@ impl KeyFile {
     ///
     /// # Errors
     /// The error of the commit, and whether the draft is in a journal.
-    fn finish(&self, writing: &Writing) -> Result<(), (Error, bool)> {
+    fn finish(&self, writing: &Writing) -> Result<(), (Box<Error>, bool)> {
         let mut state = self.lock();
         let was_told = state.phase.state() == OpenState::Failed;
         let Err(error) = state.commit(writing) else {
@@ -63,7 +63,7 @@ impl KeyFile {
                 log::error!("{}: no journal has it: {error}", state.name);
                 false
             });
-        Err((error, is_kept))
+        Err((Box::new(error), is_kept))
     }
 }
 

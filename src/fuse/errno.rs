@@ -1,6 +1,7 @@
 //! The only module that knows errno. It decides which errno the caller of a system call gets for an error, which errors
-//! are counted, and which are logged (each key once a minute at most, and each bug).
+//! are counted, and which are logged: each damaged chunk once, each other key once a minute at most, and each bug.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,16 +27,21 @@ const QUIET: Duration = Duration::from_secs(60);
 /// How many keys are remembered as logged.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
+/// How many messages about damaged chunks are remembered as logged, by their hash.
+const REMEMBERED_CHUNKS: NonZeroUsize = NonZeroUsize::new(16 << 10).expect("16384 is not 0");
+
 /// Counts errors, logs them, and translates them to errno.
 #[derive(Debug)]
 pub(super) struct ErrorLog {
     logged: Mutex<LruCache<String, Instant>>,
+    chunks: Mutex<LruCache<u64, ()>>,
 }
 
 impl ErrorLog {
     pub(super) fn new() -> ErrorLog {
         ErrorLog {
             logged: Mutex::new(LruCache::new(REMEMBERED)),
+            chunks: Mutex::new(LruCache::new(REMEMBERED_CHUNKS)),
         }
     }
 
@@ -46,6 +52,11 @@ impl ErrorLog {
         if errno == Errno::ESTALE {
             // The error is not worth a warning: most often the kernel looks the name up again.
             log::debug!("{error}");
+        } else if let Error::Chunk { .. } = error {
+            let message = error.with_place();
+            if self.is_new(&message) {
+                log::warn!("{message}");
+            }
         } else if self.is_due(&error.subject(), Instant::now()) {
             let level = match error {
                 Error::Internal(_) => log::Level::Error,
@@ -67,6 +78,14 @@ impl ErrorLog {
             self.report(error, counters);
         }
         Errno::from_i32(errno)
+    }
+
+    /// Whether this message about a damaged chunk was not logged before; if so, records that it is.
+    fn is_new(&self, message: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        message.hash(&mut hasher);
+        let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
+        chunks.put(hasher.finish(), ()).is_none()
     }
 
     /// Whether a message about `subject` may be logged now; if so, records that it is.
@@ -137,6 +156,17 @@ mod tests {
         assert!(!log.is_due("a", start + Duration::from_secs(59)));
         assert!(log.is_due("b", start));
         assert!(log.is_due("a", start + Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn each_damaged_chunk_is_logged_once() {
+        let log = ErrorLog::new();
+        assert!(log.is_new("a"));
+        assert!(!log.is_new("a"));
+        for n in 0..20_000 {
+            assert!(log.is_new(&n.to_string()));
+        }
+        assert_eq!(log.chunks.lock().unwrap().len(), REMEMBERED_CHUNKS.get());
     }
 
     #[test]

@@ -46,10 +46,11 @@ impl Loader {
             }
             Err(error) => Err(error),
         };
-        decoded.inspect_err(|error| {
+        decoded.map_err(|error| {
             if matches!(error, Error::Chunk { .. }) {
                 self.cache().counters().decode_errors.add(1);
             }
+            error.at(|| array.place_of(indices))
         })
     }
 

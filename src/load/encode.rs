@@ -93,6 +93,7 @@ impl ChunkedArray {
             start: 0,
             end: encoded.len() as u64,
             error,
+            place: self.place_of(indices).map(Box::new),
         };
         let (shape, chain) = self.layout.shape_and_chain(indices).map_err(refused)?;
         let spec = self.spec(&shape);

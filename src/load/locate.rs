@@ -151,7 +151,8 @@ impl Locator {
             return Ok(Some(LocatedChunk { encoded }));
         }
         for number in 0..self.array.layout.levels().len() {
-            let Some(part) = self.descend(number, encoded, indices)? else {
+            let part = self.descend(number, encoded, indices);
+            let Some(part) = part.map_err(|error| self.of_index(error, number, indices))? else {
                 return Ok(None);
             };
             encoded = part;
@@ -165,9 +166,20 @@ impl Locator {
     /// As [`Loader::locate`].
     pub fn verify(&mut self) -> Result<(), Error> {
         if self.outermost.is_none() && self.array.layout.is_sharded() && !self.is_part {
-            self.outermost = Some(self.index(0, self.whole.clone(), &self.indices)?);
+            let index = self.index(0, self.whole.clone(), &self.indices);
+            let index = index.map_err(|error| self.of_index(error, 0, &self.indices))?;
+            self.outermost = Some(index);
         }
         Ok(())
+    }
+
+    /// `error` of the index of nesting level `number` with its place: that of the shard, or of a chunk in an inner one.
+    fn of_index(&self, error: Error, number: usize, indices: &[u64]) -> Error {
+        let array = &self.array;
+        error.at(|| match number {
+            0 => array.place_of_stored(&array.layout.stored_indices(indices)),
+            _ => array.place_of(indices),
+        })
     }
 
     /// Releases the index, which counts against the budget. The next chunk takes it from the cache

@@ -25,6 +25,7 @@ mod pack;
 mod pages;
 mod part;
 mod partial_ledger;
+mod place;
 mod prefetch;
 mod queued;
 pub(crate) mod region;

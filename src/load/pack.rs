@@ -363,6 +363,7 @@ impl Packer<'_> {
             start: 0,
             end: 0,
             error,
+            place: None,
         }
     }
 

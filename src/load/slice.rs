@@ -257,6 +257,7 @@ impl Slice {
             start: self.offset,
             end: self.offset.saturating_add(self.len),
             error,
+            place: None,
         }
     }
 

@@ -72,6 +72,7 @@ mod tests {
             start: 0,
             end: 1,
             error,
+            place: None,
         };
         let (key, reason) = ("k".to_owned(), String::new());
         let cases = [

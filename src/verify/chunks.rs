@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::counters::Counters;
-use super::finding::{ChunkPlace, Finding, Found, Severity};
+use super::finding::{Finding, Found, Severity};
 use crate::error::Error;
 use crate::grid::{Dims, indices_of, product};
 use crate::load::{ChunkedArray, Loader};
@@ -53,7 +53,7 @@ impl ObjectPart {
         if let Err(error) = self.decode_all(loader, counters, found) {
             // Another part of the same object reports the same error of its index.
             if self.first == 0 {
-                let place = self.place_of_object();
+                let place = self.array.place_of_stored(&self.stored);
                 found(Finding::of_error(&self.path, place, &error));
             }
         }
@@ -111,33 +111,11 @@ impl ObjectPart {
                     counters.bytes.fetch_add(bytes, Ordering::Relaxed);
                 }
                 Err(error) => {
-                    let place = self.place(&indices);
+                    let place = self.array.place_of(&indices);
                     found(Finding::of_error(&self.path, place, &error));
                 }
             }
         }
         Ok(())
-    }
-
-    /// The chunk `indices`, for a finding.
-    fn place(&self, indices: &[u64]) -> Option<ChunkPlace> {
-        let layout = self.array.layout();
-        let grid = layout.shown_grid();
-        let axes = grid.chunks().axes().iter().zip(grid.shape()).zip(indices);
-        let region = axes.map(|((axis, &end), &index)| {
-            let (first, length) = axis.span(index)?;
-            Some((first, first.saturating_add(length).min(end)))
-        });
-        Some(ChunkPlace {
-            chunk: indices.into(),
-            region: region.collect::<Option<_>>()?,
-            shard: layout.is_sharded().then(|| self.stored.clone()),
-        })
-    }
-
-    /// The only chunk in the object; `None` if the object is a shard.
-    fn place_of_object(&self) -> Option<ChunkPlace> {
-        let is_chunk = !self.array.layout().is_sharded();
-        is_chunk.then(|| self.place(&self.stored)).flatten()
     }
 }

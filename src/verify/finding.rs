@@ -1,7 +1,6 @@
 //! What a verification finds.
 
-use crate::error::{Error, ErrorKind, FormatError};
-use crate::grid::Dims;
+use crate::error::{Error, ErrorKind, FormatError, PlaceInArray};
 use crate::store::{Prefix, StoreError};
 
 /// What a finding means for the store.
@@ -26,17 +25,6 @@ impl Severity {
     }
 }
 
-/// The chunk that a finding is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChunkPlace {
-    /// Its indices; within shards, those of the inner chunk.
-    pub chunk: Dims,
-    /// The indices of the elements that it covers, for each dimension: the first, and one past the last.
-    pub region: Vec<(u64, u64)>,
-    /// The indices of its shard, if the array has shards.
-    pub shard: Option<Dims>,
-}
-
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -44,8 +32,8 @@ pub struct Finding {
     pub severity: Severity,
     /// The path of the node.
     pub path: Prefix,
-    /// The chunk, if it is about one.
-    pub chunk: Option<ChunkPlace>,
+    /// The chunk or the shard, if it is about one.
+    pub place: Option<PlaceInArray>,
     /// The key of the object and the range of its bytes, if they are known.
     pub bytes: Option<(String, u64, u64)>,
     /// What was found. It begins with the key.
@@ -61,22 +49,26 @@ impl Finding {
         Finding {
             severity,
             path: path.clone(),
-            chunk: None,
+            place: None,
             bytes: None,
             problem: problem.into(),
         }
     }
 
-    /// The error of examining the node at `path`, or one of its chunks.
-    pub(super) fn of_error(path: &Prefix, chunk: Option<ChunkPlace>, error: &Error) -> Finding {
-        let bytes = match error {
+    /// The error of examining the node at `path`, or the part of it at `place`.
+    pub(super) fn of_error(path: &Prefix, place: Option<PlaceInArray>, error: &Error) -> Finding {
+        let (bytes, known) = match error {
             Error::Chunk {
-                key, start, end, ..
-            } => Some((key.clone(), *start, *end)),
-            _ => None,
+                key,
+                start,
+                end,
+                place,
+                ..
+            } => (Some((key.clone(), *start, *end)), place.as_deref().cloned()),
+            _ => (None, None),
         };
         Finding {
-            chunk,
+            place: known.or(place),
             bytes,
             ..Finding::new(severity_of(error), path, error.to_string())
         }
@@ -117,6 +109,7 @@ mod tests {
             start: 3,
             end: 9,
             error,
+            place: None,
         };
         let io = |errno| {
             Error::Store(StoreError::Io {

@@ -15,5 +15,5 @@ mod objects;
 mod run;
 
 pub use counters::Counters;
-pub use finding::{ChunkPlace, Finding, Severity};
+pub use finding::{Finding, Severity};
 pub use run::Verification;

@@ -195,6 +195,7 @@ impl ShownArray {
             start: encoded.offset(),
             end: encoded.offset().saturating_add(encoded.len()),
             error: FormatError::encoded("gzip", problem),
+            place: self.chunked.place_of(indices).map(Box::new),
         })
     }
 

@@ -89,13 +89,15 @@ def test_damage_within_a_shard_names_the_inner_chunk(store):
     assert found["bytes"] == [offset, offset + length] and "crc32c" in found["problem"]
 
 
-@pytest.mark.parametrize("damage, word", [("cut", "truncated"), ("index", "checksum"), ("empty", "truncated")])
+@pytest.mark.parametrize("damage, word", [("cut", "truncated"), ("shorter", "truncated"), ("index", "the checksum of the index is wrong"), ("empty", "truncated")])
 def test_a_shard_whose_index_is_damaged_is_one_finding(store, damage, word):
     shard = store / "shards" / "c" / "0" / "1"
     data = bytearray(shard.read_bytes())
     match damage:
         case "cut":
             data = data[:100]
+        case "shorter":
+            data = data[:-50]
         case "index":
             data[-20] ^= 4
         case "empty":
@@ -103,6 +105,7 @@ def test_a_shard_whose_index_is_damaged_is_one_finding(store, damage, word):
     shard.write_bytes(data)
     status, [found], _ = verify(store)
     assert status == 1 and found["path"] == "shards" and "shards/c/0/1" in found["problem"] and word in found["problem"], found
+    assert found["shard"] == [0, 1] and "chunk" not in found
 
 
 def test_what_is_beside_chunks_is_told(store):
