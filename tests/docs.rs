@@ -234,6 +234,13 @@ fn descriptions_are_what_the_program_prints() {
         &["--info", "--sizes", "demo:", "legacy/elevation"],
         &["--info", "--at", "3,20,40", "demo:", "air/temperature"],
         &["--info", "--at", "49,99", "demo:", "legacy/elevation"],
+        &[
+            "--info",
+            "--offset",
+            "6000",
+            "demo:",
+            "air/temperature/c/0/0/0",
+        ],
         &["--info", "--json", "demo:", "legacy/elevation"],
         &["--info", "--files", "npy,nii", "demo:", "air/temperature"],
         &["--info", "--files", "nc,mrc", "demo:", "legacy"],

@@ -292,6 +292,10 @@ pub(crate) struct Args {
           allow_hyphen_values = true, value_parser = indices, action = ArgAction::Append)]
     pub(crate) at: Vec<Indices>,
 
+    /// With --info STORE KEY: which chunk has this byte of the object at KEY, counted from 0
+    #[arg(long, value_name = "BYTE", requires = "info", conflicts_with_all = ["at", "sizes", "files"])]
+    pub(crate) offset: Option<u64>,
+
     /// With --info: print JSON for programs, with everything that is known of each node. With --verify: an object for
     /// each finding, and a summary. With --list and --status: what is known of mounts
     #[arg(long, requires = "reports")]
@@ -483,7 +487,7 @@ fn group_id(text: &str) -> Result<u32, String> {
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
 /// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 24] = [
+const NO_MOUNT_OPTIONS: [&str; 25] = [
     "list",
     "status",
     "cat",
@@ -501,6 +505,7 @@ const NO_MOUNT_OPTIONS: [&str; 24] = [
     "info",
     "sizes",
     "at",
+    "offset",
     "json",
     "inject",
     "rw",

@@ -191,6 +191,8 @@ pub struct InfoConfig {
     pub path: Option<OsString>,
     /// The indices of an element to locate, instead of describing nodes.
     pub at: Option<Vec<i128>>,
+    /// The byte of the object at `path` whose chunk is looked for, instead of describing nodes.
+    pub offset: Option<u64>,
     /// The Zarr version that arrays are checked against.
     pub shown_as: Option<Target>,
     /// The file formats that arrays are checked against.
@@ -296,6 +298,7 @@ impl CliTask {
                 open,
                 path: args.target,
                 at: element(args.at)?,
+                offset: args.offset,
                 shown_as: args.shown_as,
                 sizes: args.sizes,
                 json: args.json,

@@ -8,6 +8,7 @@ pub(super) const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
        zarr-mount --recover STORE
        zarr-mount --info [--as VERSION] [--files FORMATS] [--sizes] [--json] [--quiet] STORE [PATH]
        zarr-mount --info --at I,J,K [--json] STORE [PATH]
+       zarr-mount --info --offset BYTE [--json] STORE KEY
        zarr-mount --verify [--json] [--quiet] STORE [PATH]
        zarr-mount --export DIR [--resume] [--quiet] [OPTIONS] STORE [PATH]
        zarr-mount --cat [OPTIONS] STORE PATH
@@ -32,6 +33,7 @@ pub(super) const TASKS: [Task; 11] = [
                 With --sizes it lists every chunk and adds their stored sizes. --json has all of it for programs.",
         examples: "  zarr-mount --info demo: air/temperature      its type, dimensions, chunks and attributes
   zarr-mount --info --at 3,20,40 demo: air/temperature    where is this element?
+  zarr-mount --info --offset 6000 demo: air/temperature/c/0/0/0    which chunk has this byte?
   zarr-mount --info --files nc,tif data.zarr   which arrays fit these formats, and why not",
     },
     Task {

@@ -13,6 +13,7 @@ mod allocator;
 mod appearance;
 mod args;
 mod at;
+mod byte;
 mod command_line;
 pub mod config;
 mod counted;
@@ -239,6 +240,11 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
     let begun = described.try_for_each(|described| out.print(&Text::new().line(described)));
     let printed = match (&config.at, begun) {
         (_, Err(error)) => Err(error),
+        _ if config.offset.is_some() => {
+            let offset = config.offset.unwrap_or_default();
+            let text = byte::describe_byte(Arc::clone(&store), &start, offset, config)?;
+            out.print(&text).map(|()| true)
+        }
         (Some(indices), Ok(())) => {
             let text = at::describe_element(Arc::clone(&store), &start, indices, config)?;
             out.print(&text).map(|()| true)

@@ -88,6 +88,12 @@ impl ShardIndex {
         &self.body
     }
 
+    /// The range of the index in the body of the shard.
+    pub(super) fn range(&self) -> Result<(u64, u64), Error> {
+        let len = self.layout()?.encoded_len();
+        Ok((self.position, self.position.saturating_add(len)))
+    }
+
     /// Releases the page that this index holds.
     pub(super) fn release(&mut self) {
         self.page = None;

@@ -173,6 +173,16 @@ impl Locator {
         Ok(())
     }
 
+    /// The range of the index in the stored shard: its first byte, and one past its last byte. `None` where there is no
+    /// shard.
+    ///
+    /// # Errors
+    /// As [`Loader::locate`].
+    pub(super) fn index_range(&mut self) -> Result<Option<(u64, u64)>, Error> {
+        self.verify()?;
+        self.outermost.as_ref().map(ShardIndex::range).transpose()
+    }
+
     /// `error` of the index of nesting level `number` with its place: that of the shard, or of a chunk in an inner one.
     fn of_index(&self, error: Error, number: usize, indices: &[u64]) -> Error {
         let array = &self.array;

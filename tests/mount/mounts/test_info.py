@@ -78,6 +78,60 @@ def test_elements_of_every_version():
         assert value is None or found["value"] == value
 
 
+def owner(store, key, offset):
+    return json.loads(ok(BINARY, "--info", "--json", "--offset", offset, store, key))
+
+
+def test_the_owner_of_a_byte_is_the_reverse():
+    store = corpus.stores()["zp3_shards.zarr"]
+    compared = 0
+    for entry in store.decodable():
+        array = zarr.open_array(store.path / entry["path"], mode="r")
+        for index in list(corners(array.shape))[:9]:
+            found = at(store.path, entry["path"], index)
+            if not found["stored"]:
+                continue
+            size = (store.path / found["key"]).stat().st_size
+            if "offset" not in found:
+                assert owner(store.path, found["key"], size - 1)["part"] == "shard"
+                continue
+            end = found["offset"] + found["nbytes"]
+            for offset in (found["offset"], end - 1):
+                said = owner(store.path, found["key"], offset)
+                assert said["part"] == "chunk" and said["size"] == size and said["bytes"] == [found["offset"], end]
+                assert all(said.get(name) == found.get(name) for name in ("key", "path", "chunk", "region", "shard")), (said, found)
+            compared += 1
+    assert compared > 9
+
+
+def test_a_byte_that_belongs_to_no_chunk(tmp_path):
+    group = zarr.create_group(str(tmp_path / "s.zarr"))
+    array = group.create_array("t", shape=(8,), shards=(4,), chunks=(2,), dtype="u1", compressors=None)
+    array[...] = np.arange(1, 9)
+    # 4 bytes of chunks, and an index of two entries and a checksum. A writer may leave a gap between them.
+    shard = tmp_path / "s.zarr/t/c/1"
+    data = shard.read_bytes()
+    assert len(data) == 4 + 36
+    shard.write_bytes(data[:4] + b"gap" + data[4:])
+    said = owner(tmp_path / "s.zarr", "t/c/1", 5)
+    assert said["part"] == "none" and said["shard"] == [1] and said["region"] == [[4, 8]] and "chunk" not in said
+    said = owner(tmp_path / "s.zarr", "t/c/1", 7)
+    assert said["part"] == "index" and said["bytes"] == [7, 43]
+    text = ok(BINARY, "--info", "--offset", 3, tmp_path / "s.zarr", "t/c/1")
+    assert text.splitlines() == ["t/c/1: byte 3 of 43", "array   t", "place   chunk (3) [6:8] of shard (1)",
+                                 "bytes   2..4  (2), of which this is number 1"]
+    for key, offset, problem in [("t/c/1", 43, "the object has 43 bytes"), ("t/zarr.json", 0, "no chunk of an array"), ("t", 0, "no chunk of an array"),
+                                 ("t/c/2", 0, "outside of the array"), ("", 0, "wants the key"), ("t/x", 0, "no chunk of an array")]:
+        failed = run(BINARY, "--info", "--offset", offset, tmp_path / "s.zarr", *([key] if key else []))
+        assert failed.returncode == 1 and problem in failed.stderr, failed.stderr
+    shard.unlink()
+    failed = run(BINARY, "--info", "--offset", 0, tmp_path / "s.zarr", "t/c/1")
+    assert failed.returncode == 1 and "fill value" in failed.stderr
+    shard.write_bytes(data[:20])
+    failed = run(BINARY, "--info", "--offset", 0, tmp_path / "s.zarr", "t/c/1")
+    assert failed.returncode == 1 and "t: shard (1) [4:8]: t/c/1: bytes 0..20" in failed.stderr and "truncated" in failed.stderr
+
+
 def test_values_are_numbers_of_json_where_it_has_them(tmp_path):
     group = zarr.open_group(str(tmp_path / "s"), mode="w")
     times = np.array([3, "NaT"], "m8[s]")
