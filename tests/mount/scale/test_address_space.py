@@ -70,7 +70,7 @@ def readers_of(made, view):
 
 
 @pytest.mark.parametrize("view", ["chunks", "arrays"])
-@pytest.mark.parametrize("limit_kib", [600_000, 300_000, 150_000])
+@pytest.mark.parametrize("limit_kib", [pytest.param(600_000, marks=pytest.mark.long), pytest.param(300_000, marks=pytest.mark.long), 150_000])
 def test_little_address_space_suffices_for_many_readers(large, mount, view, limit_kib):
     made = mount(large, "--view", view, prefix=limited("as", limit_kib << 10))
     right, errors = read_beside(8, readers_of(made, view))

@@ -94,7 +94,7 @@ def check(made, cache, what, figure):
     assert peak <= cache + BEYOND, f"{what}: {peak / MIB:.0f} MiB"
 
 
-@pytest.mark.parametrize("count", [8, 16])
+@pytest.mark.parametrize("count", [8, pytest.param(16, marks=pytest.mark.long)])
 def test_attributes_of_megabytes(mount, tmp_path, figure, count):
     v3_group(tmp_path / "s")
     for n in range(count):

@@ -12,7 +12,12 @@ from support import shards
 
 MIB = 1 << 20
 BOUND = 128 * MIB
+DEFAULT = [("1shard-flat", "keys"), ("16shards-nested", "chunks")]
 SIZES = [pytest.param((160, 625), id="1e5"), pytest.param((1600, 6250), id="1e7", marks=pytest.mark.long)]
+# Each kind of key, number of shards and view once by default, and all arrangements with --all.
+ARRANGEMENTS = [pytest.param(count, separator, view, id=f"{names}-{view}", marks=() if (names, view) in DEFAULT else pytest.mark.long)
+                for count, separator, names in [(1, ".", "1shard-flat"), (1, "/", "1shard-nested"), (16, ".", "16shards-flat"), (16, "/", "16shards-nested")]
+                for view in ["keys", "chunks"]]
 
 
 class Clock:
@@ -48,9 +53,7 @@ def directories(shape, separator):
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("view", ["keys", "chunks"])
-@pytest.mark.parametrize("separator", [".", "/"], ids=["flat", "nested"])
-@pytest.mark.parametrize("count", [1, 16], ids=["1shard", "16shards"])
+@pytest.mark.parametrize("count,separator,view", ARRANGEMENTS)
 @pytest.mark.parametrize("shape", SIZES)
 def test_inner_chunks(mount, tmp_path, figure, shape, count, separator, view):
     values = shards.write(tmp_path / "s.zarr", shape, count, separator)
@@ -94,7 +97,7 @@ def linked_chunks(root, count):
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("view", ["keys", "chunks"])
+@pytest.mark.parametrize("view", [pytest.param("keys", marks=pytest.mark.long), "chunks"])
 @pytest.mark.parametrize("count", [pytest.param(20_000, id="2e4"), pytest.param(10 ** 6, id="1e6", marks=pytest.mark.long)])
 def test_opening_unsharded_chunks(mount, tmp_path, figure, count, view):
     expected = linked_chunks(tmp_path / "s.zarr", count)

@@ -69,7 +69,7 @@ def write(folder, numbers, expected):
         os.close(file)
 
 
-@pytest.mark.parametrize("cache", ["1M", "16M", "128M"])
+@pytest.mark.parametrize("cache", ["1M", pytest.param("16M", marks=pytest.mark.long), "128M"])
 @pytest.mark.parametrize("codecs", ARRAYS)
 def test_many_open_drafts(tmp_path, mount, codecs, cache):
     store = tmp_path / "store"
@@ -86,7 +86,7 @@ def test_many_open_drafts(tmp_path, mount, codecs, cache):
 
 
 @pytest.mark.parametrize("around", [False, True])
-@pytest.mark.parametrize("cache,files,size", [(64, 16, 16), (16, 32, 8)])
+@pytest.mark.parametrize("cache,files,size", [pytest.param(64, 16, 16, marks=pytest.mark.long), (16, 32, 8)])
 def test_inner_chunks_that_are_closed_at_the_same_time(tmp_path, mount, cache, files, size, around):
     """Each close encodes, and looks at the shard, which takes memory beside what others hold."""
     store, length = tmp_path / "store", size * MIB // 4
@@ -190,7 +190,7 @@ def sharding(size):
 
 
 @pytest.mark.parametrize("shards", SHARDS)
-@pytest.mark.parametrize("cache,size", [(1, 4), (8, 4), (16, 16)])
+@pytest.mark.parametrize("cache,size", [(1, 4), pytest.param(8, 4, marks=pytest.mark.long), pytest.param(16, 16, marks=pytest.mark.long)])
 def test_inner_chunks_are_written_and_read_at_the_same_time(tmp_path, mount, cache, size, shards):
     """With hardly any memory, no thread waits for a thread that waits for it: each writes its own chunk, whole or a part, and reads any."""
     store, length, n_threads = tmp_path / "store", size * MIB, 4
