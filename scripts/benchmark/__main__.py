@@ -17,6 +17,7 @@ import listing
 import paired
 import random_reads
 import remote
+import serving
 import workbench
 import writing
 from report import Report
@@ -31,6 +32,7 @@ SECTIONS = {
     "paired": (paired.run, "this build beside the one of --against, in the same rounds"),
     "transports": (paired.run_transports, "rings of io_uring beside the device, in the same rounds"),
     "remote": (remote.run, "a web server over links of 0, 20 and 50 ms, beside tensorstore, zarr-python with obstore, and object_store"),
+    "serve": (serving.run, "--serve beside the mount: one large file, 64 clients on random ranges, and 1,000 clients for a minute"),
     "growth": (growth.run, "cost by the number of chunks and arrays"),
     "writing": (writing.run, "chunk files and shards written, beside tensorstore, zarr-python, and the floors of encoding and FUSE; reads of a --rw mount"),
 }
