@@ -487,7 +487,7 @@ fn group_id(text: &str) -> Result<u32, String> {
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
 /// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 25] = [
+const NO_MOUNT_OPTIONS: [&str; 27] = [
     "list",
     "status",
     "cat",
@@ -499,6 +499,8 @@ const NO_MOUNT_OPTIONS: [&str; 25] = [
     "token-file",
     "host",
     "cors",
+    "tls-cert",
+    "tls-key",
     "insecure",
     "unmount",
     "recover",

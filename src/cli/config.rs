@@ -138,6 +138,8 @@ pub struct ServeConfig {
     pub hosts: Vec<String>,
     /// The origins of other sites whose pages may read what is served.
     pub origins: Vec<Origin>,
+    /// The files of the certificate and of its key, absolute; `None` for connections that are not encrypted.
+    pub tls: Option<(PathBuf, PathBuf)>,
     /// Whether other machines may be served without encryption.
     pub is_insecure: bool,
     /// Whether to print the address and the token.
@@ -464,6 +466,10 @@ fn serve_config(args: &Args) -> Result<Option<ServeConfig>, CliError> {
         token_file: serving.token_file.as_deref().map(absolute).transpose()?,
         hosts: serving.host,
         origins: serving.cors,
+        tls: match (&serving.tls_cert, &serving.tls_key) {
+            (Some(certificate), Some(key)) => Some((absolute(certificate)?, absolute(key)?)),
+            _ => None,
+        },
         is_insecure: serving.insecure,
         talk: talk(args),
     }))

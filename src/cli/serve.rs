@@ -1,6 +1,5 @@
 //! `--serve ADDRESS STORE [PATH]`: what a mount would show, over HTTP.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use super::output::Output;
 use super::{allocator, daemon, tell_manager};
 use crate::escape::Text;
 use crate::fresh::Freshness;
-use crate::serve::{Bounds, Hosts, Server, ServerOptions, Token};
+use crate::serve::{Bounds, Hosts, Server, ServerOptions, Tls, Token};
 
 /// How long clients may take for the answers that they have begun to read when the server ends.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,6 +32,8 @@ pub(super) fn serve(config: &ShownConfig, serve: &ServeConfig) -> Result<(), Cli
     daemon::raise_descriptor_limit();
     allocator::limit_heaps();
     let token = token(serve)?;
+    let tls = tls(serve)?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let listener = bind(serve)?;
     let address = listener.local_addr().map_err(CliError::failed)?;
     let mut signals = signals().map_err(CliError::failed)?;
@@ -55,7 +56,6 @@ pub(super) fn serve(config: &ShownConfig, serve: &ServeConfig) -> Result<(), Cli
     let machine = machine.nodename().to_string_lossy();
     let options = ServerOptions {
         store: name_of(config).to_string(),
-        identity: identity(config),
         root: root.to_vec(),
         hosts: Hosts::new(address, &machine, &serve.hosts),
         token: token.clone(),
@@ -65,12 +65,13 @@ pub(super) fn serve(config: &ShownConfig, serve: &ServeConfig) -> Result<(), Cli
             Freshness::Checked(time) => time,
         },
         memory_bytes: waiting,
+        tls,
         bounds: Bounds::default(),
     };
     let server = Server::start(Arc::clone(&view), listener, options).map_err(CliError::failed)?;
     if serve.talk == Talk::Usual {
         let host = serve.hosts.first().map_or(&*machine, String::as_str);
-        let url = format!("http://{}", shown_address(address, host));
+        let url = format!("{scheme}://{}", shown_address(address, host));
         tell(config, serve, &server, &token, &url)?;
     }
     tell_manager(NotifyState::Ready);
@@ -104,6 +105,15 @@ fn token(serve: &ServeConfig) -> Result<Token, CliError> {
     }
 }
 
+fn tls(serve: &ServeConfig) -> Result<Option<Tls>, CliError> {
+    let Some((certificate, key)) = &serve.tls else {
+        return Ok(None);
+    };
+    let read = Tls::read(certificate, key);
+    read.map(Some)
+        .map_err(|error| CliError::Failed(format!("--tls-cert, --tls-key: {error}")))
+}
+
 /// A socket at the address, if clients may be served there.
 fn bind(serve: &ServeConfig) -> Result<TcpListener, CliError> {
     let typed = &serve.address;
@@ -114,10 +124,10 @@ fn bind(serve: &ServeConfig) -> Result<TcpListener, CliError> {
     })?;
     let mut problem = None;
     for address in addresses {
-        if !address.ip().is_loopback() && !serve.is_insecure {
+        if !address.ip().is_loopback() && !serve.is_insecure && serve.tls.is_none() {
             return Err(failed(
                 &"other machines reach this address, and who sees the network would see the token and the data; \
-                  --insecure allows that",
+                  --tls-cert and --tls-key encrypt it, and --insecure allows it",
             ));
         }
         match TcpListener::bind(address) {
@@ -143,15 +153,6 @@ fn shown_address(address: SocketAddr, host: &str) -> String {
     } else {
         address.to_string()
     }
-}
-
-/// A number for what is served and how, of which entity tags are made.
-fn identity(config: &ShownConfig) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let view = format!("{:?}", config.view);
-    let version = env!("CARGO_PKG_VERSION");
-    (config.store.as_os_str(), &config.path, view, version).hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Prints where the server is and how to get in. This goes to standard output alone: no log gets it.

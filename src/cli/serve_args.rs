@@ -30,6 +30,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ORIGIN", requires = "serve", action = ArgAction::Append, value_parser = Origin::parse)]
     pub(crate) cors: Vec<Origin>,
 
+    /// With --serve: encrypt connections (https) with the certificate in this PEM file, and those that it needs behind it
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// With --serve: the private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires_all = ["serve", "tls_cert"], value_hint = ValueHint::FilePath)]
+    pub(crate) tls_key: Option<PathBuf>,
+
     /// With --serve: serve other machines without encryption: who sees the network sees the token and the data
     #[arg(long, requires = "serve")]
     pub(crate) insecure: bool,

@@ -6,7 +6,7 @@ use hyper::header::{
     HeaderName, HeaderValue, REFERRER_POLICY, RETRY_AFTER, SERVER, VARY, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use hyper::{HeaderMap, Response, StatusCode};
+use hyper::{HeaderMap, Method, Response, StatusCode};
 
 use super::body::Body;
 use super::error::{RETRY_SECONDS, status_of};
@@ -16,7 +16,7 @@ use crate::error::Error;
 pub(super) type Answer = Response<Body>;
 
 /// The methods that are answered.
-pub(super) const METHODS: &str = "GET, HEAD, OPTIONS";
+pub(super) const METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
 
 /// The policy for everything that is no page of the server: it runs nothing and loads nothing, whatever it is.
 const SANDBOX: &str =
@@ -25,8 +25,10 @@ const SANDBOX: &str =
 /// What the client likes best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Liking {
-    /// A page, as browsers do. Programs that say nothing look for links in it.
+    /// A page, as browsers do.
     Page,
+    /// Links, for which programs look that list directories of any web server, and say nothing.
+    Links,
     /// JSON.
     Json,
     /// Plain text.
@@ -46,7 +48,7 @@ impl Liking {
             "text/plain" => Some(Liking::Text),
             _ => None,
         });
-        found.unwrap_or(Liking::Page)
+        found.unwrap_or(Liking::Links)
     }
 
     /// Whether the client is a browser that shows a page to somebody, as opposed to a program that says nothing.
@@ -63,6 +65,14 @@ impl Liking {
 pub(super) fn with(status: StatusCode, body: Body) -> Answer {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
+    answer
+}
+
+/// The same without its body, if `method` is `HEAD`.
+pub(super) fn without_body(mut answer: Answer, method: &Method) -> Answer {
+    if method == Method::HEAD {
+        *answer.body_mut() = Body::empty();
+    }
     answer
 }
 
@@ -150,11 +160,11 @@ mod tests {
         let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         for (accept, expected) in [
             (browser, Liking::Page),
-            ("*/*", Liking::Page),
+            ("*/*", Liking::Links),
             ("application/json", Liking::Json),
             ("application/json, text/html", Liking::Json),
             ("text/plain;charset=utf-8", Liking::Text),
-            ("image/png", Liking::Page),
+            ("image/png", Liking::Links),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, accept.parse().unwrap());
@@ -165,6 +175,6 @@ mod tests {
                 "{accept}"
             );
         }
-        assert_eq!(Liking::of(&HeaderMap::new()), Liking::Page);
+        assert_eq!(Liking::of(&HeaderMap::new()), Liking::Links);
     }
 }

@@ -15,8 +15,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::Watcher;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::routes;
 use super::served::Served;
@@ -52,6 +54,7 @@ impl Default for Bounds {
 pub(super) async fn serve(
     served: Arc<Served>,
     stream: TcpStream,
+    tls: Option<TlsAcceptor>,
     bounds: Bounds,
     watcher: Watcher,
 ) {
@@ -59,6 +62,20 @@ pub(super) async fn serve(
     if let Err(error) = stream.set_nodelay(true) {
         log::debug!("a connection: {error}");
     }
+    let Some(tls) = tls else {
+        return serve_stream(served, stream, bounds, watcher).await;
+    };
+    match timeout(bounds.header_time, tls.accept(stream)).await {
+        Ok(Ok(stream)) => serve_stream(served, stream, bounds, watcher).await,
+        Ok(Err(error)) => log::debug!("a connection is not encrypted: {error}"),
+        Err(_) => log::debug!("a client takes too long to encrypt its connection"),
+    }
+}
+
+async fn serve_stream<S>(served: Arc<Served>, stream: S, bounds: Bounds, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let stream = Guarded::new(TokioIo::new(stream), bounds.stall_time);
     let answer = service_fn(move |request: Request<Incoming>| {
         let served = Arc::clone(&served);

@@ -1,9 +1,9 @@
-//! A directory: a page for people, JSON or plain text for programs that ask for it.
+//! A directory: a page for people, JSON or plain text for programs that ask for it, and links for those that do not.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, VARY};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Request, StatusCode};
 use serde_json::json;
 
 use super::answer::{self, Answer, Liking};
@@ -17,6 +17,9 @@ use crate::error::Error;
 use crate::store::Detail;
 use crate::view::{DirectoryEntry, HeldVnode, VnodeKind};
 
+/// The type of a list of links.
+const HTML: &str = "text/html; charset=utf-8";
+
 /// The answer to `request` for `directory`, which is at `path`; `None` if it is gone.
 pub(super) async fn answer<B>(
     served: &Served,
@@ -26,50 +29,46 @@ pub(super) async fn answer<B>(
 ) -> Result<Option<Answer>, Error> {
     let liking = Liking::of(request.headers());
     let query = request.uri().query().unwrap_or_default().to_owned();
-    let mut answer = if liking == Liking::Page {
-        if !path.is_directory {
-            return Ok(Some(with_slash(&path, &query)));
-        }
-        let store = served.store.clone();
-        let page = on_pool(&served.view, move || {
-            let request = pages::Request {
-                store: &store,
-                path: &path.names,
-                query: &query,
-            };
-            pages::directory(&directory, &request)
-        });
-        let Some(page) = page.await? else {
-            return Ok(None);
-        };
-        answer::page(StatusCode::OK, page)
-    } else {
-        let href = path.href();
-        let (body, kind) = if liking == Liking::Json {
-            let writing = Json {
-                href,
-                is_first: true,
-            };
-            let body = stream::begin(&served.view, directory, writing).await?;
-            (body, content_type::JSON)
-        } else {
-            let body = stream::begin(&served.view, directory, Lines).await?;
-            (body, "text/plain; charset=utf-8")
-        };
-        let Some(body) = body else { return Ok(None) };
-        let mut answer = answer::with(StatusCode::OK, body);
-        answer::set(&mut answer, CONTENT_TYPE, kind);
-        answer::set(&mut answer, CACHE_CONTROL, "no-store");
-        answer::set(&mut answer, VARY, "Accept");
-        answer
-    };
-    if request.method() == Method::HEAD {
-        *answer.body_mut() = Body::empty();
+    let needs_slash = matches!(liking, Liking::Page | Liking::Links);
+    if needs_slash && !path.is_directory {
+        return Ok(Some(with_slash(&path, &query)));
     }
-    Ok(Some(answer))
+    let (href, view) = (path.href(), &served.view);
+    let (body, kind) = match liking {
+        Liking::Page => {
+            let store = served.store.clone();
+            let page = on_pool(view, move || {
+                let request = pages::Request {
+                    store: &store,
+                    path: &path.names,
+                    query: &query,
+                };
+                pages::directory(&directory, &request)
+            });
+            let page = page.await?.map(|page| answer::page(StatusCode::OK, page));
+            return Ok(page.map(|page| answer::without_body(page, request.method())));
+        }
+        Liking::Links => (stream::begin(view, directory, Links { href }).await?, HTML),
+        Liking::Json => {
+            let is_first = true;
+            let writing = Json { href, is_first };
+            let body = stream::begin(view, directory, writing).await?;
+            (body, content_type::JSON)
+        }
+        Liking::Text => {
+            let body = stream::begin(view, directory, Lines).await?;
+            (body, "text/plain; charset=utf-8")
+        }
+    };
+    let Some(body) = body else { return Ok(None) };
+    let mut answer = answer::with(StatusCode::OK, body);
+    answer::set(&mut answer, CONTENT_TYPE, kind);
+    answer::set(&mut answer, CACHE_CONTROL, "no-store");
+    answer::set(&mut answer, VARY, "Accept");
+    Ok(Some(answer::without_body(answer, request.method())))
 }
 
-/// Sends a browser to the path with a slash at its end, from which the links of the page go on.
+/// Sends the client to the path with a slash at its end, from which links go on.
 fn with_slash(path: &RequestPath, query: &str) -> Answer {
     let mut answer = answer::with(StatusCode::PERMANENT_REDIRECT, Body::empty());
     let query = if query.is_empty() {
@@ -82,6 +81,37 @@ fn with_slash(path: &RequestPath, query: &str) -> Answer {
     answer
 }
 
+/// A link to each entry, as other web servers have them.
+struct Links {
+    /// The path of the directory, without a slash at its end.
+    href: String,
+}
+
+impl Writing for Links {
+    const DETAIL: Detail = Detail::Names;
+
+    fn begin(&mut self, text: &mut Vec<u8>, _: &HeldVnode) {
+        let title = format!("Index of {}/", self.href);
+        text.extend(
+            format!("<!DOCTYPE html>\n<title>{title}</title>\n<h1>{title}</h1>\n<pre>\n")
+                .into_bytes(),
+        );
+    }
+
+    fn entry(&mut self, text: &mut Vec<u8>, _: &HeldVnode, entry: &DirectoryEntry) {
+        let slash = match entry.kind {
+            VnodeKind::Directory => "/",
+            VnodeKind::File => "",
+        };
+        let name = encode(&entry.name);
+        text.extend(format!("<a href=\"{name}{slash}\">{name}{slash}</a>\n").into_bytes());
+    }
+
+    fn end(&mut self, text: &mut Vec<u8>) {
+        text.extend(b"</pre>\n");
+    }
+}
+
 /// The name of each entry in a line, with a slash behind those of directories. Names are percent-encoded where they are
 /// not plain, so that no name is two lines.
 struct Lines;
@@ -89,7 +119,7 @@ struct Lines;
 impl Writing for Lines {
     const DETAIL: Detail = Detail::Names;
 
-    fn begin(&mut self, _: &mut Vec<u8>) {}
+    fn begin(&mut self, _: &mut Vec<u8>, _: &HeldVnode) {}
 
     fn entry(&mut self, text: &mut Vec<u8>, _: &HeldVnode, entry: &DirectoryEntry) {
         text.extend(encode(&entry.name).into_bytes());
@@ -112,7 +142,7 @@ struct Json {
 impl Writing for Json {
     const DETAIL: Detail = Detail::Attributes;
 
-    fn begin(&mut self, text: &mut Vec<u8>) {
+    fn begin(&mut self, text: &mut Vec<u8>, _: &HeldVnode) {
         let href = json!(format!("{}/", self.href));
         text.extend(format!("{{\"href\":{href},\"entries\":[").into_bytes());
     }

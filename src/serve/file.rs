@@ -143,22 +143,17 @@ fn validators(served: &Served, opened: &OpenedVnode) -> Option<Validators> {
     let mut etag = etag(served, &shown);
     let mut modified = Some(shown.times.mtime);
     if let Some(snapshot) = opened.file.snapshot() {
-        etag = format!(
-            "{}-{:x}.{snapshot:x}\"",
-            etag.trim_end_matches('"'),
-            served.process
-        );
+        etag = format!("{}-{snapshot:x}\"", etag.trim_end_matches('"'));
         // The time is that of a document, and tells nothing about chunks.
         modified = None;
     }
     Some(Validators::new(etag, modified))
 }
 
-/// The entity tag of a version that the fingerprint of a file stands for. The same version may be shown as other bytes by
-/// a server with other options.
+/// The entity tag of a version that the fingerprint of a file stands for.
 pub(super) fn etag(served: &Served, shown: &VnodeAttributes) -> String {
     format!(
         "\"{:x}-{:x}-{:x}\"",
-        served.identity, shown.fingerprint, shown.size
+        served.process, shown.fingerprint, shown.size
     )
 }

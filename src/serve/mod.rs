@@ -2,12 +2,13 @@
 //!
 //! A request passes these files in turn:
 //!
-//! * `server`, `connection`: the threads, the sockets, and the bounds of what a client may take;
+//! * `server`, `connection`, `tls`: the threads, the sockets, and the bounds of what a client may take;
 //! * `host`, `token`, `session`, `door`, `cors`: whether the client may ask at all;
 //! * `path`: the names in a URL;
 //! * `routes`: which of the following answers; `served`: what they share;
 //! * `file`, with `conditions`, `range`, `content_type`, `gzip` and `pieces`: the bytes of a file;
 //! * `directory`, `stream`: the names in a directory; `pages`: the same for people;
+//! * `webdav`, `properties`: the same for file managers;
 //! * `metrics`: counters;
 //! * `answer`, `body`: a response with the headers that all have; `error`: the status for an error of the view.
 //!
@@ -34,18 +35,22 @@ mod pages;
 mod path;
 mod pieces;
 mod pool;
+mod properties;
 mod range;
 mod routes;
 mod served;
 mod server;
 mod session;
 mod stream;
+mod tls;
 mod token;
+mod webdav;
 
 pub use connection::Bounds;
 pub use cors::Origin;
 pub use host::Hosts;
 pub use server::{ServeError, Server, ServerOptions};
+pub use tls::{Tls, TlsError};
 pub use token::{Token, TokenError};
 
 #[cfg(test)]

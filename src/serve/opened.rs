@@ -17,8 +17,18 @@ const MOST_FILES: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
 /// The longest time for which a file stays open, even if the store never changes: an open file takes memory.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Files, and when they were opened.
-type ByPath = LruCache<Vec<u8>, (Instant, Arc<OpenedVnode>)>;
+/// The time in which one caller opens a file anew, and others get the old one.
+const REOPEN: Duration = Duration::from_millis(200);
+
+/// A file that was opened.
+#[derive(Debug)]
+struct Opened {
+    /// When it is opened anew.
+    until: Instant,
+    file: Arc<OpenedVnode>,
+}
+
+type ByPath = LruCache<Vec<u8>, Opened>;
 
 /// Files by their paths.
 #[derive(Debug)]
@@ -36,19 +46,27 @@ impl OpenedFiles {
         }
     }
 
-    /// The file at `path`, if it was opened a moment before `now`.
+    /// The file at `path`, if it was opened a moment before `now`. When it gets old, one caller gets nothing, and opens it
+    /// anew; the others get the old file for a while, so that they do not all open it at once.
     pub(super) fn get(&self, path: &[u8], now: Instant) -> Option<Arc<OpenedVnode>> {
         let mut files = self.lock();
-        let (at, file) = files.get(path)?;
-        let is_young = now.saturating_duration_since(*at) < self.time;
-        is_young.then(|| Arc::clone(file))
+        let opened = files.get_mut(path)?;
+        if now < opened.until {
+            return Some(Arc::clone(&opened.file));
+        }
+        opened.until = now + REOPEN.min(self.time);
+        None
     }
 
     /// Remembers that `file` was opened at `now`.
     pub(super) fn put(&self, path: &[u8], file: &Arc<OpenedVnode>, now: Instant) {
         if !file.attributes.is_momentary() && !self.time.is_zero() {
             // The old file is closed without the lock.
-            let replaced = self.lock().push(path.to_vec(), (now, Arc::clone(file)));
+            let opened = Opened {
+                until: now + self.time,
+                file: Arc::clone(file),
+            };
+            let replaced = self.lock().push(path.to_vec(), opened);
             drop(replaced);
         }
     }
@@ -61,15 +79,11 @@ impl OpenedFiles {
 
     /// Closes the files that nobody asks for any more.
     pub(super) fn close_old(&self, now: Instant) {
-        let mut old = Vec::new();
         let mut files = self.lock();
-        let is_old = |at: Instant| now.saturating_duration_since(at) >= self.time;
-        let paths: Vec<_> = files
-            .iter()
-            .filter(|(_, (at, _))| is_old(*at))
-            .map(|(path, _)| path.clone())
-            .collect();
-        old.extend(paths.iter().filter_map(|path| files.pop(path)));
+        let old = files.iter().filter(|(_, opened)| opened.until <= now);
+        let old: Vec<_> = old.map(|(path, _)| path.clone()).collect();
+        let old: Vec<_> = old.iter().filter_map(|path| files.pop(path)).collect();
+        // The files are closed without the lock.
         drop(files);
         drop(old);
     }

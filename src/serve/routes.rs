@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, SET_COOKIE};
+use bytes::Bytes;
+use hyper::body::Body as HttpBody;
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION, SET_COOKIE,
+};
 use hyper::{Method, Request, StatusCode};
 
 use super::answer::{self, Answer};
@@ -13,7 +17,7 @@ use super::path::RequestPath;
 use super::pool::on_pool;
 use super::served::Served;
 use super::session::LINK;
-use super::{cors, directory, error, file, metrics, pages};
+use super::{cors, directory, file, metrics, pages, webdav};
 use crate::error::{Error, until_current};
 use crate::escape::Escaped;
 use crate::view::{HeldVnode, OpenedVnode, VnodeKind};
@@ -25,8 +29,14 @@ enum Found {
 }
 
 /// The answer to `request`, with the headers that each answer has.
-pub(super) async fn answer<B>(served: Arc<Served>, request: Request<B>) -> Answer {
-    let mut answer = route(&served, &request).await;
+pub(super) async fn answer<B>(served: Arc<Served>, request: Request<B>) -> Answer
+where
+    B: HttpBody<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (head, body) = request.into_parts();
+    let request = Request::from_parts(head, ());
+    let mut answer = route(&served, &request, body).await;
     let origin = served.door.origin(request.headers());
     let has_origins = !served.door.origins.is_empty();
     answer::finish(&mut answer, origin.is_some(), has_origins);
@@ -42,7 +52,11 @@ pub(super) async fn answer<B>(served: Arc<Served>, request: Request<B>) -> Answe
     answer
 }
 
-async fn route<B>(served: &Served, request: &Request<B>) -> Answer {
+async fn route<B>(served: &Arc<Served>, request: &Request<()>, body: B) -> Answer
+where
+    B: HttpBody<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let (headers, method) = (request.headers(), request.method());
     let explain = |status, text: &str| answer::explain(headers, status, text);
     let is_read = [Method::GET, Method::HEAD].contains(method);
@@ -68,24 +82,38 @@ async fn route<B>(served: &Served, request: &Request<B>) -> Answer {
     if method == Method::OPTIONS {
         let mut answer = answer::with(StatusCode::NO_CONTENT, Body::empty());
         answer::set(&mut answer, ALLOW, answer::METHODS);
+        answer::set(&mut answer, HeaderName::from_static("dav"), "1");
+        // The client of Windows looks for this.
+        answer::set(&mut answer, HeaderName::from_static("ms-author-via"), "DAV");
         return answer;
     }
-    if !is_read {
+    let asks_properties = method.as_str() == webdav::METHOD;
+    if !is_read && !asks_properties {
         return explain(StatusCode::METHOD_NOT_ALLOWED, "this server is read-only");
     }
-    if path == metrics::PATH {
-        return without_body(metrics::answer(served), method);
+    if is_read && path == metrics::PATH {
+        return answer::without_body(metrics::answer(served), method);
+    }
+    if is_read && path.contains("//") {
+        return with_single_slashes(path);
     }
     let Some(parsed) = RequestPath::parse(path) else {
         let text = "no file has this path: names are not empty, and neither . nor ..";
         return explain(StatusCode::BAD_REQUEST, text);
     };
-    match show(served, request, parsed).await {
+    let shown = if asks_properties {
+        match webdav::Asked::read(request, body).await {
+            Ok(asked) => show_properties(served, asked, parsed).await,
+            Err(refusal) => return refusal,
+        }
+    } else {
+        show(served, request, parsed).await
+    };
+    match shown {
         Ok(Some(answer)) => answer,
         Ok(None) => explain(StatusCode::NOT_FOUND, "no such file or directory"),
         Err(error) => {
-            error::count(&error, served.view.requests());
-            log::warn!("{error}");
+            served.errors.report(&error, served.view.requests());
             answer::failed(headers, &error)
         }
     }
@@ -122,13 +150,34 @@ async fn show<B>(
     shown.map(Some)
 }
 
+/// The properties of the file or directory at `path`; `None` if there is none.
+async fn show_properties(
+    served: &Arc<Served>,
+    asked: webdav::Asked,
+    path: RequestPath,
+) -> Result<Option<Answer>, Error> {
+    if path.is_own() {
+        return Ok(None);
+    }
+    let (view, names) = (Arc::clone(&served.view), served.names(&path));
+    let found = on_pool(&served.view, move || {
+        view.requests().lookups.add(1);
+        until_current(|| view.find_path(&names))
+    });
+    match found.await? {
+        Some(found) if found.kind() == VnodeKind::File && path.is_directory => Ok(None),
+        Some(found) => webdav::answer(served, asked, &path, found).await,
+        None => Ok(None),
+    }
+}
+
 async fn find(served: &Served, path: &RequestPath) -> Result<Option<Found>, Error> {
     let now = Instant::now();
     if let Some(file) = served.opened.get(&path.names, now) {
         return Ok(Some(Found::File(file)));
     }
     let view = Arc::clone(&served.view);
-    let names = [&served.root[..], b"/", &path.names].concat();
+    let names = served.names(path);
     let found = on_pool(&served.view, move || {
         // A file that changes meanwhile is looked up again.
         until_current(|| {
@@ -145,8 +194,9 @@ async fn find(served: &Served, path: &RequestPath) -> Result<Option<Found>, Erro
         })
     });
     let found = found.await?;
-    if let Some(Found::File(file)) = &found {
-        served.opened.put(&path.names, file, now);
+    match &found {
+        Some(Found::File(file)) => served.opened.put(&path.names, file, now),
+        _ => served.opened.forget(&path.names),
     }
     Ok(found)
 }
@@ -174,18 +224,24 @@ fn open<B>(served: &Served, request: &Request<B>, code: &str) -> Answer {
     answer
 }
 
+/// Sends the client to `path` without empty names. Programs that add names to a URL with a slash at its end ask for them.
+fn with_single_slashes(path: &str) -> Answer {
+    let names = path.split('/').filter(|name| !name.is_empty());
+    let mut location = names.fold(String::new(), |location, name| location + "/" + name);
+    if path.ends_with('/') {
+        location.push('/');
+    }
+    let mut answer = answer::with(StatusCode::PERMANENT_REDIRECT, Body::empty());
+    answer::set(&mut answer, LOCATION, &location);
+    answer::set(&mut answer, CACHE_CONTROL, "no-store");
+    answer
+}
+
 /// The style sheet of the pages, which tells nothing about the store.
 fn style(method: &Method) -> Answer {
     let mut answer = answer::with(StatusCode::OK, Body::Whole(pages::STYLE.into()));
     answer::set(&mut answer, CONTENT_TYPE, "text/css; charset=utf-8");
     answer::set(&mut answer, CONTENT_SECURITY_POLICY, pages::POLICY);
     answer::set(&mut answer, CACHE_CONTROL, "max-age=3600");
-    without_body(answer, method)
-}
-
-fn without_body(mut answer: Answer, method: &Method) -> Answer {
-    if method == Method::HEAD {
-        *answer.body_mut() = Body::empty();
-    }
-    answer
+    answer::without_body(answer, method)
 }

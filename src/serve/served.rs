@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::counters::HttpCounters;
 use super::door::Door;
+use super::error::ErrorLog;
 use super::opened::OpenedFiles;
+use super::path::RequestPath;
 use super::pieces::PieceMemory;
 use crate::view::View;
 
@@ -15,13 +17,20 @@ pub(super) struct Served {
     pub(super) door: Door,
     /// The name of the store, for people.
     pub(super) store: String,
-    /// A part of each entity tag: another one for another store, or other options.
-    pub(super) identity: u64,
-    /// A random number, another one each time that the program runs.
+    /// A random number, another one each time that the program runs. It is a part of each entity tag, because the next
+    /// server may show another store, or the same versions as other bytes.
     pub(super) process: u64,
     /// The path in the view that clients see as the root.
     pub(super) root: Vec<u8>,
     pub(super) opened: OpenedFiles,
+    pub(super) errors: ErrorLog,
     pub(super) memory: PieceMemory,
     pub(super) counters: Arc<HttpCounters>,
+}
+
+impl Served {
+    /// The path in the view of what clients see at `path`.
+    pub(super) fn names(&self, path: &RequestPath) -> Vec<u8> {
+        [&self.root[..], b"/", &path.names].concat()
+    }
 }

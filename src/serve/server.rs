@@ -12,16 +12,19 @@ use tokio::runtime::{self, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::connection::{self, Bounds};
 use super::cors::Origin;
 use super::counters::HttpCounters;
 use super::door::Door;
+use super::error::ErrorLog;
 use super::host::Hosts;
 use super::opened::OpenedFiles;
 use super::pieces::PieceMemory;
 use super::served::Served;
 use super::session::Sessions;
+use super::tls::Tls;
 use super::token::Token;
 use crate::threads::cores;
 use crate::view::View;
@@ -31,8 +34,6 @@ use crate::view::View;
 pub struct ServerOptions {
     /// The name of the store, for people.
     pub store: String,
-    /// A number that is another one for another store, or for other options of the view.
-    pub identity: u64,
     /// The path in the view that clients see as the root.
     pub root: Vec<u8>,
     /// The names by which the server is called.
@@ -45,6 +46,8 @@ pub struct ServerOptions {
     pub file_time: Duration,
     /// The memory for bytes that clients have not taken yet, beside a few for each connection.
     pub memory_bytes: u64,
+    /// The certificate of encrypted connections; `None` for connections that are not encrypted.
+    pub tls: Option<Tls>,
     /// The bounds of connections.
     pub bounds: Bounds,
 }
@@ -79,14 +82,14 @@ impl Server {
             door: Door {
                 hosts: options.hosts,
                 token: options.token,
-                sessions: Sessions::new(address.port(), false)?,
+                sessions: Sessions::new(address.port(), options.tls.is_some())?,
                 origins: options.origins,
             },
             store: options.store,
-            identity: options.identity,
             process: RandomState::new().build_hasher().finish(),
             root: options.root,
             opened: OpenedFiles::new(options.file_time),
+            errors: ErrorLog::new(),
             memory: PieceMemory::new(options.memory_bytes),
             counters: Arc::default(),
         });
@@ -103,6 +106,7 @@ impl Server {
         let acceptor = Acceptor {
             listener,
             served: Arc::clone(&served),
+            tls: options.tls.map(|tls| TlsAcceptor::from(tls.0)),
             bounds: options.bounds,
             connections: Arc::clone(&connections),
             free: Arc::new(Semaphore::new(options.bounds.most_connections)),
@@ -162,6 +166,7 @@ impl fmt::Debug for Server {
 struct Acceptor {
     listener: tokio::net::TcpListener,
     served: Arc<Served>,
+    tls: Option<TlsAcceptor>,
     bounds: Bounds,
     connections: Arc<GracefulShutdown>,
     /// A permit for each further connection.
@@ -185,10 +190,10 @@ impl Acceptor {
                 continue;
             };
             let (served, bounds) = (Arc::clone(&self.served), self.bounds);
-            let watcher = self.connections.watcher();
+            let (tls, watcher) = (self.tls.clone(), self.connections.watcher());
             let open = HttpCounters::open(&served.counters);
             tokio::spawn(async move {
-                connection::serve(served, stream, bounds, watcher).await;
+                connection::serve(served, stream, tls, bounds, watcher).await;
                 drop((open, permit));
             });
         }

@@ -20,7 +20,7 @@ pub(super) trait Writing: Send + 'static {
     const DETAIL: Detail;
 
     /// Adds what comes before the first entry.
-    fn begin(&mut self, text: &mut Vec<u8>);
+    fn begin(&mut self, text: &mut Vec<u8>, directory: &HeldVnode);
     /// Adds an entry of `directory`.
     fn entry(&mut self, text: &mut Vec<u8>, directory: &HeldVnode, entry: &DirectoryEntry);
     /// Adds what comes after the last entry.
@@ -45,7 +45,7 @@ pub(super) async fn begin<W: Writing>(
             return Ok(None);
         };
         let mut text = Vec::new();
-        writing.begin(&mut text);
+        writing.begin(&mut text, &directory);
         let listing = Listing {
             directory,
             entries,

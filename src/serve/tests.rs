@@ -20,13 +20,13 @@ fn server(bounds: Bounds) -> (Server, Token) {
     let token = Token::new().unwrap();
     let options = ServerOptions {
         store: "demo:".to_owned(),
-        identity: 1,
         root: Vec::new(),
         hosts: Hosts::new(listener.local_addr().unwrap(), "", &[]),
         token: token.clone(),
         origins: Vec::new(),
         file_time: Duration::from_secs(1),
         memory_bytes: 1 << 20,
+        tls: None,
         bounds,
     };
     (Server::start(view, listener, options).unwrap(), token)

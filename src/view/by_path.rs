@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::vnode::Vnode;
 use super::{Directory, DirectoryEntry, OpenedVnode, View, VnodeAttributes, VnodeId, VnodeKind};
 use crate::error::Error;
 
@@ -76,6 +77,13 @@ impl HeldVnode {
     /// As [`View::attributes`].
     pub fn attributes(&self) -> Result<Option<VnodeAttributes>, Error> {
         self.view.attributes(self.id)
+    }
+
+    /// Whether the fingerprint in its attributes stands for one version, without the number of the snapshot that only an
+    /// open file has ([`OpenFile::snapshot`](super::OpenFile::snapshot)).
+    pub fn has_fingerprint(&self) -> bool {
+        self.view.tree.options.freshness.is_immutable()
+            || !matches!(self.view.vnode(self.id), Ok(Vnode::Plain(_)) | Err(_))
     }
 
     /// Opens the file; `None` if it no longer exists.
