@@ -1,15 +1,15 @@
 //! The objects below an array: those that are chunks, those outside of its grid, and those that readers ignore.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::chunks::ObjectPart;
 use super::finding::{Finding, Found, Severity};
 use crate::error::Error;
-use crate::grid::{ChunkGrid, Dims, indices_of};
-use crate::hierarchy::ArrayNode;
+use crate::grid::{Dims, indices_of};
+use crate::hierarchy::{ArrayNode, ObjectRole, objects_below};
 use crate::load::ChunkedArray;
-use crate::metadata::DocumentName;
-use crate::store::{Cursor, Detail, EntryKind, Prefix, Store, StoreError};
+use crate::store::{Detail, Prefix, Store};
 
 /// The most objects of one kind that are named for an array. The others are counted.
 const MOST_NAMED: u64 = 20;
@@ -60,46 +60,30 @@ impl ArrayObjects<'_> {
         found: &Found<'_>,
         send: &mut dyn FnMut(ObjectPart) -> bool,
     ) -> Result<(), Error> {
-        let metadata = &self.node.metadata;
-        let grid = ChunkGrid::of(&metadata.shape, metadata.chunks.clone());
         let (mut outside, mut orphans) = (Ignored::default(), Ignored::default());
-        let mut pending = vec![self.node.prefix.clone()];
-        while let Some(prefix) = pending.pop() {
-            let listing = match store.list(&prefix, Cursor::START, Detail::Names) {
-                Err(StoreError::Unlisted { .. }) => {
-                    self.send_grid(send);
-                    return Ok(());
-                }
-                listing => listing?,
-            };
-            let Some(mut listing) = listing else {
-                continue;
-            };
-            while let Some(entry) = listing.next_entry()? {
-                let key = prefix.key(&entry.name)?;
-                if entry.kind == EntryKind::Prefix {
-                    pending.push(key.to_prefix());
-                    continue;
-                }
-                let relative = self.node.prefix.strip(key.as_bytes()).unwrap_or_default();
-                let stored = metadata.chunk_keys.decode(relative, metadata.shape.len());
-                match stored {
-                    Some(stored) if grid.as_ref().is_some_and(|grid| grid.contains(&stored)) => {
-                        for part in ObjectPart::of(self.path, self.array, &stored, true) {
-                            if !send(part) {
-                                return Ok(());
-                            }
-                        }
+        let mut is_ended = false;
+        let unlisted = objects_below(store, self.node, Detail::Names, &mut |object| {
+            let key = &object.key;
+            match object.role {
+                ObjectRole::Chunk(stored) => {
+                    let mut parts = ObjectPart::of(self.path, self.array, &stored, true);
+                    if !parts.all(&mut *send) {
+                        is_ended = true;
+                        return ControlFlow::Break(());
                     }
-                    Some(_) => outside.add(self.path, &key, OUTSIDE, found),
-                    None if DocumentName::of(&entry.name).is_some() => {}
-                    None => orphans.add(self.path, &key, ORPHAN, found),
                 }
+                ObjectRole::Outside => outside.add(self.path, key, OUTSIDE, found),
+                ObjectRole::Document => {}
+                ObjectRole::Other => orphans.add(self.path, key, ORPHAN, found),
             }
-            if listing.left_out().is_some() {
-                self.send_grid(send);
-                return Ok(());
-            }
+            ControlFlow::Continue(())
+        })?;
+        if is_ended {
+            return Ok(());
+        }
+        if unlisted.is_some() {
+            self.send_grid(send);
+            return Ok(());
         }
         outside.end(self.path, OUTSIDE, found);
         orphans.end(self.path, ORPHAN, found);

@@ -1,13 +1,15 @@
 //! The stored objects of an array: how many there are, how many the grid has, and their sizes.
 
+use std::ops::ControlFlow;
+
 use serde_json::Value;
 
 use super::counters::InfoCounters;
 use crate::error::Error;
 use crate::grid::{ChunkGrid, product};
-use crate::hierarchy::ArrayNode;
+use crate::hierarchy::{ArrayNode, ObjectRole, objects_below};
 use crate::metadata::ArrayMetadata;
-use crate::store::{Cursor, Detail, EntryKind, Store, StoreError};
+use crate::store::{Detail, Store, StoreError};
 
 /// The objects below an array that are chunks or shards.
 #[derive(Debug, Default)]
@@ -38,38 +40,29 @@ impl StoredObjects {
             most: grid.as_ref().and_then(ChunkGrid::n_chunks),
             ..StoredObjects::default()
         };
-        let mut pending = vec![array.prefix.clone()];
-        while let Some(prefix) = pending.pop() {
-            let listing = store.list(&prefix, Cursor::START, Detail::Attributes)?;
-            let Some(mut listing) = listing else {
-                continue;
+        let unlisted = objects_below(store, array, Detail::Attributes, &mut |object| {
+            let bytes = object.meta.map_or(0, |meta| meta.size());
+            let indices = match object.role {
+                ObjectRole::Chunk(indices) => Some(indices),
+                ObjectRole::Outside => None,
+                ObjectRole::Document | ObjectRole::Other => return ControlFlow::Continue(()),
             };
-            while let Some(entry) = listing.next_entry()? {
-                let key = prefix.key(&entry.name)?;
-                if entry.kind == EntryKind::Prefix {
-                    pending.push(key.to_prefix());
-                    continue;
-                }
-                let relative = array.prefix.strip(key.as_bytes()).unwrap_or_default();
-                let indices = metadata.chunk_keys.decode(relative, metadata.shape.len());
-                if let Some(indices) = indices {
-                    let bytes = entry.meta.map_or(0, |meta| meta.size());
-                    found.add(&indices, bytes, grid.as_ref());
-                    counters.add_object(bytes);
-                }
-            }
-            if let Some(unlisted) = listing.left_out() {
-                return Ok(Err(unlisted));
-            }
-        }
-        Ok(Ok(found))
+            found.add(indices.as_deref(), bytes, grid.as_ref());
+            counters.add_object(bytes);
+            ControlFlow::Continue(())
+        })?;
+        Ok(match unlisted {
+            Some(unlisted) => Err(unlisted),
+            None => Ok(found),
+        })
     }
 
-    fn add(&mut self, indices: &[u64], bytes: u64, grid: Option<&ChunkGrid>) {
+    /// Counts an object; `indices` are those of its chunk if that is in the grid.
+    fn add(&mut self, indices: Option<&[u64]>, bytes: u64, grid: Option<&ChunkGrid>) {
         self.objects += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        match grid.filter(|grid| grid.contains(indices)) {
-            Some(grid) => {
+        match indices.zip(grid) {
+            Some((indices, grid)) => {
                 let elements = elements_within(grid, indices).unwrap_or(u64::MAX);
                 self.elements = self.elements.saturating_add(elements);
             }
@@ -120,10 +113,10 @@ mod tests {
         let grid = ChunkGrid::new(&[10, 7], &[4, 4]).unwrap();
         let mut found = StoredObjects::default();
         for indices in [[0, 0], [2, 1], [0, 1]] {
-            found.add(&indices, 10, Some(&grid));
+            found.add(Some(&indices), 10, Some(&grid));
         }
         assert_eq!(found.elements, 16 + 2 * 3 + 4 * 3);
-        found.add(&[3, 0], 10, Some(&grid));
+        found.add(None, 10, Some(&grid));
         assert_eq!((found.objects, found.outside, found.bytes), (4, 1, 40));
     }
 }
