@@ -71,10 +71,16 @@ impl ErrorLog {
         counter.add(1);
         let now = Instant::now();
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = logged.get(&error.subject()).copied();
+        let message = error.with_place();
+        // Each damaged chunk of a shard has a line of its own.
+        let subject = match error {
+            Error::Chunk { .. } => message.clone(),
+            _ => error.subject(),
+        };
+        let before = logged.get(&subject).copied();
         if before.is_none_or(|before| now.saturating_duration_since(before) >= QUIET) {
-            logged.put(error.subject(), now);
-            log::warn!("{error}");
+            logged.put(subject, now);
+            log::warn!("{message}");
         }
     }
 }
