@@ -189,10 +189,20 @@ fn counters_are_those_of_the_program() {
 /// The counters of a remote store, which is sent no request.
 #[cfg(feature = "remote")]
 fn server_counters() -> impl Iterator<Item = String> {
-    use zarr_mount::store::{RemoteOptions, RemoteStore, RemoteUrl, Store};
+    use zarr_mount::store::{DiskCacheOptions, RemoteOptions, RemoteStore, RemoteUrl, Store};
 
     let url = RemoteUrl::parse("http://127.0.0.1:1/a").unwrap().unwrap();
-    let store = RemoteStore::open(url, &RemoteOptions::default()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let options = RemoteOptions {
+        disk_cache: Some(DiskCacheOptions {
+            directory: directory.path().to_owned(),
+            most_bytes: 0,
+            is_offline: false,
+            is_immutable: false,
+        }),
+        ..RemoteOptions::default()
+    };
+    let store = RemoteStore::open(url, &options).unwrap();
     let counters = store.statistics().into_iter();
     counters.map(|(name, _)| format!("server.{name}"))
 }

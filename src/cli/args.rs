@@ -13,6 +13,7 @@ use log::LevelFilter;
 use super::help;
 use super::help_groups;
 use super::passthrough::Passthrough;
+use super::size::size_bytes;
 use crate::fuse::Transport;
 use crate::plain::Scope;
 #[cfg(debug_assertions)]
@@ -399,24 +400,6 @@ fn narrow_type() -> impl TypedValueParser<Value = NarrowType> {
 
 fn pattern(text: &str) -> Result<Pattern, String> {
     Pattern::new(text).map_err(|error| error.to_string())
-}
-
-/// `1048576`, `64M`, `64MiB` (1024 each), `64MB` (1000 each), as the core utilities have it.
-fn size_bytes(text: &str) -> Result<u64, String> {
-    let problem = || "expected a size such as 64M, 1GiB or 1000000".to_owned();
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit = text[digits.len()..].to_ascii_uppercase();
-    let (prefix, base) = match (unit.strip_suffix("IB"), unit.strip_suffix('B')) {
-        (None, Some(prefix)) => (prefix, 1000),
-        (prefix, _) => (prefix.unwrap_or(&unit), 1024),
-    };
-    let mut powers = (0..).zip(["", "K", "M", "G", "T"]);
-    let (power, _) = powers
-        .find(|(_, known)| *known == prefix)
-        .ok_or_else(problem)?;
-    let number: u64 = digits.parse().map_err(|_| problem())?;
-    let bytes = number.checked_mul(u64::pow(base, power));
-    bytes.ok_or_else(|| "more than 64 bits hold".to_owned())
 }
 
 /// The value of `--readahead`: most bytes to load ahead of a reader; `None` for `auto`.

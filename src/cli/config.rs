@@ -274,7 +274,7 @@ impl CliTask {
             let problem = format!("STORE{and_mountpoint} missing");
             return Err(CliError::Usage(problem));
         };
-        args.view = views(&args);
+        (args.view, args.immutable) = (views(&args), is_immutable(&args));
         let log = log_config(&args)?;
         let others_look = options.access == MountAccess::Everyone;
         let (store, read_as) = format_step::split(store);
@@ -364,6 +364,17 @@ fn talk(args: &Args) -> Talk {
     if args.quiet { Talk::Quiet } else { Talk::Usual }
 }
 
+/// Whether nothing in the store changes: what is not asked for does not.
+#[cfg(feature = "remote")]
+fn is_immutable(args: &Args) -> bool {
+    args.immutable || args.remote.is_offline()
+}
+
+#[cfg(not(feature = "remote"))]
+fn is_immutable(args: &Args) -> bool {
+    args.immutable
+}
+
 /// How STORE is opened, but for what remote stores need.
 fn open_options(args: &Args, read_as: Option<ZarrFormat>, others_look: bool) -> OpenOptions {
     OpenOptions {
@@ -394,7 +405,7 @@ fn remote_options(args: &Args, store: &StoreArgument) -> Result<RemoteOptions, C
         budget_bytes: cache_budget_bytes(args),
         most_whole_bytes: args.max_chunk,
         time_to_live: (!args.immutable && !args.info).then(|| ttl(args, store)),
-        ..remote.options(|path: &PathBuf| absolute(path))?
+        ..remote.options(args.immutable, |path: &PathBuf| absolute(path))?
     })
 }
 

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `describe` | what is said about one node, from `facts`, `attributes`, `fill_text`, `stored`, `other_version` and `omissions` |
 //! | `node_report`, `words`, `chunk_words` | what was gathered, and its words |
+//! | `disk_cache` | what is said of the disk cache |
 //! | `tree`, `node_row`, `details`, `totals` | the form for people, over `table` and `fit` |
 
 mod attributes;
@@ -15,6 +16,7 @@ mod chunk_words;
 mod counters;
 mod describe;
 mod details;
+mod disk_cache;
 mod facts;
 mod fill_text;
 mod fit;
@@ -36,6 +38,7 @@ use super::json_list::JsonList;
 use super::output::Output;
 use super::progress_bar::ProgressBar;
 use crate::budget::Budget;
+use crate::escape::Text;
 use crate::fresh::Freshness;
 use crate::hierarchy::{Hierarchy, Walk};
 use crate::store::{Prefix, Store};
@@ -54,7 +57,7 @@ const BUDGET_BYTES: u64 = 64 << 20;
 /// # Errors
 /// [`io::Error`] of `out`; [`Error`] of the store, wrapped.
 pub(super) fn report(
-    store: Arc<dyn Store>,
+    store: &Arc<dyn Store>,
     start: &Prefix,
     config: &InfoConfig,
     out: &mut Output,
@@ -73,10 +76,10 @@ pub(super) fn report(
             logs_omissions: false,
             ..ViewOptions::default()
         };
-        View::new(Arc::clone(&store), options).map_err(io::Error::other)
+        View::new(Arc::clone(store), options).map_err(io::Error::other)
     });
     let of_store = if config.json {
-        members_of(&*store)
+        members_of(&**store)
     } else {
         Vec::new()
     };
@@ -86,9 +89,14 @@ pub(super) fn report(
     let mut report = InfoReport {
         describer: Describer {
             arrays: arrays.transpose()?,
-            waiting: super::waiting_in(&*store),
-            hierarchy: Hierarchy::of_format(store, budget, Freshness::Immutable, config.read_as)
-                .into(),
+            waiting: super::waiting_in(&**store),
+            hierarchy: Hierarchy::of_format(
+                Arc::clone(store),
+                budget,
+                Freshness::Immutable,
+                config.read_as,
+            )
+            .into(),
             config,
             said: SaidOmissions::default(),
             counters,
@@ -107,6 +115,11 @@ pub(super) fn report(
         Form::Json(list) => list.end(),
         Form::Tree(tree) => tree.end(),
     })?;
+    if !config.json
+        && let Some(cache) = disk_cache::described(&**store)
+    {
+        out.print(&Text::new().line(cache))?;
+    }
     if let Some(view) = &report.describer.arrays {
         super::print_warnings(super::useless_options(view, &config.store));
     }
@@ -118,7 +131,9 @@ fn members_of(store: &dyn Store) -> Vec<(&'static str, String)> {
     let description = store.description().map(str::to_owned);
     let description = description.map(|text| ("store", text));
     let snapshot = store.snapshot().map(|text| ("snapshot", text));
-    description.into_iter().chain(snapshot).collect()
+    let cache = disk_cache::described(store).map(|text| ("disk_cache", text));
+    let members = description.into_iter().chain(snapshot);
+    members.chain(cache).collect()
 }
 
 struct InfoReport<'c> {

@@ -18,6 +18,8 @@ mod command_line;
 pub mod config;
 mod counted;
 mod daemon;
+#[cfg(feature = "remote")]
+mod disk_cache_args;
 mod draft;
 mod ending;
 mod environment;
@@ -46,6 +48,7 @@ mod remote_args;
 mod serve;
 #[cfg(feature = "serve")]
 mod serve_args;
+mod size;
 mod status;
 mod suggestion;
 mod syslog;
@@ -249,7 +252,7 @@ fn print_info(config: &InfoConfig) -> Result<(), CliError> {
             let text = at::describe_element(Arc::clone(&store), &start, indices, config)?;
             out.print(&text).map(|()| true)
         }
-        (None, Ok(())) => info::report(Arc::clone(&store), &start, config, out),
+        (None, Ok(())) => info::report(&store, &start, config, out),
     };
     if matches!(printed, Ok(true)) {
         // Problems of the nodes were logged already.

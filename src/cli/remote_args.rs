@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
+use super::disk_cache_args::DiskCacheArgs;
 use super::error::CliError;
 use crate::store::{DEFAULT_REQUESTS, HeaderOption, RemoteOptions};
 
@@ -51,6 +52,9 @@ pub(crate) struct RemoteArgs {
     /// may read; for fstab and autofs
     #[arg(long, value_name = "FILE")]
     env_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    disk_cache: DiskCacheArgs,
 }
 
 fn requests(text: &str) -> Result<usize, String> {
@@ -59,10 +63,16 @@ fn requests(text: &str) -> Result<usize, String> {
 }
 
 impl RemoteArgs {
-    /// The options that these mean; the caller fills in those of the mount. Files get absolute
+    /// Whether no request is to be sent.
+    pub(super) fn is_offline(&self) -> bool {
+        self.disk_cache.is_offline()
+    }
+
+    /// The options that these mean, for a store that never changes if `is_immutable`; the caller fills in those of the mount. Files get absolute
     /// paths, because the daemon changes its directory.
     pub(super) fn options(
         self,
+        is_immutable: bool,
         absolute: impl Fn(&PathBuf) -> Result<PathBuf, CliError>,
     ) -> Result<RemoteOptions, CliError> {
         let headers = self.header.into_iter().map(|header| {
@@ -86,6 +96,7 @@ impl RemoteArgs {
             requests: self.requests,
             absent_403: self.absent_403,
             env_file: self.env_file.as_ref().map(&absolute).transpose()?,
+            disk_cache: self.disk_cache.options(is_immutable, &absolute)?,
             ..RemoteOptions::default()
         })
     }

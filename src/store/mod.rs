@@ -19,6 +19,8 @@ mod chain;
 mod cursor;
 mod demo;
 mod dir;
+#[cfg(feature = "remote")]
+mod disk_cache;
 mod fetch;
 #[cfg(feature = "icechunk")]
 mod icechunk;
@@ -64,6 +66,8 @@ pub use dir::{
 };
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use dir::{coarse, power_loss, recorded};
+#[cfg(feature = "remote")]
+pub use disk_cache::DEFAULT_DISK_CACHE_BYTES;
 pub use fetch::{FetchBuffer, FetchRequest, Fetched, FirstRead, ObjectStart, OpenedPart};
 #[cfg(feature = "icechunk")]
 pub use icechunk::{IcechunkAddress, IcechunkStore};
@@ -83,8 +87,8 @@ pub use recency::{AnswerTimes, Recency};
 pub use references::ReferenceStore;
 #[cfg(feature = "remote")]
 pub use remote::{
-    DEFAULT_REQUESTS, HeaderOption, PrivateAddresses, RemoteOptions, RemoteStatistics, RemoteStore,
-    RemoteUrl, Service,
+    DEFAULT_REQUESTS, DiskCacheOptions, HeaderOption, PrivateAddresses, RemoteOptions,
+    RemoteStatistics, RemoteStore, RemoteUrl, Service,
 };
 pub use targets::AllowedPrefix;
 pub use writer::StoreWriter;

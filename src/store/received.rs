@@ -84,6 +84,26 @@ impl ReceivedBytes {
         self.copy(offset_bytes, buf) == buf.len()
     }
 
+    /// The parts of `range`, in memory that is shared with this; `None` where one of its bytes was not received.
+    pub fn parts_of(&self, range: &Range<u64>) -> Option<Vec<Bytes>> {
+        let end_of = |(start, part): &(u64, Bytes)| start.saturating_add(part.len() as u64);
+        let first = self
+            .parts
+            .partition_point(|part| end_of(part) <= range.start);
+        let (mut at, mut found) = (range.start, Vec::new());
+        for (start, part) in self.parts.iter().skip(first) {
+            if at >= range.end || *start > at {
+                break;
+            }
+            let from = usize::try_from(at - start).ok()?;
+            let len = usize::try_from(range.end - start).ok()?;
+            let piece = from..len.min(part.len());
+            at += piece.len() as u64;
+            found.push(part.slice(piece));
+        }
+        (at >= range.end).then_some(found)
+    }
+
     /// As [`ReceivedBytes::read`], for as many of the bytes as were received. Returns their number.
     pub fn copy(&self, offset_bytes: u64, buf: &mut [u8]) -> usize {
         let wanted = offset_bytes..offset_bytes.saturating_add(buf.len() as u64);

@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn names_are_listed_after_three_absent_ones_and_then_less_and_less_often() {
-        let absences = Absences::new(Arc::new(Trust::new(None)));
+        let absences = Absences::new(Arc::new(Trust::new(None, false)));
         let mut since_last = 0;
         let mut listings = Vec::new();
         for number in 0..100 {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_listing_tells_only_of_the_names_that_it_covers() {
-        let absences = Absences::new(Arc::new(Trust::new(None)));
+        let absences = Absences::new(Arc::new(Trust::new(None, false)));
         absences.add(&key("c/0"));
         assert!(!absences.has(&key("c/0")), "nothing is listed");
         let some = listed("1", Some("3"), &["10", "3"]);
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_listing_is_trusted_for_the_time_to_live() {
-        let absences = Absences::new(Arc::new(Trust::new(Some(Duration::ZERO))));
+        let absences = Absences::new(Arc::new(Trust::new(Some(Duration::ZERO), false)));
         absences.add(&key("c/0"));
         absences.put(&key("c").to_prefix(), Some(listed("", None, &[])));
         assert!(!absences.has(&key("c/0")));

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use object_store::ObjectStore;
+use object_store::azure::AzureConfigKey;
+use object_store::gcp::GoogleConfigKey;
 use object_store::list::PaginatedListStore;
 
 use super::connection::{ConnectionOptions, Connector};
@@ -16,6 +18,7 @@ use super::credentials::{aws, azure, gcs, region};
 use super::options::{HeaderOption, RemoteOptions};
 use super::url::{RemoteUrl, Service};
 use crate::store::StoreError;
+use crate::store::disk_cache::Origin;
 
 /// The longest file with the value of a header.
 const MOST_HEADER_BYTES: u64 = 64 << 10;
@@ -31,6 +34,8 @@ pub(super) struct Backend {
     pub(super) credentials: String,
     /// How requests are authorized.
     pub(super) access: Access,
+    /// The server and the bucket, by which entries of the disk cache are named.
+    pub(super) origin: Origin,
 }
 
 impl Backend {
@@ -59,7 +64,7 @@ impl Backend {
             private_addresses: options.private_addresses.clone(),
         })?;
         match url.service {
-            Service::Http => web(url, connector),
+            Service::Http => web(url, options, connector),
             Service::S3 => s3(url, options, &env, connector).await,
             Service::Gcs => gcs(url, options, &env, connector).await,
             Service::Azure => azure(url, options, &env, connector),
@@ -94,7 +99,7 @@ fn headers(options: &RemoteOptions) -> Result<HeaderMap, StoreError> {
 /// Builds a client that lists pages. The client library's builders have these methods, but no trait
 /// for them.
 macro_rules! paged {
-    ($url:expr, $configured:expr) => {{
+    ($url:expr, $endpoint:expr, $configured:expr) => {{
         let Configured {
             mut builder,
             mut access,
@@ -114,6 +119,10 @@ macro_rules! paged {
             path: $url.path.clone(),
             credentials,
             access,
+            origin: Origin {
+                endpoint: $endpoint.into(),
+                bucket: $url.authority.as_str().into(),
+            },
         })
     }};
 }
@@ -123,7 +132,11 @@ fn failed(url: &RemoteUrl, error: &object_store::Error) -> StoreError {
     StoreError::problem(url, error.to_string())
 }
 
-fn web(url: &RemoteUrl, connector: Connector) -> Result<Backend, StoreError> {
+fn web(
+    url: &RemoteUrl,
+    options: &RemoteOptions,
+    connector: Connector,
+) -> Result<Backend, StoreError> {
     let store = object_store::http::HttpBuilder::new()
         .with_url(url.to_string())
         .with_http_connector(connector)
@@ -136,7 +149,20 @@ fn web(url: &RemoteUrl, connector: Connector) -> Result<Backend, StoreError> {
         path: String::new(),
         credentials: "no credentials but the headers that were given".to_owned(),
         access: Access::Anonymous,
+        origin: Origin {
+            endpoint: web_endpoint(url, options).into(),
+            bucket: "".into(),
+        },
     })
+}
+
+/// The URL of a web server, with the headers that are no secrets: the server may send another object for another language.
+fn web_endpoint(url: &RemoteUrl, options: &RemoteOptions) -> String {
+    let public = options.headers.iter().filter_map(|header| match header {
+        HeaderOption::Value(name, value) => Some(format!("\n{name}: {value}")),
+        HeaderOption::File(..) => None,
+    });
+    url.to_string() + &public.collect::<String>()
 }
 
 async fn s3(
@@ -148,11 +174,14 @@ async fn s3(
     let cloud = cloud_options(url, options);
     let configured = aws::configure(&cloud, env, connector.clone()).await;
     let configured = configured.map_err(|error| refused(&error))?;
+    let endpoint = configured.endpoint();
     let region = match configured.region() {
         Some(region) => region.to_owned(),
+        // No request is sent to any region.
+        None if options.is_offline() => "us-east-1".to_owned(),
         None => region_of(url, &connector).await?,
     };
-    paged!(url, configured.in_region(&region))
+    paged!(url, endpoint, configured.in_region(&region))
 }
 
 /// Asks S3 for the region of a bucket.
@@ -171,7 +200,11 @@ async fn gcs(
 ) -> Result<Backend, StoreError> {
     let cloud = cloud_options(url, options);
     let configured = gcs::configure(&cloud, env, connector).await;
-    paged!(url, configured.map_err(|error| refused(&error))?)
+    let configured = configured.map_err(|error| refused(&error))?;
+    let key = GoogleConfigKey::BaseUrl;
+    let endpoint = configured.builder.get_config_value(&key);
+    let endpoint = format!("gs {}", endpoint.unwrap_or_default());
+    paged!(url, endpoint, configured)
 }
 
 fn azure(
@@ -182,7 +215,11 @@ fn azure(
 ) -> Result<Backend, StoreError> {
     let cloud = cloud_options(url, options);
     let configured = azure::configure(&cloud, env, connector);
-    paged!(url, configured.map_err(|error| refused(&error))?)
+    let configured = configured.map_err(|error| refused(&error))?;
+    let keys = [AzureConfigKey::AccountName, AzureConfigKey::Endpoint];
+    let values = keys.map(|key| configured.builder.get_config_value(&key));
+    let endpoint = format!("az {}", values.map(Option::unwrap_or_default).join(" "));
+    paged!(url, endpoint, configured)
 }
 
 /// The settings of a store in a cloud, from `url` and `options`.
@@ -190,7 +227,8 @@ fn cloud_options(url: &RemoteUrl, options: &RemoteOptions) -> CloudOptions {
     CloudOptions {
         bucket: url.authority.clone(),
         account: url.account.clone(),
-        anonymous: options.anonymous,
+        // Credentials may take requests of their own.
+        anonymous: options.anonymous || options.is_offline(),
         profile: options.profile.clone(),
         region: options.region.clone(),
         endpoint: options.endpoint.clone(),

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::RemoteStore;
 use super::documents::ROOT_DOCUMENTS;
 use super::failure::Failure;
+use super::remembered::Known;
 use super::shared::Shared;
 use super::single::SingleObject;
 use super::url::Service;
@@ -55,10 +56,25 @@ impl RemoteStore {
             .as_ref()
             .map(|(store, key)| (Arc::clone(&store.shared), key.clone()));
         let (url, told) = (self.url.clone(), Arc::clone(&self.shared));
+        let documents: Vec<Key> = ROOT_DOCUMENTS
+            .iter()
+            .filter_map(|name| Key::parse(name).ok())
+            .collect();
+        let kept_nothing = self.shared.kept_nothing();
+        self.shared.recall_all(&documents);
+        if let Some((shared, key)) = &asked {
+            shared.recall(key);
+        }
         let ask = async move {
-            let documents = ROOT_DOCUMENTS.iter().map(|name| shared.read_early(name));
+            let early = ROOT_DOCUMENTS.iter().map(|name| shared.read_early(name));
             let below = pin!(async {
-                let (found, nothing) = join!(join_all(documents), shared.ask_for_nothing());
+                let nothing = async {
+                    match kept_nothing {
+                        Some(kept) => kept,
+                        None => shared.ask_for_nothing().await,
+                    }
+                };
+                let (found, nothing) = join!(join_all(early), nothing);
                 let has_documents = found.iter().any(|found| matches!(found, Ok(true)));
                 let failed = found.into_iter().find_map(Result::err);
                 (has_documents, failed, nothing)
@@ -88,6 +104,16 @@ impl RemoteStore {
             ask.await
         })?;
         let (has_documents, failed, nothing) = below;
+        self.shared.save_all(&documents);
+        self.shared.keep_nothing(&nothing);
+        if let Some((store, key)) = &itself {
+            store.shared.save(key);
+            if let Some(Ok((pinned, Some(tail)))) = &single {
+                let start = pinned.meta.size().saturating_sub(tail.len() as u64);
+                let tail = std::slice::from_ref(tail);
+                store.shared.keep_range(key, pinned, start, tail);
+            }
+        }
         let is_store = has_documents && nothing.is_err();
         let is_directory = matches!(&single, Some(Err(Failure::Directory)));
         let single = match single.filter(|_| !is_store) {
@@ -219,7 +245,17 @@ impl Shared {
             return Ok(false);
         };
         let begun = Instant::now();
-        let read = if self.client.lists_pages() {
+        let known = self.remembered.get(&key);
+        let last = self.remembered.last_document(&key);
+        match known {
+            Some(Known(None)) => return Ok(false),
+            Some(Known(Some(_))) if last.is_some() => return Ok(true),
+            Some(Known(Some(_))) | None => {}
+        }
+        let read = if let Some((last, bytes)) = last {
+            let changed = self.client.get_changed(&key, &last, MOST_BYTES).await;
+            changed.map(|changed| changed.unwrap_or((last, Some(vec![bytes]))))
+        } else if self.client.lists_pages() {
             self.client.get_whole(&key, MOST_BYTES).await
         } else {
             self.client.get_whole_as_part(&key, MOST_BYTES).await

@@ -50,6 +50,9 @@ const HEDGE_PART: u64 = 20;
 /// The number of answers before the latencies show what is late.
 const HEDGE_ANSWERS: u64 = 20;
 
+/// The problem of a request that is not sent.
+const OFFLINE: &str = "not in the disk cache, and --offline sends no request";
+
 /// A client of one store.
 #[derive(Clone)]
 pub(super) struct RemoteClient {
@@ -75,6 +78,8 @@ pub(super) struct RemoteClient {
     pub(super) access: Access,
     last_modified: LastModified,
     pub(super) methods: Arc<Methods>,
+    /// Whether no request is sent (`--offline`).
+    is_offline: bool,
 }
 
 /// Properties of the server that its answers to one client have shown.
@@ -103,6 +108,7 @@ pub(super) struct ClientParts {
     pub(super) most_whole_bytes: u64,
     pub(super) access: Access,
     pub(super) last_modified: LastModified,
+    pub(super) is_offline: bool,
 }
 
 /// The body of an answer: its parts, in order.
@@ -112,6 +118,19 @@ pub(super) type Body = Vec<Bytes>;
 pub(super) struct AnswerHead {
     pub(super) found: Pinned,
     result: GetResult,
+}
+
+/// A request for a page of names.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PageRequest {
+    /// The names are those of keys that begin so.
+    pub(super) start: String,
+    /// The page follows the one that had this token.
+    pub(super) token: Option<String>,
+    /// The page begins after this key.
+    pub(super) offset: Option<String>,
+    /// The most names.
+    pub(super) most: Option<usize>,
 }
 
 /// One page of names.
@@ -152,6 +171,7 @@ impl RemoteClient {
             access: parts.access,
             last_modified: parts.last_modified,
             methods: Arc::default(),
+            is_offline: parts.is_offline,
         }
     }
 
@@ -265,17 +285,19 @@ impl RemoteClient {
     }
 
     /// Reads `range` of the object at `key`, as far as it is in the object. Returns the version, and the offset at
-    /// which the bytes begin.
+    /// which the bytes begin; [`Failure::Unchanged`] if the object has the version `unless`.
     pub(super) async fn get_first(
         &self,
         key: &Key,
         range: GetRange,
+        unless: Option<&Pinned>,
     ) -> Result<(Pinned, u64, Body), Failure> {
         let path = self.path(key).ok_or(Failure::Absent)?;
         self.attempts(RequestKind::Get, |exchange| {
             let (path, range) = (path.clone(), range.clone());
             let mut options = GetOptions::new();
             options.range = Some(range.clone());
+            options.if_none_match = unless.and_then(|pinned| pinned.tag.clone());
             async move {
                 let head = self.head_of_get(&path, options, &exchange).await?;
                 let found = head.found.clone();
@@ -402,16 +424,9 @@ impl RemoteClient {
         Ok(parts)
     }
 
-    /// One page of the names below `start`, after the one that `token` continues, or after the key
-    /// `offset`.
-    pub(super) async fn page(
-        &self,
-        start: &str,
-        token: Option<String>,
-        offset: Option<String>,
-        most: Option<usize>,
-    ) -> Result<Page, Failure> {
-        let page = self.any_page(start, token, offset, most).await;
+    /// One page of names.
+    pub(super) async fn page(&self, request: &PageRequest) -> Result<Page, Failure> {
+        let page = self.any_page(request).await;
         match &page {
             Ok(_) => self.seen.has_listed.store(true, Ordering::Relaxed),
             // This server has listed names before.
@@ -424,28 +439,27 @@ impl RemoteClient {
     }
 
     /// As [`RemoteClient::page`], where a failure may mean that the server does not list names.
-    async fn any_page(
-        &self,
-        start: &str,
-        token: Option<String>,
-        offset: Option<String>,
-        most: Option<usize>,
-    ) -> Result<Page, Failure> {
+    async fn any_page(&self, request: &PageRequest) -> Result<Page, Failure> {
+        let PageRequest {
+            start,
+            token,
+            offset,
+            most,
+        } = request;
         let Some(pages) = &self.pages else {
             return self.web_listing(start).await;
         };
-        let token = &token;
         self.attempts(RequestKind::List, |_| {
             let exchange = Exchange::of_page();
             let mut options = PaginatedListOptions {
                 offset: offset.clone(),
                 delimiter: Some("/".into()),
-                max_keys: most,
+                max_keys: *most,
                 page_token: token.clone(),
                 ..PaginatedListOptions::default()
             };
             options.extensions.insert(exchange.clone());
-            let prefix = (!start.is_empty()).then_some(start);
+            let prefix = (!start.is_empty()).then_some(start.as_str());
             async move {
                 let found = pages.list_paginated(prefix, options).await;
                 let PaginatedListResult { result, page_token } =
@@ -476,6 +490,10 @@ impl RemoteClient {
     /// The names that a web server lists by `WebDAV`. The facts of the answer are not passed on, so a failure means
     /// that the server cannot list names.
     async fn web_listing(&self, start: &str) -> Result<Page, Failure> {
+        if self.is_offline {
+            // Names come from the documents, as where a server lists none.
+            return Err(Failure::Unusable(OFFLINE.to_owned()));
+        }
         self.statistics.count(RequestKind::List);
         let prefix = Path::parse(start).map_err(|_| Failure::Absent)?;
         let list = self.store.list_with_delimiter(Some(&prefix));
@@ -589,6 +607,9 @@ impl RemoteClient {
     where
         F: Future<Output = Result<T, Failure>>,
     {
+        if self.is_offline {
+            return Err(Failure::Unusable(OFFLINE.to_owned()));
+        }
         let begun = Instant::now();
         let mut renewed = false;
         let refusals = match &self.access {

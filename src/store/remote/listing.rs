@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use super::absences::ListedNames;
-use super::client::Page;
+use super::client::{Page, PageRequest};
 use super::failure::Failure;
 use super::shared::Shared;
 use super::tag::prefix_attributes;
@@ -86,7 +86,13 @@ impl RemoteListing {
         let (send, receive) = mpsc::sync_channel(1);
         let (shared, start) = (Arc::clone(&self.shared), self.start.clone());
         self.shared.runtime.spawn(async move {
-            let page = shared.client.page(&start, token, offset, None).await;
+            let request = PageRequest {
+                start,
+                token,
+                offset,
+                most: None,
+            };
+            let page = shared.page(request).await;
             // The receiver is gone if the listing was closed.
             let _ = send.send(page);
         });

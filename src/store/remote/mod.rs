@@ -29,6 +29,7 @@ mod exchange;
 mod failure;
 mod first_bytes;
 mod flow;
+mod kept;
 mod listed_names;
 mod listing;
 mod methods;
@@ -56,10 +57,12 @@ use futures_util::future::join_all;
 use futures_util::join;
 
 use self::backend::Backend;
-use self::client::{Body, ClientParts, RemoteClient};
+use self::client::{Body, ClientParts, PageRequest, RemoteClient};
 use self::documents::is_no_prefix;
 use self::failure::Failure;
 use self::flow::Flow;
+pub use self::kept::DiskCacheOptions;
+use self::kept::Kept;
 use self::listing::RemoteListing;
 use self::object::RemoteObject;
 use self::open::ANY_READ;
@@ -115,6 +118,7 @@ impl RemoteStore {
             path,
             credentials,
             access,
+            origin,
         } = backend??;
         log::info!("{url}: {credentials}");
         let is_azure = url.service == Service::Azure;
@@ -122,6 +126,11 @@ impl RemoteStore {
             Service::S3 | Service::Gcs | Service::Azure => LastModified::OfUpload,
             Service::Http => LastModified::OfFile,
         };
+        let disk_cache = options.disk_cache.as_ref();
+        let kept =
+            disk_cache.map(|cache| Kept::open(cache, options.absent_403, origin, last_modified));
+        let kept = kept.transpose()?.flatten().map(Arc::new);
+        let is_offline = disk_cache.is_some_and(|cache| cache.is_offline);
         let client = RemoteClient::new(ClientParts {
             store,
             pages,
@@ -132,14 +141,16 @@ impl RemoteStore {
             access,
             most_whole_bytes: options.most_whole_bytes,
             last_modified,
+            is_offline,
         });
         Ok(RemoteStore {
             url,
             shared: Arc::new(Shared {
                 runtime: Arc::new(runtime),
                 client,
-                remembered: Remembered::new(options.time_to_live),
+                remembered: Remembered::new(options.time_to_live, kept.is_some()),
                 is_immutable: options.time_to_live.is_none(),
+                kept,
                 absent_403: options.absent_403,
                 first_memory: Arc::default(),
                 hides_absence: AtomicBool::new(false),
@@ -186,8 +197,8 @@ impl RemoteStore {
 }
 
 impl RemoteStore {
-    /// The result of a fetch, if it is known without a request, or if the object is known to be long and is read in
-    /// parts.
+    /// The result of a fetch, if it is known without a request, or if the object is read in parts or from
+    /// the disk.
     fn fetch_known(
         &self,
         key: &Key,
@@ -199,7 +210,10 @@ impl RemoteStore {
         }
         match self.shared.remembered.get(key)? {
             Known(None) => Some(Ok(None)),
-            Known(Some(pinned)) if pinned.meta.size() > whole_bytes(most_bytes) => {
+            Known(Some(pinned))
+                if pinned.meta.size() > whole_bytes(most_bytes)
+                    || self.shared.is_kept_whole(key, &pinned) =>
+            {
                 let object = self.object(key, pinned);
                 Some(Fetched::of_object(object, most_bytes, buffer).map(Some))
             }
@@ -261,7 +275,12 @@ impl Shared {
             return Ok(false);
         };
         let begun = Instant::now();
-        let has = match self.client.page(&start, None, None, Some(1)).await {
+        let request = PageRequest {
+            start,
+            most: Some(1),
+            ..PageRequest::default()
+        };
+        let has = match self.page(request).await {
             Ok(page) => !page.names.objects.is_empty() || !page.names.common_prefixes.is_empty(),
             Err(
                 Failure::Absent | Failure::Denied(_) | Failure::Refused(_) | Failure::Unusable(_),
@@ -280,12 +299,13 @@ impl Shared {
         Ok(has)
     }
 
-    /// Reads an object of at most `most_bytes`; a longer one is only examined. The caller has
-    /// reserved the memory.
+    /// Reads an object of at most `most_bytes`; a longer one is only examined, and so is one that still has the version
+    /// `kept`. The caller has reserved the memory.
     async fn fetch(
         &self,
         key: &Key,
         most_bytes: u64,
+        kept: Option<Pinned>,
     ) -> Result<Option<(Pinned, Option<Body>)>, StoreError> {
         if let Some(document) = self.remembered.last_document(key) {
             let found = self.document_again(key, document, most_bytes).await?;
@@ -295,7 +315,13 @@ impl Shared {
             return Ok(None);
         }
         let begun = Instant::now();
-        let read = self.client.get_whole(key, most_bytes).await;
+        let read = match kept {
+            Some(kept) => {
+                let changed = self.client.get_changed(key, &kept, most_bytes).await;
+                changed.map(|changed| changed.unwrap_or((kept, None)))
+            }
+            None => self.client.get_whole(key, most_bytes).await,
+        };
         let found = self.found(key, read)?;
         let pinned = found.as_ref().map(|(pinned, _)| pinned.clone());
         self.remembered.put(key, begun, pinned);
@@ -329,14 +355,17 @@ impl Store for RemoteStore {
     fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
         let (shared, asked) = (Arc::clone(&self.shared), keys.to_vec());
         let prefix_meta = self.prefix_meta;
+        self.shared.recall_all(keys);
         let all = self.shared.runtime.wait_for(async move {
             let each = asked.iter().map(|key| shared.stat(key, prefix_meta));
             join_all(each).await
         });
+        self.shared.save_all(keys);
         all.unwrap_or_else(|error| keys.iter().map(|_| Err(error.clone())).collect())
     }
 
     fn stat_objects(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
+        self.shared.recall_all(keys);
         let known: Option<Vec<_>> = keys
             .iter()
             .map(|key| self.shared.remembered.get(key))
@@ -359,6 +388,7 @@ impl Store for RemoteStore {
             });
             join_all(each).await
         });
+        self.shared.save_all(keys);
         all.unwrap_or_else(|error| keys.iter().map(|_| Err(error.clone())).collect())
     }
 
@@ -389,10 +419,12 @@ impl Store for RemoteStore {
     fn ask_again_for(&self, keys: &[Key]) {
         for key in keys {
             self.shared.remembered.doubt(key);
+            self.shared.doubt_kept(key);
         }
     }
 
     fn known_object(&self, key: &Key) -> Option<Option<ObjectMeta>> {
+        self.shared.recall(key);
         let known = self.shared.remembered.get(key)?;
         Some(known.0.map(|found| found.meta))
     }
@@ -407,6 +439,7 @@ impl Store for RemoteStore {
         most_bytes: u64,
         buffer: &mut dyn FetchBuffer,
     ) -> Result<Option<Fetched>, StoreError> {
+        let kept = self.shared.recall(key);
         if let Some(known) = self.fetch_known(key, most_bytes, buffer) {
             return known;
         }
@@ -414,13 +447,15 @@ impl Store for RemoteStore {
         let whole_bytes = whole_bytes(most_bytes);
         let answer = async move {
             let memory = shared.client.flow.reserve(whole_bytes).await;
-            (shared.fetch(&asked, whole_bytes).await, memory)
+            (shared.fetch(&asked, whole_bytes, kept).await, memory)
         };
         let runtime = &self.shared.runtime;
         let (found, _memory) = runtime.wait_while_wanted(key, answer)?;
+        self.shared.save(key);
         let Some((pinned, body)) = found? else {
             return Ok(None);
         };
+        self.shared.keep_body(key, &pinned, body.as_ref());
         self.take(key, pinned, body, most_bytes, buffer).map(Some)
     }
 
@@ -428,10 +463,12 @@ impl Store for RemoteStore {
         &self,
         requests: &mut [FetchRequest<'_>],
     ) -> Vec<Result<Option<Fetched>, StoreError>> {
-        let mut all: Vec<_> = requests
-            .iter_mut()
-            .map(|request| self.fetch_known(request.key, request.most_bytes, request.buffer))
-            .collect();
+        let mut kept = Vec::with_capacity(requests.len());
+        let mut all = Vec::with_capacity(requests.len());
+        for request in &mut *requests {
+            kept.push(self.shared.recall(request.key));
+            all.push(self.fetch_known(request.key, request.most_bytes, request.buffer));
+        }
         let unknown: Vec<usize> = (0..all.len())
             .filter(|&at| all.get(at).is_some_and(Option::is_none))
             .collect();
@@ -439,18 +476,21 @@ impl Store for RemoteStore {
         let group = self.shared.client.flow.answer_bytes() / UNKNOWN_BYTES;
         let group = usize::try_from(group).unwrap_or(usize::MAX).max(1);
         for group in unknown.chunks(group) {
-            let asked: Vec<(Key, u64)> = group
+            let asked: Vec<_> = group
                 .iter()
-                .filter_map(|&at| requests.get(at))
-                .map(|request| (request.key.clone(), request.most_bytes.min(UNKNOWN_BYTES)))
+                .filter_map(|&at| Some((requests.get(at)?, kept.get_mut(at)?.take())))
+                .map(|(request, kept)| {
+                    let most_bytes = request.most_bytes.min(UNKNOWN_BYTES);
+                    (request.key.clone(), most_bytes, kept)
+                })
                 .collect();
             let shared = Arc::clone(&self.shared);
             let found = self.shared.runtime.wait_for(async move {
-                let bytes = asked.iter().map(|(_, most_bytes)| most_bytes).sum();
+                let bytes = asked.iter().map(|(_, most_bytes, _)| most_bytes).sum();
                 let memory = shared.client.flow.reserve(bytes).await;
                 let each = asked
                     .iter()
-                    .map(|(key, most_bytes)| shared.fetch(key, *most_bytes));
+                    .map(|(key, most_bytes, kept)| shared.fetch(key, *most_bytes, kept.clone()));
                 (join_all(each).await, memory)
             });
             let (found, _memory) = match found {
@@ -459,6 +499,10 @@ impl Store for RemoteStore {
             };
             for (&at, found) in group.iter().zip(found) {
                 if let (Some(request), Some(answer)) = (requests.get_mut(at), all.get_mut(at)) {
+                    self.shared.save(request.key);
+                    if let Ok(Some((pinned, body))) = &found {
+                        self.shared.keep_body(request.key, pinned, body.as_ref());
+                    }
                     *answer = Some(found.and_then(|found| {
                         let taken = found.map(|(pinned, body)| {
                             let FetchRequest {
@@ -484,13 +528,26 @@ impl Store for RemoteStore {
         let group = self.shared.client.flow.answer_bytes() / most_bytes.max(1);
         let group = usize::try_from(group).unwrap_or(usize::MAX).max(1);
         for group in keys.chunks(group) {
-            let (shared, asked) = (Arc::clone(&self.shared), group.to_vec());
+            let asked: Vec<_> = group
+                .iter()
+                .map(|key| (key.clone(), self.shared.kept_start(key, most_bytes)))
+                .collect();
+            let shared = Arc::clone(&self.shared);
             let answers = async move {
-                let each = asked.iter().map(|key| shared.start_of(key, most_bytes));
+                let each = asked.into_iter().map(async |(key, kept)| match kept {
+                    Some(start) => Ok(Some(start)),
+                    None => shared.start_of(&key, most_bytes).await,
+                });
                 join_all(each).await
             };
             match self.shared.runtime.wait_for(answers) {
-                Ok(found) => starts.extend(found),
+                Ok(found) => {
+                    for (key, start) in group.iter().zip(&found) {
+                        self.shared.save(key);
+                        self.shared.keep_start(key, start);
+                    }
+                    starts.extend(found);
+                }
                 Err(error) => starts.extend(group.iter().map(|_| Err(error.clone()))),
             }
         }
@@ -516,6 +573,9 @@ impl Store for RemoteStore {
             ("in_flight_bytes", bytes_in_flight),
             ("in_flight_limit", client.flow.limit() as u64),
         ]);
+        if let Some(kept) = &self.shared.kept {
+            shown.extend(kept.statistics());
+        }
         shown
     }
 

@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 
 use super::failure::Failure;
 use super::first_bytes::FirstBytes;
-use super::ranges::requests;
+use super::ranges::{parts, requests};
 use super::shared::Shared;
 use super::tag::Pinned;
 use crate::store::received::copied;
@@ -95,6 +95,41 @@ impl RemoteObject {
         Ok(())
     }
 
+    /// Fills the buffers of those of `ranges` that are kept on disk. Returns the others, in the parts in which they are
+    /// kept.
+    fn read_kept(&self, ranges: &mut [ReadRange<'_>]) -> Vec<Range<u64>> {
+        let mut missing = Vec::new();
+        for range in ranges {
+            let mut rest = &mut *range.buf;
+            let end = range.offset_bytes.saturating_add(rest.len() as u64);
+            for part in parts(range.offset_bytes..end) {
+                let len = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
+                let (buf, others) = rest.split_at_mut(len.min(rest.len()));
+                if !self
+                    .shared
+                    .read_kept(&self.key, &self.pinned, part.start, buf)
+                {
+                    missing.push(part);
+                }
+                rest = others;
+            }
+        }
+        missing
+    }
+
+    /// Keeps those of `wanted` on disk that were received.
+    fn keep(&self, wanted: &[Range<u64>], received: &ReceivedBytes) {
+        if self.shared.kept.is_none() {
+            return;
+        }
+        for range in wanted {
+            if let Some(parts) = received.parts_of(range) {
+                self.shared
+                    .keep_range(&self.key, &self.pinned, range.start, &parts);
+            }
+        }
+    }
+
     /// The error for a failed request. If the object has changed, the remembered answers about it
     /// are forgotten.
     fn error(&self, failure: Failure) -> StoreError {
@@ -102,7 +137,7 @@ impl RemoteObject {
             failure,
             Failure::Changed | Failure::Absent | Failure::BeyondEnd
         ) {
-            self.shared.remembered.forget(&self.key);
+            self.shared.forget(&self.key);
         }
         if failure == Failure::BeyondEnd {
             return StoreError::changed(&self.key);
@@ -135,13 +170,17 @@ impl Object for RemoteObject {
             }
             return Ok(());
         }
-        for wave in self.waves(&self.requests(&wanted)?) {
+        let missing = self.read_kept(ranges);
+        for wave in self.waves(&self.requests(&missing)?) {
             let mut received = ReceivedBytes::default();
             self.receive_wave(wave, &mut received)?;
             for range in &mut *ranges {
                 received.copy(range.offset_bytes, range.buf);
             }
+            // Each missing range is inside one of the requests of a wave, or is cut in the same parts.
+            self.keep(&missing, &received);
         }
+        self.shared.save(&self.key);
         Ok(())
     }
 
@@ -155,6 +194,9 @@ impl Object for RemoteObject {
             for (range, part) in ranges.iter().zip(parts) {
                 received.push(range.start, part);
             }
+        } else if self.shared.kept.is_some() {
+            // Each range has memory of its own, into which kept bytes are read.
+            return copied(self, ranges);
         } else {
             let requests = self.requests(ranges)?;
             // The caller has memory only for the ranges, and not for the gaps that are read with
@@ -179,7 +221,7 @@ impl Object for RemoteObject {
     }
 
     fn doubt(&self) {
-        self.shared.remembered.forget(&self.key);
+        self.shared.forget(&self.key);
     }
 }
 

@@ -37,21 +37,31 @@ impl Shared {
         key: &Key,
         first: FirstRead,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let kept = self.recall(key);
         let known = self.remembered.get(key);
         let (shared, asked) = (Arc::clone(self), key.clone());
         let opened = match known.map(|known| known.0) {
             Some(None) => return Ok(None),
-            Some(Some(pinned)) if !self.takes_whole(&pinned, first) => {
+            Some(Some(pinned))
+                if !self.takes_whole(&pinned, first) || self.is_kept_whole(key, &pinned) =>
+            {
                 Some((pinned, FirstBytes::default()))
             }
             Some(Some(pinned)) => {
                 let open = async move { Some(shared.open_known(&asked, pinned).await) };
                 self.runtime.wait_while_wanted(key, open)?
             }
-            None => self
-                .runtime
-                .wait_for(async move { shared.open_unknown(&asked, first).await })??,
+            None => {
+                let open = async move { shared.open_unknown(&asked, first, kept).await };
+                self.runtime.wait_for(open)??
+            }
         };
+        self.save(key);
+        if let Some((pinned, first)) = &opened
+            && let Some((start, bytes)) = first.peek()
+        {
+            self.keep_range(key, pinned, start, &[bytes]);
+        }
         Ok(opened.map(|(pinned, first)| {
             let object = RemoteObject::new(Arc::clone(self), key.clone(), pinned);
             Arc::new(object.with_first(first)) as Arc<dyn Object>
@@ -82,10 +92,12 @@ impl Shared {
         (pinned, first)
     }
 
+    /// Opens the object at `key`. Its first bytes are not read if it still has the version `kept`.
     async fn open_unknown(
         &self,
         key: &Key,
         first: FirstRead,
+        kept: Option<Pinned>,
     ) -> Result<Option<(Pinned, FirstBytes)>, StoreError> {
         if self.is_listed_absent(key).await {
             return Ok(None);
@@ -102,7 +114,11 @@ impl Shared {
         };
         let memory = self.client.flow.reserve(most).await;
         let begun = Instant::now();
-        let read = self.client.get_first(key, range).await;
+        let read = self.client.get_first(key, range, kept.as_ref()).await;
+        if let (Err(Failure::Unchanged), Some(kept)) = (&read, kept) {
+            self.remembered.put(key, begun, Some(kept.clone()));
+            return Ok(Some((kept, FirstBytes::default())));
+        }
         // An empty object has no first bytes, and some servers do not send the last ones.
         let lacks = matches!(read, Err(Failure::NotPartial | Failure::Unusable(_)));
         if lacks || read == Err(Failure::BeyondEnd) {
@@ -134,6 +150,7 @@ impl Shared {
         part: &Range<u64>,
     ) -> Result<Option<OpenedPart>, StoreError> {
         let object = |pinned| Arc::new(RemoteObject::new(Arc::clone(self), key.clone(), pinned));
+        let kept = self.recall(key);
         if let Some(known) = self.remembered.get(key) {
             return Ok(known.0.map(|pinned| OpenedPart {
                 object: object(pinned),
@@ -144,9 +161,13 @@ impl Shared {
         let answer = async move {
             let len = wanted.end.saturating_sub(wanted.start);
             let memory = shared.client.flow.reserve(len.min(MOST_PART_BYTES)).await;
-            (shared.request_part(&asked, wanted).await, memory)
+            (shared.request_part(&asked, wanted, kept).await, memory)
         };
         let (found, _memory) = self.runtime.wait_while_wanted(key, answer)?;
+        self.save(key);
+        if let Ok(Some((pinned, Some(body)))) = &found {
+            self.keep_range(key, pinned, part.start, body);
+        }
         Ok(found?.map(|(pinned, body)| OpenedPart {
             object: object(pinned),
             bytes: body.map(|body| {
@@ -162,11 +183,17 @@ impl Shared {
         &self,
         key: &Key,
         part: Range<u64>,
+        kept: Option<Pinned>,
     ) -> Result<Option<(Pinned, Option<Body>)>, StoreError> {
         let len = part.end.saturating_sub(part.start);
         if (1..=MOST_PART_BYTES).contains(&len) && !self.is_listed_absent(key).await {
             let begun = Instant::now();
-            let read = self.client.get_first(key, GetRange::Bounded(part)).await;
+            let range = GetRange::Bounded(part);
+            let read = self.client.get_first(key, range, kept.as_ref()).await;
+            if let (Err(Failure::Unchanged), Some(kept)) = (&read, kept) {
+                self.remembered.put(key, begun, Some(kept.clone()));
+                return Ok(Some((kept, None)));
+            }
             let is_unread = matches!(
                 read,
                 Err(Failure::NotPartial | Failure::Unusable(_) | Failure::BeyondEnd)
@@ -187,9 +214,10 @@ impl Shared {
         key: &Key,
         most_bytes: u64,
     ) -> Result<ObjectStart, StoreError> {
+        let start = FirstRead::Start(most_bytes);
         let opened = match self.remembered.get(key) {
             Some(known) => known.0.map(|pinned| (pinned, FirstBytes::default())),
-            None => self.open_unknown(key, FirstRead::Start(most_bytes)).await?,
+            None => self.open_unknown(key, start, None).await?,
         };
         let Some((pinned, first)) = opened else {
             return Ok(None);
@@ -206,7 +234,7 @@ impl Shared {
         match self.client.get_range(key, &pinned, wanted).await {
             Ok(body) => Ok(Some((pinned.meta, Bytes::from(body.concat())))),
             Err(failure) => {
-                self.remembered.forget(key);
+                self.forget(key);
                 Err(failure.into_error(key, true))
             }
         }

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::kept::DiskCacheOptions;
+
 /// How a remote store is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteOptions {
@@ -35,6 +37,8 @@ pub struct RemoteOptions {
     pub most_whole_bytes: u64,
     /// How long answers of the server are trusted; `None` if the store never changes.
     pub time_to_live: Option<Duration>,
+    /// The cache on disk (`--disk-cache`).
+    pub disk_cache: Option<DiskCacheOptions>,
     /// Which private addresses the name of a web server may stand for.
     pub private_addresses: PrivateAddresses,
 }
@@ -68,6 +72,7 @@ impl Default for RemoteOptions {
             budget_bytes: 256 << 20,
             most_whole_bytes: 1 << 30,
             time_to_live: Some(Duration::from_secs(60)),
+            disk_cache: None,
             private_addresses: PrivateAddresses::All,
         }
     }
@@ -80,6 +85,13 @@ const BUDGET_OF_REQUEST_BYTES: u64 = 256 << 10;
 const LEAST_MOST_REQUESTS: usize = 16;
 
 impl RemoteOptions {
+    /// Whether no request is sent.
+    pub(in crate::store) fn is_offline(&self) -> bool {
+        self.disk_cache
+            .as_ref()
+            .is_some_and(|cache| cache.is_offline)
+    }
+
     /// The most requests in flight, and idle connections. Each connection reads into up to 400 KiB of
     /// memory beside the budget, so there are fewer where the budget is small.
     pub(in crate::store) fn most_requests(&self) -> usize {

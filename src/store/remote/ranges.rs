@@ -38,7 +38,7 @@ pub(super) fn requests(wanted: &[Range<u64>]) -> Vec<Range<u64>> {
 }
 
 /// `range` in parts of equal length, none longer than [`PART_BYTES`].
-fn parts(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+pub(super) fn parts(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let len = range.end - range.start;
     let count = len.div_ceil(PART_BYTES).max(1);
     let step = len.div_ceil(count);

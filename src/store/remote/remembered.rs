@@ -43,6 +43,8 @@ pub(super) struct Remembered {
 struct Told {
     answer: AnswerTimes,
     found: Option<Pinned>,
+    /// Whether the answer is kept on disk.
+    is_saved: bool,
 }
 
 /// Documents that were read, because they are read again and again. After the time to live, the
@@ -54,9 +56,9 @@ struct KeptDocuments {
 }
 
 impl Remembered {
-    /// An empty memory.
-    pub(super) fn new(time_to_live: Option<Duration>) -> Remembered {
-        Remembered::trusting(Trust::new(time_to_live))
+    /// An empty memory. If there is a cache on disk, answers may be older than the memory.
+    pub(super) fn new(time_to_live: Option<Duration>, has_older: bool) -> Remembered {
+        Remembered::trusting(Trust::new(time_to_live, has_older))
     }
 
     fn trusting(trust: Trust) -> Remembered {
@@ -129,6 +131,7 @@ impl Remembered {
         if let Some(Told {
             answer: before,
             found: Some(old),
+            ..
         }) = keys.peek(key)
             && let Some(new) = &found
             && new.is_same(old)
@@ -137,7 +140,45 @@ impl Remembered {
             // This version has been at the key since the earlier answer.
             answer.answered = before.answered;
         }
-        keys.put(key.clone(), Told { answer, found });
+        let is_saved = false;
+        let told = Told {
+            answer,
+            found,
+            is_saved,
+        };
+        keys.put(key.clone(), told);
+    }
+
+    /// Remembers an answer that is kept on disk, to a request of another process.
+    pub(super) fn put_kept(&self, key: &Key, answer: AnswerTimes, found: Option<Pinned>) {
+        if found.is_some() {
+            self.put_prefix(&key.parent(), answer.asked);
+            self.absences.remove(key);
+        }
+        self.note_saved(key, answer, found);
+    }
+
+    /// The answer about `key` and its times, if it is not kept on disk. From now on it is.
+    pub(super) fn take_unsaved(&self, key: &Key) -> Option<(AnswerTimes, Option<Pinned>)> {
+        if let Some(told) = lock(&self.keys).peek_mut(key) {
+            if std::mem::replace(&mut told.is_saved, true) || !self.trust.covers(told.answer.asked)
+            {
+                return None;
+            }
+            return Some((told.answer, told.found.clone()));
+        }
+        let answer = self.absences.told_at(key)?;
+        self.note_saved(key, answer, None);
+        Some((answer, None))
+    }
+
+    fn note_saved(&self, key: &Key, answer: AnswerTimes, found: Option<Pinned>) {
+        let told = Told {
+            answer,
+            found,
+            is_saved: true,
+        };
+        lock(&self.keys).put(key.clone(), told);
     }
 
     /// Remembers that there is an object below `prefix`.

@@ -7,10 +7,11 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::absences::ListedNames;
-use super::client::{Body, Page, RemoteClient};
+use super::client::{Body, Page, PageRequest, RemoteClient};
 use super::documents::is_document;
 use super::failure::Failure;
 use super::first_bytes::FirstMemory;
+use super::kept::Kept;
 use super::remembered::Remembered;
 use super::runtime::Runtime;
 use super::tag::Pinned;
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     pub(super) runtime: Arc<Runtime>,
     pub(super) client: RemoteClient,
     pub(super) remembered: Remembered,
+    /// What is kept on disk.
+    pub(super) kept: Option<Arc<Kept>>,
     /// Whether the store never changes.
     pub(super) is_immutable: bool,
     pub(super) first_memory: Arc<FirstMemory>,
@@ -47,12 +50,15 @@ impl Shared {
 
     /// The current version of the object at `key`, which may be remembered.
     pub(super) fn stat_object(self: &Arc<Self>, key: &Key) -> Result<Option<Pinned>, StoreError> {
+        self.recall(key);
         if let Some(known) = self.remembered.get(key) {
             return Ok(known.0);
         }
         let (shared, asked) = (Arc::clone(self), key.clone());
         let head = async move { shared.head(&asked).await };
-        self.runtime.wait_for(head)?
+        let found = self.runtime.wait_for(head)?;
+        self.save(key);
+        found
     }
 
     /// Requests the current version of the object at `key`. If that is a document that was read before, and has
@@ -145,7 +151,12 @@ impl Shared {
         let after = std::str::from_utf8(before.unwrap_or_default()).unwrap_or_default();
         let offset = (!after.is_empty()).then(|| format!("{start}{after}"));
         let checked = Instant::now();
-        let page = self.client.page(&start, None, offset, None).await.ok()?;
+        let request = PageRequest {
+            start: start.clone(),
+            offset,
+            ..PageRequest::default()
+        };
+        let page = self.page(request).await.ok()?;
         let answered = Instant::now();
         let is_last = page.token.is_none();
         let names = self.names_in(prefix, &start, page, checked);

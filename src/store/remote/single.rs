@@ -15,6 +15,7 @@ use super::RemoteStore;
 use super::failure::Failure;
 use super::first_bytes::FirstBytes;
 use super::object::RemoteObject;
+use super::remembered::Known;
 use super::shared::Shared;
 use super::tag::Pinned;
 use crate::store::zip::TAIL_BYTES;
@@ -47,6 +48,10 @@ impl RemoteStore {
                 runtime: Arc::clone(&shared.runtime),
                 client: shared.client.of_url_itself(),
                 remembered: shared.remembered.emptied(),
+                kept: shared
+                    .kept
+                    .as_ref()
+                    .map(|kept| Arc::new(kept.of_url_itself())),
                 is_immutable: shared.is_immutable,
                 first_memory: Arc::default(),
                 absent_403: false,
@@ -87,12 +92,20 @@ impl Shared {
     /// Opens the object at `key` by reading its last bytes, or the whole object if the server sends
     /// no ranges.
     pub(super) async fn open_single(&self, key: &Key) -> Result<(Pinned, Option<Bytes>), Failure> {
+        match self.remembered.get(key) {
+            Some(Known(Some(found))) => return Ok((found, None)),
+            Some(Known(None)) if self.remembered.has_prefix(&key.to_prefix()) == Some(true) => {
+                return Err(Failure::Directory);
+            }
+            Some(Known(None)) => return Err(Failure::Absent),
+            None => {}
+        }
         let begun = Instant::now();
         let read = if self.lacks_suffixes.load(Ordering::Relaxed) {
             self.client.head(key).await.map(|found| (found, None))
         } else {
             let range = GetRange::Suffix(TAIL_BYTES);
-            let read = self.client.get_first(key, range).await;
+            let read = self.client.get_first(key, range, None).await;
             read.map(|(found, _, body)| (found, Some(body)))
         };
         let (found, body) = match read {
@@ -101,6 +114,15 @@ impl Shared {
             Err(Failure::NotPartial) => {
                 self.lacks_suffixes.store(true, Ordering::Relaxed);
                 self.client.get_whole(key, MOST_WHOLE_BYTES).await?
+            }
+            Err(Failure::Absent) => {
+                self.remembered.put(key, begun, None);
+                return Err(Failure::Absent);
+            }
+            Err(Failure::Directory) => {
+                self.remembered.put(key, begun, None);
+                self.remembered.put_prefix(&key.to_prefix(), begun);
+                return Err(Failure::Directory);
             }
             read => read?,
         };

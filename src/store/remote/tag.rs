@@ -16,6 +16,9 @@ pub(super) struct Pinned {
     pub(super) meta: ObjectMeta,
     /// A strong `ETag`, in quotes.
     pub(super) tag: Option<String>,
+    /// Whether the server may give the same `ETag` to a later version: many web servers make it of the length and the time,
+    /// and this version was not older than the grain of that time.
+    pub(super) is_young: bool,
 }
 
 /// The meaning of the time of modification that a server reports of an object.
@@ -67,7 +70,13 @@ impl Pinned {
             arrival: last_modified.arrival(tag.as_deref(), mtime, date),
             ..attributes(version, 0o444, dating)
         };
-        Pinned { meta, tag }
+        let age = date.and_then(|date| date.duration_since(mtime).ok());
+        let is_settled = age.is_some_and(|age| age >= SERVER_YOUTH);
+        Pinned {
+            meta,
+            tag,
+            is_young: last_modified == LastModified::OfFile && date.is_some() && !is_settled,
+        }
     }
 
     /// Whether `other` is the same version.

@@ -10,27 +10,37 @@ use crate::store::Recency;
 pub(super) struct Trust {
     /// `None` if the store never changes.
     time_to_live: Option<Duration>,
-    /// When the first request may have been sent.
+    /// When the first request may have been sent, whose answer is trusted.
     begun: SystemTime,
 }
 
 impl Trust {
-    pub(super) fn new(time_to_live: Option<Duration>) -> Trust {
+    /// Trust in answers from now on, or also in those that were given before, to another process.
+    pub(super) fn new(time_to_live: Option<Duration>, has_older: bool) -> Trust {
         Trust {
             time_to_live,
-            begun: SystemTime::now(),
+            begun: if has_older {
+                SystemTime::UNIX_EPOCH
+            } else {
+                SystemTime::now()
+            },
         }
     }
 
-    /// The same time to live, beginning now.
+    /// The same for another memory.
     pub(super) fn anew(&self) -> Trust {
-        Trust::new(self.time_to_live)
+        Trust::new(self.time_to_live, self.begun == SystemTime::UNIX_EPOCH)
     }
 
     /// Whether the answer to a request that was sent at `asked` is trusted.
     pub(super) fn covers(&self, asked: Instant) -> bool {
         let trusts = |ttl| asked.elapsed() < ttl && Recency::admits(asked);
         self.time_to_live.is_none_or(trusts)
+    }
+
+    /// Whether answers are trusted for a while only.
+    pub(super) fn is_limited(&self) -> bool {
+        self.time_to_live.is_some()
     }
 
     /// The time, by our clock, before which no trusted answer was requested; `None` if the store
@@ -50,7 +60,7 @@ mod tests {
         let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
         for (ttl, trusted) in [(None, true), (Some(long), true), (Some(none), false)] {
             let before = SystemTime::now();
-            let trust = Trust::new(ttl);
+            let trust = Trust::new(ttl, false);
             let asked = Instant::now();
             assert_eq!(trust.covers(asked), trusted, "{ttl:?}");
             let later = asked + Duration::from_millis(2);

@@ -54,7 +54,7 @@ const fn labelled(
     }
 }
 
-const METRICS: [Metric; 31] = [
+const METRICS: [Metric; 35] = [
     plain(
         "start_time_seconds",
         Gauge,
@@ -259,6 +259,41 @@ const METRICS: [Metric; 31] = [
             ("0.95", "/server/first_byte_p95_us"),
             ("0.99", "/server/first_byte_p99_us"),
         ],
+    ),
+    labelled(
+        "disk_cache_entries",
+        (Counter, "kind"),
+        "Entries of the disk cache that were read, missed, written, not written, deleted for their age, or damaged.",
+        &[
+            ("hit", "/server/disk_hits"),
+            ("miss", "/server/disk_misses"),
+            ("write", "/server/disk_writes"),
+            ("refused", "/server/disk_refused"),
+            ("eviction", "/server/disk_evictions"),
+            ("corrupt", "/server/disk_corrupt"),
+        ],
+    ),
+    labelled(
+        "disk_cache_bytes",
+        (Counter, "kind"),
+        "Bytes that the disk cache gave, and of the files that were written and deleted.",
+        &[
+            ("hit", "/server/disk_hit_bytes"),
+            ("write", "/server/disk_written_bytes"),
+            ("eviction", "/server/disk_evicted_bytes"),
+        ],
+    ),
+    plain(
+        "disk_cache_size_bytes",
+        Gauge,
+        "The size of the disk cache, of all processes.",
+        &[("", "/server/disk_bytes")],
+    ),
+    plain(
+        "disk_cache_limit_bytes",
+        Gauge,
+        "The most bytes of the disk cache.",
+        &[("", "/server/disk_limit_bytes")],
     ),
     labelled(
         "objects_changed",

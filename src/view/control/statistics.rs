@@ -9,7 +9,7 @@ use crate::files::Writings;
 use crate::view::View;
 
 /// The constant size of the file, so that `stat` shows it before the text is made.
-pub(in crate::view) const SIZE: u64 = 4096;
+pub(in crate::view) const SIZE: u64 = 8192;
 
 impl View {
     /// The counters as JSON, padded with spaces to [`SIZE`].

@@ -53,6 +53,18 @@ impl ConfiguredS3 {
         self.settings.region.as_deref()
     }
 
+    /// The server, by which its objects are distinguished from those of others: the one that is configured, or AWS. Names of
+    /// buckets are unique in AWS, but for its own servers in China and those for governments.
+    pub(crate) fn endpoint(&self) -> String {
+        if let Some(endpoint) = &self.settings.endpoint {
+            return format!("s3 {endpoint}");
+        }
+        let region = self.region().unwrap_or_default();
+        let of_its_own = ["cn-", "us-gov-", "us-iso", "eu-isoe-"];
+        let part = of_its_own.iter().find(|start| region.starts_with(**start));
+        format!("s3 aws {}", part.unwrap_or(&""))
+    }
+
     /// The client for a bucket in `region`.
     pub(crate) fn in_region(self, region: &str) -> Configured<AmazonS3Builder> {
         let place = self.settings.bucket_place;

@@ -1,0 +1,228 @@
+//! A cache of bytes on disk, which any number of processes of one user share.
+//!
+//! ```text
+//! DIR/zarr-mount-1/<2 hex digits>/<62 hex digits>   one file for each entry, named by the SHA-256 of what it is of
+//! DIR/zarr-mount-1/lock                             held by the one process that deletes old entries
+//! ```
+//!
+//! There is no index: a hit is the opening of a file by its name, so that starting costs nothing however many entries there
+//! are. A file is written under another name and renamed, so that each entry is whole or absent. Its bytes are not trusted
+//! all the same: every read compares the header with what was looked for, and the checksum of each block that it uses.
+//!
+//! The cache gives no errors. What it cannot read is not in it, and what it cannot write is not kept.
+
+mod directory;
+mod entry;
+mod eviction;
+mod reading;
+mod statistics;
+mod usage;
+mod writing;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use bytes::Bytes;
+
+use self::directory::Directory;
+use self::entry::MOST_ENTRY_BYTES;
+pub(super) use self::entry::{EntryFacts, EntryKind, EntryName, Origin};
+use self::reading::{OpenEntry, Opened};
+use self::statistics::DiskCacheStatistics;
+use self::usage::Usage;
+use super::StoreError;
+
+/// The size of the cache, unless `--disk-cache-size` is given.
+pub const DEFAULT_DISK_CACHE_BYTES: u64 = 10 << 30;
+
+/// A cache in a directory.
+#[derive(Debug)]
+pub(super) struct DiskCache {
+    directory: Directory,
+    /// The path, for messages.
+    path: PathBuf,
+    usage: Usage,
+    statistics: DiskCacheStatistics,
+    /// Whether a problem was logged.
+    has_complained: AtomicBool,
+}
+
+/// The caches that are open. All stores of the process that use one directory share its counters.
+static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<DiskCache>>>> = LazyLock::new(Mutex::default);
+
+impl DiskCache {
+    /// The cache in the directory `path`, of at most `most_bytes`. The directory is made if it is absent, and nothing in it
+    /// is read. `None` where the system cannot open it, which is logged.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] for a directory into which another user could put something, or that is a symbolic link.
+    pub(super) fn open(path: &Path, most_bytes: u64) -> Result<Option<Arc<DiskCache>>, StoreError> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cache) = open.get(path).and_then(Weak::upgrade) {
+            return Ok(Some(cache));
+        }
+        let directory = match Directory::open(path) {
+            Ok(directory) => directory,
+            Err(directory::Refusal::Unsafe(reason)) => {
+                let key = format!("--disk-cache {}", path.display());
+                return Err(StoreError::Denied { key, reason });
+            }
+            Err(directory::Refusal::Failed(error)) => {
+                log::warn!(
+                    "the disk cache {} cannot be used: {error}; reads go on without it",
+                    path.display()
+                );
+                return Ok(None);
+            }
+        };
+        let cache = Arc::new(DiskCache {
+            directory,
+            path: path.to_owned(),
+            usage: Usage::new(most_bytes),
+            statistics: DiskCacheStatistics::default(),
+            has_complained: AtomicBool::new(false),
+        });
+        open.insert(path.to_owned(), Arc::downgrade(&cache));
+        Ok(Some(cache))
+    }
+
+    /// Whether there is an entry of this name, which may turn out to be damaged.
+    pub(super) fn has(&self, name: &EntryName) -> bool {
+        let place = name.place();
+        let subdirectory = self.directory.subdirectory(&place);
+        subdirectory.is_ok_and(|at| directory::is_file(&at, place.file()))
+    }
+
+    /// Fills `buf` from `offset` of the entry `name`, of which these are the facts. `false` if the bytes are not here, or
+    /// are damaged; `buf` has any bytes then.
+    pub(super) fn read_into(
+        &self,
+        name: &EntryName,
+        facts: EntryFacts,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> bool {
+        let read =
+            |entry: &OpenEntry| entry.payload_len() == name.len() && entry.read_into(offset, buf);
+        let is_read = self.with_entry(name, Some(facts), read);
+        if is_read {
+            self.statistics.hit_bytes.add(buf.len() as u64);
+        }
+        is_read
+    }
+
+    /// All bytes of the entry `name` whose length is not known, and its facts.
+    pub(super) fn read(&self, name: &EntryName) -> Option<(EntryFacts, Bytes)> {
+        let mut found = None;
+        self.with_entry(name, None, |entry| {
+            found = entry.read_all().map(|bytes| (entry.facts(), bytes));
+            found.is_some()
+        });
+        if let Some((_, bytes)) = &found {
+            self.statistics.hit_bytes.add(bytes.len() as u64);
+        }
+        found
+    }
+
+    /// Opens the entry `name`, and reads it by `read`, which says whether it is sound. One that is damaged is deleted, and one
+    /// that has not the `facts` is not read.
+    fn with_entry(
+        &self,
+        name: &EntryName,
+        facts: Option<EntryFacts>,
+        read: impl FnOnce(&OpenEntry) -> bool,
+    ) -> bool {
+        let place = name.place();
+        let found = self
+            .directory
+            .subdirectory(&place)
+            .and_then(|at| Ok((OpenEntry::open(&at, &place, name)?, at)));
+        let (opened, at) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    self.complain("an entry cannot be read", &error);
+                }
+                return false;
+            }
+        };
+        let entry = match opened {
+            // An object that was uploaded once more may have the same `ETag`. The new entry replaces this one.
+            Opened::Sound(entry) if facts.is_some_and(|facts| !entry.is_of(facts)) => return false,
+            Opened::Sound(entry) if read(&entry) => entry,
+            Opened::Sound(_) | Opened::Damaged => {
+                self.statistics.corrupt.add(1);
+                let damage = io::Error::other("it is damaged, and is deleted");
+                self.complain("an entry is not used", &damage);
+                directory::remove(&at, place.file());
+                return false;
+            }
+        };
+        entry.note_use();
+        self.statistics.hits.add(1);
+        true
+    }
+
+    /// Keeps `parts`, which follow each other, as the entry `name`.
+    pub(super) fn put(self: &Arc<Self>, name: &EntryName, facts: EntryFacts, parts: &[Bytes]) {
+        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        if len > MOST_ENTRY_BYTES || !self.usage.admits(len) {
+            return;
+        }
+        let under_way = self.usage.begin(len);
+        let (free, total) = self.directory.free_and_total();
+        if free.saturating_sub(under_way.all) < usage::least_free(total) {
+            self.statistics.refused.add(1);
+            self.check_usage(true);
+            return;
+        }
+        match writing::write(&self.directory, name, facts, parts) {
+            Ok(bytes) => {
+                self.statistics.writes.add(1);
+                self.statistics.written_bytes.add(bytes);
+                self.usage.add(bytes);
+                self.check_usage(false);
+            }
+            Err(error) => {
+                self.statistics.refused.add(1);
+                self.usage.pause();
+                self.complain("an entry cannot be written", &error);
+            }
+        }
+    }
+
+    /// Deletes the entry `name`.
+    pub(super) fn remove(&self, name: &EntryName) {
+        let place = name.place();
+        if let Ok(at) = self.directory.subdirectory(&place) {
+            directory::remove(&at, place.file());
+        }
+    }
+
+    /// Notes that bytes were not here, and are requested.
+    pub(super) fn note_miss(&self) {
+        self.statistics.misses.add(1);
+    }
+
+    /// Logs the first problem of the cache, which costs no answer.
+    fn complain(&self, what: &str, error: &io::Error) {
+        if !self.has_complained.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                "the disk cache {}: {what}: {error}; the bytes come from the server (this is said once)",
+                self.path.display()
+            );
+        }
+    }
+
+    /// The counters by their names in `stats.json`.
+    pub(super) fn statistics(&self) -> Vec<(&'static str, u64)> {
+        self.measure_once();
+        self.statistics.shown(&self.usage)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! What a store keeps on disk (`--disk-cache`): ranges of objects, what the server said about keys, and pages of names.
+//!
+//! An entry with bytes of an object has its version in the name, so it is of use only to a reader that knows which version
+//! is current. That is known from an answer of the server, which is kept too. An answer is trusted for the time to live from
+//! when it was given, by whichever process; and forever with `--immutable` and `--offline`. After that, the server is asked
+//! whether the version is still the current one, and the bytes need not be sent again.
+//!
+//! Documents decide what the others mean. A mount asks for each of them, however recently another process has.
+
+mod answer;
+mod pages;
+mod recall;
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use lru::LruCache;
+
+use super::ranges::parts;
+use super::tag::{LastModified, Pinned};
+use super::trust::Trust;
+use crate::store::disk_cache::{DiskCache, EntryFacts, EntryKind, EntryName, Origin};
+use crate::store::{Key, ReceivedBytes, StoreError};
+
+/// The first and the last bytes of an object that are kept together when it is opened.
+const END_BYTES: u64 = 32 << 10;
+
+/// An object of at most this many bytes may be kept whole where a part of it was wanted.
+const SHORT_BYTES: u64 = 1 << 20;
+
+/// The most keys of which kept answers are not trusted.
+const MOST_DOUBTS: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("65536 is not 0");
+
+/// The cache on disk, as the user has asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskCacheOptions {
+    /// The directory (`--disk-cache`).
+    pub directory: PathBuf,
+    /// The most bytes of all entries (`--disk-cache-size`).
+    pub most_bytes: u64,
+    /// Whether no request is sent (`--offline`).
+    pub is_offline: bool,
+    /// Whether the store never changes (`--immutable`).
+    pub is_immutable: bool,
+}
+
+/// What one store keeps.
+#[derive(Debug)]
+pub(super) struct Kept {
+    cache: Arc<DiskCache>,
+    origin: Origin,
+    is_offline: bool,
+    is_immutable: bool,
+    absent_403: bool,
+    last_modified: LastModified,
+    /// Kept answers about these keys are not trusted if they were given before.
+    doubts: Mutex<LruCache<Key, Instant>>,
+}
+
+impl Kept {
+    /// What `options` ask for; `None` where the cache cannot be used.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] for a directory that is not safe. With `--offline`, also [`StoreError::Unsupported`] for one
+    /// that cannot be used.
+    pub(super) fn open(
+        options: &DiskCacheOptions,
+        absent_403: bool,
+        origin: Origin,
+        last_modified: LastModified,
+    ) -> Result<Option<Kept>, StoreError> {
+        let cache = DiskCache::open(&options.directory, options.most_bytes)?;
+        let Some(cache) = cache else {
+            if options.is_offline {
+                let problem =
+                    "--offline: the disk cache cannot be used, so that nothing can be read";
+                return Err(StoreError::Unsupported(problem.to_owned()));
+            }
+            return Ok(None);
+        };
+        Ok(Some(Kept {
+            cache,
+            origin,
+            is_offline: options.is_offline,
+            is_immutable: options.is_immutable,
+            absent_403,
+            last_modified,
+            doubts: Mutex::new(LruCache::new(MOST_DOUBTS)),
+        }))
+    }
+
+    /// The same for the object at the URL of the store itself.
+    pub(super) fn of_url_itself(&self) -> Kept {
+        Kept {
+            cache: Arc::clone(&self.cache),
+            origin: self.origin.clone(),
+            doubts: Mutex::new(LruCache::new(MOST_DOUBTS)),
+            ..*self
+        }
+    }
+
+    /// Whether kept answers are trusted however old they are.
+    pub(super) fn is_forever(&self) -> bool {
+        self.is_offline || self.is_immutable
+    }
+
+    /// Fills `buf` with the bytes at `offset` of the version `pinned` of the object at `path`. `false` if they are not kept.
+    pub(super) fn read(&self, path: &str, pinned: &Pinned, offset: u64, buf: &mut [u8]) -> bool {
+        let wanted = offset..offset.saturating_add(buf.len() as u64);
+        let size = pinned.meta.size();
+        let ends = [
+            size.saturating_sub(END_BYTES)..size,
+            0..END_BYTES.min(size),
+            0..if size <= SHORT_BYTES { size } else { 0 },
+        ];
+        let holds = |range: &Range<u64>| {
+            range.start <= wanted.start && wanted.end <= range.end && *range != wanted
+        };
+        let longer = ends.into_iter().filter(holds);
+        let is_read = [wanted.clone()].into_iter().chain(longer).any(|range| {
+            let Some((name, facts)) = self.range(path, pinned, range.clone()) else {
+                return false;
+            };
+            self.cache
+                .read_into(&name, facts, offset - range.start, buf)
+        });
+        if !is_read {
+            self.cache.note_miss();
+        }
+        is_read
+    }
+
+    /// Whether all of the version `pinned` is kept.
+    pub(super) fn has_whole(&self, path: &str, pinned: &Pinned) -> bool {
+        let size = pinned.meta.size();
+        let has = |part| {
+            let entry = self.range(path, pinned, part);
+            entry.is_some_and(|(name, _)| self.cache.has(&name))
+        };
+        size > 0 && parts(0..size).all(has)
+    }
+
+    /// Whether all of the version `pinned` is kept, or the first or last bytes that are read when it is opened.
+    pub(super) fn has_opening(&self, path: &str, pinned: &Pinned) -> bool {
+        let size = pinned.meta.size();
+        let ends = [size.saturating_sub(END_BYTES)..size, 0..END_BYTES.min(size)];
+        let mut ends = ends
+            .into_iter()
+            .filter_map(|end| self.range(path, pinned, end));
+        self.has_whole(path, pinned) || ends.any(|(name, _)| self.cache.has(&name))
+    }
+
+    /// Keeps `bytes`, which follow each other from `start` of the object on.
+    pub(super) fn keep(&self, path: &str, pinned: &Pinned, start: u64, bytes: &[Bytes]) {
+        let len: u64 = bytes.iter().map(|part| part.len() as u64).sum();
+        let mut received = ReceivedBytes::default();
+        received.push_all(start, bytes.iter().cloned());
+        for part in parts(start..start.saturating_add(len)) {
+            if let Some((name, facts)) = self.range(path, pinned, part.clone())
+                && let Some(bytes) = received.parts_of(&part)
+            {
+                self.cache.put(&name, facts, &bytes);
+            }
+        }
+    }
+
+    /// The entry of a range; `None` if no attribute of the version would tell a change.
+    fn range(
+        &self,
+        path: &str,
+        pinned: &Pinned,
+        range: Range<u64>,
+    ) -> Option<(EntryName, EntryFacts)> {
+        if range.is_empty() || !self.keeps(pinned) {
+            return None;
+        }
+        let facts = EntryFacts {
+            validated_ms: ms_since_epoch(SystemTime::now()),
+            object_bytes: pinned.meta.size(),
+            modified_s: ms_since_epoch(pinned.meta.version.mtime) / 1000,
+        };
+        let version = match pinned.tag {
+            Some(_) => String::new(),
+            None => format!("{}-{}", facts.object_bytes, facts.modified_s),
+        };
+        let name = EntryName {
+            kind: EntryKind::Range,
+            origin: self.origin.clone(),
+            key: path.to_owned(),
+            tag: pinned.tag.clone().unwrap_or_default(),
+            version,
+            range,
+        };
+        Some((name, facts))
+    }
+
+    /// Whether the bytes of this version may be kept: an attribute tells if it changes.
+    fn keeps(&self, pinned: &Pinned) -> bool {
+        self.is_forever() || pinned.tag.is_some() && !pinned.is_young
+    }
+
+    /// Notes that kept answers about `key` are not to be trusted, unless they are given from now on.
+    pub(super) fn doubt(&self, key: &Key) {
+        self.lock().put(key.clone(), Instant::now());
+    }
+
+    /// Whether the answer about `key` to a request at `asked` is trusted. For others than documents.
+    fn trusts(&self, trust: &Trust, key: &Key, asked: Instant) -> bool {
+        if self.is_offline {
+            return true;
+        }
+        let is_doubted = self.lock().get(key).is_some_and(|since| asked <= *since);
+        !is_doubted && (self.is_immutable || trust.is_limited() && trust.covers(asked))
+    }
+
+    /// The counters by their names in `stats.json`.
+    pub(super) fn statistics(&self) -> Vec<(&'static str, u64)> {
+        self.cache.statistics()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Key, Instant>> {
+        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When our monotonic clock showed the time `ms` since 1970; `None` if that is in the future, or before the system started.
+fn instant_of(ms: u64) -> Option<Instant> {
+    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms))?;
+    let age = SystemTime::now().duration_since(time).ok()?;
+    Instant::now().checked_sub(age)
+}
+
+/// The time at which our monotonic clock showed `asked`, in ms since 1970.
+fn ms_of(asked: Instant) -> u64 {
+    let time = SystemTime::now().checked_sub(asked.elapsed());
+    time.map_or(0, ms_since_epoch)
+}
+
+fn ms_since_epoch(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}

@@ -1,0 +1,238 @@
+//! Brings what is kept into memory before requests, and keeps their answers after them. Callers wait for the disk on their
+//! own threads, not on that of the requests.
+
+use bytes::Bytes;
+
+use super::Kept;
+use super::answer::KeptAnswer;
+use crate::store::remote::client::Body;
+use crate::store::remote::documents::{ROOT_DOCUMENTS, is_document};
+use crate::store::remote::failure::Failure;
+use crate::store::remote::remembered::Known;
+use crate::store::remote::shared::Shared;
+use crate::store::remote::tag::Pinned;
+use crate::store::{AnswerTimes, FetchBuffer, Key, ObjectMeta, ObjectStart, StoreError};
+
+/// The path under which the answer to a request for a name that does not exist is kept. No object has an empty segment in
+/// its path here.
+const NOTHING: &str = "//nothing";
+
+/// Documents up to this length are kept in memory.
+const MOST_DOCUMENT_BYTES: u64 = 1 << 20;
+
+impl Shared {
+    /// Brings what is kept of `key` into memory, unless the memory has an answer. If that is no longer trusted, but the
+    /// bytes of its version are kept, this is the version: a request need only find out whether it is still there.
+    pub(in crate::store::remote) fn recall(&self, key: &Key) -> Option<Pinned> {
+        let kept = self.kept.as_ref()?;
+        let known = self.remembered.get(key);
+        let is_document = is_asked_for_anew(key);
+        if known.is_some() && (!is_document || self.remembered.last_document(key).is_some()) {
+            return None;
+        }
+        let path = self.client.path(key)?;
+        let path = path.as_ref();
+        let (pinned, is_trusted) = match known {
+            Some(Known(found)) => (found?, true),
+            None => self.recall_answer(kept, key, path)?,
+        };
+        let size = pinned.meta.size();
+        if is_document {
+            if size <= MOST_DOCUMENT_BYTES && self.remembered.last_document(key).is_none() {
+                let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+                if !bytes.is_empty() && kept.read(path, &pinned, 0, &mut bytes) {
+                    self.remembered.keep_document(key, pinned, bytes.into());
+                }
+            }
+            return None;
+        }
+        (!is_trusted && kept.has_opening(path, &pinned)).then_some(pinned)
+    }
+
+    /// Brings the kept answer about `key` into memory. Returns the version that it tells, and whether it is trusted.
+    fn recall_answer(&self, kept: &Kept, key: &Key, path: &str) -> Option<(Pinned, bool)> {
+        let (answer, times) = kept.answer(path)?;
+        let found = match &answer {
+            KeptAnswer::Object(pinned) => Some(pinned.clone()),
+            KeptAnswer::Absent | KeptAnswer::Directory | KeptAnswer::Denied(_) => None,
+        };
+        let is_chunk = found.is_some() && !is_asked_for_anew(key);
+        let may_trust = kept.is_forever() || is_chunk && times.is_some();
+        let told = times.unwrap_or_else(AnswerTimes::of_now);
+        let is_trusted = may_trust && kept.trusts(self.remembered.trust(), key, told.asked);
+        if is_trusted {
+            self.remembered.put_kept(key, told, found.clone());
+            if answer == KeptAnswer::Directory {
+                self.remembered.put_prefix(&key.to_prefix(), told.asked);
+            }
+        }
+        Some((found?, is_trusted))
+    }
+
+    /// Keeps what the server has said about `key`, and the bytes of a document.
+    pub(in crate::store::remote) fn save(&self, key: &Key) {
+        let Some(kept) = &self.kept else {
+            return;
+        };
+        let Some(path) = self.client.path(key) else {
+            return;
+        };
+        let path = path.as_ref();
+        if let Some((times, found)) = self.remembered.take_unsaved(key) {
+            let has_names = || self.remembered.has_prefix(&key.to_prefix()) == Some(true);
+            let answer = match found {
+                Some(pinned) => KeptAnswer::Object(pinned),
+                None if self.client.is_web() && has_names() => KeptAnswer::Directory,
+                None => KeptAnswer::Absent,
+            };
+            kept.keep_answer(path, times, &answer);
+        }
+        if is_asked_for_anew(key)
+            && let Some((pinned, bytes)) = self.remembered.last_document(key)
+            && !kept.has_whole(path, &pinned)
+        {
+            kept.keep(path, &pinned, 0, &[bytes]);
+        }
+    }
+
+    /// [`Shared::recall`] of each of `keys`.
+    pub(in crate::store::remote) fn recall_all(&self, keys: &[Key]) {
+        for key in keys {
+            self.recall(key);
+        }
+    }
+
+    /// [`Shared::save`] of each of `keys`.
+    pub(in crate::store::remote) fn save_all(&self, keys: &[Key]) {
+        for key in keys {
+            self.save(key);
+        }
+    }
+
+    /// Whether all bytes of this version are kept, so that it need not be requested.
+    pub(in crate::store::remote) fn is_kept_whole(&self, key: &Key, pinned: &Pinned) -> bool {
+        let Some(kept) = &self.kept else {
+            return false;
+        };
+        let path = self.client.path(key);
+        path.is_some_and(|path| kept.has_whole(path.as_ref(), pinned))
+    }
+
+    /// Keeps the body of an answer that has all of an object. Documents are kept by [`Shared::save`].
+    pub(in crate::store::remote) fn keep_body(
+        &self,
+        key: &Key,
+        pinned: &Pinned,
+        body: Option<&Body>,
+    ) {
+        if let (Some(body), false) = (body, is_asked_for_anew(key)) {
+            self.keep_range(key, pinned, 0, body);
+        }
+    }
+
+    /// Keeps bytes of an object, which begin at `start`.
+    pub(in crate::store::remote) fn keep_range(
+        &self,
+        key: &Key,
+        pinned: &Pinned,
+        start: u64,
+        parts: &[Bytes],
+    ) {
+        if let Some(kept) = &self.kept
+            && let Some(path) = self.client.path(key)
+        {
+            kept.keep(path.as_ref(), pinned, start, parts);
+        }
+    }
+
+    /// Fills `buf` with kept bytes. `false` if they are not kept.
+    pub(in crate::store::remote) fn read_kept(
+        &self,
+        key: &Key,
+        pinned: &Pinned,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> bool {
+        let Some(kept) = &self.kept else {
+            return false;
+        };
+        let path = self.client.path(key);
+        path.is_some_and(|path| kept.read(path.as_ref(), pinned, offset, buf))
+    }
+
+    /// The kept first bytes of an object whose version is known.
+    pub(in crate::store::remote) fn kept_start(
+        &self,
+        key: &Key,
+        most_bytes: u64,
+    ) -> Option<(ObjectMeta, Bytes)> {
+        self.recall(key);
+        let pinned = self.remembered.get(key)?.0?;
+        let len = usize::try_from(most_bytes.min(pinned.meta.size())).ok()?;
+        let mut start = Vec::new();
+        let buf = start.of_len(len as u64)?;
+        let is_read = self.read_kept(key, &pinned, 0, buf);
+        is_read.then(|| (pinned.meta, start.into()))
+    }
+
+    /// Keeps the first bytes of an object.
+    pub(in crate::store::remote) fn keep_start(
+        &self,
+        key: &Key,
+        start: &Result<ObjectStart, StoreError>,
+    ) {
+        if self.kept.is_some()
+            && let Ok(Some((_, bytes))) = start
+            && let Some(Known(Some(pinned))) = self.remembered.get(key)
+        {
+            self.keep_range(key, &pinned, 0, std::slice::from_ref(bytes));
+        }
+    }
+
+    /// The kept answer to a request for a name that does not exist, if no request is to be sent.
+    pub(in crate::store::remote) fn kept_nothing(&self) -> Option<Result<(), Failure>> {
+        let kept = self.kept.as_ref().filter(|kept| kept.is_forever())?;
+        match kept.answer(NOTHING)? {
+            (KeptAnswer::Absent, _) => Some(Err(Failure::Absent)),
+            (KeptAnswer::Denied(reason), _) => Some(Err(Failure::Denied(reason))),
+            (KeptAnswer::Object(_) | KeptAnswer::Directory, _) => None,
+        }
+    }
+
+    /// Keeps the answer to a request for a name that does not exist.
+    pub(in crate::store::remote) fn keep_nothing(&self, answer: &Result<(), Failure>) {
+        let answer = match answer {
+            Err(Failure::Absent | Failure::Directory) => KeptAnswer::Absent,
+            Err(Failure::Denied(reason)) => KeptAnswer::Denied(reason.clone()),
+            _ => return,
+        };
+        if let Some(kept) = &self.kept {
+            kept.keep_answer(NOTHING, AnswerTimes::of_now(), &answer);
+        }
+    }
+
+    /// Notes that what is remembered of `key` may be wrong.
+    pub(in crate::store::remote) fn forget(&self, key: &Key) {
+        self.remembered.forget(key);
+        self.doubt_kept(key);
+    }
+
+    /// Notes that what is kept of `key` may be wrong.
+    pub(in crate::store::remote) fn doubt_kept(&self, key: &Key) {
+        let Some(kept) = self.kept.as_ref().filter(|kept| !kept.is_offline) else {
+            return;
+        };
+        kept.doubt(key);
+        // Kept answers about documents are not trusted in any case, and their versions make requests short.
+        if !is_asked_for_anew(key)
+            && let Some(path) = self.client.path(key)
+        {
+            kept.forget_answer(path.as_ref());
+        }
+    }
+}
+
+/// Whether each mount asks for this object before it uses it.
+fn is_asked_for_anew(key: &Key) -> bool {
+    is_document(key.name()) || ROOT_DOCUMENTS.contains(&key.as_bytes())
+}
