@@ -258,6 +258,13 @@ pub(crate) struct Args {
     #[arg(long, groups = ["reports", "can_be_quiet"], conflicts_with_all = ["cat", "export", "info", "recover", "rw", "unmount"])]
     pub(crate) verify: bool,
 
+    /// Read every document and every chunk of STORE, or of the nodes at and below PATH, or of the arrays that --array
+    /// selects, into the disk cache. What is there already is not requested again
+    #[cfg(feature = "remote")]
+    #[arg(long, groups = ["reports", "can_be_quiet"], requires = "disk_cache",
+          conflicts_with_all = ["cat", "export", "info", "recover", "rw", "unmount", "verify"])]
+    pub(crate) warm: bool,
+
     /// Write the file PATH of a mount of STORE to standard output, without mounting. The options that say what a mount
     /// shows apply
     #[arg(long, conflicts_with_all = ["export", "info", "recover", "rw", "unmount"])]
@@ -273,7 +280,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "export")]
     pub(crate) resume: bool,
 
-    /// Show no progress of --info, --verify, --export, --recover and --unmount; of --export and --recover no summary either;
+    /// Show no progress of --info, --verify, --warm, --export, --recover and --unmount; of --export and --recover no summary either;
     /// of --list nothing but the mountpoints; of --serve nothing
     #[arg(long, requires = "can_be_quiet")]
     pub(crate) quiet: bool,
@@ -331,6 +338,19 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Whether a store is read into the disk cache.
+    #[cfg(feature = "remote")]
+    pub(crate) fn warms(&self) -> bool {
+        self.warm
+    }
+
+    /// Whether a store is read into the disk cache.
+    #[cfg(not(feature = "remote"))]
+    #[expect(clippy::unused_self, reason = "this build has no such option")]
+    pub(crate) fn warms(&self) -> bool {
+        false
+    }
+
     /// Whether a store is served over HTTP.
     #[cfg(feature = "serve")]
     pub(crate) fn serves(&self) -> bool {
@@ -470,7 +490,8 @@ fn group_id(text: &str) -> Result<u32, String> {
 
 /// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
 /// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 27] = [
+const NO_MOUNT_OPTIONS: [&str; 28] = [
+    "warm",
     "list",
     "status",
     "cat",

@@ -38,6 +38,7 @@ use crate::store::{
     split_step_off,
 };
 use crate::threads::cores;
+use crate::verify::Purpose;
 pub use crate::view::{
     AbsentChunks, ArrayOptions, FileFormat, Shards, Target, ViewKind, ViewOptions, WriteOptions,
 };
@@ -66,7 +67,7 @@ pub(crate) enum CliTask {
     Print(Text),
     /// `zarr-mount --info STORE [PATH]`
     Info(Box<InfoConfig>),
-    /// `zarr-mount --verify STORE [PATH]`
+    /// `zarr-mount --verify STORE [PATH]`, or `--warm STORE [PATH]`
     Verify(Box<ShownConfig>, VerifyConfig),
     /// `zarr-mount --cat STORE PATH`
     Cat(Box<ShownConfig>),
@@ -106,9 +107,11 @@ pub struct ShownConfig {
     pub injections: Vec<Injection>,
 }
 
-/// How `--verify` reports.
+/// What `--verify` or `--warm` does, and how it reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyConfig {
+    /// What chunks are decoded for.
+    pub purpose: Purpose,
     /// Whether to print JSON.
     pub json: bool,
     /// Whether to show progress.
@@ -243,6 +246,9 @@ const REMOTE_TTL: Duration = Duration::from_secs(60);
 /// The files or objects of a remote store that are read at once: each waits for the server most of the time.
 const REMOTE_AT_ONCE: usize = 32;
 
+/// The same for `--warm`, which wants the whole link.
+const WARM_AT_ONCE: usize = 128;
+
 impl CliTask {
     /// Checks the arguments, and decides which task they mean.
     ///
@@ -265,14 +271,7 @@ impl CliTask {
             });
         }
         let Some(store) = &args.store else {
-            let has_path = args.info || args.verify || args.serves() || args.export.is_some();
-            let and_mountpoint = match (args.cat, has_path) {
-                (true, _) => " and PATH",
-                (_, true) => "",
-                _ => " and MOUNTPOINT",
-            };
-            let problem = format!("STORE{and_mountpoint} missing");
-            return Err(CliError::Usage(problem));
+            return Err(store_missing(&args));
         };
         (args.view, args.immutable) = (views(&args), is_immutable(&args));
         let log = log_config(&args)?;
@@ -312,7 +311,7 @@ impl CliTask {
                 injections: args.inject,
             })));
         }
-        if args.verify || args.cat || args.serves() || args.export.is_some() {
+        if args.verify || args.warms() || args.cat || args.serves() || args.export.is_some() {
             return shown_task(args, store, open, read_as);
         }
         let Some(target) = &args.target else {
@@ -350,6 +349,18 @@ impl CliTask {
             injections: args.inject,
         })))
     }
+}
+
+/// The error that STORE is missing, with the other argument that the command needs.
+fn store_missing(args: &Args) -> CliError {
+    let has_path =
+        args.info || args.verify || args.warms() || args.serves() || args.export.is_some();
+    let and_other = match (args.cat, has_path) {
+        (true, _) => " and PATH",
+        (_, true) => "",
+        _ => " and MOUNTPOINT",
+    };
+    CliError::Usage(format!("STORE{and_other} missing"))
 }
 
 fn list_form(args: &Args) -> ListForm {
@@ -416,6 +427,10 @@ fn shown_task(
     open: OpenOptions,
     read_as: Option<ZarrFormat>,
 ) -> Result<CliTask, CliError> {
+    if args.warms() && !store.is_remote() {
+        let problem = "--warm: only stores on servers are kept in the disk cache";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
     let log = log_config(&args)?;
     let talk = talk(&args);
     let arrays = array_options(&args, &store, false)?;
@@ -428,7 +443,9 @@ fn shown_task(
     #[cfg(feature = "serve")]
     let serve = serve_config(&args)?;
     let shown = Box::new(ShownConfig {
-        n_at_once: if store.is_remote() {
+        n_at_once: if args.warms() {
+            WARM_AT_ONCE
+        } else if store.is_remote() {
             REMOTE_AT_ONCE
         } else {
             view.decode_threads.saturating_mul(2)
@@ -457,11 +474,23 @@ fn shown_task(
                 },
             )
         }
-        None if args.verify => {
+        None if args.cat => CliTask::Cat(shown),
+        None => {
+            let purpose = if args.verify {
+                Purpose::Verify
+            } else {
+                Purpose::Warm
+            };
             let json = args.json;
-            CliTask::Verify(shown, VerifyConfig { json, talk })
+            CliTask::Verify(
+                shown,
+                VerifyConfig {
+                    purpose,
+                    json,
+                    talk,
+                },
+            )
         }
-        None => CliTask::Cat(shown),
     })
 }
 

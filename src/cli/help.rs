@@ -10,6 +10,7 @@ pub(super) const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
        zarr-mount --info --at I,J,K [--json] STORE [PATH]
        zarr-mount --info --offset BYTE [--json] STORE KEY
        zarr-mount --verify [--json] [--quiet] STORE [PATH]
+       zarr-mount --warm --disk-cache DIR [--array GLOB] [--json] [--quiet] STORE [PATH]
        zarr-mount --export DIR [--resume] [--quiet] [OPTIONS] STORE [PATH]
        zarr-mount --cat [OPTIONS] STORE PATH
        zarr-mount --serve ADDRESS [--token-file FILE] [--quiet] [OPTIONS] STORE [PATH]
@@ -100,9 +101,12 @@ pub(super) const TASKS: [Task; 11] = [
     Task {
         title: "Read stores elsewhere",
         about: "STORE may be a URL: s3://, gs://, az://, https://, or an Icechunk repository or a set of references at one. Credentials \
-                come from where the tools of the cloud have them; see ENVIRONMENT.",
+                come from where the tools of the cloud have them; see ENVIRONMENT. --disk-cache keeps what is read on the disk, for all \
+                mounts of this user; --warm reads all of it beforehand, and --offline sends no request.",
         examples: "  zarr-mount --anonymous --immutable s3://bucket/data.zarr /mnt/z
                                                a public bucket that does not change
+  zarr-mount --warm --disk-cache /scratch/cache --array temperature s3://bucket/data.zarr
+                                               one array is in the cache from now on
   zarr-mount --allow-refs /data/nc refs.json /mnt/z
                                                references of kerchunk, to files below /data/nc",
     },

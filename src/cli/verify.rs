@@ -1,4 +1,5 @@
-//! `--verify STORE [PATH]`: whether a store is sound, without a mount.
+//! `--verify STORE [PATH]`: whether a store is sound, without a mount; and `--warm STORE [PATH]`, which reads the same to have it
+//! in the disk cache.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +19,7 @@ use crate::escape::Text;
 use crate::fresh::Freshness;
 use crate::hierarchy::Hierarchy;
 use crate::store::{NestedForms, Prefix};
-use crate::verify::{Counters, Finding, Severity, Verification};
+use crate::verify::{Counters, Finding, Purpose, Severity, Verification};
 use crate::view::View;
 
 /// Memory budget for documents.
@@ -50,8 +51,10 @@ pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), 
         bytes: work.bytes.load(Ordering::Relaxed),
         is_found: work.is_found.load(Ordering::Relaxed),
     });
-    let report = Mutex::new(Report::new(verify.json));
+    let report = Mutex::new(Report::new(verify));
     let run = Verification {
+        purpose: verify.purpose,
+        selects: &|path| view.selects_array(path),
         start: &start,
         hierarchy: &Arc::new(hierarchy),
         loader: view.loader(),
@@ -63,11 +66,13 @@ pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), 
     });
     bar.end();
     let report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report.end(&counters, &start)
+    let counted = view.loader().sources().store().statistics();
+    report.end(&counters, &start, &counted)
 }
 
 /// What was found so far.
 struct Report {
+    purpose: Purpose,
     list: Option<JsonList>,
     damaged: u64,
     unread: u64,
@@ -77,9 +82,10 @@ struct Report {
 }
 
 impl Report {
-    fn new(json: bool) -> Report {
+    fn new(config: &VerifyConfig) -> Report {
         Report {
-            list: json.then(JsonList::default),
+            purpose: config.purpose,
+            list: config.json.then(JsonList::default),
             damaged: 0,
             unread: 0,
             notes: 0,
@@ -100,17 +106,29 @@ impl Report {
         self.print(&text);
     }
 
+    fn option(&self) -> &'static str {
+        match self.purpose {
+            Purpose::Verify => "--verify",
+            Purpose::Warm => "--warm",
+        }
+    }
+
     fn print(&mut self, text: &Text) {
         if self.printed.is_ok() {
             self.printed = Output::standard().print(text);
         }
     }
 
-    fn end(mut self, counters: &Counters, start: &Prefix) -> Result<(), CliError> {
+    fn end(
+        mut self,
+        counters: &Counters,
+        start: &Prefix,
+        of_store: &[(&'static str, u64)],
+    ) -> Result<(), CliError> {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let n_nodes = of(&counters.nodes);
         let text = if let Some(mut list) = self.list.take() {
-            let summary = json!({
+            let mut summary = json!({
                 "severity": "summary",
                 "path": start.to_text(),
                 "nodes": n_nodes,
@@ -121,8 +139,23 @@ impl Report {
                 "not_examined": self.unread,
                 "notes": self.notes,
             });
+            let of_cache = of_store
+                .iter()
+                .filter(|(name, _)| name.starts_with("disk_"));
+            for (name, value) in of_cache.filter(|_| self.purpose == Purpose::Warm) {
+                summary[*name] = (*value).into();
+            }
             let text = list.push(summary);
             text.and(&list.end())
+        } else if self.purpose == Purpose::Warm {
+            Text::new().line(format_args!(
+                "{}, {}, {}, decoded {}: {} not read",
+                counted(n_nodes, "node", "nodes"),
+                counted(of(&counters.arrays), "array", "arrays"),
+                counted(of(&counters.chunks), "chunk", "chunks"),
+                BinaryBytes(of(&counters.bytes)),
+                self.damaged + self.unread,
+            ))
         } else {
             Text::new().line(format_args!(
                 "{}, {}, {} decoded to {}: {} damaged, {} not examined, {}",
@@ -143,8 +176,13 @@ impl Report {
             _ => {}
         }
         if n_nodes == 0 && self.damaged == 0 {
-            let problem = "--verify: no Zarr node is here or below".to_owned();
+            let problem = format!("{}: no Zarr node is here or below", self.option());
             return Err(CliError::Unread(problem));
+        }
+        if self.purpose == Purpose::Warm && self.damaged + self.unread > 0 {
+            let parts = counted(self.damaged + self.unread, "part", "parts");
+            let problem = format!("--warm: {parts} could not be read; see above");
+            return Err(CliError::Failed(problem));
         }
         match (self.damaged, self.unread) {
             (0, 0) => Ok(()),

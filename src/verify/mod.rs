@@ -16,4 +16,4 @@ mod run;
 
 pub use counters::Counters;
 pub use finding::{Finding, Severity};
-pub use run::Verification;
+pub use run::{Purpose, Verification};

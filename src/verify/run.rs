@@ -19,9 +19,21 @@ use crate::store::Prefix;
 /// The objects that are found before they are read. More of them would be remembered for nothing.
 const MOST_FOUND: usize = 1024;
 
+/// What the chunks are decoded for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To find out whether the store is sound.
+    Verify,
+    /// To have everything in the disk cache that a mount reads. Only errors are reported.
+    Warm,
+}
+
 /// A verification of the nodes at and below a path.
-#[derive(Debug)]
 pub struct Verification<'a> {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Whether the array at a path is examined.
+    pub selects: &'a dyn Fn(&Prefix) -> bool,
     /// The path.
     pub start: &'a Prefix,
     /// The nodes of the store.
@@ -35,31 +47,23 @@ pub struct Verification<'a> {
 impl Verification<'_> {
     /// Examines everything, and calls `found` with each finding.
     pub fn run(&self, counters: &Counters, found: &Found<'_>) {
+        let purpose = self.purpose;
+        let found: &Found<'_> = &|finding: Finding| {
+            if purpose == Purpose::Verify || finding.severity != Severity::Note {
+                found(finding);
+            }
+        };
         let (sender, receiver) = sync_channel(MOST_FOUND);
         let receiver = Mutex::new(receiver);
         thread::scope(|scope| {
             for _ in 0..self.n_at_once.max(1) {
-                scope.spawn(|| self.verify_all(&receiver, counters, found));
+                scope.spawn(|| verify_all(self.loader, &receiver, counters, found));
             }
             self.find_all(&sender, counters, found);
             counters.is_found.store(true, Ordering::Relaxed);
             // The threads end after the last object.
             drop(sender);
         });
-    }
-
-    fn verify_all(
-        &self,
-        parts: &Mutex<Receiver<ObjectPart>>,
-        counters: &Counters,
-        found: &Found<'_>,
-    ) {
-        loop {
-            let next = parts.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(part) = next else { return };
-            part.verify(self.loader, counters, found);
-            counters.examined.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// Examines the documents of all nodes, and sends the objects of the arrays.
@@ -95,6 +99,7 @@ impl Verification<'_> {
                 &broken.document.key,
                 broken.error.clone(),
             )),
+            Node::Group(_) if self.purpose == Purpose::Warm => Ok(()),
             Node::Group(group) => {
                 if group.is_faulty
                     && let Some(document) = &group.document
@@ -104,6 +109,7 @@ impl Verification<'_> {
                 }
                 copies::compare(self.hierarchy, path, group, found)
             }
+            Node::Array(_) if !(self.selects)(path) => Ok(()),
             Node::Array(node) => {
                 counters.arrays.fetch_add(1, Ordering::Relaxed);
                 self.find_of_array(path, node, (sender, counters), found)
@@ -140,6 +146,21 @@ impl Verification<'_> {
             sender.send(part).is_ok()
         };
         objects.send_all(&**self.hierarchy.store(), found, &mut send)
+    }
+}
+
+/// Verifies the parts that come, until none comes any more.
+fn verify_all(
+    loader: &Arc<Loader>,
+    parts: &Mutex<Receiver<ObjectPart>>,
+    counters: &Counters,
+    found: &Found<'_>,
+) {
+    loop {
+        let next = parts.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(part) = next else { return };
+        part.verify(loader, counters, found);
+        counters.examined.fetch_add(1, Ordering::Relaxed);
     }
 }
 

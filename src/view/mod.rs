@@ -402,6 +402,11 @@ impl View {
         })
     }
 
+    /// Whether [`ArrayOptions::only`] selects the array at `path`.
+    pub fn selects_array(&self, path: &Prefix) -> bool {
+        self.arrays.is_chosen(path)
+    }
+
     /// The patterns of [`ArrayOptions::only`] that surely select no array. Examines a bounded part of the store, until
     /// `deadline` at most.
     pub fn patterns_without_array(&self, deadline: Instant) -> Vec<Pattern> {

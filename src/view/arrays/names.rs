@@ -99,7 +99,7 @@ impl Arrays {
     }
 
     /// Whether `--array` selects the array at `path`.
-    pub(super) fn is_chosen(&self, path: &Prefix) -> bool {
+    pub(in crate::view) fn is_chosen(&self, path: &Prefix) -> bool {
         let only = &self.tree.options.arrays.only;
         only.is_empty() || only.iter().any(|pattern| self.selects(pattern, path))
     }

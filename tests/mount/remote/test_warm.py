@@ -1,0 +1,82 @@
+"""`--warm`: the disk cache is filled beforehand, and what a mount then reads is not requested."""
+import json
+import os
+
+import numpy as np
+import pytest
+
+from support import remote_samples, remote_servers
+from support.mounting import BINARY, run
+from support.remote_fault_server import FaultServer
+
+ARRAYS = {"plain": remote_samples.PLAIN, "small": remote_samples.SMALL, "big": remote_samples.BIG, "first": remote_samples.BIG}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("root")
+    remote_samples.write(folder, "z", consolidate=True)
+    remote_samples.age(folder)
+    return folder
+
+
+def warm(server, cache, *args):
+    """The exit status, what was found, and the summary."""
+    url, more, env = remote_samples.store(server)
+    command = [BINARY, "--warm", "--json", "--quiet", "--immutable", "--disk-cache", cache, *more, url, *args]
+    done = run(*command, env=remote_servers.clean_environment(**env))
+    *findings, summary = json.loads(done.stdout)
+    return done.returncode, findings, summary
+
+
+def chunks_asked_for(server):
+    return [request["key"] for request in server.requests(clear=True) if "/c/" in request["key"] and request["method"] != "LIST"]
+
+
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_a_mount_of_a_warm_cache_sends_no_request(kind, root, mount, tmp_path):
+    cache = tmp_path / "cache"
+    with FaultServer(root, kind) as server:
+        status, findings, summary = warm(server, cache)
+        assert (status, findings) == (0, []) and summary["arrays"] == 5 and summary["disk_written_bytes"] > 8 << 20, summary
+        assert chunks_asked_for(server)
+        # Again: all of it is there, so that an interrupted command goes on where it was.
+        status, findings, summary = warm(server, cache)
+        assert (status, findings) == (0, []) and summary["disk_hits"] > 0 and not chunks_asked_for(server), summary
+        made = remote_samples.mounted(mount, server, "--view", "arrays", "--immutable", "--disk-cache", cache)
+        for name, count in ARRAYS.items():
+            assert np.load(made.path / f"{name}.npy").tobytes() == remote_samples.values(count).tobytes(), name
+        assert not chunks_asked_for(server)
+        made.unmount()
+        server.clear()
+        made = remote_samples.mounted(mount, server, "--view", "arrays", "--offline", "--disk-cache", cache)
+        for name, count in ARRAYS.items():
+            assert np.load(made.path / f"{name}.npy").tobytes() == remote_samples.values(count).tobytes(), name
+        assert not server.requests()
+        made.unmount()
+
+
+def test_chosen_arrays_are_in_the_cache_and_others_are_not(root, tmp_path):
+    with FaultServer(root, "s3") as server:
+        for number, chosen in enumerate([["--array", "b*"], ["big"]]):
+            status, _, summary = warm(server, tmp_path / f"cache{number}", *chosen)
+            asked = {key.split("/")[2] for key in chunks_asked_for(server)}
+            assert status == 0 and summary["arrays"] == 1 and asked == {"big"}, (summary, asked)
+
+
+def test_what_cannot_be_read_is_named(root, tmp_path):
+    url_of_nothing = "http://127.0.0.1:9/z"
+    done = run(BINARY, "--warm", "--disk-cache", tmp_path / "cache", "--timeout", "1", url_of_nothing)
+    assert done.returncode == 1 and "127.0.0.1:9" in done.stderr, done
+    with FaultServer(root, "s3") as server:
+        server.rules({"key": f"{remote_samples.BUCKET}/z/plain/c/2", "fault": "status", "status": 403})
+        status, findings, _ = warm(server, tmp_path / "cache2")
+        assert status == 1 and [(found["path"], found["chunk"]) for found in findings] == [("plain", [2])], findings
+
+
+def test_a_cache_is_needed(tmp_path):
+    done = run(BINARY, "--warm", "http://127.0.0.1:9/z")
+    assert done.returncode == 2 and "--disk-cache" in done.stderr, done
+    os.makedirs(tmp_path / "s")
+    done = run(BINARY, "--warm", "--disk-cache", tmp_path / "cache", tmp_path / "s")
+    assert done.returncode == 2 and "only stores on servers are kept in the disk cache" in done.stderr, done
