@@ -23,6 +23,9 @@ use crate::serve::{Bounds, Hosts, Server, ServerOptions, Tls, Token};
 /// How long clients may take for the answers that they have begun to read when the server ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The clients that may come before one of them is accepted. The system may allow fewer (`net.core.somaxconn`).
+const MOST_WAITING_CLIENTS: i32 = 4096;
+
 /// The least and the most memory for bytes that clients have not taken yet.
 const LEAST_WAITING_BYTES: u64 = 4 << 20;
 const MOST_WAITING_BYTES: u64 = 64 << 20;
@@ -130,12 +133,20 @@ fn bind(serve: &ServeConfig) -> Result<TcpListener, CliError> {
                   --tls-cert and --tls-key encrypt it, and --insecure allows it",
             ));
         }
-        match TcpListener::bind(address) {
+        match listen(address) {
             Ok(listener) => return Ok(listener),
             Err(error) => problem = Some(error),
         }
     }
     Err(problem.map_or_else(|| failed(&"no such address"), |error| failed(&error)))
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    // The standard library has room for 128 clients that come at once. The kernel drops what the others send, and they
+    // repeat it after ever longer pauses, some of them of a minute.
+    rustix::net::listen(&listener, MOST_WAITING_CLIENTS)?;
+    Ok(listener)
 }
 
 /// The addresses that `typed` stands for. A port alone is one that only this machine reaches.
