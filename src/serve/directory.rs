@@ -1,5 +1,6 @@
 //! A directory: a page for people, JSON or plain text for programs that ask for it, and links for those that do not.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, VARY};
@@ -25,7 +26,7 @@ pub(super) async fn answer<B>(
     served: &Served,
     request: &Request<B>,
     path: RequestPath,
-    directory: HeldVnode,
+    directory: Arc<HeldVnode>,
 ) -> Result<Option<Answer>, Error> {
     let liking = Liking::of(request.headers());
     let query = request.uri().query().unwrap_or_default().to_owned();

@@ -5,7 +5,7 @@
 //! * `server`, `connection`, `tls`: the threads, the sockets, and the bounds of what a client may take;
 //! * `host`, `token`, `session`, `door`, `cors`: whether the client may ask at all;
 //! * `path`: the names in a URL;
-//! * `routes`: which of the following answers; `served`: what they share;
+//! * `routes`: which of the following answers; `served`: what they share; `found`, `opened`: what is at a path;
 //! * `file`, with `conditions`, `range`, `content_type`, `gzip` and `pieces`: the bytes of a file;
 //! * `directory`, `stream`: the names in a directory; `pages`: the same for people;
 //! * `webdav`, `properties`: the same for file managers;
@@ -27,6 +27,7 @@ mod directory;
 mod door;
 mod error;
 mod file;
+mod found;
 mod gzip;
 mod host;
 mod metrics;

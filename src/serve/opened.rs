@@ -46,6 +46,11 @@ impl OpenedFiles {
         }
     }
 
+    /// Whether files stay open at all.
+    pub(super) fn keeps_files(&self) -> bool {
+        !self.time.is_zero()
+    }
+
     /// The file at `path`, if it was opened a moment before `now`. When it gets old, one caller gets nothing, and opens it
     /// anew; the others get the old file for a while, so that they do not all open it at once.
     pub(super) fn get(&self, path: &[u8], now: Instant) -> Option<Arc<OpenedVnode>> {
@@ -60,7 +65,7 @@ impl OpenedFiles {
 
     /// Remembers that `file` was opened at `now`.
     pub(super) fn put(&self, path: &[u8], file: &Arc<OpenedVnode>, now: Instant) {
-        if !file.attributes.is_momentary() && !self.time.is_zero() {
+        if !file.attributes.is_momentary() && self.keeps_files() {
             // The old file is closed without the lock.
             let opened = Opened {
                 until: now + self.time,

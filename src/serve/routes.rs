@@ -13,6 +13,7 @@ use hyper::{Method, Request, StatusCode};
 use super::answer::{self, Answer};
 use super::body::Body;
 use super::file::FileRequest;
+use super::found::{Found, Outcome};
 use super::path::RequestPath;
 use super::pool::on_pool;
 use super::served::Served;
@@ -20,13 +21,7 @@ use super::session::LINK;
 use super::{cors, directory, file, metrics, pages, webdav};
 use crate::error::{Error, until_current};
 use crate::escape::Escaped;
-use crate::view::{HeldVnode, OpenedVnode, VnodeKind};
-
-/// What is at a path.
-enum Found {
-    File(Arc<OpenedVnode>),
-    Directory(HeldVnode),
-}
+use crate::view::VnodeKind;
 
 /// The answer to `request`, with the headers that each answer has.
 pub(super) async fn answer<B>(served: Arc<Served>, request: Request<B>) -> Answer
@@ -166,19 +161,35 @@ async fn show_properties(
     });
     match found.await? {
         Some(found) if found.kind() == VnodeKind::File && path.is_directory => Ok(None),
-        Some(found) => webdav::answer(served, asked, &path, found).await,
+        Some(found) => webdav::answer(served, asked, &path, Arc::new(found)).await,
         None => Ok(None),
     }
 }
 
-async fn find(served: &Served, path: &RequestPath) -> Result<Option<Found>, Error> {
+async fn find(served: &Served, path: &RequestPath) -> Outcome {
     let now = Instant::now();
     if let Some(file) = served.opened.get(&path.names, now) {
         return Ok(Some(Found::File(file)));
     }
-    let view = Arc::clone(&served.view);
-    let names = served.names(path);
-    let found = on_pool(&served.view, move || {
+    let look = async {
+        let found = look(served, path).await?;
+        match &found {
+            Some(Found::File(file)) => served.opened.put(&path.names, file, now),
+            _ => served.opened.forget(&path.names),
+        }
+        Ok(found)
+    };
+    if served.opened.keeps_files() {
+        served.lookups.share(&path.names, look).await
+    } else {
+        look.await
+    }
+}
+
+/// Looks `path` up in the view.
+async fn look(served: &Served, path: &RequestPath) -> Outcome {
+    let (view, names) = (Arc::clone(&served.view), served.names(path));
+    on_pool(&served.view, move || {
         // A file that changes meanwhile is looked up again.
         until_current(|| {
             view.requests().lookups.add(1);
@@ -186,19 +197,14 @@ async fn find(served: &Served, path: &RequestPath) -> Result<Option<Found>, Erro
                 return Ok(None);
             };
             if found.kind() == VnodeKind::Directory {
-                return Ok(Some(Found::Directory(found)));
+                return Ok(Some(Found::Directory(Arc::new(found))));
             }
             view.requests().opens.add(1);
             let opened = found.open()?;
             Ok(opened.map(|opened| Found::File(Arc::new(opened))))
         })
-    });
-    let found = found.await?;
-    match &found {
-        Some(Found::File(file)) => served.opened.put(&path.names, file, now),
-        _ => served.opened.forget(&path.names),
-    }
-    Ok(found)
+    })
+    .await
 }
 
 /// The answer to a browser that opens the link with `code`.

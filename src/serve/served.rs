@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::counters::HttpCounters;
 use super::door::Door;
 use super::error::ErrorLog;
+use super::found::Lookups;
 use super::opened::OpenedFiles;
 use super::path::RequestPath;
 use super::pieces::PieceMemory;
@@ -23,6 +24,7 @@ pub(super) struct Served {
     /// The path in the view that clients see as the root.
     pub(super) root: Vec<u8>,
     pub(super) opened: OpenedFiles,
+    pub(super) lookups: Lookups,
     pub(super) errors: ErrorLog,
     pub(super) memory: PieceMemory,
     pub(super) counters: Arc<HttpCounters>,

@@ -19,6 +19,7 @@ use super::cors::Origin;
 use super::counters::HttpCounters;
 use super::door::Door;
 use super::error::ErrorLog;
+use super::found::Lookups;
 use super::host::Hosts;
 use super::opened::OpenedFiles;
 use super::pieces::PieceMemory;
@@ -89,6 +90,7 @@ impl Server {
             process: RandomState::new().build_hasher().finish(),
             root: options.root,
             opened: OpenedFiles::new(options.file_time),
+            lookups: Lookups::default(),
             errors: ErrorLog::new(),
             memory: PieceMemory::new(options.memory_bytes),
             counters: Arc::default(),

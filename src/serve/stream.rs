@@ -29,7 +29,7 @@ pub(super) trait Writing: Send + 'static {
 
 /// A listing that has not ended.
 struct Listing<W> {
-    directory: HeldVnode,
+    directory: Arc<HeldVnode>,
     entries: Directory,
     writing: W,
 }
@@ -37,7 +37,7 @@ struct Listing<W> {
 /// The text of the entries of `directory`; `None` if it is gone. The first of them were listed when this returns.
 pub(super) async fn begin<W: Writing>(
     view: &Arc<View>,
-    directory: HeldVnode,
+    directory: Arc<HeldVnode>,
     mut writing: W,
 ) -> Result<Option<Body>, Error> {
     let first = on_pool(view, move || {

@@ -114,7 +114,7 @@ pub(super) async fn answer(
     served: &Arc<Served>,
     asked: Asked,
     path: &RequestPath,
-    found: HeldVnode,
+    found: Arc<HeldVnode>,
 ) -> Result<Option<Answer>, Error> {
     let mut writing = Multistatus {
         served: Arc::clone(served),

@@ -178,4 +178,6 @@ def test_a_thousand_clients(server, record_property):
     record_property("requests_per_second", len(done) / (time.monotonic() - begun))
     assert not failures, failures[:5]
     assert len(done) == n_clients * n_requests
-    assert server.ask("/zarr.json").status == 200
+    # They open each file once for all of them, and again when it may have changed.
+    opens = re.search(rb'zarr_mount_requests_total{operation="open"} (\d+)', server.ask("/metrics").bytes)
+    assert int(opens[1]) <= 18 * (time.monotonic() - begun + 30)
