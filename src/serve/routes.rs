@@ -19,7 +19,7 @@ use super::pool::on_pool;
 use super::served::Served;
 use super::session::LINK;
 use super::{cors, directory, file, metrics, pages, webdav};
-use crate::error::{Error, until_current};
+use crate::error::{Error, ErrorKind, until_current};
 use crate::escape::Escaped;
 use crate::view::VnodeKind;
 
@@ -123,26 +123,33 @@ async fn show<B>(
     if path.is_own() {
         return Ok(None);
     }
-    let found = match find(served, &path).await? {
-        Some(Found::Directory(directory)) => {
-            return directory::answer(served, request, path, directory).await;
+    let mut is_again = false;
+    loop {
+        let found = match find(served, &path).await? {
+            Some(Found::Directory(directory)) => {
+                return directory::answer(served, request, path, directory).await;
+            }
+            Some(Found::File(_)) if path.is_directory => return Ok(None),
+            Some(Found::File(found)) => found,
+            None => return Ok(None),
+        };
+        let asked = FileRequest {
+            method: request.method(),
+            headers: request.headers(),
+            name: path.last(),
+        };
+        served.view.requests().reads.add(1);
+        let shown = file::answer(served, asked, &found).await;
+        if let Err(error) = &shown {
+            served.opened.forget(&path.names);
+            // The file was opened for an earlier request, and has changed since then.
+            if error.kind() == ErrorKind::Stale && !is_again {
+                is_again = true;
+                continue;
+            }
         }
-        Some(Found::File(_)) if path.is_directory => return Ok(None),
-        Some(Found::File(found)) => found,
-        None => return Ok(None),
-    };
-    let asked = FileRequest {
-        method: request.method(),
-        headers: request.headers(),
-        name: path.last(),
-    };
-    served.view.requests().reads.add(1);
-    let shown = file::answer(served, asked, &found).await;
-    if shown.is_err() {
-        // The next request opens the file anew.
-        served.opened.forget(&path.names);
+        return shown.map(Some);
     }
-    shown.map(Some)
 }
 
 /// The properties of the file or directory at `path`; `None` if there is none.
