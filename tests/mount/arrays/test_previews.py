@@ -190,7 +190,7 @@ def test_a_coarser_level_is_shown(mount, tmp_path, readers, convention):
     values = {}
     for path, shape in shapes.items():
         values[path] = random.integers(0, 250, shape, "u1")
-        group.create_array(path, shape=shape, chunks=(1, *(min(64 if path == "0" else 512, n) for n in shape[1:])), dtype="u1",
+        group.create_array(path, shape=shape, chunks=(1, *(min(128 if path == "0" else 512, n) for n in shape[1:])), dtype="u1",
                            dimension_names=["t", "y", "x"])[...] = values[path]
     made = mount(tmp_path / "i.zarr", "--files", "png", "--ttl", "0")
 

@@ -209,21 +209,26 @@ def test_the_kept_header_of_a_file_delays_no_other_reader(mount, tmp_path):
         below.create_array(f"a{n}", shape=(4,), dtype="i4", chunks=(2,)).attrs["text"] = "x" * 8000
     large = group.create_array("large", shape=(20, 1000, 1000), chunks=(1, 1000, 1000), dtype="i4")
     large[...] = np.arange(20).reshape(20, 1, 1)
-    made = mount(settle(tmp_path / "s"), "--view", "arrays,chunks", "--files", "npy,h5", "--cache-size", "4500k", "--readahead", "0")
-    header = made.path / "arrays" / "G" / "G.h5"
-    chunks = [made.path / "chunks" / "large" / "c" / str(n) / "0" / "0" for n in range(20)]
-    assert len(header.open("rb", buffering=0).read(4096)) == 4096
-    for n in range(10):
-        assert chunks[n].read_bytes() == np.full(1_000_000, n, "<i4").tobytes()
-    # Beside an open one, which cannot leave.
-    with open(header, "rb", buffering=0) as held:
-        held.read(4096)
-        for n in range(10, 20):
+    settle(tmp_path / "s")
+
+    def waits():
+        made = mount(tmp_path / "s", "--view", "arrays,chunks", "--files", "npy,h5", "--cache-size", "4500k", "--readahead", "0")
+        header = made.path / "arrays" / "G" / "G.h5"
+        chunks = [made.path / "chunks" / "large" / "c" / str(n) / "0" / "0" for n in range(20)]
+        assert len(header.open("rb", buffering=0).read(4096)) == 4096
+        for n in range(10):
             assert chunks[n].read_bytes() == np.full(1_000_000, n, "<i4").tobytes()
-    # Nothing is loaded ahead, which a chunk may wait for. A wait for the header would be one for each of ten chunks. On a busy machine,
-    # some chunks wait until the one before is given back.
-    assert made.stats()["cache"]["waits"] < 10
-    assert made.peak_bytes() <= 5 * MIB + BEYOND
+        # Beside an open one, which cannot leave.
+        with open(header, "rb", buffering=0) as held:
+            held.read(4096)
+            for n in range(10, 20):
+                assert chunks[n].read_bytes() == np.full(1_000_000, n, "<i4").tobytes()
+        assert made.peak_bytes() <= 5 * MIB + BEYOND
+        return made.stats()["cache"]["waits"]
+
+    # Nothing is loaded ahead, which a chunk may wait for. A wait for the header would be one for each of ten chunks, every time.
+    # On a busy machine, some chunks wait until the one before is given back.
+    assert any(waits() < 10 for _ in range(3))
 
 
 def test_a_small_array_with_attributes_beside_it_in_a_small_cache(mount, tmp_path):
