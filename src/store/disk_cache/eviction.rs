@@ -39,11 +39,24 @@ impl DiskCache {
         };
         let cache = Arc::clone(self);
         let check = move || {
-            let size = cache.checked_size(is_disk_full);
-            if is_disk_full {
-                thread::sleep(PATIENCE);
+            let (mut before, mut is_disk_full) = (before, is_disk_full);
+            loop {
+                let size = cache.checked_size(is_disk_full);
+                // Another process deletes, or nothing can be deleted. The next entry asks again.
+                let stays = size > cache.usage.limit();
+                if is_disk_full || stays {
+                    thread::sleep(PATIENCE);
+                }
+                cache.usage.checked(size, before);
+                if stays {
+                    return;
+                }
+                // So much may have been written meanwhile that the cache is too large again.
+                match cache.usage.takes_check(false) {
+                    Some(again) => (before, is_disk_full) = (again, false),
+                    None => return,
+                }
             }
-            cache.usage.checked(size, before);
         };
         let thread = thread::Builder::new().name("disk-cache".to_owned());
         // Without a thread, the cache is not measured any more, and takes entries up to its limit.

@@ -169,7 +169,12 @@ impl DiskCache {
     /// Keeps `parts`, which follow each other, as the entry `name`.
     pub(super) fn put(self: &Arc<Self>, name: &EntryName, facts: EntryFacts, parts: &[Bytes]) {
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if len > MOST_ENTRY_BYTES || !self.usage.admits(len) {
+        if len > MOST_ENTRY_BYTES {
+            return;
+        }
+        if !self.usage.admits(len) {
+            // There may be room again, which another process has made.
+            self.check_usage(false);
             return;
         }
         let under_way = self.usage.begin(len);

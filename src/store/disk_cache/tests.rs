@@ -282,6 +282,27 @@ fn one_process_deletes_at_a_time() {
 }
 
 #[test]
+fn a_cache_that_was_filled_while_it_was_measured_takes_entries_again() {
+    let scene = Scene::new(10 * 4096);
+    let before = scene.cache.usage.takes_check(false).unwrap();
+    let put = |n: u64| scene.put(&named(&format!("k/{n}"), 0..100), &[bytes(100)]);
+    (0..20).for_each(put);
+    // The size of a moment before the entries were written.
+    scene.cache.usage.checked(0, before);
+    let refused = scene.cache.usage.estimate();
+    assert!(refused > 11 * 4096, "{refused}");
+    for n in 20.. {
+        put(n);
+        if scene.file(&named(&format!("k/{n}"), 0..100)).exists() {
+            break;
+        }
+        assert!(n < 4000, "no entry was taken any more");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(scene.counted("disk_evictions") > 0);
+}
+
+#[test]
 fn the_cache_stays_near_its_limit_while_it_is_written() {
     let limit = 64 << 10;
     let scene = Scene::new(limit);
