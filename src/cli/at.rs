@@ -28,15 +28,7 @@ pub(super) fn describe_element(
     indices: &[i128],
     config: &InfoConfig,
 ) -> Result<Text, CliError> {
-    let (freshness, read_as) = (Freshness::Immutable, config.read_as);
-    let options = ViewOptions {
-        read_as,
-        freshness,
-        timeout: config.timeout,
-        ..ViewOptions::default()
-    };
-    let budget = Budget::with_patience(options.cache_budget_bytes, config.timeout);
-    let hierarchy = Hierarchy::of_format(Arc::clone(&store), budget, freshness, read_as);
+    let (options, hierarchy) = for_one_look(&store, config);
     let found = hierarchy.tree_node(path).map_err(CliError::failed)?;
     let Node::Array(node) = found.node else {
         return Err(CliError::Failed(format!(
@@ -61,6 +53,23 @@ pub(super) fn describe_element(
     } else {
         found.as_text(path, indices)
     })
+}
+
+/// The options of a view of a store that is looked at once, and its hierarchy.
+pub(super) fn for_one_look(
+    store: &Arc<dyn Store>,
+    config: &InfoConfig,
+) -> (ViewOptions, Hierarchy) {
+    let (freshness, read_as) = (Freshness::Immutable, config.read_as);
+    let options = ViewOptions {
+        read_as,
+        freshness,
+        timeout: config.timeout,
+        ..ViewOptions::default()
+    };
+    let budget = Budget::with_patience(options.cache_budget_bytes, config.timeout);
+    let hierarchy = Hierarchy::of_format(Arc::clone(store), budget, freshness, read_as);
+    (options, hierarchy)
 }
 
 /// The indices in an array of this shape, where negative ones count from the end of their axis; `None`

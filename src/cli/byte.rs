@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::config::{InfoConfig, ViewOptions};
+use super::at::for_one_look;
+use super::config::InfoConfig;
 use super::error::CliError;
-use crate::budget::Budget;
 use crate::error::{Error, PlaceInArray};
 use crate::escape::Text;
-use crate::fresh::Freshness;
 use crate::grid::Dims;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node};
 use crate::load::{ByteOwner, ChunkedArray, Shards};
@@ -17,7 +16,7 @@ use crate::metadata::DocumentName;
 use crate::store::{Key, Prefix, Store};
 use crate::view::View;
 
-/// What the byte at `offset` of the object at `key` belongs to.
+/// Describes the chunk, or the other part of a shard, that has the byte at `offset` of the object at `key`.
 ///
 /// # Errors
 /// KEY is no chunk of an array, it has no such byte, or the index of the shard is damaged.
@@ -27,19 +26,11 @@ pub(super) fn describe_byte(
     offset: u64,
     config: &InfoConfig,
 ) -> Result<Text, CliError> {
-    let (freshness, read_as) = (Freshness::Immutable, config.read_as);
-    let options = ViewOptions {
-        read_as,
-        freshness,
-        timeout: config.timeout,
-        ..ViewOptions::default()
-    };
     let refused = |problem: &str| Err(CliError::Failed(format!("{key}: {problem}")));
     let Some(key) = key.to_key() else {
         return refused("--offset wants the key of a stored chunk or shard");
     };
-    let budget = Budget::with_patience(options.cache_budget_bytes, config.timeout);
-    let hierarchy = Hierarchy::of_format(Arc::clone(&store), budget, freshness, read_as);
+    let (options, hierarchy) = for_one_look(&store, config);
     let Some((node, stored)) = stored_chunk(&hierarchy, &key).map_err(CliError::failed)? else {
         return refused("no chunk of an array has this key");
     };

@@ -101,24 +101,8 @@ fn alike(
             "another number of dimensions",
         ));
     }
-    let mut part = selected.clone();
-    for (axis, (whole, level)) in whole.iter().zip(level).enumerate() {
-        if whole == level {
-            continue;
-        }
-        let start = selected.start.get(axis).copied();
-        let length = selected.shape.get(axis);
-        if start != Some(0) || length != Some(whole) || !selected.kept.contains(&axis) {
-            return Err(FormatError::document(
-                "selection",
-                "a part of a plane has no levels",
-            ));
-        }
-        if let Some(length) = part.shape.get_mut(axis) {
-            *length = *level;
-        }
-    }
-    Ok(part)
+    let part = selected.in_shape(whole, level);
+    part.ok_or_else(|| FormatError::document("selection", "a part of a plane has no levels"))
 }
 
 #[cfg(test)]
