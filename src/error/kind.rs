@@ -1,6 +1,7 @@
 //! The meaning of an error to a caller who cannot read its message.
 
 use super::{Error, FormatError};
+use crate::counters::{Counter, RequestCounters};
 use crate::store::{Refusal, StoreError};
 
 /// The kind of an [`Error`], by which a caller decides what to do.
@@ -24,6 +25,21 @@ pub enum ErrorKind {
     TooManySystemFiles,
     /// The request was given up: it takes more memory or time than it may, or there is a bug.
     Failed,
+}
+
+impl ErrorKind {
+    /// The counter of errors of this kind.
+    pub(crate) fn counter(self, counters: &RequestCounters) -> &Counter {
+        match self {
+            ErrorKind::Io | ErrorKind::TooManyFiles | ErrorKind::TooManySystemFiles => {
+                &counters.errors_io
+            }
+            ErrorKind::Denied => &counters.errors_access,
+            ErrorKind::Stale => &counters.errors_stale,
+            ErrorKind::Unsupported => &counters.errors_unsupported,
+            ErrorKind::NoSuchKey | ErrorKind::Loop | ErrorKind::Failed => &counters.errors_other,
+        }
+    }
 }
 
 impl Error {

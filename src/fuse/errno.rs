@@ -9,17 +9,8 @@ use std::time::{Duration, Instant};
 use fuser::Errno;
 use lru::LruCache;
 
-use crate::counters::{Counter, RequestCounters};
+use crate::counters::RequestCounters;
 use crate::error::{Error, ErrorKind};
-
-/// The counter of a class of errors.
-type ErrorCounter = fn(&RequestCounters) -> &Counter;
-
-const IO: ErrorCounter = |counters| &counters.errors_io;
-const ACCESS: ErrorCounter = |counters| &counters.errors_access;
-const STALE: ErrorCounter = |counters| &counters.errors_stale;
-const UNSUPPORTED: ErrorCounter = |counters| &counters.errors_unsupported;
-const OTHER: ErrorCounter = |counters| &counters.errors_other;
 
 /// The time after a message about a key in which no other one is logged.
 const QUIET: Duration = Duration::from_secs(60);
@@ -47,8 +38,8 @@ impl ErrorLog {
 
     /// Counts and logs `error`, and returns the errno to reply.
     pub(super) fn report(&self, error: &Error, counters: &RequestCounters) -> Errno {
-        let (errno, counter) = translate(error.kind());
-        counter(counters).add(1);
+        let errno = errno_of(error.kind());
+        error.kind().counter(counters).add(1);
         if errno == Errno::ESTALE {
             // The error is not worth a warning: most often the kernel looks the name up again.
             log::debug!("{error}");
@@ -101,23 +92,22 @@ impl ErrorLog {
     }
 }
 
-fn translate(kind: ErrorKind) -> (Errno, ErrorCounter) {
+fn errno_of(kind: ErrorKind) -> Errno {
     match kind {
-        ErrorKind::Io => (Errno::EIO, IO),
         // Never ENOENT: a Zarr reader would take it for the fill value.
-        ErrorKind::Denied => (Errno::EACCES, ACCESS),
-        ErrorKind::Stale => (Errno::ESTALE, STALE),
-        ErrorKind::Unsupported => (Errno::EOPNOTSUPP, UNSUPPORTED),
-        ErrorKind::NoSuchKey => (Errno::ENOENT, OTHER),
-        ErrorKind::Loop => (Errno::ELOOP, OTHER),
+        ErrorKind::Denied => Errno::EACCES,
+        ErrorKind::Stale => Errno::ESTALE,
+        ErrorKind::Unsupported => Errno::EOPNOTSUPP,
+        ErrorKind::NoSuchKey => Errno::ENOENT,
+        ErrorKind::Loop => Errno::ELOOP,
         // These errno of the system are passed on, because they help the caller: they are a limit of the daemon or of
         // the machine and not a fault of the file, and the caller may try again.
-        ErrorKind::TooManyFiles => (Errno::EMFILE, IO),
-        ErrorKind::TooManySystemFiles => (Errno::ENFILE, IO),
+        ErrorKind::TooManyFiles => Errno::EMFILE,
+        ErrorKind::TooManySystemFiles => Errno::ENFILE,
         // EFBIG is about writing, and ENOMEM would be the caller's own memory. For the caller, both mean bytes that
         // could not be read. The log names the option that raises the limit. ETIMEDOUT would make some programs try
         // again, which would take as long again.
-        ErrorKind::Failed => (Errno::EIO, OTHER),
+        ErrorKind::Io | ErrorKind::Failed => Errno::EIO,
     }
 }
 
@@ -145,7 +135,7 @@ mod tests {
     fn enoent_is_returned_for_no_object_that_may_exist() {
         use ErrorKind::{Denied, Failed, Io, Loop, Stale, Unsupported};
         for kind in [Denied, Failed, Io, Loop, Stale, Unsupported] {
-            assert_ne!(translate(kind).0, Errno::ENOENT, "{kind:?}");
+            assert_ne!(errno_of(kind), Errno::ENOENT, "{kind:?}");
         }
     }
 

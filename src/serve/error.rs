@@ -59,16 +59,7 @@ impl ErrorLog {
 
     /// Counts and logs `error`.
     pub(super) fn report(&self, error: &Error, counters: &RequestCounters) {
-        let counter = match error.kind() {
-            ErrorKind::Io | ErrorKind::TooManyFiles | ErrorKind::TooManySystemFiles => {
-                &counters.errors_io
-            }
-            ErrorKind::Denied => &counters.errors_access,
-            ErrorKind::Stale => &counters.errors_stale,
-            ErrorKind::Unsupported => &counters.errors_unsupported,
-            ErrorKind::NoSuchKey | ErrorKind::Loop | ErrorKind::Failed => &counters.errors_other,
-        };
-        counter.add(1);
+        error.kind().counter(counters).add(1);
         let now = Instant::now();
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let message = error.with_place();
