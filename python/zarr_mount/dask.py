@@ -102,9 +102,10 @@ class MountPlugin(WorkerPlugin):
 
 
 def from_npy(client: Client, path: AnyPath, chunks: Any = "auto") -> da.Array:
-    """The array in the `.npy` file at `path`, which the workers see: each block is read from the file by the worker that needs it.
+    """The array in the `.npy` file at `path`, which the workers see: each block is read by the worker that needs it.
 
-    `chunks` is that of `dask.array.from_array`. Blocks of many whole rows of the array are read fastest: the file is in C order.
+    `chunks` is that of `dask.array.from_array`. In a mount, each block is read as a file of its own, which has that part of the array
+    only. So blocks may have any shape; those whose edges are edges of chunks are read fastest.
     """
     path = os.fspath(path)
     shape, dtype = client.submit(_header, path, pure=False).result()
@@ -118,20 +119,12 @@ def _header(path: str) -> tuple[tuple[int, ...], np.dtype]:
 
 
 def _block(path: str, block_info: dict | None = None) -> np.ndarray:
-    region = tuple(slice(*bounds) for bounds in block_info[None]["array-location"])
-    mapped = np.load(path, mmap_mode="r")
-    part = mapped[region]
-    if not (isinstance(part, np.memmap) and part.flags.c_contiguous and part.size):
-        return np.array(part)
-    # The part is one piece of the file. One read of it costs less than a fault for each page.
-    first = part.__array_interface__["data"][0] - mapped.__array_interface__["data"][0]
-    values = np.empty(part.shape, part.dtype)
-    with open(path, "rb", buffering=0) as file:
-        file.seek(mapped.offset + first)
-        left = memoryview(values).cast("B")
-        while left:
-            n_bytes = file.readinto(left)
-            if not n_bytes:
-                raise OSError(f"{path} has become shorter")
-            left = left[n_bytes:]
-    return values
+    bounds = block_info[None]["array-location"]
+    name, extension = os.path.splitext(path)
+    part = ",".join(f"{first}:{end}" for first, end in bounds)
+    try:
+        # A reader of the whole file would make the mount read ahead beyond the end of the block.
+        return np.load(f"{name}@{part}{extension}")
+    except FileNotFoundError:
+        # It is no file of a mount, or is a part itself.
+        return np.array(np.load(path, mmap_mode="r")[tuple(slice(*each) for each in bounds)])

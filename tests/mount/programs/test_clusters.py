@@ -59,6 +59,8 @@ def test_dask_workers_share_a_mount(store, point, environment, python):
     result = np.load(environment["RESULT"])
     np.testing.assert_array_equal(result["mean"], values.mean(axis=0))
     np.testing.assert_array_equal(result["columns"], np.cumsum(values, axis=0))
+    np.testing.assert_array_equal(result["pillars"], values)
+    np.testing.assert_array_equal(result["plane"], values[3])
 
 
 def test_the_example_of_dask(store, point, environment, python):

@@ -28,6 +28,9 @@ def main(store, name, mountpoint):
         array = from_npy(client, path, chunks=(16, 48, 40))
         mean = array.mean(axis=0).compute()
         columns = array.rechunk((array.shape[0], 16, 40)).map_blocks(np.cumsum, axis=0, dtype="f8").compute()
+        # Blocks that are no pieces of the file, and blocks of a file that is a part of an array.
+        pillars = from_npy(client, path, chunks=(-1, 16, 25)).compute()
+        plane = from_npy(client, f"{mountpoint}/{name}@3.npy", chunks=(20, -1)).compute()
         rows = array.rechunk((5, -1, -1))
         blocks = [rows.blocks[number].compute().shape[0] for number in (0, rows.numblocks[0] - 1)]
         n_mounts = mounts_of_this_user().count(mountpoint)
@@ -36,7 +39,7 @@ def main(store, name, mountpoint):
         after_one = mounts_of_this_user().count(mountpoint)
         again = float(from_npy(client, path).sum().compute())
         client.unregister_worker_plugin(plugin.name)
-        np.savez(os.environ["RESULT"], mean=mean, columns=columns)
+        np.savez(os.environ["RESULT"], mean=mean, columns=columns, pillars=pillars, plane=plane)
     print(json.dumps({
         "workers": len(seen), "names": sorted({name for _, names in seen.values() for name in names}), "blocks": blocks,
         "mounts": [n_mounts, after_one, mounts_of_this_user().count(mountpoint)], "sum": again,
