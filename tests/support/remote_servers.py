@@ -134,19 +134,20 @@ http {{
   access_log {tmp}/nginx-access.log; etag on; keepalive_requests 100000; sendfile on; default_type application/octet-stream;
   client_body_temp_path {tmp}/body; proxy_temp_path {tmp}/proxy; fastcgi_temp_path {tmp}/fastcgi;
   uwsgi_temp_path {tmp}/uwsgi; scgi_temp_path {tmp}/scgi;
+  {more}
   server {{ listen 127.0.0.1:{port}{ssl}; root {root}; location / {{ autoindex on; }} }}
 }}
 """
 
 
 @contextmanager
-def nginx(root, tmp, certificate=None):
-    """A web server; HTTPS with a certificate of `authority`."""
+def nginx(root, tmp, certificate=None, more=""):
+    """A web server; HTTPS with a certificate of `authority`. `more` is more of its configuration."""
     port = free_port()
     ssl = f" ssl; ssl_certificate {certificate.chain}; ssl_certificate_key {certificate.key}" if certificate else ""
     user = "user root;" if os.geteuid() == 0 else ""  # its workers must get at the files
     config = tmp / "nginx.conf"
-    config.write_text(NGINX.format(tmp=tmp, port=port, ssl=ssl, root=root, user=user))
+    config.write_text(NGINX.format(tmp=tmp, port=port, ssl=ssl, root=root, user=user, more=more))
     with process(tmp / "nginx.log", port, tool("nginx"), "-c", config, "-p", tmp, "-e", tmp / "nginx-error.log"):
         scheme = "https" if certificate else "http"
         yield Server(f"{scheme}://127.0.0.1:{port}", scheme)
