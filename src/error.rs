@@ -11,6 +11,7 @@
 //! comes from a store is [`Escaped`] in it.
 
 mod kind;
+mod log;
 mod place;
 
 use std::panic::Location;
@@ -18,6 +19,7 @@ use std::panic::Location;
 use crate::escape::Escaped;
 use crate::store::{Refusal, StoreError};
 pub use kind::ErrorKind;
+pub(crate) use log::ErrorLog;
 pub use place::PlaceInArray;
 
 /// An error in a document or in encoded bytes.

@@ -74,11 +74,11 @@ const OUTSIDE: [(&str, &str); 63] = [
     ("liblzma", "codec"),
     (
         "log",
-        "store budget threads hierarchy load shards files view serve fuse cli",
+        "store budget threads error hierarchy load shards files view serve fuse cli",
     ),
     (
         "lru",
-        "store fresh hierarchy load shards files view serve fuse",
+        "store fresh error hierarchy load shards files view serve fuse",
     ),
     ("lz4_sys", "codec"),
     ("parquet", "store"),

@@ -58,7 +58,7 @@ use std::time::Duration;
 
 use fuser::{Errno, FileHandle, Notifier};
 
-use crate::error::Error;
+use crate::error::{Error, ErrorLog};
 use crate::threads::{Class, as_class, confine};
 use crate::view::{LookupResult, View, VnodeAttributes, VnodeId};
 
@@ -66,7 +66,6 @@ use attr::{Generations, NOT_KEPT, Reported, file_attr};
 use backing::Backing;
 use callers::{AwaitedReply, Callers, Unanswered};
 use closing::Closing;
-use errno::ErrorLog;
 use events::EventThreads;
 use handles::Handles;
 use inode::InodeVersions;
@@ -299,12 +298,19 @@ impl Core {
         if error.is_refusal() || error.is_failed_save() {
             self.view.note_refused(error);
         }
-        self.errors.report_change(error, self.view.requests())
+        let Some((errno, is_logged)) = errno::of_change(error) else {
+            return self.errno(error);
+        };
+        if is_logged {
+            self.errors.report(error, self.view.requests());
+        }
+        errno
     }
 
     /// Counts and logs an error, and returns the errno to reply.
     fn errno(&self, error: &Error) -> Errno {
-        self.errors.report(error, self.view.requests())
+        self.errors.report(error, self.view.requests());
+        errno::errno_of(error.kind())
     }
 
     /// The result of the view; `ENOENT` if it is `None`.

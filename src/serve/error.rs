@@ -1,13 +1,7 @@
 //! The status that a client gets for an error of the view.
 
-use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
 use hyper::StatusCode;
-use lru::LruCache;
 
-use crate::counters::RequestCounters;
 use crate::error::{Error, ErrorKind};
 use crate::store::StoreError;
 
@@ -42,40 +36,6 @@ pub(super) fn status_of(error: &Error) -> StatusCode {
     }
 }
 
-/// The time after a message about a key in which no other one is logged.
-const QUIET: Duration = Duration::from_secs(60);
-/// How many keys are remembered as logged.
-const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
-
-/// Counts errors as a mount does, and logs them, each key once a minute at most: a client may ask for a damaged file again
-/// and again.
-#[derive(Debug)]
-pub(super) struct ErrorLog(Mutex<LruCache<String, Instant>>);
-
-impl ErrorLog {
-    pub(super) fn new() -> ErrorLog {
-        ErrorLog(Mutex::new(LruCache::new(REMEMBERED)))
-    }
-
-    /// Counts and logs `error`.
-    pub(super) fn report(&self, error: &Error, counters: &RequestCounters) {
-        error.kind().counter(counters).add(1);
-        let now = Instant::now();
-        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let message = error.with_place();
-        // Each damaged chunk of a shard has a line of its own.
-        let subject = match error {
-            Error::Chunk { .. } => message.clone(),
-            _ => error.subject(),
-        };
-        let before = logged.get(&subject).copied();
-        if before.is_none_or(|before| now.saturating_duration_since(before) >= QUIET) {
-            logged.put(subject, now);
-            log::warn!("{message}");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,20 +48,6 @@ mod tests {
             message,
             errno,
         })
-    }
-
-    #[test]
-    fn errors_are_counted_each_time_and_logged_once() {
-        let (log, counters) = (ErrorLog::new(), RequestCounters::default());
-        for _ in 0..3 {
-            log.report(&io(None), &counters);
-        }
-        log.report(&Error::Stale, &counters);
-        assert_eq!(
-            (counters.errors_io.get(), counters.errors_stale.get()),
-            (3, 1)
-        );
-        assert_eq!(log.0.lock().unwrap().len(), 2);
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::counters::HttpCounters;
 use super::door::Door;
-use super::error::ErrorLog;
 use super::found::Lookups;
 use super::opened::OpenedFiles;
 use super::path::RequestPath;
 use super::pieces::PieceMemory;
+use crate::error::ErrorLog;
 use crate::view::View;
 
 /// All that requests share.

@@ -18,7 +18,6 @@ use super::connection::{self, Bounds};
 use super::cors::Origin;
 use super::counters::HttpCounters;
 use super::door::Door;
-use super::error::ErrorLog;
 use super::found::Lookups;
 use super::host::Hosts;
 use super::opened::OpenedFiles;
@@ -27,6 +26,7 @@ use super::served::Served;
 use super::session::Sessions;
 use super::tls::Tls;
 use super::token::Token;
+use crate::error::ErrorLog;
 use crate::threads::cores;
 use crate::view::View;
 
