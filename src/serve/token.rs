@@ -3,11 +3,12 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rustix::fs::OFlags;
 use rustix::rand::{GetRandomFlags, getrandom};
 use subtle::ConstantTimeEq;
 
@@ -64,7 +65,9 @@ impl Token {
     /// # Errors
     /// [`TokenError`].
     pub fn read(path: &Path) -> Result<Token, TokenError> {
-        let file = File::open(path)?;
+        // A FIFO without a writer would be waited for otherwise.
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+        let file = File::options().read(true).custom_flags(flags).open(path)?;
         let meta = file.metadata()?;
         let own = rustix::process::geteuid().as_raw();
         if !meta.is_file() {
@@ -114,6 +117,8 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
+    use rustix::fs::Mode;
+
     use super::*;
 
     #[test]
@@ -161,10 +166,11 @@ mod tests {
                 "{text:?}"
             );
         }
-        assert!(matches!(
-            Token::read(directory.path()),
-            Err(TokenError::NotAFile)
-        ));
+        let fifo = directory.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::from_raw_mode(0o600)).unwrap();
+        for path in [directory.path(), &fifo] {
+            assert!(matches!(Token::read(path), Err(TokenError::NotAFile)));
+        }
         assert!(matches!(
             Token::read(&path.join("x")),
             Err(TokenError::Io(_))
