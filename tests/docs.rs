@@ -230,7 +230,7 @@ fn statistics() -> Value {
     let (send, receive) = std::sync::mpsc::channel();
     let patience = zarr_mount::load::Patience::Waits;
     opened.file.read(0, 1 << 16, patience, None, move |read| {
-        send.send(serde_json::from_slice(read.unwrap()).unwrap())
+        send.send(serde_json::from_slice(&read.unwrap()).unwrap())
             .unwrap();
     });
     receive.recv().unwrap()

@@ -348,7 +348,7 @@ fn opening_a_file_again_stalls_no_other_reader() {
     for _ in 0..100 {
         let (send, replies) = mpsc::channel();
         warm.read(chunk << 16, 4096, Patience::Never, None, move |read| {
-            send.send(read.map(<[u8]>::to_vec)).unwrap();
+            send.send(read.map(|read| read.to_vec())).unwrap();
         });
         let reply = replies.try_recv().expect("an answer on the spot");
         assert_eq!(reply.unwrap(), [byte_of(n - 1); 4096]);
@@ -489,7 +489,7 @@ fn reads_that_hang_leave_memory_and_names_alone() {
     for file in &cold {
         let send = send.clone();
         file.read(1, 4096, Patience::Never, None, move |read| {
-            send.send(read.map(<[u8]>::to_vec)).unwrap();
+            send.send(read.map(|read| read.to_vec())).unwrap();
         });
     }
     while gate.waiting() < IN_FLIGHT {
@@ -498,7 +498,7 @@ fn reads_that_hang_leave_memory_and_names_alone() {
     // What is in memory is answered on the spot, and names are looked up.
     let (tell, told) = mpsc::channel();
     warm.read(0, 4096, Patience::Never, None, move |read| {
-        tell.send(read.map(<[u8]>::to_vec)).unwrap();
+        tell.send(read.map(|read| read.to_vec())).unwrap();
     });
     assert_eq!(told.try_recv().unwrap().unwrap(), [byte_of(0); 4096]);
     let (tell, told) = mpsc::channel();

@@ -36,7 +36,7 @@ pub(super) fn for_each<T: Send + 'static>(
             file.read(offset, len, Patience::Never, None, move |bytes| {
                 let whole = bytes.and_then(|bytes| {
                     if bytes.len() == len {
-                        return Ok(read(at, bytes));
+                        return Ok(read(at, &bytes));
                     }
                     let problem = format!("{} bytes at {at} in place of {len}", bytes.len());
                     Err(Error::internal(problem))

@@ -86,7 +86,7 @@ impl Core {
                 Ok(bytes) => {
                     let counters = core.view.requests();
                     counters.bytes_read.add(bytes.len() as u64);
-                    let _ = reply.send(Ok(bytes), Reply::bytes);
+                    let _ = reply.send(Ok(&*bytes), Reply::bytes);
                 }
                 Err(error) => {
                     let errno = core.errno(&error);

@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::counters::HttpCounters;
 use crate::error::Error;
 use crate::load::Patience;
-use crate::view::OpenFile;
+use crate::view::{OpenFile, ReadBytes};
 
 /// The bytes of a piece. It has several chunks of most arrays, which are decoded side by side.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -46,7 +46,7 @@ impl PieceMemory {
 
 /// The bytes of a piece, with the memory that they take.
 struct Piece {
-    bytes: Vec<u8>,
+    bytes: ReadBytes<'static>,
     _memory: Option<OwnedSemaphorePermit>,
 }
 
@@ -90,10 +90,16 @@ impl FilePieces {
             memory: memory.clone(),
             counters: Arc::clone(counters),
         };
-        pieces.read_ahead();
-        if let Some(first) = pieces.waiting.pop_front() {
-            pieces.first = Some(first.await.map_err(|_| lost())??);
+        let Some(mut first) = pieces.next() else {
+            return Ok(pieces);
+        };
+        // Most requests are for one piece, which needs no queue.
+        if !pieces.unread.is_empty() {
+            pieces.waiting.push_back(first);
+            pieces.read_ahead();
+            first = pieces.waiting.pop_front().ok_or_else(lost)?;
         }
+        pieces.first = Some(first.await.map_err(|_| lost())??);
         Ok(pieces)
     }
 
@@ -134,17 +140,27 @@ impl FilePieces {
     }
 
     fn read_ahead(&mut self) {
-        while self.waiting.len() < MOST_AT_ONCE && !self.unread.is_empty() {
-            let len = PIECE_BYTES.min(self.unread.end - self.unread.start);
-            let (len, memory) = match self.memory.take(len) {
-                Some(memory) => (len, Some(memory)),
-                None if self.waiting.is_empty() => (len.min(SHORT_PIECE_BYTES), None),
-                None => return,
-            };
-            let offset = self.unread.start;
-            self.unread.start += len;
-            self.waiting.push_back(self.read(offset, len, memory));
+        while self.waiting.len() < MOST_AT_ONCE
+            && let Some(next) = self.next()
+        {
+            self.waiting.push_back(next);
         }
+    }
+
+    /// Begins to read the next piece. `None` if there is none, or no memory for it while others are read.
+    fn next(&mut self) -> Option<Receiver<Result<Bytes, Error>>> {
+        if self.unread.is_empty() {
+            return None;
+        }
+        let len = PIECE_BYTES.min(self.unread.end - self.unread.start);
+        let (len, memory) = match self.memory.take(len) {
+            Some(memory) => (len, Some(memory)),
+            None if self.waiting.is_empty() => (len.min(SHORT_PIECE_BYTES), None),
+            None => return None,
+        };
+        let offset = self.unread.start;
+        self.unread.start += len;
+        Some(self.read(offset, len, memory))
     }
 
     fn read(
@@ -165,7 +181,7 @@ impl FilePieces {
                         return Err(Error::internal(problem));
                     }
                     Ok(Bytes::from_owner(Piece {
-                        bytes: bytes.to_vec(),
+                        bytes: bytes.keep(),
                         _memory: memory,
                     }))
                 });

@@ -63,7 +63,7 @@ pub use description::{
 };
 pub use listing::segment::DirectoryPosition;
 pub use listing::{Directory, DirectoryEntry, EntrySource};
-pub use open_file::{OpenFile, OpenedVnode};
+pub use open_file::{OpenFile, OpenedVnode, ReadBytes};
 pub use options::{
     AbsentChunks, ArrayOptions, Conflict, FileFormat, NarrowType, Shards, Target, ViewKind,
     ViewOptions, WriteOptions,

@@ -73,7 +73,7 @@ fn read_at(file: &Arc<OpenFile>, offset: u64, len: usize) -> Result<Vec<u8>, Err
         Patience::Never
     };
     file.read(offset, len, patience, None, move |bytes| {
-        send.send(bytes.map(<[u8]>::to_vec)).unwrap();
+        send.send(bytes.map(|bytes| bytes.to_vec())).unwrap();
     });
     receive.recv().unwrap()
 }

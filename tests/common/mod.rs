@@ -84,7 +84,7 @@ pub fn read_at(file: &Arc<OpenFile>, offset: u64, len: usize) -> Result<Vec<u8>,
     };
     let (send, receive) = mpsc::channel();
     file.read(offset, len, patience, None, move |bytes| {
-        send.send(bytes.map(<[u8]>::to_vec)).unwrap();
+        send.send(bytes.map(|bytes| bytes.to_vec())).unwrap();
     });
     receive.recv().unwrap()
 }

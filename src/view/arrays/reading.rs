@@ -20,6 +20,7 @@ use crate::plain::{Elements, Plan, Tiles};
 use crate::read::{Policy, ReadOperation, Readahead, Region, RegionRange, RegionRun};
 use crate::store::Prefix;
 use crate::threads::Class;
+use crate::view::open_file::ReadBytes;
 
 /// The runs of a read; most reads have one.
 type Runs = SmallVec<[RegionRun; 1]>;
@@ -41,7 +42,7 @@ struct SequentialRead<'o> {
 }
 
 /// Called once, with the bytes of a read or with the error.
-pub(in crate::view) type Reply = Box<dyn FnOnce(Result<&[u8], Error>) + Send>;
+pub(in crate::view) type Reply = Box<dyn FnOnce(Result<ReadBytes<'_>, Error>) + Send>;
 
 /// The bytes of an opened file of the arrays view.
 #[derive(Debug)]
@@ -372,7 +373,7 @@ impl ReadCompletion {
     fn finish(&self, mut out: Buffer, reply: Reply) {
         let finished = self.plan.finish(&self.file.layout, &mut out);
         let finished = finished.map_err(|error| Error::in_document(&self.file.key(), error));
-        reply(finished.map(|()| out.get(..self.len).unwrap_or_default()));
+        reply(finished.map(|()| ReadBytes::Own(out, self.len)));
     }
 }
 

@@ -14,6 +14,48 @@ thread_local! {
     static SHORT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The bytes that a read gives.
+#[derive(Debug)]
+pub enum ReadBytes<'a> {
+    /// Bytes in memory of others. They are there while the callback runs.
+    Shared(&'a [u8]),
+    /// The first bytes of a buffer, as many as the number says. The callback may keep them.
+    Own(Buffer, usize),
+}
+
+impl ReadBytes<'_> {
+    /// The same bytes in memory that the caller keeps: in their own buffer if it is little longer than they are, otherwise
+    /// in a copy.
+    pub fn keep(self) -> ReadBytes<'static> {
+        match self {
+            ReadBytes::Own(buffer, len) if buffer.capacity() <= len + len / 8 => {
+                ReadBytes::Own(buffer, len)
+            }
+            bytes => {
+                let len = bytes.len();
+                ReadBytes::Own(Buffer::from(bytes.to_vec()), len)
+            }
+        }
+    }
+}
+
+impl Deref for ReadBytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            ReadBytes::Shared(bytes) => bytes,
+            ReadBytes::Own(buffer, len) => buffer.get(..*len).unwrap_or_default(),
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for ReadBytes<'a> {
+    fn from(bytes: &'a [u8]) -> ReadBytes<'a> {
+        ReadBytes::Shared(bytes)
+    }
+}
+
 /// A buffer for the bytes of one read. Its contents are arbitrary at first.
 pub(in crate::view) enum ReadBuffer {
     /// The buffer that this thread keeps, and the length that is used.
@@ -23,6 +65,19 @@ pub(in crate::view) enum ReadBuffer {
 }
 
 impl ReadBuffer {
+    /// The first `len` bytes. A short buffer stays with this thread.
+    pub(in crate::view) fn give(
+        mut self,
+        len: usize,
+        reply: impl FnOnce(Result<ReadBytes<'_>, Error>),
+    ) {
+        if let ReadBuffer::Long(buffer) = &mut self {
+            let buffer = std::mem::replace(buffer, Buffer::from(Vec::new()));
+            return reply(Ok(ReadBytes::Own(buffer, len)));
+        }
+        reply(Ok(self.get(..len).unwrap_or_default().into()));
+    }
+
     /// A buffer of `len` bytes, in memory of `lender` if that has as many.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ use crate::view::names::rename_locks::checked;
 use crate::view::nodes::node::{FileForm, ShownArray};
 use crate::view::vnode::{Vnode, VnodeAttributes};
 use buffer::ReadBuffer;
+pub use buffer::ReadBytes;
 
 /// An opened vnode: its file, with the attributes at that moment.
 #[derive(Debug)]
@@ -394,7 +395,7 @@ impl OpenFile {
         len: usize,
         patience: Patience,
         lender: Option<Lender>,
-        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+        reply: impl FnOnce(Result<ReadBytes<'_>, Error>) + Send + 'static,
     ) {
         if let FileContent::Written(handle) = &self.content {
             if !waits_for(patience) {
@@ -406,7 +407,7 @@ impl OpenFile {
         let loader = &self.view.tree.loader;
         let waits = waits_for(patience);
         if range.is_empty() {
-            return reply(Ok(&[]));
+            return reply(Ok(ReadBytes::Shared(&[])));
         }
         let in_memory = match &self.content {
             FileContent::Chunk(chunk) => chunk.cached(loader, range.len()),
@@ -470,7 +471,7 @@ impl OpenFile {
                         .map_err(Error::clone),
                 );
             }
-            FileContent::Written(_) | FileContent::Sync => reply(Ok(&[])),
+            FileContent::Written(_) | FileContent::Sync => reply(Ok(ReadBytes::Shared(&[]))),
             FileContent::Plain(_)
             | FileContent::Preview(_)
             | FileContent::Stored(_)
@@ -487,7 +488,7 @@ impl OpenFile {
         offset: u64,
         len: usize,
         patience: Patience,
-        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+        reply: impl FnOnce(Result<ReadBytes<'_>, Error>) + Send + 'static,
     ) {
         let range = self.range(offset, len);
         let loader = &self.view.tree.loader;
@@ -530,7 +531,7 @@ impl OpenFile {
         self: &Arc<Self>,
         offset: u64,
         len: usize,
-        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+        reply: impl FnOnce(Result<ReadBytes<'_>, Error>) + Send + 'static,
     ) {
         let file = Arc::clone(self);
         let read = move || file.read(offset, len, Patience::Waits, None, reply);
@@ -544,7 +545,7 @@ impl OpenFile {
 
     /// Replies with `len` bytes that `fill` writes. When `fill` returns `false`, nothing is sent and the caller gets
     /// `reply` back.
-    fn fill<R: FnOnce(Result<&[u8], Error>)>(
+    fn fill<R: FnOnce(Result<ReadBytes<'_>, Error>)>(
         &self,
         len: usize,
         lender: Option<Lender>,
@@ -553,7 +554,7 @@ impl OpenFile {
     ) -> Option<R> {
         let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len, lender);
         match buffer.and_then(|mut buffer| Ok(fill(&mut buffer)?.then_some(buffer))) {
-            Ok(Some(buffer)) => reply(Ok(&buffer)),
+            Ok(Some(buffer)) => buffer.give(len, reply),
             Ok(None) => return Some(reply),
             Err(error) => reply(Err(error)),
         }
@@ -564,7 +565,7 @@ impl OpenFile {
         &self,
         slice: &Slice,
         range: Range<usize>,
-        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+        reply: impl FnOnce(Result<ReadBytes<'_>, Error>) + Send + 'static,
     ) {
         let loader = Arc::clone(&self.view.tree.loader);
         let Some(key) = loader.whole_key(slice) else {
@@ -604,7 +605,7 @@ fn waits_for(patience: Patience) -> bool {
 /// Replies with `range` of the block that the loader returns.
 fn answer_with(
     range: Range<usize>,
-    reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+    reply: impl FnOnce(Result<ReadBytes<'_>, Error>) + Send + 'static,
 ) -> AnswerCallback {
     Box::new(move |answer| match answer {
         Ok(Some(block)) => reply(Ok(part(&block, range))),
@@ -614,9 +615,10 @@ fn answer_with(
 }
 
 /// The bytes of a block that are in `range`; fewer where the block ends before.
-fn part(block: &[u8], range: Range<usize>) -> &[u8] {
+fn part(block: &[u8], range: Range<usize>) -> ReadBytes<'_> {
     let end = range.end.min(block.len());
-    block.get(range.start.min(end)..end).unwrap_or_default()
+    let bytes = block.get(range.start.min(end)..end);
+    bytes.unwrap_or_default().into()
 }
 
 #[cfg(test)]
@@ -635,7 +637,7 @@ mod tests {
             (usize::MAX..usize::MAX, &[]),
         ];
         for (range, bytes) in cases {
-            assert_eq!(part(&block, range), bytes);
+            assert_eq!(*part(&block, range), *bytes);
         }
     }
 }

@@ -4,18 +4,20 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::files::{CleanBytes, KeyHandle, ReadBytes, ReadReply, Syncer};
+use crate::files::{self, CleanBytes, KeyHandle, ReadReply, Syncer};
 use crate::load::Patience;
 use crate::store::{Allocation, FileChange, Refusal};
 use crate::view::changes::{AttributeChange, refused};
 use crate::view::open_file::FileContent;
-use crate::view::open_file::buffer::ReadBuffer;
+use crate::view::open_file::buffer::{ReadBuffer, ReadBytes};
 use crate::view::vnode::VnodeAttributes;
 use crate::view::{NewAttributes, OpenFile};
 
 impl CleanBytes for OpenFile {
     fn read(self: Arc<Self>, offset: u64, len: usize, reply: ReadReply) {
-        OpenFile::read(&self, offset, len, Patience::Waits, None, reply);
+        OpenFile::read(&self, offset, len, Patience::Waits, None, |read| {
+            reply(read.as_deref().map_err(Error::clone));
+        });
     }
 }
 
@@ -43,7 +45,7 @@ impl OpenFile {
         handle: &KeyHandle,
         offset: u64,
         len: usize,
-        reply: impl FnOnce(Result<&[u8], Error>) + Send + 'static,
+        reply: impl FnOnce(Result<ReadBytes<'_>, Error>) + Send + 'static,
     ) {
         let buffer = ReadBuffer::new(self.view.tree.loader.cache(), len, None);
         let read = buffer.and_then(|mut buffer| {
@@ -51,9 +53,10 @@ impl OpenFile {
             Ok((buffer, read))
         });
         match read {
-            Ok((buffer, ReadBytes::Len(len))) => reply(Ok(buffer.get(..len).unwrap_or_default())),
-            Ok((buffer, ReadBytes::Elsewhere(file))) => {
+            Ok((buffer, files::ReadBytes::Len(len))) => buffer.give(len, reply),
+            Ok((buffer, files::ReadBytes::Elsewhere(file))) => {
                 drop(buffer);
+                let reply = |read: Result<&[u8], Error>| reply(read.map(ReadBytes::from));
                 file.read(offset, len, Box::new(reply));
             }
             Err(error) => reply(Err(error)),
