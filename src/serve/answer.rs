@@ -61,10 +61,14 @@ impl Liking {
     }
 }
 
+/// Room for the headers that most responses have, so that the map of headers does not grow while it is filled.
+const N_HEADERS: usize = 20;
+
 /// A response without headers.
 pub(super) fn with(status: StatusCode, body: Body) -> Answer {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
+    *answer.headers_mut() = HeaderMap::with_capacity(N_HEADERS);
     answer
 }
 
@@ -74,6 +78,13 @@ pub(super) fn without_body(mut answer: Answer, method: &Method) -> Answer {
         *answer.body_mut() = Body::empty();
     }
     answer
+}
+
+/// Sets a header to a value that never changes.
+pub(super) fn set_static(answer: &mut Answer, name: HeaderName, value: &'static str) {
+    answer
+        .headers_mut()
+        .insert(name, HeaderValue::from_static(value));
 }
 
 /// Sets a header. A value that no header can have is left out.
@@ -130,13 +141,13 @@ pub(super) fn failed(headers: &HeaderMap, error: &Error) -> Answer {
 pub(super) fn finish(answer: &mut Answer, is_for_other_site: bool, has_origins: bool) {
     let is_page = answer.headers().contains_key(CONTENT_SECURITY_POLICY);
     if !is_page {
-        set(answer, CONTENT_SECURITY_POLICY, SANDBOX);
-        set(answer, CONTENT_DISPOSITION, "attachment");
+        set_static(answer, CONTENT_SECURITY_POLICY, SANDBOX);
+        set_static(answer, CONTENT_DISPOSITION, "attachment");
     }
-    set(answer, X_CONTENT_TYPE_OPTIONS, "nosniff");
-    set(answer, X_FRAME_OPTIONS, "DENY");
-    set(answer, REFERRER_POLICY, "no-referrer");
-    set(answer, SERVER, "zarr-mount");
+    set_static(answer, X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set_static(answer, X_FRAME_OPTIONS, "DENY");
+    set_static(answer, REFERRER_POLICY, "no-referrer");
+    set_static(answer, SERVER, "zarr-mount");
     if has_origins {
         answer
             .headers_mut()
@@ -148,7 +159,7 @@ pub(super) fn finish(answer: &mut Answer, is_for_other_site: bool, has_origins: 
     } else {
         "same-origin"
     };
-    set(answer, reach, may);
+    set_static(answer, reach, may);
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::HeaderMap;
 use hyper::header::{
-    AsHeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+    AsHeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE,
 };
 
 use super::gzip;
@@ -13,9 +14,11 @@ use super::gzip;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Validators {
     /// The strong entity tag, with its quotes.
-    pub(super) etag: String,
+    pub(super) etag: HeaderValue,
     /// The time of the last change, in whole seconds, if it is one that a header can have.
-    pub(super) modified: Option<SystemTime>,
+    modified: Option<SystemTime>,
+    /// The same as a header.
+    pub(super) last_modified: Option<HeaderValue>,
 }
 
 /// The answer that the conditions of a request allow.
@@ -30,19 +33,23 @@ pub(super) enum Verdict {
 }
 
 impl Validators {
-    /// The validators of a file that was last changed at `modified`, if that is known.
-    pub(super) fn new(etag: String, modified: Option<SystemTime>) -> Validators {
+    /// The validators of a file that was last changed at `modified`, if that is known. `None` if no header can have
+    /// `etag`.
+    pub(super) fn new(etag: String, modified: Option<SystemTime>) -> Option<Validators> {
         let modified = modified.and_then(|modified| shown(modified, SystemTime::now()));
-        Validators { etag, modified }
+        let date = modified.map(httpdate::fmt_http_date);
+        Some(Validators {
+            etag: etag.try_into().ok()?,
+            modified,
+            last_modified: date.and_then(|date| date.try_into().ok()),
+        })
     }
 
-    /// The same for another form of the same bytes, such as compressed ones.
-    pub(super) fn in_form(&self, form: &str) -> Validators {
-        let etag = self.etag.trim_end_matches('"');
-        Validators {
-            etag: format!("{etag}-{form}\""),
-            modified: self.modified,
-        }
+    /// The entity tag of another form of the same bytes, such as compressed ones.
+    pub(super) fn etag_of(&self, form: &str) -> Vec<u8> {
+        let etag = self.etag.as_bytes();
+        let etag = etag.strip_suffix(b"\"").unwrap_or(etag);
+        [etag, b"-", form.as_bytes(), b"\""].concat()
     }
 
     /// What the conditions in `headers` say of this version, in the order of section 13.2.2.
@@ -74,7 +81,7 @@ impl Validators {
     /// the entity tag counts.
     pub(super) fn allows_range(&self, headers: &HeaderMap) -> bool {
         let mut conditions = headers.get_all(IF_RANGE).into_iter();
-        conditions.all(|tag| tag.as_bytes() == self.etag.as_bytes())
+        conditions.all(|tag| tag == self.etag)
     }
 
     fn is_in(&self, headers: &HeaderMap, name: impl AsHeaderName, comparison: Comparison) -> bool {
@@ -87,9 +94,7 @@ impl Validators {
                 Comparison::Weak => tag.strip_prefix(b"W/").unwrap_or(tag),
             };
             // Whoever has the compressed bytes of this version has this version.
-            tag == b"*"
-                || tag == self.etag.as_bytes()
-                || tag == self.in_form(gzip::FORM).etag.as_bytes()
+            tag == b"*" || tag == self.etag.as_bytes() || tag == self.etag_of(gzip::FORM)
         })
     }
 }
@@ -113,7 +118,7 @@ pub(super) fn shown(time: SystemTime, now: SystemTime) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{HeaderName, HeaderValue};
+    use hyper::header::HeaderName;
 
     use super::*;
 
@@ -124,7 +129,7 @@ mod tests {
     fn version() -> Validators {
         // 1000 seconds and some milliseconds, of which a header shows nothing.
         let modified = at(1000) + Duration::from_millis(7);
-        Validators::new("\"a-1\"".to_owned(), Some(modified))
+        Validators::new("\"a-1\"".to_owned(), Some(modified)).unwrap()
     }
 
     fn headers(lines: &[(HeaderName, &str)]) -> HeaderMap {
@@ -199,7 +204,7 @@ mod tests {
             assert_eq!(version().allows_range(&headers), allows, "{value}");
         }
         assert!(version().allows_range(&HeaderMap::new()));
-        assert_eq!(version().in_form("gzip").etag, "\"a-1-gzip\"");
+        assert_eq!(version().etag_of("gzip"), b"\"a-1-gzip\"");
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! The bytes of a file.
 
-use std::sync::Arc;
-
 use hyper::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
-    ETAG, LAST_MODIFIED, RANGE, VARY,
+    ETAG, HeaderValue, LAST_MODIFIED, RANGE, VARY,
 };
 use hyper::{HeaderMap, Method, StatusCode};
 
 use super::answer::{self, Answer};
 use super::body::Body;
 use super::conditions::{Validators, Verdict};
+use super::opened::ServedFile;
 use super::pieces::FilePieces;
 use super::pool::on_pool;
 use super::range::{Wanted, wanted};
@@ -28,39 +27,34 @@ pub(super) struct FileRequest<'a> {
     pub(super) name: &'a [u8],
 }
 
-/// The answer to `request` for `opened`.
+/// The answer to `request` for `found`.
 pub(super) async fn answer(
     served: &Served,
     request: FileRequest<'_>,
-    opened: &Arc<OpenedVnode>,
+    found: &ServedFile,
 ) -> Result<Answer, Error> {
-    let len = opened.file.len();
+    let file = &found.opened.file;
+    let len = file.len();
     let kind = content_type::of_name(request.name);
-    let validators = validators(served, opened);
     let headers = request.headers;
     let has_forms = gzip::is_compressed(kind, len);
     let mut answer = answer::with(StatusCode::OK, Body::empty());
-    if let Some(validators) = &validators {
-        answer::set(&mut answer, ETAG, &validators.etag);
-        if let Some(modified) = validators.modified {
-            answer::set(
-                &mut answer,
-                LAST_MODIFIED,
-                &httpdate::fmt_http_date(modified),
-            );
+    let shown = answer.headers_mut();
+    if let Some(validators) = &found.validators {
+        shown.insert(ETAG, validators.etag.clone());
+        if let Some(date) = &validators.last_modified {
+            shown.insert(LAST_MODIFIED, date.clone());
         }
         // A browser asks each time whether its copy is the current one. No other cache may have one.
-        answer::set(&mut answer, CACHE_CONTROL, "private, no-cache");
+        answer::set_static(&mut answer, CACHE_CONTROL, "private, no-cache");
     } else {
-        answer::set(&mut answer, CACHE_CONTROL, "no-store");
+        answer::set_static(&mut answer, CACHE_CONTROL, "no-store");
     }
     if has_forms {
-        answer::set(&mut answer, VARY, "Accept-Encoding");
+        answer::set_static(&mut answer, VARY, "Accept-Encoding");
     }
-    match validators
-        .as_ref()
-        .map(|validators| validators.judge(headers))
-    {
+    let validators = found.validators.as_ref();
+    match validators.map(|validators| validators.judge(headers)) {
         Some(Verdict::NotModified) => {
             *answer.status_mut() = StatusCode::NOT_MODIFIED;
             return Ok(answer);
@@ -75,23 +69,25 @@ pub(super) async fn answer(
         }
         Some(Verdict::Answer) | None => {}
     }
-    answer::set(&mut answer, CONTENT_TYPE, kind);
-    answer::set(&mut answer, ACCEPT_RANGES, "bytes");
+    answer::set_static(&mut answer, CONTENT_TYPE, kind);
+    answer::set_static(&mut answer, ACCEPT_RANGES, "bytes");
     let is_get = request.method == Method::GET;
-    let range = range_of(headers, validators.as_ref()).filter(|_| is_get);
+    let range = range_of(headers, validators).filter(|_| is_get);
     if has_forms && is_get && range.is_none() && gzip::is_accepted(headers) {
         // Twice the document, because its compressed bytes may be as many.
         if let Some(memory) = served.memory.take(2 * len) {
-            let bytes =
-                FilePieces::begin(&opened.file, 0..len, &served.memory, &served.counters).await?;
+            let bytes = FilePieces::begin(file, 0..len, &served.memory, &served.counters).await?;
             let bytes = bytes.collect().await?;
             let packed = on_pool(&served.view, move || Ok(gzip::compress(&bytes))).await?;
             drop(memory);
-            if let Some(validators) = &validators {
-                answer::set(&mut answer, ETAG, &validators.in_form(gzip::FORM).etag);
+            let etag = validators.map(|validators| validators.etag_of(gzip::FORM));
+            if let Some(etag) = etag.and_then(|etag| HeaderValue::from_maybe_shared(etag).ok()) {
+                answer.headers_mut().insert(ETAG, etag);
             }
-            answer::set(&mut answer, CONTENT_ENCODING, "gzip");
-            answer::set(&mut answer, CONTENT_LENGTH, &packed.len().to_string());
+            answer::set_static(&mut answer, CONTENT_ENCODING, "gzip");
+            answer
+                .headers_mut()
+                .insert(CONTENT_LENGTH, packed.len().into());
             *answer.body_mut() = Body::Whole(packed.into());
             return Ok(answer);
         }
@@ -116,13 +112,10 @@ pub(super) async fn answer(
             return Ok(answer);
         }
     };
-    answer::set(
-        &mut answer,
-        CONTENT_LENGTH,
-        &(range.end - range.start).to_string(),
-    );
+    let length = range.end - range.start;
+    answer.headers_mut().insert(CONTENT_LENGTH, length.into());
     if is_get {
-        let pieces = FilePieces::begin(&opened.file, range, &served.memory, &served.counters);
+        let pieces = FilePieces::begin(file, range, &served.memory, &served.counters);
         *answer.body_mut() = Body::File(pieces.await?);
     }
     Ok(answer)
@@ -134,26 +127,23 @@ fn range_of<'h>(headers: &'h HeaderMap, validators: Option<&Validators>) -> Opti
     validators?.allows_range(headers).then_some(range)
 }
 
-/// The version of `opened`; `None` where each open shows other bytes.
-fn validators(served: &Served, opened: &OpenedVnode) -> Option<Validators> {
+/// The version of `opened`, as the server of the number `process` tells it; `None` where each open shows other bytes.
+pub(super) fn validators(process: u64, opened: &OpenedVnode) -> Option<Validators> {
     let shown = opened.attributes;
     if shown.is_momentary() {
         return None;
     }
-    let mut etag = etag(served, &shown);
+    let mut etag = etag(process, &shown);
     let mut modified = Some(shown.times.mtime);
     if let Some(snapshot) = opened.file.snapshot() {
         etag = format!("{}-{snapshot:x}\"", etag.trim_end_matches('"'));
         // The time is that of a document, and tells nothing about chunks.
         modified = None;
     }
-    Some(Validators::new(etag, modified))
+    Validators::new(etag, modified)
 }
 
 /// The entity tag of a version that the fingerprint of a file stands for.
-pub(super) fn etag(served: &Served, shown: &VnodeAttributes) -> String {
-    format!(
-        "\"{:x}-{:x}-{:x}\"",
-        served.process, shown.fingerprint, shown.size
-    )
+pub(super) fn etag(process: u64, shown: &VnodeAttributes) -> String {
+    format!("\"{:x}-{:x}-{:x}\"", process, shown.fingerprint, shown.size)
 }

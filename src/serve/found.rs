@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
+use super::opened::ServedFile;
 use crate::error::Error;
-use crate::view::{HeldVnode, OpenedVnode};
+use crate::view::HeldVnode;
 
 /// The number of lookups that have ended without a word, because their clients went, before they are forgotten.
 const MOST_ENDED: usize = 1024;
@@ -16,7 +17,7 @@ const MOST_ENDED: usize = 1024;
 #[derive(Debug, Clone)]
 pub(super) enum Found {
     /// A file, which is open.
-    File(Arc<OpenedVnode>),
+    File(Arc<ServedFile>),
     /// A directory.
     Directory(Arc<HeldVnode>),
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
+use super::conditions::Validators;
 use crate::view::OpenedVnode;
 
 /// The most files that stay open.
@@ -20,12 +21,20 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// The time in which one caller opens a file anew, and others get the old one.
 const REOPEN: Duration = Duration::from_millis(200);
 
-/// A file that was opened.
+/// An open file, and what the headers of each answer say of its version.
+#[derive(Debug)]
+pub(super) struct ServedFile {
+    pub(super) opened: OpenedVnode,
+    /// `None` where each open shows other bytes.
+    pub(super) validators: Option<Validators>,
+}
+
+/// A file that was opened a moment ago.
 #[derive(Debug)]
 struct Opened {
     /// When it is opened anew.
     until: Instant,
-    file: Arc<OpenedVnode>,
+    file: Arc<ServedFile>,
 }
 
 type ByPath = LruCache<Vec<u8>, Opened>;
@@ -53,7 +62,7 @@ impl OpenedFiles {
 
     /// The file at `path`, if it was opened a moment before `now`. When it gets old, one caller gets nothing, and opens it
     /// anew; the others get the old file for a while, so that they do not all open it at once.
-    pub(super) fn get(&self, path: &[u8], now: Instant) -> Option<Arc<OpenedVnode>> {
+    pub(super) fn get(&self, path: &[u8], now: Instant) -> Option<Arc<ServedFile>> {
         let mut files = self.lock();
         let opened = files.get_mut(path)?;
         if now < opened.until {
@@ -64,8 +73,8 @@ impl OpenedFiles {
     }
 
     /// Remembers that `file` was opened at `now`.
-    pub(super) fn put(&self, path: &[u8], file: &Arc<OpenedVnode>, now: Instant) {
-        if !file.attributes.is_momentary() && self.keeps_files() {
+    pub(super) fn put(&self, path: &[u8], file: &Arc<ServedFile>, now: Instant) {
+        if !file.opened.attributes.is_momentary() && self.keeps_files() {
             // The old file is closed without the lock.
             let opened = Opened {
                 until: now + self.time,

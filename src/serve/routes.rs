@@ -14,6 +14,7 @@ use super::answer::{self, Answer};
 use super::body::Body;
 use super::file::FileRequest;
 use super::found::{Found, Outcome};
+use super::opened::ServedFile;
 use super::path::RequestPath;
 use super::pool::on_pool;
 use super::served::Served;
@@ -196,6 +197,7 @@ async fn find(served: &Served, path: &RequestPath) -> Outcome {
 /// Looks `path` up in the view.
 async fn look(served: &Served, path: &RequestPath) -> Outcome {
     let (view, names) = (Arc::clone(&served.view), served.names(path));
+    let process = served.process;
     on_pool(&served.view, move || {
         // A file that changes meanwhile is looked up again.
         until_current(|| {
@@ -208,7 +210,10 @@ async fn look(served: &Served, path: &RequestPath) -> Outcome {
             }
             view.requests().opens.add(1);
             let opened = found.open()?;
-            Ok(opened.map(|opened| Found::File(Arc::new(opened))))
+            Ok(opened.map(|opened| {
+                let validators = file::validators(process, &opened);
+                Found::File(Arc::new(ServedFile { opened, validators }))
+            }))
         })
     })
     .await

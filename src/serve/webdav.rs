@@ -258,7 +258,7 @@ impl Resource<'_> {
             "getetag" if !self.has_fingerprint => return None,
             "getetag" => {
                 let shown = file().filter(|shown| !shown.is_momentary())?;
-                text(&file::etag(served, &shown))
+                text(&file::etag(served.process, &shown))
             }
             "getlastmodified" => {
                 let modified = conditions::shown(self.shown?.times.mtime, SystemTime::now())?;
