@@ -177,9 +177,14 @@ impl Loader {
         self.parts.readahead
     }
 
-    /// The number of prefetches that may run at once.
+    /// The number of prefetches that may run at once. Where no request has to be waited for, more of
+    /// them than are decoded at once would only take memory.
     pub fn most_prefetches(&self) -> usize {
-        self.threads().limits().prefetches
+        let most = self.threads().limits().prefetches;
+        if !self.is_local() && self.sources().store().reads_from_disk() {
+            return most.min(self.parts.decoders);
+        }
+        most
     }
 
     /// Counts `bytes` of output of a read that may have to wait, until the result is dropped.

@@ -259,6 +259,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The cost of a request to this store. Sends no request.
     fn profile(&self) -> Profile;
 
+    /// Whether the last reads of a store on a server needed no request, because what they read was in the cache on disk.
+    /// Sends no request.
+    fn reads_from_disk(&self) -> bool {
+        self.inner().is_some_and(Store::reads_from_disk)
+    }
+
     /// A number that changes when the store as a whole was replaced, for example by another directory at the same path.
     /// Data that was cached from the old one is invalid then. Sends no request.
     fn generation(&self) -> u64 {

@@ -579,6 +579,10 @@ impl Store for RemoteStore {
         shown
     }
 
+    fn reads_from_disk(&self) -> bool {
+        self.shared.client.statistics.reads_from_disk()
+    }
+
     fn profile(&self) -> Profile {
         Profile {
             is_local: false,

@@ -171,6 +171,9 @@ impl Object for RemoteObject {
             return Ok(());
         }
         let missing = self.read_kept(ranges);
+        if missing.is_empty() {
+            self.shared.client.statistics.note_disk_read();
+        }
         for wave in self.waves(&self.requests(&missing)?) {
             let mut received = ReceivedBytes::default();
             self.receive_wave(wave, &mut received)?;

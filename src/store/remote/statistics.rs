@@ -10,6 +10,9 @@ use crate::counters::Counter;
 const BINS: usize = 48;
 const FIRST_BIN: Duration = Duration::from_micros(100);
 
+/// When so many reads were answered from the disk since the last request, further ones are expected to be.
+const LEAST_DISK_READS: u64 = 16;
+
 /// Counts of requests to a server, and of its answers.
 #[derive(Debug, Default)]
 pub struct RemoteStatistics {
@@ -33,6 +36,8 @@ pub struct RemoteStatistics {
     pub failures: Counter,
     /// The time until the head of the answer.
     pub latencies: Latencies,
+    /// Reads since the last request, whose bytes were on disk. It is not shown.
+    disk_reads: AtomicU64,
 }
 
 /// Times until the first byte of answers.
@@ -47,6 +52,17 @@ impl RemoteStatistics {
             RequestKind::List => &self.lists,
         };
         counter.add(1);
+        self.disk_reads.store(0, Ordering::Relaxed);
+    }
+
+    /// Notes a read whose bytes were on disk.
+    pub(super) fn note_disk_read(&self) {
+        self.disk_reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the last reads needed no request, because their bytes were on disk.
+    pub(super) fn reads_from_disk(&self) -> bool {
+        self.disk_reads.load(Ordering::Relaxed) >= LEAST_DISK_READS
     }
 
     /// The counters by their names in `stats.json`.

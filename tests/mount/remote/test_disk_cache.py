@@ -6,10 +6,12 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 
 from support import mounting, remote_samples, remote_servers, rights_users
 from support.remote_fault_server import FaultServer
@@ -82,6 +84,35 @@ def test_a_warm_immutable_mount_sends_no_request(kind, root, mount, tmp_path):
         assert told["disk_hits"] > 0 and told["disk_hit_bytes"] > 8 << 20 and told["disk_bytes"] > 8 << 20, told
         assert told["disk_corrupt"] == told["disk_refused"] == 0 and told["disk_limit_bytes"] == 10 << 30, told
         made.unmount()
+
+
+def test_what_is_on_the_disk_is_not_read_far_ahead(mount, tmp_path):
+    """Reading ahead saves no time where no request is waited for, and takes memory and threads."""
+    n_chunks, n_read = 192, 64
+    array = zarr.create_array(tmp_path / "root" / "bucket" / "z", shape=(n_chunks << 20,), chunks=(1 << 20,), dtype="u1")
+    for number in range(n_chunks):
+        array[number << 20:(number + 1) << 20] = number + 1
+    remote_samples.age(tmp_path / "root")
+    options = ("--disk-cache", tmp_path / "cache", "--immutable", "--view", "arrays", "--files", "raw", "--threads", "2")
+
+    def read(n):
+        made = mounted(mount, server, *options)
+        with open(made.path / "z.raw", "rb", buffering=0) as file:
+            for number in range(n):
+                assert file.read(1 << 20) == bytes([number + 1]) * (1 << 20), number
+            before = -1
+            while (decodes := made.stats()["chunks"]["decodes"]) != before:
+                before = decodes
+                time.sleep(0.3)
+        told = made.stats()["server"]
+        made.unmount()
+        return decodes, told
+
+    with FaultServer(tmp_path / "root", "http") as server:
+        assert read(n_chunks)[0] == n_chunks
+        decodes, told = read(n_read)
+    assert told["gets"] + told["heads"] + told["lists"] == 0, told
+    assert n_read <= decodes < n_read + 32, decodes
 
 
 @BOTH
