@@ -58,3 +58,11 @@ def test_progress_on_a_terminal(store, tmp_path, task, words):
     assert status == 0 and words in shown, shown
     assert ("░" in shown) == (task != "--info"), "a bar, if the number of things is known"
     assert on_a_terminal(task, *options("more"), "--quiet", *slow) == (0, "")
+
+
+def test_progress_in_a_pipe(store):
+    """A line every ten seconds, without the control characters that a log cannot show."""
+    told = mounting.run(DEBUG_BINARY, "--info", "--sizes", "--inject", "slow=3s", "--threads", "1", store)
+    lines = told.stderr.splitlines()
+    assert told.returncode == 0 and lines, told
+    assert all("stored objects" in line and line.isprintable() for line in lines), lines
