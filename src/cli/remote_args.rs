@@ -40,7 +40,7 @@ pub(crate) struct RemoteArgs {
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
 
-    /// Most requests in flight to the server, 1 to 1024. While it asks for fewer, there are fewer
+    /// Most requests in flight to the server, 1 to 1024. There are fewer on a short link, and while it asks for fewer
     #[arg(long, value_name = "N", value_parser = requests, default_value_t = DEFAULT_REQUESTS)]
     requests: usize,
 

@@ -118,6 +118,7 @@ pub(super) type Body = Vec<Bytes>;
 pub(super) struct AnswerHead {
     pub(super) found: Pinned,
     result: GetResult,
+    exchange: Exchange,
 }
 
 /// A request for a page of names.
@@ -556,7 +557,11 @@ impl RemoteClient {
         facts.check()?;
         self.methods.note_found(path);
         let found = self.pinned(&result.meta, facts.date);
-        Ok(AnswerHead { found, result })
+        Ok(AnswerHead {
+            found,
+            result,
+            exchange: exchange.clone(),
+        })
     }
 
     /// The time after which an answer is late; `None` while this is not known, or too many requests were sent twice.
@@ -595,6 +600,7 @@ impl RemoteClient {
             let problem = format!("the answer ended after {received} of {len} bytes");
             return Err(Failure::transient(problem));
         }
+        head.exchange.received(received);
         Ok(parts)
     }
 
@@ -626,10 +632,13 @@ impl RemoteClient {
             let exchange = Exchange::default();
             let credentials = refusals.map_or(0, |refusals| refusals.current());
             let left = self.deadline.saturating_sub(begun.elapsed());
-            let failure = match timeout(left, attempt(exchange)).await {
+            let failure = match timeout(left, attempt(exchange.clone())).await {
                 Ok(Ok(found)) => {
                     self.is_reached.store(true, Ordering::Relaxed);
-                    self.flow.succeeded();
+                    // A page of names takes the server much longer than other answers of its length.
+                    if kind != RequestKind::List {
+                        self.flow.answered(&in_flight, exchange.received_bytes());
+                    }
                     if let Some(refusals) = refusals {
                         refusals.accept(credentials);
                     }

@@ -47,6 +47,8 @@ pub(super) struct AnswerFacts {
     pub(super) problem: Option<String>,
     /// How many names were removed from the page.
     pub(super) left_out: usize,
+    /// The bytes of the body that have come.
+    received_bytes: u64,
 }
 
 impl Exchange {
@@ -70,6 +72,16 @@ impl Exchange {
     /// Notes that this many names were removed from the page.
     pub(super) fn left_out(&self, names: usize) {
         self.lock().left_out = names;
+    }
+
+    /// Notes bytes of the body.
+    pub(super) fn received(&self, bytes: u64) {
+        self.lock().received_bytes += bytes;
+    }
+
+    /// The bytes of the body that have come.
+    pub(super) fn received_bytes(&self) -> u64 {
+        self.lock().received_bytes
     }
 
     /// The facts about the answer so far.

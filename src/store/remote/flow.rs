@@ -1,19 +1,13 @@
-//! Limits how many requests are in flight at once. The number adapts to the server, and the bytes
-//! of the answers stay within a part of the memory budget.
+//! Limits how many requests are in flight at once. The number follows the link and the server ([`Window`]), and the
+//! bytes of the answers stay within a part of the memory budget.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Requests in flight at the start.
-const FIRST_REQUESTS: usize = 64;
-
-/// The least number of requests in flight, however often the server asks for fewer.
-const LEAST_REQUESTS: usize = 2;
-
-/// Answered requests for which one more may be in flight.
-const ANSWERS_PER_REQUEST: usize = 1;
+use super::window::{Answer, Window};
 
 /// The least memory of answers in flight.
 const LEAST_BYTES: u64 = 8 << 20;
@@ -29,7 +23,6 @@ const UNIT_BYTES: u64 = 4 << 10;
 pub(super) struct Flow {
     requests: Arc<Semaphore>,
     limit: Mutex<Limit>,
-    most: usize,
     memory: Arc<Semaphore>,
     memory_units: u32,
     in_flight: AtomicUsize,
@@ -38,11 +31,9 @@ pub(super) struct Flow {
 
 #[derive(Debug)]
 struct Limit {
-    now: usize,
+    window: Window,
     /// The permits that are not passed on when they are released.
     excess: usize,
-    /// Requests that were answered since the limit last changed.
-    answers: usize,
 }
 
 /// Counts a request in flight.
@@ -50,6 +41,8 @@ struct Limit {
 pub(super) struct InFlight {
     flow: Arc<Flow>,
     permit: Option<OwnedSemaphorePermit>,
+    begun: Instant,
+    round: u64,
 }
 
 /// Counts the bytes of an answer.
@@ -63,18 +56,12 @@ pub(super) struct AnswerMemory {
 impl Flow {
     /// At most `most` requests, and a part of `budget_bytes` for their answers.
     pub(super) fn new(most: usize, budget_bytes: u64) -> Arc<Flow> {
-        let most = most.max(LEAST_REQUESTS);
-        let now = FIRST_REQUESTS.min(most);
+        let window = Window::new(most);
         let memory = (budget_bytes / BUDGET_PART).max(LEAST_BYTES) / UNIT_BYTES;
         let memory_units = u32::try_from(memory).unwrap_or(u32::MAX).min(1 << 28);
         Arc::new(Flow {
-            requests: Arc::new(Semaphore::new(now)),
-            limit: Mutex::new(Limit {
-                now,
-                excess: 0,
-                answers: 0,
-            }),
-            most,
+            requests: Arc::new(Semaphore::new(window.limit())),
+            limit: Mutex::new(Limit { window, excess: 0 }),
             memory: Arc::new(Semaphore::new(memory_units as usize)),
             memory_units,
             in_flight: AtomicUsize::new(0),
@@ -90,6 +77,8 @@ impl Flow {
         InFlight {
             flow: Arc::clone(self),
             permit,
+            begun: Instant::now(),
+            round: self.lock().window.round(),
         }
     }
 
@@ -113,41 +102,49 @@ impl Flow {
         u64::from(self.memory_units) * UNIT_BYTES
     }
 
-    /// Notes an answer without an error. While all permits are used, one more request is allowed
-    /// after some answers.
-    pub(super) fn succeeded(&self) {
-        let is_full = self.requests.available_permits() == 0;
-        let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_full || limit.now >= self.most || limit.excess > 0 {
-            return;
-        }
-        limit.answers += 1;
-        if limit.answers >= ANSWERS_PER_REQUEST {
-            limit.answers = 0;
-            limit.now += 1;
-            self.requests.add_permits(1);
-        }
+    /// Notes the answer to `request`, which had no error and `bytes`.
+    pub(super) fn answered(&self, request: &InFlight, bytes: u64) {
+        let answer = Answer {
+            round: request.round,
+            time: request.begun.elapsed(),
+            bytes,
+            is_full: self.requests.available_permits() == 0,
+        };
+        self.change(|window| window.answered(answer));
     }
 
     /// Notes that the server asks for fewer requests. From now on, half as many are allowed.
     pub(super) fn throttled(&self) {
-        let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
-        if limit.excess > 0 {
+        if self.lock().excess > 0 {
             // These are the answers to the other requests that were in flight at the last
             // reduction.
             return;
         }
-        let now = (limit.now / 2).max(LEAST_REQUESTS).min(limit.now);
-        let forgotten = self.requests.forget_permits(limit.now - now);
-        limit.excess = limit.now - now - forgotten;
-        limit.now = now;
-        limit.answers = 0;
+        self.change(Window::throttled);
+    }
+
+    /// Changes the window, and the number of permits with it.
+    fn change(&self, change: impl FnOnce(&mut Window)) {
+        let mut limit = self.lock();
+        let before = limit.window.limit();
+        change(&mut limit.window);
+        let now = limit.window.limit();
+        if now < before {
+            limit.excess += before - now - self.requests.forget_permits(before - now);
+        } else {
+            let kept = limit.excess.min(now - before);
+            limit.excess -= kept;
+            self.requests.add_permits(now - before - kept);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Limit> {
+        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of requests that may be in flight.
     pub(super) fn limit(&self) -> usize {
-        let limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
-        limit.now
+        self.lock().window.limit()
     }
 
     /// Requests and bytes of answers in flight.
@@ -160,8 +157,7 @@ impl Flow {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.flow.in_flight.fetch_sub(1, Ordering::Relaxed);
-        let limit = &self.flow.limit;
-        let mut limit = limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limit = self.flow.lock();
         if limit.excess > 0
             && let Some(permit) = self.permit.take()
         {
@@ -188,43 +184,55 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_grows_while_it_is_used_and_is_halved_when_the_server_asks() {
+    fn permits_follow_the_window() {
         let flow = Flow::new(256, 1 << 30);
         runtime().block_on(async {
+            let first = flow.limit();
             let mut requests = Vec::new();
-            for _ in 0..FIRST_REQUESTS {
+            for _ in 0..first {
                 requests.push(flow.enter().await);
             }
-            for _ in 0..ANSWERS_PER_REQUEST {
-                flow.succeeded();
+            flow.throttled();
+            flow.throttled();
+            let reduced = first / 2;
+            assert_eq!(flow.limit(), reduced, "once for all of them");
+            // These answers belong to requests from before.
+            for request in requests.drain(..) {
+                flow.answered(&request, 1 << 20);
             }
-            assert_eq!(flow.limit(), FIRST_REQUESTS + 1);
-            requests.push(flow.enter().await);
-            flow.throttled();
-            flow.throttled();
-            assert_eq!(
-                flow.limit(),
-                FIRST_REQUESTS.div_ceil(2),
-                "once for all of them"
-            );
+            assert_eq!(flow.limit(), reduced);
+            assert_eq!(flow.requests.available_permits(), reduced);
+            for _ in 0..reduced {
+                requests.push(flow.enter().await);
+            }
+            for request in &requests {
+                flow.answered(request, 1 << 20);
+            }
+            let grown = flow.limit();
+            assert!(grown > reduced, "all were in use");
+            assert_eq!(flow.requests.available_permits(), grown - reduced);
             drop(requests);
-            assert_eq!(flow.requests.available_permits(), flow.limit());
-            for _ in 0..20 {
-                flow.throttled();
-            }
-            assert_eq!(flow.limit(), LEAST_REQUESTS);
-            assert_eq!(flow.requests.available_permits(), LEAST_REQUESTS);
+            assert_eq!(flow.requests.available_permits(), grown);
             assert_eq!(flow.in_flight(), (0, 0));
         });
     }
 
     #[test]
-    fn an_idle_server_gets_no_more_requests() {
+    fn permits_that_are_taken_back_are_given_again_when_the_window_grows() {
         let flow = Flow::new(256, 1 << 30);
-        for _ in 0..1000 {
-            flow.succeeded();
-        }
-        assert_eq!(flow.limit(), FIRST_REQUESTS);
+        runtime().block_on(async {
+            let first = flow.limit();
+            let mut requests = Vec::new();
+            for _ in 0..first {
+                requests.push(flow.enter().await);
+            }
+            flow.throttled();
+            flow.change(|window| *window = Window::new(256));
+            assert_eq!(flow.limit(), first);
+            assert_eq!(flow.requests.available_permits(), 0, "all are in use");
+            drop(requests);
+            assert_eq!(flow.requests.available_permits(), first);
+        });
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! RemoteStore   stat, open, fetch, list ──> remembered: is the answer younger than the time to live?
 //!                                             └ no: a request
 //! client        attempts within the deadline; checks of each answer
-//! flow          permits for requests, and memory for their answers
+//! flow          permits for requests (window: how many), and memory for their answers
 //! connection    HTTP, TLS, redirects
 //! ```
 //!
@@ -47,6 +47,7 @@ mod tag;
 mod trust;
 mod url;
 mod web_names;
+mod window;
 
 use std::ops::Range;
 use std::sync::Arc;
