@@ -31,7 +31,8 @@ SECTIONS = {
     "cache": (cache.run, "hit rates beside LRU and Belady on recorded traces"),
     "paired": (paired.run, "this build beside the one of --against, in the same rounds"),
     "transports": (paired.run_transports, "rings of io_uring beside the device, in the same rounds"),
-    "remote": (remote.run, "a web server over links of 0, 20 and 50 ms, beside tensorstore, zarr-python with obstore, and object_store"),
+    "remote": (remote.run, "a web server over links of 0, 5, 20 and 50 ms, beside tensorstore, zarr-python with obstore, and object_store"),
+    "remote-whole": (remote.run_whole, "the whole arrays of `remote` alone"),
     "serve": (serving.run, "--serve beside the mount: one large file, 64 clients on random ranges, and 1,000 clients for a minute"),
     "growth": (growth.run, "cost by the number of chunks and arrays"),
     "writing": (writing.run, "chunk files and shards written, beside tensorstore, zarr-python, and the floors of encoding and FUSE; reads of a --rw mount"),
@@ -41,10 +42,10 @@ SECTIONS = {
 def parse():
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description="Measures the mount beside its peers and its floors.", formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="sections:\n" + "\n".join(f"  {name:10} {what}" for name, (_, what) in SECTIONS.items()))
+        epilog="sections:\n" + "\n".join(f"  {name:12} {what}" for name, (_, what) in SECTIONS.items()))
     parser.add_argument("--only", action="append", choices=SECTIONS, metavar="SECTION", help="this section, and no other that is not named too")
     parser.add_argument("--store", action="append", choices=datasets.NAMED, help="in `arrays`: this data set only; may be given several times")
-    parser.add_argument("--latency", action="append", type=int, metavar="MS", help="in `remote`: a link of this round trip [0, 20 and 50]")
+    parser.add_argument("--latency", action="append", type=int, metavar="MS", help="in `remote`: a link of this round trip [0, 5, 20 and 50]")
     parser.add_argument("--requests", action="append", type=int, metavar="N", help="in `remote`: requests of a library in flight, tried once [10, 32 .. 256]")
     parser.add_argument("--size", type=int, metavar="MIB", help="of each data set, decoded [512]")
     parser.add_argument("--rounds", type=int, help="readings of each, of which the median is told [5]")
@@ -76,7 +77,7 @@ def main():
     bench = workbench.Bench(options, folder, None, report)
     try:
         bench.data = datasets.Data(options.data or folder / "data", options.size, bench.say)
-        for name in options.only or SECTIONS:
+        for name in options.only or [name for name in SECTIONS if name != "remote-whole"]:
             start = time.monotonic()
             SECTIONS[name][0](bench)
             bench.say(f"{name}: {time.monotonic() - start:.0f} s")

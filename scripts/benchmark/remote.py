@@ -31,7 +31,7 @@ STORES = [
     Dataset("shards", "the same in shards of 64", "waves", "zstd", (1, 512, 512), (64, 512, 512), compressor=ZSTD),
     Dataset("small", "chunks of 64 KiB", "waves", "zstd", (1, 128, 128), compressor=ZSTD),
 ]
-LATENCIES = (0, 20, 50)
+LATENCIES = (0, 5, 20, 50)
 # Requests in flight at once: what the libraries have by default, and what may suit them better.
 DEFAULTS = {"tensorstore": 0, "zarr-python": 0, "object_store": 10}
 REQUESTS = (10, 32, 64, 128, 256)
@@ -41,6 +41,14 @@ HEADER_BYTES = 4096  # no .npy here has a longer header
 
 
 def run(bench):
+    each_store(bench, compare)
+
+
+def run_whole(bench):
+    each_store(bench, lambda bench, tables, remote, latency: whole(bench, tables.all, remote, f"{latency} ms, {remote.dataset.label}"))
+
+
+def each_store(bench, measure):
     data = datasets.Data(bench.data.folder.parent, 64 if bench.quick else 256, bench.say)
     tables = Tables(bench.report)
     folder = bench.folder / "remote"
@@ -52,7 +60,7 @@ def run(bench):
             with link(server.endpoint, latency) as endpoint:
                 for dataset in STORES:
                     bench.say(f"remote: {dataset.label}, {latency} ms")
-                    compare(bench, tables, Remote(bench, data, dataset, f"{endpoint}/{dataset.name}.zarr"), latency)
+                    measure(bench, tables, Remote(bench, data, dataset, f"{endpoint}/{dataset.name}.zarr"), latency)
                     bench.report.write()
 
 
@@ -79,12 +87,12 @@ def is_listening(port):
 class Tables:
     def __init__(self, report):
         self.all = report.table(
-            "Remote: the whole array", ["link, store", "mount, s", "tensorstore", "zarr-python", "object_store", "the best of any number of requests",
-                                        "best default / mount", "best / mount", "CPU, s: mount and `cat`", "tensorstore", "zarr-python", "object_store",
-                                        "mount / zarr-python", "requests of the mount"],
+            "Remote: the whole array", ["link, store", "mount, s", "with --immutable", "tensorstore", "zarr-python", "object_store",
+                                        "the best of any number of requests", "best default / mount", "best / mount", "best / mount with --immutable", "CPU, s: mount and `cat`", "tensorstore", "zarr-python", "object_store",
+                                        "mount / zarr-python", "requests of the mount", "with --immutable", "allowed in flight at its end"],
             note="Seconds from the opening (or from the first read of a fresh mount) to the last byte: `cat` of the `.npy` through the mount; the libraries "
             f"decode into memory, with the requests in flight that they have by default (object_store: {DEFAULTS['object_store']}). Imports are not counted. "
-            "zarr-python reads by obstore. The CPU time of the mount is that of the daemon since its start, and of `cat`.")
+            "zarr-python reads by obstore. On a web server a mount asks whether objects change while it reads, as no library does; with --immutable it sends the same requests as they. The CPU time of the mount is that of the daemon since its start, and of `cat`.")
         self.some = report.table(
             "Remote: random chunks by 64 readers", ["link, store", "chunks", "mount, s", "tensorstore, 64", "zarr-python", "object_store, 64", "best / mount"],
             note="Files of the chunks view, each opened and read once; by the libraries, the same chunks with 64 in flight.")
@@ -109,8 +117,8 @@ class Remote:
     def mount(self, *args):
         return self.bench.mount(self.url, *args, cache=None)
 
-    def mounted_all(self):
-        with self.mount("--view", "arrays", "--files", "npy") as mounted:
+    def mounted_all(self, *args):
+        with self.mount("--view", "arrays", "--files", "npy", *args) as mounted:
             path = mounted.path / f"{self.dataset.name}.npy"
             before = children_cpu()
             seconds = workbench.timed(["cat", path])
@@ -194,16 +202,20 @@ def whole(bench, table, remote, where):
     tried = {name: reader()["seconds"] for name, reader in others.items()}
     best = [min((n for n in tried if n.startswith(name)), key=tried.get) for name in DEFAULTS]
     chosen = {name: others[name] for name in best}
-    found = bench.alternate({"mount": remote.mounted_all, **readers, **chosen})
+    immutable = functools.partial(remote.mounted_all, "--immutable")
+    found = bench.alternate({"mount": remote.mounted_all, "immutable": immutable, **readers, **chosen})
     to_default, to_best = least_ratio(found, readers), least_ratio(found, {**readers, **chosen})
+    same_requests = least_ratio(found, {**readers, **chosen}, "immutable")
     fastest = min(chosen, key=lambda name: median(found[name], "seconds"))
     cpu = statistics.median(a["cpu"] / b["cpu"] for a, b in zip(found["mount"], found["zarr-python"]))
-    server = found["mount"][-1]["server"] or {}
-    table.add([where, *(median(found[n], "seconds") for n in ("mount", *DEFAULTS)), f"{fastest}: {median(found[fastest], 'seconds'):.2f}", to_default, to_best,
-               *(median(found[n], "cpu") for n in ("mount", *DEFAULTS)), cpu, server.get("gets")],
-              rounds=found, tried=tried, to_default=to_default, to_best=to_best, cpu=cpu)
+    server, server_of_immutable = (found[n][-1]["server"] or {} for n in ("mount", "immutable"))
+    table.add([where, *(median(found[n], "seconds") for n in ("mount", "immutable", *DEFAULTS)), f"{fastest}: {median(found[fastest], 'seconds'):.2f}",
+               to_default, to_best, same_requests, *(median(found[n], "cpu") for n in ("mount", *DEFAULTS)), cpu,
+               requests_of(server), requests_of(server_of_immutable), server_of_immutable.get("in_flight_limit")],
+              rounds=found, tried=tried, to_default=to_default, to_best=to_best, same_requests=same_requests, cpu=cpu)
     bench.report.at_least(f"remote, whole array, {where}: best default / mount", to_default, 1.0)
     bench.report.at_least(f"remote, whole array, {where}: best of any number of requests / mount", to_best, 0.67)
+    bench.report.at_least(f"remote, whole array, {where}: best of any number of requests / mount with --immutable", same_requests, 0.9)
     bench.report.at_most(f"remote, whole array, {where}: CPU, mount / zarr-python with obstore", cpu, 1.3)
 
 
@@ -219,10 +231,14 @@ def first_byte(bench, table, remote, where):
     bench.report.at_most(f"remote, first byte, {where}: mount - 1.1 x best without imports, s", over["bare"], FIRST_BYTE_ALLOWANCE)
 
 
-def least_ratio(found, names):
+def least_ratio(found, names, mount="mount"):
     """How many times faster the mount is than the fastest of the others, which is that of the medians."""
     best = min(names, key=lambda name: median(found[name], "seconds"))
-    return ratio(found["mount"], found[best])
+    return ratio(found[mount], found[best])
+
+
+def requests_of(server):
+    return sum(server.get(kind, 0) for kind in ("gets", "heads", "lists"))
 
 
 def children_cpu():
