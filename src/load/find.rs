@@ -7,7 +7,7 @@ use super::cache::LatestChunk;
 use super::loader::Loader;
 use super::neighbours::Neighbour;
 use super::request::Versions;
-use super::slice::{Received, Slice};
+use super::slice::{Held, Received, Slice};
 use crate::budget::Holding;
 use crate::error::Error;
 use crate::grid::Dims;
@@ -16,6 +16,10 @@ use crate::sync::Arc;
 
 /// Bytes of headers and checksums by which an encoded chunk may be longer than a decoded one.
 const SLACK_BYTES: u64 = 64 << 10;
+
+/// A longer chunk is read by a request of its own after the one that opens its object, if not all threads could hold such a
+/// chunk at once. Then a request more makes no difference.
+const MOST_WHOLE_BYTES: u64 = 8 << 20;
 
 /// Whether an opened object is kept for later callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,7 +236,9 @@ impl Loader {
         retention: Retention,
         token: Option<Arc<CancelToken>>,
     ) -> Result<Option<OpenedChunk>, Error> {
-        let Some(most) = self.fetched_bytes(array, retention) else {
+        let most = self.fetched_bytes(array, retention);
+        let held = most.and_then(|most| self.hold_whole(most));
+        let (Some(most), Some(held)) = (most, held) else {
             let object = self.open_stored(array, indices, None)?;
             return Ok(object.map(OpenedChunk::unread));
         };
@@ -246,7 +252,7 @@ impl Loader {
         let bytes = fetched.is_read.then(|| {
             let bytes = whole.into_received();
             self.cache().counters().fetched_bytes.add(bytes.len());
-            Received::new(bytes, reservation)
+            Received::of_whole(bytes, reservation, held)
         });
         Ok(Some(OpenedChunk {
             object: fetched.object,
@@ -257,7 +263,7 @@ impl Loader {
     /// The longest encoded chunk of `array` that is read by the request that opens it, because a
     /// request costs more than the bytes; a longer one is read by a request of its own. `None`
     /// where opening reads nothing: in a local store, for shards and parts of long chunks, and where
-    /// chunks are large in comparison with the cache.
+    /// chunks are long.
     fn fetched_bytes(&self, array: &ChunkedArray, retention: Retention) -> Option<u64> {
         if self.is_local() || array.layout.is_sharded() {
             return None;
@@ -270,8 +276,18 @@ impl Loader {
         // A chunk that does not compress is a little longer when it is encoded.
         let most = len.saturating_add(len / 16).saturating_add(SLACK_BYTES);
         let most = most.min(self.max_chunk_bytes());
-        // Each reading thread holds this much memory beside what decoding takes.
-        let held = most.saturating_mul(self.threads().limits().reads as u64);
-        (held <= self.cache().budget().limit() / 2).then_some(most)
+        let by_all = most.saturating_mul(self.threads().limits().reads as u64);
+        (most <= MOST_WHOLE_BYTES || by_all <= self.most_held_whole()).then_some(most)
+    }
+
+    /// Holds `bytes` for a chunk that is received as a whole, beside what decoding takes. `None` where the chunks that are
+    /// received now have too much memory.
+    fn hold_whole(&self, bytes: u64) -> Option<Held> {
+        Held::within(self.held_whole(), bytes, self.most_held_whole())
+    }
+
+    /// The most memory of chunks that are received as a whole.
+    fn most_held_whole(&self) -> u64 {
+        self.cache().budget().limit() / 2
     }
 }

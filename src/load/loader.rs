@@ -62,6 +62,8 @@ pub struct Loader {
     pending_bytes: AtomicU64,
     /// The number of lookups that load the chunk they look for.
     early_loads: AtomicU64,
+    /// Bytes of chunks that are received as a whole and not decoded yet.
+    held_whole: Arc<AtomicU64>,
 }
 
 /// Whether the calling thread may wait for the store.
@@ -125,6 +127,7 @@ impl Loader {
             prefetchers: AtomicU64::new(0),
             pending_bytes: AtomicU64::new(0),
             early_loads: AtomicU64::new(0),
+            held_whole: Arc::new(AtomicU64::new(0)),
         })
     }
 
@@ -145,6 +148,11 @@ impl Loader {
         let load = EarlyLoad(&self.early_loads);
         let before = self.early_loads.fetch_add(1, Ordering::Relaxed);
         (before < self.profile.most_in_flight as u64 / 2).then_some(load)
+    }
+
+    /// Bytes of chunks that are received as a whole and not decoded yet.
+    pub(super) fn held_whole(&self) -> &Arc<AtomicU64> {
+        &self.held_whole
     }
 
     /// Opened objects.

@@ -7,6 +7,7 @@ use crate::buffers::zeroed;
 use crate::error::{Error, FormatError};
 use crate::store::{DirWriter, Key, Object, ReadRange, ReceivedBytes, StoreError, StoredFile};
 use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes `offset..offset + len` of an object in one version, or of a block.
 #[derive(Debug, Clone)]
@@ -41,15 +42,66 @@ enum SliceSource {
 pub(super) struct Received {
     bytes: ReceivedBytes,
     _reservation: Reservation,
+    _held: Option<Held>,
+}
+
+/// Bytes that count as held until this is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    all: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Held {
+    /// Adds `bytes` to `all`, unless these would be more than `most`.
+    pub(super) fn within(all: &Arc<AtomicU64>, bytes: u64, most: u64) -> Option<Held> {
+        let held = Held {
+            all: Arc::clone(all),
+            bytes,
+        };
+        let before = all.fetch_add(bytes, Ordering::Relaxed);
+        (before.saturating_add(bytes) <= most).then_some(held)
+    }
+
+    fn shrink_to(&mut self, bytes: u64) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.bytes -= less;
+        self.all.fetch_sub(less, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Received {
     /// `bytes`, for which `reservation` was made.
-    pub(super) fn new(bytes: ReceivedBytes, mut reservation: Reservation) -> Arc<Received> {
+    pub(super) fn new(bytes: ReceivedBytes, reservation: Reservation) -> Arc<Received> {
+        Received::made(bytes, reservation, None)
+    }
+
+    /// As [`Received::new`], for a whole chunk.
+    pub(super) fn of_whole(
+        bytes: ReceivedBytes,
+        reservation: Reservation,
+        mut held: Held,
+    ) -> Arc<Received> {
+        held.shrink_to(bytes.len());
+        Received::made(bytes, reservation, Some(held))
+    }
+
+    fn made(
+        bytes: ReceivedBytes,
+        mut reservation: Reservation,
+        held: Option<Held>,
+    ) -> Arc<Received> {
         reservation.shrink_to(bytes.len() + ENTRY_OVERHEAD_BYTES);
         Arc::new(Received {
             bytes,
             _reservation: reservation,
+            _held: held,
         })
     }
 }

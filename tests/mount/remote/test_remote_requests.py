@@ -76,6 +76,20 @@ class Asked:
 
 
 @BOTH
+def test_a_chunk_is_one_request_where_not_all_readers_could_hold_one(kind, mount, tmp_path):
+    folder = tmp_path / remote_samples.BUCKET / "z"
+    values = remote_samples.values(2 << 20)
+    zarr.create_array(str(folder), shape=values.shape, chunks=(1 << 20,), dtype="<u4", compressors=None)[...] = values
+    remote_samples.age(tmp_path)
+    with FaultServer(tmp_path, kind) as server:
+        made = mounted(mount, server, "--view", "chunks", "--immutable", "--cache-size", "64MiB")
+        with Asked(server) as asked:
+            assert (made.path / "c" / "1").read_bytes() == values[1 << 20:].tobytes()
+        assert [r[0] for r in asked.told] == ["GET"], asked.told
+        made.unmount()
+
+
+@BOTH
 @pytest.mark.parametrize("path", ["z", "bare", "v2", "bare2"])
 def test_a_mount_is_one_round_trip(kind, path, root, mount):
     with FaultServer(root, kind) as server:
