@@ -41,6 +41,15 @@ pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), 
         freshness,
         ..config.view.clone()
     };
+    let (asked, is_remote) = (Arc::clone(&store), config.store.is_remote());
+    let at_once = || {
+        if is_remote {
+            // A reader of a store on a server has one request in flight, but not all the time.
+            asked.useful_in_flight().saturating_mul(5) / 4 + 2
+        } else {
+            config.n_at_once
+        }
+    };
     // Only its loader is used.
     let view = View::new(store, view).map_err(CliError::failed)?;
     let counters = Arc::new(Counters::default());
@@ -58,7 +67,7 @@ pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), 
         start: &start,
         hierarchy: &Arc::new(hierarchy),
         loader: view.loader(),
-        n_at_once: config.n_at_once,
+        at_once: &at_once,
     };
     run.run(&counters, &|finding| {
         let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,11 +143,15 @@ impl Report {
                 "nodes": n_nodes,
                 "arrays": of(&counters.arrays),
                 "chunks": of(&counters.chunks),
-                "decoded_bytes": of(&counters.bytes),
                 "damaged": self.damaged,
                 "not_examined": self.unread,
                 "notes": self.notes,
             });
+            let bytes = match self.purpose {
+                Purpose::Verify => "decoded_bytes",
+                Purpose::Warm => "read_bytes",
+            };
+            summary[bytes] = of(&counters.bytes).into();
             let of_cache = of_store
                 .iter()
                 .filter(|(name, _)| name.starts_with("disk_"));
@@ -149,7 +162,7 @@ impl Report {
             text.and(&list.end())
         } else if self.purpose == Purpose::Warm {
             Text::new().line(format_args!(
-                "{}, {}, {}, decoded {}: {} not read",
+                "{}, {}, {}, {}: {} not read",
                 counted(n_nodes, "node", "nodes"),
                 counted(of(&counters.arrays), "array", "arrays"),
                 counted(of(&counters.chunks), "chunk", "chunks"),

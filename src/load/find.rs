@@ -5,6 +5,7 @@ use super::array::ChunkedArray;
 use super::block::BlockKey;
 use super::cache::LatestChunk;
 use super::loader::Loader;
+use super::locate::Locator;
 use super::neighbours::Neighbour;
 use super::request::Versions;
 use super::slice::{Held, Received, Slice};
@@ -224,6 +225,26 @@ impl Loader {
         };
         let key = array.block_key(version, indices).ok_or(Error::Stale)?;
         Ok(chunk.map(|chunk| (key, chunk)))
+    }
+
+    /// A [`Locator`] in the current version of the object that holds the chunk `indices`, for a caller that reads all of its
+    /// chunks; `None` when it is absent.
+    ///
+    /// # Errors
+    /// [`Error::Store`], and those of memory.
+    pub(crate) fn locator_of_latest(
+        self: &Arc<Self>,
+        array: &Arc<ChunkedArray>,
+        indices: &[u64],
+    ) -> Result<Option<Locator>, Error> {
+        let Some(opened) = self.open_latest(array, indices, Retention::Nothing, None)? else {
+            return Ok(None);
+        };
+        let locator = self.locator(array, &opened.object, indices)?;
+        Ok(Some(match opened.bytes {
+            Some(bytes) => locator.of_received(bytes),
+            None => locator,
+        }))
     }
 
     /// Opens the current version of the object that holds the chunk `indices`. Its bytes are read

@@ -9,7 +9,7 @@ use super::index::ShardIndex;
 use super::layout::ShardLevel;
 use super::loader::Loader;
 use super::located_chunk::LocatedChunk;
-use super::slice::Slice;
+use super::slice::{Received, Slice};
 use crate::codec::EntryState;
 use crate::error::{Error, FormatError};
 use crate::grid::Dims;
@@ -136,6 +136,14 @@ impl Loader {
 }
 
 impl Locator {
+    /// The same in an object whose bytes were received.
+    pub(super) fn of_received(self, bytes: Arc<Received>) -> Locator {
+        Locator {
+            whole: self.whole.received(bytes),
+            ..self
+        }
+    }
+
     /// Attributes of the object that the chunks are in.
     pub fn meta(&self) -> &ObjectMeta {
         &self.meta

@@ -85,7 +85,7 @@ impl Loader {
 }
 
 /// The ranges of `slices` in order. Those that overlap, in a damaged shard, are one range.
-fn disjoint<'s>(slices: impl Iterator<Item = &'s Slice>) -> Vec<Range<u64>> {
+pub(super) fn disjoint<'s>(slices: impl Iterator<Item = &'s Slice>) -> Vec<Range<u64>> {
     let mut each: Vec<_> = slices
         .map(|slice| slice.offset()..slice.offset().saturating_add(slice.len()))
         .collect();

@@ -277,6 +277,13 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.inner().map_or_else(Vec::new, Store::statistics)
     }
 
+    /// How many requests it is worth to have in flight now: more would queue. At most [`Profile::most_in_flight`].
+    fn useful_in_flight(&self) -> usize {
+        let by_profile = || self.profile().most_in_flight;
+        self.inner()
+            .map_or_else(by_profile, Store::useful_in_flight)
+    }
+
     /// A description of the store, as a line for people: of the zip file that contains all of it, of the set of references
     /// that it consists of, or of virtual chunks that are not read. `None` for other stores.
     fn description(&self) -> Option<&str> {

@@ -15,8 +15,8 @@ pub struct Counters {
     pub examined: AtomicU64,
     /// Whether all were found.
     pub is_found: AtomicBool,
-    /// The chunks that were decoded, or could not be.
+    /// The chunks that were decoded, or could not be; or that were read to be kept.
     pub chunks: AtomicU64,
-    /// Their decoded bytes.
+    /// Their decoded bytes; or those that were read.
     pub bytes: AtomicU64,
 }

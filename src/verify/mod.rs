@@ -1,7 +1,8 @@
 //! Whether a store is sound: every document, every chunk, every checksum.
 //!
 //! * `finding`: what was found, and what it means for the store;
-//! * `run`: the walk over all nodes, and the threads that decode chunks;
+//! * `purpose`: whether chunks are decoded, or only kept on disk;
+//! * `run`: the walk over all nodes, and the threads that read chunks;
 //! * `objects`: the objects of an array that are chunks, and those that are not;
 //! * `chunks`: the chunks in one object;
 //! * `counters`: how far it is;
@@ -12,8 +13,10 @@ mod copies;
 mod counters;
 mod finding;
 mod objects;
+mod purpose;
 mod run;
 
 pub use counters::Counters;
 pub use finding::{Finding, Severity};
-pub use run::{Purpose, Verification};
+pub use purpose::Purpose;
+pub use run::Verification;

@@ -1,15 +1,16 @@
-//! The walk over all nodes, and the threads that decode chunks.
+//! The walk over all nodes, and the threads that read chunks.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Scope};
 
 use super::chunks::ObjectPart;
 use super::copies;
 use super::counters::Counters;
 use super::finding::{Finding, Found, Severity};
 use super::objects::ArrayObjects;
+use super::purpose::Purpose;
 use crate::error::Error;
 use crate::hierarchy::{ArrayNode, Hierarchy, Node, Walk};
 use crate::load::{ChunkedArray, Loader, Shards};
@@ -19,29 +20,29 @@ use crate::store::Prefix;
 /// The objects that are found before they are read. More of them would be remembered for nothing.
 const MOST_FOUND: usize = 1024;
 
-/// What the chunks are decoded for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// To find out whether the store is sound.
-    Verify,
-    /// To have everything in the disk cache that a mount reads. Only errors are reported.
-    Warm,
-}
-
 /// A verification of the nodes at and below a path.
 pub struct Verification<'a> {
     /// What it is for.
     pub purpose: Purpose,
     /// Whether the array at a path is examined.
-    pub selects: &'a dyn Fn(&Prefix) -> bool,
+    pub selects: &'a (dyn Fn(&Prefix) -> bool + Sync),
     /// The path.
     pub start: &'a Prefix,
     /// The nodes of the store.
     pub hierarchy: &'a Arc<Hierarchy>,
     /// The loader of their chunks.
     pub loader: &'a Arc<Loader>,
-    /// The objects that are read at once.
-    pub n_at_once: usize,
+    /// How many objects are read at once. The answer may change.
+    pub at_once: &'a (dyn Fn() -> usize + Sync),
+}
+
+/// Threads that read the parts of arrays, as many as are of use.
+struct Readers<'a> {
+    verification: &'a Verification<'a>,
+    parts: Mutex<Receiver<ObjectPart>>,
+    count: AtomicUsize,
+    counters: &'a Counters,
+    found: &'a Found<'a>,
 }
 
 impl Verification<'_> {
@@ -54,11 +55,15 @@ impl Verification<'_> {
             }
         };
         let (sender, receiver) = sync_channel(MOST_FOUND);
-        let receiver = Mutex::new(receiver);
+        let readers = Readers {
+            verification: self,
+            parts: Mutex::new(receiver),
+            count: AtomicUsize::new(0),
+            counters,
+            found,
+        };
         thread::scope(|scope| {
-            for _ in 0..self.n_at_once.max(1) {
-                scope.spawn(|| verify_all(self.loader, &receiver, counters, found));
-            }
+            readers.add_missing(scope);
             self.find_all(&sender, counters, found);
             counters.is_found.store(true, Ordering::Relaxed);
             // The threads end after the last object.
@@ -149,18 +154,36 @@ impl Verification<'_> {
     }
 }
 
-/// Verifies the parts that come, until none comes any more.
-fn verify_all(
-    loader: &Arc<Loader>,
-    parts: &Mutex<Receiver<ObjectPart>>,
-    counters: &Counters,
-    found: &Found<'_>,
-) {
-    loop {
-        let next = parts.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(part) = next else { return };
-        part.verify(loader, counters, found);
-        counters.examined.fetch_add(1, Ordering::Relaxed);
+impl Readers<'_> {
+    /// Starts threads until there are as many as are of use, and at least one.
+    fn add_missing<'s>(&'s self, scope: &'s Scope<'s, '_>) {
+        let wanted = (self.verification.at_once)().max(1);
+        let is_few = |count| (count < wanted).then_some(count + 1);
+        while self.change_count(is_few) {
+            scope.spawn(move || self.read_all(scope));
+        }
+    }
+
+    /// Reads the parts that come, until none comes any more, or there are too many threads.
+    fn read_all<'s>(&'s self, scope: &'s Scope<'s, '_>) {
+        loop {
+            let next = self.parts.lock();
+            let next = next.unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(part) = next else { return };
+            let (purpose, loader) = (self.verification.purpose, self.verification.loader);
+            part.read(purpose, loader, self.counters, self.found);
+            self.counters.examined.fetch_add(1, Ordering::Relaxed);
+            let wanted = (self.verification.at_once)().max(1);
+            if self.change_count(|count| (count > wanted).then_some(count - 1)) {
+                return;
+            }
+            self.add_missing(scope);
+        }
+    }
+
+    fn change_count(&self, change: impl Fn(usize) -> Option<usize>) -> bool {
+        let ordering = Ordering::Relaxed;
+        self.count.fetch_update(ordering, ordering, change).is_ok()
     }
 }
 

@@ -14,9 +14,6 @@ use crate::verify::Purpose;
 /// The files or objects of a remote store that are read at once: each waits for the server most of the time.
 const REMOTE_AT_ONCE: usize = 32;
 
-/// The same for `--warm`, which wants the whole link.
-const WARM_AT_ONCE: usize = 128;
-
 /// The task of `--verify`, `--cat`, `--export` or `--serve`.
 pub(super) fn shown_task(
     args: Args,
@@ -40,9 +37,7 @@ pub(super) fn shown_task(
     #[cfg(feature = "serve")]
     let serve = serve_config(&args)?;
     let shown = Box::new(ShownConfig {
-        n_at_once: if args.warms() {
-            WARM_AT_ONCE
-        } else if store.is_remote() {
+        n_at_once: if store.is_remote() {
             REMOTE_AT_ONCE
         } else {
             view.decode_threads.saturating_mul(2)

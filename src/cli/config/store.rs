@@ -108,7 +108,7 @@ impl StoreArgument {
     }
 
     /// Whether this is a URL of a server.
-    pub(super) fn is_remote(&self) -> bool {
+    pub(in crate::cli) fn is_remote(&self) -> bool {
         let name = self.as_os_str().as_bytes();
         self.path().is_none() && name.windows(3).any(|part| part == b"://")
     }

@@ -362,6 +362,10 @@ impl Store for IcechunkStore {
         self.files.store.told_since()
     }
 
+    fn useful_in_flight(&self) -> usize {
+        self.targets.useful_in_flight()
+    }
+
     fn profile(&self) -> Profile {
         let own = self.files.store.profile();
         Profile {

@@ -335,6 +335,10 @@ impl Store for ReferenceStore {
         self.home.store.told_at(&self.key)
     }
 
+    fn useful_in_flight(&self) -> usize {
+        self.targets.useful_in_flight()
+    }
+
     fn profile(&self) -> Profile {
         let home = self.home.store.profile();
         Profile {

@@ -584,6 +584,10 @@ impl Store for RemoteStore {
         self.shared.client.statistics.reads_from_disk()
     }
 
+    fn useful_in_flight(&self) -> usize {
+        self.shared.client.flow.limit()
+    }
+
     fn profile(&self) -> Profile {
         Profile {
             is_local: false,

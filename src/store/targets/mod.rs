@@ -203,6 +203,15 @@ impl Targets {
         home
     }
 
+    /// As [`Store::useful_in_flight`]. That of servers other than the set's own is not known.
+    pub(in crate::store) fn useful_in_flight(&self) -> usize {
+        if self.home.store.profile().is_local {
+            self.most_in_flight()
+        } else {
+            self.home.store.useful_in_flight()
+        }
+    }
+
     fn allowing(&self, address: &Address) -> Option<&AllowedPrefix> {
         let mut allowed = self.allowed.iter();
         allowed.find(|prefix| address.below(&prefix.0).is_some())

@@ -5,6 +5,8 @@ import os
 import numpy as np
 import pytest
 
+import zarr
+
 from support import remote_samples, remote_servers
 from support.mounting import BINARY, run
 from support.remote_fault_server import FaultServer
@@ -29,8 +31,12 @@ def warm(server, cache, *args):
     return done.returncode, findings, summary
 
 
+def requests_for_chunks(server):
+    return [request for request in server.requests(clear=True) if "/c/" in request["key"] and request["method"] != "LIST"]
+
+
 def chunks_asked_for(server):
-    return [request["key"] for request in server.requests(clear=True) if "/c/" in request["key"] and request["method"] != "LIST"]
+    return [request["key"] for request in requests_for_chunks(server)]
 
 
 @pytest.mark.parametrize("kind", ["http", "s3"])
@@ -39,6 +45,7 @@ def test_a_mount_of_a_warm_cache_sends_no_request(kind, root, mount, tmp_path):
     with FaultServer(root, kind) as server:
         status, findings, summary = warm(server, cache)
         assert (status, findings) == (0, []) and summary["arrays"] == 5 and summary["disk_written_bytes"] > 8 << 20, summary
+        assert summary["read_bytes"] == 4 * (2 * remote_samples.BIG + remote_samples.PLAIN + remote_samples.PLAIN_CHUNK + remote_samples.SMALL), summary
         assert chunks_asked_for(server)
         # Again: all of it is there, so that an interrupted command goes on where it was.
         status, findings, summary = warm(server, cache)
@@ -54,6 +61,34 @@ def test_a_mount_of_a_warm_cache_sends_no_request(kind, root, mount, tmp_path):
             assert np.load(made.path / f"{name}.npy").tobytes() == remote_samples.values(count).tobytes(), name
         assert not server.requests()
         made.unmount()
+
+
+@pytest.mark.parametrize("task", ["--warm", "--verify"])
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_a_chunk_is_one_request_and_so_are_the_chunks_of_a_shard(kind, task, root, tmp_path):
+    with FaultServer(root, kind) as server:
+        url, more, env = remote_samples.store(server)
+        done = run(BINARY, task, "--quiet", "--immutable", "--disk-cache", tmp_path / "cache", *more, url, env=remote_servers.clean_environment(**env))
+        assert done.returncode == 0, done
+        asked = requests_for_chunks(server)
+    assert all(request["method"] == "GET" for request in asked), asked
+    counts = {name: sum(f"/{name}/" in request["key"] for request in asked) for name in ("plain", "big", "first")}
+    # Two shards each: an index, and all of its chunks.
+    assert counts == {"plain": 4, "big": 4, "first": 4}, asked
+
+
+@pytest.mark.parametrize("most, expected", [(4, range(2, 5)), (256, range(17, 257))])
+def test_as_many_chunks_are_requested_at_once_as_the_link_carries(most, expected, tmp_path):
+    folder = tmp_path / "root" / remote_samples.BUCKET / "z"
+    zarr.create_array(str(folder), shape=(600,), chunks=(1,), dtype="<u4", compressors=None)[...] = 1
+    remote_samples.age(tmp_path / "root")
+    with FaultServer(tmp_path / "root", "s3") as server:
+        server.rules({"fault": "latency", "seconds": 0.2})
+        status, findings, summary = warm(server, tmp_path / "cache", "--requests", str(most))
+        assert (status, findings, summary["chunks"]) == (0, [], 600), findings
+        asked = requests_for_chunks(server)
+    at_once = max(sum(other["begun"] <= request["begun"] < other["ended"] for other in asked) for request in asked)
+    assert at_once in expected, at_once
 
 
 def test_chosen_arrays_are_in_the_cache_and_others_are_not(root, tmp_path):
