@@ -1,12 +1,13 @@
 """The whole array, read by several daemons at once: what the server sends, and how long it takes."""
 import contextlib
+import math
 import os
 import shutil
 import subprocess
 import time
 from collections import namedtuple
 
-import nodes
+from model import Job, Place, seconds as computed_seconds
 from served import BINARY, MIB
 
 GIB = 1 / 4
@@ -16,7 +17,7 @@ Seen = namedtuple("Seen", "seconds requests mebibytes")
 def run(served, options):
     with served() as served:
         store = served.store(GIB)
-        print(f"\nDaemons at once, `--immutable`, {GIB:g} GiB in {nodes.n_chunks(store)} chunks:\n")
+        print(f"\nDaemons at once, `--immutable`, {GIB:g} GiB in chunks of 4 MiB:\n")
         print("| daemons | disk cache | s | requests | MiB sent |\n|---|---|---|---|---|")
         shared = served.work / "shared"
         requests = {}
@@ -72,9 +73,10 @@ def run_limited(served, options):
                 points = [stack.enter_context(mounted_inside(served, number, enter[number], url, caching)) for number in range(count)]
                 seconds = seconds_of([["cat", point / "t.npy"] for point in points])
             requests, mebibytes = served.sent()
-            computed = nodes.seconds(nodes.Job(1 if caching else count, requests, mebibytes / (1 if caching else count)),
-                                     nodes.Place(first_byte=0, connection=SERVER_LINK, node_link=NODE_LINK * (count if caching else 1),
-                                                 server_link=SERVER_LINK, server_rate=float("inf")))
+            # Daemons that share a cache share the requests, and have the links of all their nodes.
+            n_jobs, links = (1, count) if caching else (count, 1)
+            place = Place(first_byte=0, connection=math.inf, node_link=NODE_LINK * links, server_link=SERVER_LINK, server_rate=math.inf)
+            computed = computed_seconds(Job(n_jobs, requests / n_jobs, mebibytes / n_jobs), place)
             print(f"| {count} | {'one, shared, empty' if caching else 'none'} | {seconds:.1f} | {computed:.1f} | {mebibytes / seconds:.0f} "
                   f"| {mebibytes / seconds / SERVER_LINK:.2f} | {requests} |", flush=True)
         shutil.rmtree(shared)
