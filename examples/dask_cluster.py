@@ -1,15 +1,17 @@
 """Computes the mean of an array of a Zarr store on a Dask cluster whose workers read the file of a mount.
 
-    python dask_cluster.py s3://bucket/data.zarr temperature                       # four processes on this machine
+    python dask_cluster.py demo: air/temperature                                   # four processes on this machine
     python dask_cluster.py s3://bucket/data.zarr temperature tcp://scheduler:8786   # a cluster that runs
 
-Each machine mounts the store once, at the same path. Its workers share the mount, and its cache.
+Each machine mounts the store once, at the same path. Its workers share the mount, and its cache. All machines need the same packages, for example by
+`pip install zarr_mount-*.whl "dask[array]" distributed`.
 """
 import argparse
 import contextlib
 import os
 import tempfile
 
+import dask.array as da
 from distributed import Client, LocalCluster
 
 from zarr_mount.dask import MountPlugin, from_npy
@@ -30,7 +32,8 @@ def main():
         store = MountPlugin(arguments.store, arguments.mountpoint, files=["npy"], immutable=True, cache_size=arguments.cache_size)
         client.register_plugin(store)
         array = from_npy(client, f"{arguments.mountpoint}/{arguments.array}.npy", chunks="128 MiB")
-        print(f"{array.shape} {array.dtype} in {array.npartitions} blocks: mean {array.mean(dtype='f8').compute():.6g}")
+        mean = da.nanmean(array, dtype="f8").compute()
+        print(f"{array.shape} {array.dtype} in {array.npartitions} blocks: mean {mean:.6g}")
         client.unregister_worker_plugin(store.name)
 
 
