@@ -243,7 +243,7 @@ impl Catalog {
     }
 
     /// The outermost group with copies that `prefix` is in.
-    fn holder_of(&self, prefix: &Prefix) -> Option<Arc<Holder>> {
+    pub(super) fn holder_of(&self, prefix: &Prefix) -> Option<Arc<Holder>> {
         let generation = self.store.generation();
         let mut groups = self.lock();
         groups.enter(generation);
@@ -392,7 +392,7 @@ impl KnownGroups {
 }
 
 impl Holder {
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Copies>>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<Arc<Copies>>> {
         self.copies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -82,6 +82,17 @@ impl Catalog {
         })
     }
 
+    /// The document that has a copy of the document at `key`, if there is one in memory. It is not examined.
+    pub(super) fn document_with(&self, key: &Key) -> Option<Key> {
+        if !is_document_name(key.name()) {
+            return None;
+        }
+        let holder = self.holder_of(&key.parent())?;
+        let path = holder.group.strip(key.as_bytes())?;
+        let has_copy = holder.lock().as_ref()?.get(path).is_some();
+        has_copy.then(|| holder.key.clone())
+    }
+
     /// Whether the group at `prefix` has a child called `name`; `None` if no copies describe its
     /// children.
     pub(in crate::hierarchy) fn has_copied_child(

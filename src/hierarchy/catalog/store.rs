@@ -8,8 +8,8 @@ use super::groups::Catalog;
 use super::known::{CopyObject, Known, is_document_name};
 use super::listing::{CheckedListing, CopiesListing, NamesListing};
 use crate::store::{
-    Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing, Object,
-    ObjectMeta, Prefix, Profile, Stat, Store, StoreError,
+    AnswerTimes, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Listing,
+    Object, ObjectMeta, Prefix, Profile, Stat, Store, StoreError,
 };
 
 /// A store whose catalog is consulted before it.
@@ -329,6 +329,12 @@ impl Store for CatalogStore {
 
     fn profile(&self) -> Profile {
         self.within().profile()
+    }
+
+    /// The answer about a copy is that about the document that has it.
+    fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
+        let holder = self.catalog.document_with(key);
+        self.within().told_at(holder.as_ref().unwrap_or(key))
     }
 
     /// Copies are trusted for the time to live after a check, by answers that may have been as old.

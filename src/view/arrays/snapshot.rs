@@ -103,8 +103,8 @@ struct SnapshotState {
     /// The number of moments that were chosen so far. A request that was sent before the last of them was chosen may
     /// have been answered before it.
     moments: u64,
-    /// When the last moment was chosen, or the snapshot was made. An answer to an earlier request proves nothing about
-    /// the objects after the moment, or after the documents were read.
+    /// When the last moment was chosen, or since when all documents are known. An answer to an earlier request proves
+    /// nothing about the objects after the moment, or beside the documents.
     chosen: Instant,
     /// Arrays whose documents were checked.
     checked_documents: HashSet<ReaderIdentity, DefaultHasher>,
@@ -320,8 +320,17 @@ impl Snapshot {
         };
         let earlier = earlier.filter(|_| !store.has_directories);
         let seen = earlier.map(Snapshot::seen_so_far);
-        // The versions from the earlier snapshot are older than this moment.
-        let chosen = Instant::now();
+        // The versions from the earlier snapshot are older than this moment. Without them, answers count that were requested
+        // while the documents were there.
+        let documented: Option<Vec<Instant>> = file
+            .sources
+            .iter()
+            .map(|source| sources.store().told_at(&source.array.node.document.key))
+            .map(|told| told.map(|told| told.answered))
+            .collect();
+        let documented = documented.and_then(|told| told.into_iter().max());
+        let chosen = documented.filter(|_| seen.is_none());
+        let chosen = chosen.unwrap_or_else(Instant::now);
         let document_check = match seen {
             Some(_) if !store.never_changes => DocumentCheck::Left,
             _ => DocumentCheck::Done,

@@ -1,6 +1,7 @@
 //! The nodes of a view. The most recent ones are kept.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
 use crate::error::Error;
 use crate::hierarchy::Node;
@@ -63,7 +64,9 @@ impl Tree {
             _ => {}
         }
         drop(known);
-        let made = ShownArray::new(Arc::clone(node), resolved, &self.options)
+        let told = self.store().told_at(&node.document.key);
+        let since = told.map_or_else(Instant::now, |told| told.answered);
+        let made = ShownArray::new(Arc::clone(node), resolved, &self.options, since)
             .map_err(|error| Error::in_document(&node.document.key, error));
         // No chunk is shown before its array's document is known to be writable for this view:
         // readers would take chunks without a matching document for something else.

@@ -35,7 +35,7 @@ pub(in crate::view) struct ShownArray {
     /// When its document was last seen unchanged.
     pub(in crate::view) last_check: LastCheck,
     pub(in crate::view) document_checks: DocumentChecks,
-    /// When it was first shown by its current document.
+    /// Since when its document has been the current one, as far as that is known.
     pub(in crate::view) shown_since: Instant,
     /// When the mount noticed that the array is gone.
     pub(in crate::view) gone_since: OnceLock<Instant>,
@@ -101,6 +101,7 @@ impl ShownArray {
         node: Arc<ArrayNode>,
         resolved: &NodePath,
         options: &ViewOptions,
+        shown_since: Instant,
     ) -> Result<ShownArray, FormatError> {
         let (view, foreign) = (resolved.view, resolved.foreign);
         let decoding = node.metadata.decoding.as_ref();
@@ -131,7 +132,7 @@ impl ShownArray {
             path: resolved.path.clone(),
             last_check: LastCheck::never(),
             document_checks: DocumentChecks::default(),
-            shown_since: Instant::now(),
+            shown_since,
             gone_since: OnceLock::new(),
             form,
             stored,
