@@ -199,6 +199,7 @@ fn server_counters() -> impl Iterator<Item = String> {
             most_bytes: 0,
             is_offline: false,
             is_immutable: false,
+            begun: std::time::Instant::now(),
         }),
         ..RemoteOptions::default()
     };

@@ -1,6 +1,7 @@
 //! The options of the disk cache.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 
@@ -45,6 +46,7 @@ impl DiskCacheArgs {
             most_bytes: self.disk_cache_size.unwrap_or(DEFAULT_DISK_CACHE_BYTES),
             is_offline: self.offline,
             is_immutable,
+            begun: Instant::now(),
         }))
     }
 }

@@ -100,6 +100,23 @@ impl Directory {
         Ok(openat(&self.0, "lock", flags, Mode::RUSR | Mode::WUSR)?)
     }
 
+    /// The file whose bytes are locked by those that request something.
+    ///
+    /// # Errors
+    /// Those of the system, and one for what is no regular file of this user.
+    pub(super) fn claims_file(&self) -> io::Result<OwnedFd> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(&self.0, "claims", flags, Mode::RUSR | Mode::WUSR)?;
+        let found = fstat(&file)?;
+        let is_ours = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+            && found.st_uid == geteuid().as_raw();
+        if !is_ours {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(file)
+    }
+
     /// The bytes of the file system that this user may still use, and all of its bytes. Where that cannot be found out,
     /// writing finds out.
     pub(super) fn free_and_total(&self) -> (u64, u64) {

@@ -85,6 +85,11 @@ pub(in crate::store) struct EntryFacts {
 pub(super) struct Place(String);
 
 impl Place {
+    /// The digits of the hash.
+    pub(super) fn digits(&self) -> &str {
+        &self.0
+    }
+
     /// The name of the subdirectory.
     pub(super) fn subdirectory(&self) -> &str {
         self.0.get(..2).unwrap_or_default()

@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/zarr-mount-1/<2 hex digits>/<62 hex digits>   one file for each entry, named by the SHA-256 of what it is of
 //! DIR/zarr-mount-1/lock                             held by the one process that deletes old entries
+//! DIR/zarr-mount-1/claims                           locked, byte by byte, by those that request something
 //! ```
 //!
 //! There is no index: a hit is the opening of a file by its name, so that starting costs nothing however many entries there
@@ -11,6 +12,7 @@
 //!
 //! The cache gives no errors. What it cannot read is not in it, and what it cannot write is not kept.
 
+mod claims;
 mod directory;
 mod entry;
 mod eviction;
@@ -27,6 +29,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 
+use self::claims::Claims;
+pub(super) use self::claims::{Claim, ClaimByte};
 use self::directory::Directory;
 use self::entry::MOST_ENTRY_BYTES;
 pub(super) use self::entry::{EntryFacts, EntryKind, EntryName, Origin};
@@ -45,6 +49,7 @@ pub(super) struct DiskCache {
     /// The path, for messages.
     path: PathBuf,
     usage: Usage,
+    claims: Arc<Claims>,
     statistics: DiskCacheStatistics,
     /// Whether a problem was logged.
     has_complained: AtomicBool,
@@ -82,6 +87,7 @@ impl DiskCache {
             directory,
             path: path.to_owned(),
             usage: Usage::new(most_bytes),
+            claims: Arc::default(),
             statistics: DiskCacheStatistics::default(),
             has_complained: AtomicBool::new(false),
         });
@@ -210,6 +216,26 @@ impl DiskCache {
     /// Notes that bytes were not here, and are requested.
     pub(super) fn note_miss(&self) {
         self.statistics.misses.add(1);
+    }
+
+    /// Claims what has the byte `byte`. `None` if another process, or another thread of this one, has claimed it.
+    pub(super) fn claim(&self, byte: ClaimByte) -> Option<Claim> {
+        self.claims.claim(&self.directory, byte)
+    }
+
+    /// Whether this or another process has claimed what has the byte `byte`.
+    pub(super) fn is_claimed(&self, byte: ClaimByte) -> bool {
+        self.claims.has(&self.directory, byte)
+    }
+
+    /// Notes that something was not requested, because another process, or another thread of this one, was requesting it.
+    pub(super) fn note_shared(&self) {
+        self.statistics.shared.add(1);
+    }
+
+    /// Whether nothing is written at this time, because writing has failed, or there is no room.
+    pub(super) fn is_paused(&self) -> bool {
+        !self.usage.admits(0)
     }
 
     /// Logs the first problem of the cache, which costs no answer.

@@ -12,6 +12,8 @@ pub(super) struct DiskCacheStatistics {
     pub(super) hit_bytes: Counter,
     /// Ranges that were not here, so that they were requested.
     pub(super) misses: Counter,
+    /// What was found after another process, or another thread of this one, had requested it.
+    pub(super) shared: Counter,
     /// Entries that were written.
     pub(super) writes: Counter,
     /// Bytes of their files.
@@ -33,6 +35,7 @@ impl DiskCacheStatistics {
             ("disk_hits", self.hits.get()),
             ("disk_hit_bytes", self.hit_bytes.get()),
             ("disk_misses", self.misses.get()),
+            ("disk_shared", self.shared.get()),
             ("disk_writes", self.writes.get()),
             ("disk_written_bytes", self.written_bytes.get()),
             ("disk_refused", self.refused.get()),

@@ -405,3 +405,45 @@ fn a_directory_that_is_gone_costs_the_cache_alone() {
     let nowhere = Path::new("/proc/self/no/such/directory");
     assert!(DiskCache::open(nowhere, LIMIT).unwrap().is_none());
 }
+
+#[test]
+fn what_one_process_claims_no_other_does() {
+    let scene = Scene::new(LIMIT);
+    // Another spelling of the path, so that it is opened a second time.
+    let path = scene.directory.path().join(".");
+    let other = DiskCache::open(&path, LIMIT).unwrap().unwrap();
+    let (byte, another) = (named("a", 0..1).claim_byte(), named("a", 0..2).claim_byte());
+    for (ours, theirs) in [(&scene.cache, &other), (&scene.cache, &scene.cache)] {
+        assert!(!theirs.is_claimed(byte));
+        let claim = ours.claim(byte).unwrap();
+        assert!(theirs.is_claimed(byte) && theirs.claim(byte).is_none());
+        assert!(!theirs.is_claimed(another) && theirs.claim(another).is_some());
+        drop(claim);
+        assert!(!theirs.is_claimed(byte));
+        assert!(theirs.claim(byte).is_some());
+    }
+    let file = scene.directory.path().join("zarr-mount-1/claims");
+    assert_eq!(fs::metadata(file).unwrap().len(), 0);
+}
+
+#[test]
+fn a_claim_needs_no_lock() {
+    for harm in [
+        |file: &Path| symlink("elsewhere", file).unwrap(),
+        |file: &Path| fs::create_dir(file).unwrap(),
+        |file: &Path| {
+            use rustix::fs::{CWD, Mode, mkfifoat};
+            mkfifoat(CWD, file, Mode::RUSR | Mode::WUSR).unwrap();
+        },
+    ] {
+        let scene = Scene::new(LIMIT);
+        let inner = scene.directory.path().join("zarr-mount-1");
+        harm(&inner.join("claims"));
+        let byte = named("a", 0..1).claim_byte();
+        let claim = scene.cache.claim(byte).unwrap();
+        assert!(scene.cache.claim(byte).is_none(), "in one process");
+        drop(claim);
+        assert!(scene.cache.claim(byte).is_some());
+        assert!(!inner.join("elsewhere").exists());
+    }
+}

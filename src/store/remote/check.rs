@@ -60,11 +60,14 @@ impl RemoteStore {
             .iter()
             .filter_map(|name| Key::parse(name).ok())
             .collect();
-        let kept_nothing = self.shared.kept_nothing();
-        self.shared.recall_all(&documents);
+        let mut keys: Vec<(&Shared, &Key)> = documents.iter().map(|key| (&*shared, key)).collect();
         if let Some((shared, key)) = &asked {
-            shared.recall(key);
+            keys.push((shared, key));
         }
+        // The first of several daemons that begin at the same time asks for all of them.
+        let _request = self.shared.begin_all(&keys);
+        let kept_nothing = self.shared.kept_nothing();
+        let begun = Instant::now();
         let ask = async move {
             let early = ROOT_DOCUMENTS.iter().map(|name| shared.read_early(name));
             let below = pin!(async {
@@ -105,7 +108,7 @@ impl RemoteStore {
         })?;
         let (has_documents, failed, nothing) = below;
         self.shared.save_all(&documents);
-        self.shared.keep_nothing(&nothing);
+        self.shared.keep_nothing(begun, &nothing);
         if let Some((store, key)) = &itself {
             store.shared.save(key);
             if let Some(Ok((pinned, Some(tail)))) = &single {

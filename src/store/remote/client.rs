@@ -141,6 +141,8 @@ pub(super) struct Page {
     pub(super) token: Option<String>,
     /// When the server sent the page, by its own clock.
     pub(super) date: Option<SystemTime>,
+    /// When it was requested.
+    pub(super) asked: Instant,
 }
 
 impl fmt::Debug for RemoteClient {
@@ -462,6 +464,7 @@ impl RemoteClient {
             options.extensions.insert(exchange.clone());
             let prefix = (!start.is_empty()).then_some(start.as_str());
             async move {
+                let asked = Instant::now();
                 let found = pages.list_paginated(prefix, options).await;
                 let PaginatedListResult { result, page_token } =
                     found.map_err(|error| Failure::new(&error, &exchange.facts()))?;
@@ -482,6 +485,7 @@ impl RemoteClient {
                     names: result,
                     token: page_token,
                     date: facts.date,
+                    asked,
                 })
             }
         })
@@ -496,6 +500,7 @@ impl RemoteClient {
             return Err(Failure::Unusable(OFFLINE.to_owned()));
         }
         self.statistics.count(RequestKind::List);
+        let asked = Instant::now();
         let prefix = Path::parse(start).map_err(|_| Failure::Absent)?;
         let list = self.store.list_with_delimiter(Some(&prefix));
         let found = timeout(self.deadline, list).await;
@@ -506,6 +511,7 @@ impl RemoteClient {
             names: web_names::below(&self.web_root, &prefix, names)?,
             token: None,
             date: None,
+            asked,
         })
     }
 

@@ -104,14 +104,14 @@ impl RemoteListing {
         let NextPage::Requested(page) = std::mem::replace(&mut self.next, NextPage::None) else {
             return Ok(());
         };
-        let checked = Instant::now();
         let ended = || Failure::transient("the requests to the remote store have ended");
         let page = page.recv().map_err(|_| ended()).and_then(|page| page);
         let page = page.map_err(|failure| self.error(failure))?;
         if let Some(token) = page.token.clone() {
             self.request(Some(token), None);
         }
-        self.add(page, checked);
+        self.begun = self.begun.min(page.asked);
+        self.add(page);
         if matches!(self.next, NextPage::None) {
             self.tell_absences();
         }
@@ -156,7 +156,8 @@ impl RemoteListing {
     }
 
     /// Adds the entries of a page, in the order of their keys, and remembers their versions.
-    fn add(&mut self, page: Page, checked: Instant) {
+    fn add(&mut self, page: Page) {
+        let checked = page.asked;
         let mut entries = Vec::new();
         for prefix in page.names.common_prefixes {
             if let Some(name) = self.name_of(prefix.as_ref()) {

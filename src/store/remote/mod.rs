@@ -36,9 +36,11 @@ mod methods;
 mod object;
 mod open;
 mod options;
+mod patience;
 mod proxy;
 mod ranges;
 mod remembered;
+mod request;
 mod runtime;
 mod shared;
 mod single;
@@ -69,6 +71,7 @@ use self::object::RemoteObject;
 use self::open::ANY_READ;
 pub use self::options::{DEFAULT_REQUESTS, HeaderOption, PrivateAddresses, RemoteOptions};
 use self::remembered::{Known, Remembered};
+use self::request::Looked;
 use self::runtime::Runtime;
 use self::shared::Shared;
 pub use self::statistics::RemoteStatistics;
@@ -128,8 +131,8 @@ impl RemoteStore {
             Service::Http => LastModified::OfFile,
         };
         let disk_cache = options.disk_cache.as_ref();
-        let kept =
-            disk_cache.map(|cache| Kept::open(cache, options.absent_403, origin, last_modified));
+        let limits = (options.most_requests(), options.absent_403);
+        let kept = disk_cache.map(|cache| Kept::open(cache, limits, origin, last_modified));
         let kept = kept.transpose()?.flatten().map(Arc::new);
         let is_offline = disk_cache.is_some_and(|cache| cache.is_offline);
         let client = RemoteClient::new(ClientParts {
@@ -209,16 +212,72 @@ impl RemoteStore {
         if let Some((pinned, bytes)) = self.shared.remembered.document(key) {
             return Some(Ok(Some(self.fetched(key, pinned, vec![bytes], buffer))));
         }
-        match self.shared.remembered.get(key)? {
-            Known(None) => Some(Ok(None)),
-            Known(Some(pinned))
-                if pinned.meta.size() > whole_bytes(most_bytes)
-                    || self.shared.is_kept_whole(key, &pinned) =>
-            {
-                let object = self.object(key, pinned);
-                Some(Fetched::of_object(object, most_bytes, buffer).map(Some))
+        if !self.is_here(key, most_bytes) {
+            return None;
+        }
+        let Known(found) = self.shared.remembered.get(key)?;
+        let object = found.map(|pinned| self.object(key, pinned));
+        let fetch = |object| Fetched::of_object(object, most_bytes, buffer);
+        Some(object.map(fetch).transpose())
+    }
+
+    /// Whether a fetch needs no request, or requests parts of an object.
+    fn is_here(&self, key: &Key, most_bytes: u64) -> bool {
+        let is_read = |pinned: Pinned| {
+            pinned.meta.size() > whole_bytes(most_bytes)
+                || self.shared.is_kept_whole(key, &pinned)
+                || self.shared.remembered.document(key).is_some()
+        };
+        let known = self.shared.remembered.get(key);
+        known.is_some_and(|known| known.0.is_none_or(is_read))
+    }
+
+    /// Fetches those of `requests` at these places, all at once. Each comes with the version that is kept.
+    fn fetch_group(
+        &self,
+        group: &[(usize, Option<Pinned>)],
+        requests: &mut [FetchRequest<'_>],
+        all: &mut [Option<Result<Option<Fetched>, StoreError>>],
+    ) {
+        let asked: Vec<_> = group
+            .iter()
+            .filter_map(|(at, kept)| Some((requests.get(*at)?, kept.clone())))
+            .map(|(request, kept)| {
+                let most_bytes = request.most_bytes.min(UNKNOWN_BYTES);
+                (request.key.clone(), most_bytes, kept)
+            })
+            .collect();
+        let shared = Arc::clone(&self.shared);
+        let found = self.shared.runtime.wait_for(async move {
+            let bytes = asked.iter().map(|(_, most_bytes, _)| most_bytes).sum();
+            let memory = shared.client.flow.reserve(bytes).await;
+            let each = asked
+                .iter()
+                .map(|(key, most_bytes, kept)| shared.fetch(key, *most_bytes, kept.clone()));
+            (join_all(each).await, memory)
+        });
+        let (found, _memory) = match found {
+            Ok((found, memory)) => (found, memory),
+            Err(error) => (vec![Err(error); group.len()], None),
+        };
+        for (&(at, _), found) in group.iter().zip(found) {
+            if let (Some(request), Some(answer)) = (requests.get_mut(at), all.get_mut(at)) {
+                self.shared.save(request.key);
+                if let Ok(Some((pinned, body))) = &found {
+                    self.shared.keep_body(request.key, pinned, body.as_ref());
+                }
+                *answer = Some(found.and_then(|found| {
+                    let taken = found.map(|(pinned, body)| {
+                        let FetchRequest {
+                            key,
+                            most_bytes,
+                            buffer,
+                        } = request;
+                        self.take(key, pinned, body, *most_bytes, *buffer)
+                    });
+                    taken.transpose()
+                }));
             }
-            Known(Some(_)) => None,
         }
     }
 
@@ -275,14 +334,16 @@ impl Shared {
         let Some(start) = self.client.start_of(prefix) else {
             return Ok(false);
         };
-        let begun = Instant::now();
         let request = PageRequest {
             start,
             most: Some(1),
             ..PageRequest::default()
         };
-        let has = match self.page(request).await {
-            Ok(page) => !page.names.objects.is_empty() || !page.names.common_prefixes.is_empty(),
+        let (has, begun) = match self.page(request).await {
+            Ok(page) => {
+                let has = !page.names.objects.is_empty() || !page.names.common_prefixes.is_empty();
+                (has, page.asked)
+            }
             Err(
                 Failure::Absent | Failure::Denied(_) | Failure::Refused(_) | Failure::Unusable(_),
             ) => return Ok(false),
@@ -354,15 +415,14 @@ impl Store for RemoteStore {
     }
 
     fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
-        let (shared, asked) = (Arc::clone(&self.shared), keys.to_vec());
         let prefix_meta = self.prefix_meta;
-        self.shared.recall_all(keys);
-        let all = self.shared.runtime.wait_for(async move {
-            let each = asked.iter().map(|key| shared.stat(key, prefix_meta));
-            join_all(each).await
-        });
-        self.shared.save_all(keys);
-        all.unwrap_or_else(|error| keys.iter().map(|_| Err(error.clone())).collect())
+        self.shared.each(keys, |asked| {
+            let shared = Arc::clone(&self.shared);
+            self.shared.runtime.wait_for(async move {
+                let each = asked.iter().map(|key| shared.stat(key, prefix_meta));
+                join_all(each).await
+            })
+        })
     }
 
     fn stat_objects(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
@@ -375,22 +435,23 @@ impl Store for RemoteStore {
             let meta = |known: Known| Ok(known.0.map(|found| found.meta));
             return known.into_iter().map(meta).collect();
         }
-        let Some(first) = keys.first() else {
-            return Vec::new();
-        };
-        let (shared, asked) = (Arc::clone(&self.shared), keys.to_vec());
-        let all = self.shared.runtime.wait_while_wanted(first, async move {
-            let each = asked.iter().map(async |key| {
-                let found = match shared.remembered.get(key) {
-                    Some(known) => known.0,
-                    None => shared.head(key).await?,
-                };
-                Ok(found.map(|found| found.meta))
-            });
-            join_all(each).await
-        });
-        self.shared.save_all(keys);
-        all.unwrap_or_else(|error| keys.iter().map(|_| Err(error.clone())).collect())
+        self.shared.each(keys, |asked| {
+            let (shared, first) = (Arc::clone(&self.shared), asked.first().cloned());
+            let all = async move {
+                let each = asked.iter().map(async |key| {
+                    let found = match shared.remembered.get(key) {
+                        Some(known) => known.0,
+                        None => shared.head(key).await?,
+                    };
+                    Ok(found.map(|found| found.meta))
+                });
+                join_all(each).await
+            };
+            match first {
+                Some(first) => self.shared.runtime.wait_while_wanted(&first, all),
+                None => Ok(Vec::new()),
+            }
+        })
     }
 
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
@@ -440,10 +501,11 @@ impl Store for RemoteStore {
         most_bytes: u64,
         buffer: &mut dyn FetchBuffer,
     ) -> Result<Option<Fetched>, StoreError> {
-        let kept = self.shared.recall(key);
-        if let Some(known) = self.fetch_known(key, most_bytes, buffer) {
-            return known;
-        }
+        let known = || self.fetch_known(key, most_bytes, buffer);
+        let (kept, request) = match self.shared.look(key, known)? {
+            Looked::Found(known) => return known,
+            Looked::Ask(kept, request) => (kept, request),
+        };
         let (shared, asked) = (Arc::clone(&self.shared), key.clone());
         let whole_bytes = whole_bytes(most_bytes);
         let answer = async move {
@@ -457,6 +519,7 @@ impl Store for RemoteStore {
             return Ok(None);
         };
         self.shared.keep_body(key, &pinned, body.as_ref());
+        drop(request);
         self.take(key, pinned, body, most_bytes, buffer).map(Some)
     }
 
@@ -464,60 +527,30 @@ impl Store for RemoteStore {
         &self,
         requests: &mut [FetchRequest<'_>],
     ) -> Vec<Result<Option<Fetched>, StoreError>> {
-        let mut kept = Vec::with_capacity(requests.len());
-        let mut all = Vec::with_capacity(requests.len());
-        for request in &mut *requests {
-            kept.push(self.shared.recall(request.key));
-            all.push(self.fetch_known(request.key, request.most_bytes, request.buffer));
-        }
-        let unknown: Vec<usize> = (0..all.len())
-            .filter(|&at| all.get(at).is_some_and(Option::is_none))
-            .collect();
+        let keys: Vec<Key> = requests.iter().map(|request| request.key.clone()).collect();
+        let mut all: Vec<Option<_>> = keys.iter().map(|_| None).collect();
         // All answers of a group are in memory at the same time.
         let group = self.shared.client.flow.answer_bytes() / UNKNOWN_BYTES;
         let group = usize::try_from(group).unwrap_or(usize::MAX).max(1);
-        for group in unknown.chunks(group) {
-            let asked: Vec<_> = group
-                .iter()
-                .filter_map(|&at| Some((requests.get(at)?, kept.get_mut(at)?.take())))
-                .map(|(request, kept)| {
-                    let most_bytes = request.most_bytes.min(UNKNOWN_BYTES);
-                    (request.key.clone(), most_bytes, kept)
-                })
-                .collect();
-            let shared = Arc::clone(&self.shared);
-            let found = self.shared.runtime.wait_for(async move {
-                let bytes = asked.iter().map(|(_, most_bytes, _)| most_bytes).sum();
-                let memory = shared.client.flow.reserve(bytes).await;
-                let each = asked
-                    .iter()
-                    .map(|(key, most_bytes, kept)| shared.fetch(key, *most_bytes, kept.clone()));
-                (join_all(each).await, memory)
-            });
-            let (found, _memory) = match found {
-                Ok((found, memory)) => (found, memory),
-                Err(error) => (vec![Err(error); group.len()], None),
-            };
-            for (&at, found) in group.iter().zip(found) {
+        let most: Vec<u64> = requests.iter().map(|request| request.most_bytes).collect();
+        let is_here = |at: usize, key: &Key| {
+            let most_bytes = most.get(at).copied().unwrap_or(0);
+            self.is_here(key, most_bytes)
+        };
+        self.shared.in_turn(&keys, is_here, |places, kept| {
+            let mut unknown = Vec::new();
+            for (&at, kept) in places.iter().zip(kept) {
                 if let (Some(request), Some(answer)) = (requests.get_mut(at), all.get_mut(at)) {
-                    self.shared.save(request.key);
-                    if let Ok(Some((pinned, body))) = &found {
-                        self.shared.keep_body(request.key, pinned, body.as_ref());
+                    *answer = self.fetch_known(request.key, request.most_bytes, request.buffer);
+                    if answer.is_none() {
+                        unknown.push((at, kept));
                     }
-                    *answer = Some(found.and_then(|found| {
-                        let taken = found.map(|(pinned, body)| {
-                            let FetchRequest {
-                                key,
-                                most_bytes,
-                                buffer,
-                            } = request;
-                            self.take(key, pinned, body, *most_bytes, *buffer)
-                        });
-                        taken.transpose()
-                    }));
                 }
             }
-        }
+            for group in unknown.chunks(group) {
+                self.fetch_group(group, requests, &mut all);
+            }
+        });
         all.into_iter()
             .map(|found| found.unwrap_or(Ok(None)))
             .collect()
@@ -529,28 +562,25 @@ impl Store for RemoteStore {
         let group = self.shared.client.flow.answer_bytes() / most_bytes.max(1);
         let group = usize::try_from(group).unwrap_or(usize::MAX).max(1);
         for group in keys.chunks(group) {
-            let asked: Vec<_> = group
-                .iter()
-                .map(|key| (key.clone(), self.shared.kept_start(key, most_bytes)))
-                .collect();
-            let shared = Arc::clone(&self.shared);
-            let answers = async move {
-                let each = asked.into_iter().map(async |(key, kept)| match kept {
-                    Some(start) => Ok(Some(start)),
-                    None => shared.start_of(&key, most_bytes).await,
-                });
-                join_all(each).await
-            };
-            match self.shared.runtime.wait_for(answers) {
-                Ok(found) => {
-                    for (key, start) in group.iter().zip(&found) {
-                        self.shared.save(key);
-                        self.shared.keep_start(key, start);
-                    }
-                    starts.extend(found);
+            starts.extend(self.shared.each(group, |keys| {
+                let asked: Vec<_> = keys
+                    .iter()
+                    .map(|key| (key.clone(), self.shared.kept_start(key, most_bytes)))
+                    .collect();
+                let shared = Arc::clone(&self.shared);
+                let answers = async move {
+                    let each = asked.into_iter().map(async |(key, kept)| match kept {
+                        Some(start) => Ok(Some(start)),
+                        None => shared.start_of(&key, most_bytes).await,
+                    });
+                    join_all(each).await
+                };
+                let found = self.shared.runtime.wait_for(answers)?;
+                for (key, start) in keys.iter().zip(&found) {
+                    self.shared.keep_start(key, start);
                 }
-                Err(error) => starts.extend(group.iter().map(|_| Err(error.clone()))),
-            }
+                Ok(found)
+            }));
         }
         starts
     }

@@ -96,8 +96,12 @@ impl RemoteObject {
     }
 
     /// Fills the buffers of those of `ranges` that are kept on disk. Returns the others, in the parts in which they are
-    /// kept.
-    fn read_kept(&self, ranges: &mut [ReadRange<'_>]) -> Vec<Range<u64>> {
+    /// kept. Looks only for the parts `among`, if there are such.
+    fn read_kept(
+        &self,
+        ranges: &mut [ReadRange<'_>],
+        among: Option<&[Range<u64>]>,
+    ) -> Vec<Range<u64>> {
         let mut missing = Vec::new();
         for range in ranges {
             let mut rest = &mut *range.buf;
@@ -105,16 +109,72 @@ impl RemoteObject {
             for part in parts(range.offset_bytes..end) {
                 let len = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
                 let (buf, others) = rest.split_at_mut(len.min(rest.len()));
-                if !self
-                    .shared
-                    .read_kept(&self.key, &self.pinned, part.start, buf)
+                rest = others;
+                let is_meant = among.is_none_or(|among| among.contains(&part));
+                if is_meant
+                    && !self
+                        .shared
+                        .read_kept(&self.key, &self.pinned, part.start, buf)
                 {
                     missing.push(part);
                 }
-                rest = others;
             }
         }
         missing
+    }
+
+    /// Requests the parts `missing` of `ranges`.
+    fn request_missing(
+        &self,
+        ranges: &mut [ReadRange<'_>],
+        missing: &[Range<u64>],
+    ) -> Result<(), StoreError> {
+        for _ in missing {
+            self.shared.note_miss();
+        }
+        for wave in self.waves(&self.requests(missing)?) {
+            let mut received = ReceivedBytes::default();
+            self.receive_wave(wave, &mut received)?;
+            for range in &mut *ranges {
+                received.copy(range.offset_bytes, range.buf);
+            }
+            // Each missing range is inside one of the requests of a wave, or is cut in the same parts.
+            self.keep(missing, &received);
+        }
+        Ok(())
+    }
+
+    /// Requests those of the parts `missing` that nobody else requests, and waits for the others.
+    fn receive_missing(
+        &self,
+        ranges: &mut [ReadRange<'_>],
+        missing: Vec<Range<u64>>,
+    ) -> Result<(), StoreError> {
+        let (request, others) = self.shared.begin_ranges(&self.key, &self.pinned, &missing);
+        let ours: Vec<_> = missing
+            .into_iter()
+            .filter(|part| !others.contains(part))
+            .collect();
+        if !ours.is_empty() {
+            // They may have been kept since.
+            let ours = self.read_kept(ranges, Some(&ours));
+            self.request_missing(ranges, &ours)?;
+        }
+        drop(request);
+        if others.is_empty() {
+            return Ok(());
+        }
+        let has_waited = self
+            .shared
+            .wait_for_ranges(&self.key, &self.pinned, &others)?;
+        let rest = self.read_kept(ranges, Some(&others));
+        if has_waited {
+            for part in &others {
+                self.shared.note_range(!rest.contains(part));
+            }
+        }
+        let (_request, _) = self.shared.begin_ranges(&self.key, &self.pinned, &rest);
+        self.request_missing(ranges, &rest)
     }
 
     /// Keeps those of `wanted` on disk that were received.
@@ -170,18 +230,14 @@ impl Object for RemoteObject {
             }
             return Ok(());
         }
-        let missing = self.read_kept(ranges);
+        let missing = self.read_kept(ranges, None);
         if missing.is_empty() {
             self.shared.client.statistics.note_disk_read();
         }
-        for wave in self.waves(&self.requests(&missing)?) {
-            let mut received = ReceivedBytes::default();
-            self.receive_wave(wave, &mut received)?;
-            for range in &mut *ranges {
-                received.copy(range.offset_bytes, range.buf);
-            }
-            // Each missing range is inside one of the requests of a wave, or is cut in the same parts.
-            self.keep(&missing, &received);
+        if self.shared.kept.is_some() && !missing.is_empty() {
+            self.receive_missing(ranges, missing)?;
+        } else {
+            self.request_missing(ranges, &missing)?;
         }
         self.shared.save(&self.key);
         Ok(())

@@ -13,6 +13,8 @@ use super::client::Body;
 use super::failure::Failure;
 use super::first_bytes::FirstBytes;
 use super::object::RemoteObject;
+use super::remembered::Known;
+use super::request::{Looked, Request};
 use super::shared::Shared;
 use super::tag::Pinned;
 use crate::store::{FirstRead, Key, Object, ObjectStart, OpenedPart, ReceivedBytes, StoreError};
@@ -37,23 +39,28 @@ impl Shared {
         key: &Key,
         first: FirstRead,
     ) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        let kept = self.recall(key);
-        let known = self.remembered.get(key);
-        let (shared, asked) = (Arc::clone(self), key.clone());
-        let opened = match known.map(|known| known.0) {
-            Some(None) => return Ok(None),
-            Some(Some(pinned))
+        let known = || match self.remembered.get(key)?.0 {
+            None => Some(None),
+            Some(pinned)
                 if !self.takes_whole(&pinned, first) || self.is_kept_whole(key, &pinned) =>
             {
-                Some((pinned, FirstBytes::default()))
+                Some(Some((pinned, FirstBytes::default())))
             }
-            Some(Some(pinned)) => {
-                let open = async move { Some(shared.open_known(&asked, pinned).await) };
-                self.runtime.wait_while_wanted(key, open)?
-            }
-            None => {
-                let open = async move { shared.open_unknown(&asked, first, kept).await };
-                self.runtime.wait_for(open)??
+            Some(_) => None,
+        };
+        let (opened, _request) = match self.look(key, known)? {
+            Looked::Found(None) => return Ok(None),
+            Looked::Found(opened) => (opened, Request::default()),
+            Looked::Ask(kept, request) => {
+                let (shared, asked) = (Arc::clone(self), key.clone());
+                let opened = if let Some(Known(Some(pinned))) = self.remembered.get(key) {
+                    let open = async move { Some(shared.open_known(&asked, pinned).await) };
+                    self.runtime.wait_while_wanted(key, open)?
+                } else {
+                    let open = async move { shared.open_unknown(&asked, first, kept).await };
+                    self.runtime.wait_for(open)??
+                };
+                (opened, request)
             }
         };
         self.save(key);
@@ -150,13 +157,16 @@ impl Shared {
         part: &Range<u64>,
     ) -> Result<Option<OpenedPart>, StoreError> {
         let object = |pinned| Arc::new(RemoteObject::new(Arc::clone(self), key.clone(), pinned));
-        let kept = self.recall(key);
-        if let Some(known) = self.remembered.get(key) {
-            return Ok(known.0.map(|pinned| OpenedPart {
-                object: object(pinned),
-                bytes: None,
-            }));
-        }
+        let known = || Some(self.remembered.get(key)?.0);
+        let (kept, _request) = match self.look(key, known)? {
+            Looked::Ask(kept, request) => (kept, request),
+            Looked::Found(known) => {
+                return Ok(known.map(|pinned| OpenedPart {
+                    object: object(pinned),
+                    bytes: None,
+                }));
+            }
+        };
         let (shared, asked, wanted) = (Arc::clone(self), key.clone(), part.clone());
         let answer = async move {
             let len = wanted.end.saturating_sub(wanted.start);

@@ -45,6 +45,8 @@ struct Told {
     found: Option<Pinned>,
     /// Whether the answer is kept on disk.
     is_saved: bool,
+    /// Whether the answer only shows since when a version is known, and is not trusted.
+    is_earlier: bool,
 }
 
 /// Documents that were read, because they are read again and again. After the time to live, the
@@ -88,7 +90,7 @@ impl Remembered {
     /// The answer about `key`, if it is younger than the time to live.
     pub(super) fn get(&self, key: &Key) -> Option<Known> {
         if let Some(told) = lock(&self.keys).get(key)
-            && self.trust.covers(told.answer.asked)
+            && self.counts(told)
         {
             return Some(Known(told.found.clone()));
         }
@@ -99,7 +101,7 @@ impl Remembered {
     /// remembered.
     pub(super) fn told_at(&self, key: &Key) -> AnswerTimes {
         if let Some(told) = lock(&self.keys).get(key)
-            && self.trust.covers(told.answer.asked)
+            && self.counts(told)
         {
             return told.answer;
         }
@@ -140,13 +142,34 @@ impl Remembered {
             // This version has been at the key since the earlier answer.
             answer.answered = before.answered;
         }
-        let is_saved = false;
         let told = Told {
             answer,
             found,
-            is_saved,
+            is_saved: false,
+            is_earlier: false,
         };
         keys.put(key.clone(), told);
+    }
+
+    /// Remembers that `found` was the version at `key` at these times. The answer is not trusted. If the next one has the
+    /// same version, it was there in between.
+    pub(super) fn put_earlier(&self, key: &Key, answer: AnswerTimes, found: Pinned) {
+        let mut keys = lock(&self.keys);
+        let is_later = |told: &Told| told.answer.asked >= answer.asked;
+        if !keys.peek(key).is_some_and(is_later) {
+            let told = Told {
+                answer,
+                found: Some(found),
+                is_saved: true,
+                is_earlier: true,
+            };
+            keys.put(key.clone(), told);
+        }
+    }
+
+    /// Whether an answer is trusted.
+    fn counts(&self, told: &Told) -> bool {
+        !told.is_earlier && self.trust.covers(told.answer.asked)
     }
 
     /// Remembers an answer that is kept on disk, to a request of another process.
@@ -177,6 +200,7 @@ impl Remembered {
             answer,
             found,
             is_saved: true,
+            is_earlier: false,
         };
         lock(&self.keys).put(key.clone(), told);
     }

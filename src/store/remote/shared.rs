@@ -13,6 +13,7 @@ use super::failure::Failure;
 use super::first_bytes::FirstMemory;
 use super::kept::Kept;
 use super::remembered::Remembered;
+use super::request::Looked;
 use super::runtime::Runtime;
 use super::tag::Pinned;
 use crate::store::{Key, Prefix, StoreError};
@@ -50,10 +51,11 @@ impl Shared {
 
     /// The current version of the object at `key`, which may be remembered.
     pub(super) fn stat_object(self: &Arc<Self>, key: &Key) -> Result<Option<Pinned>, StoreError> {
-        self.recall(key);
-        if let Some(known) = self.remembered.get(key) {
-            return Ok(known.0);
-        }
+        let known = || Some(self.remembered.get(key)?.0);
+        let _request = match self.look(key, known)? {
+            Looked::Found(known) => return Ok(known),
+            Looked::Ask(_, request) => request,
+        };
         let (shared, asked) = (Arc::clone(self), key.clone());
         let head = async move { shared.head(&asked).await };
         let found = self.runtime.wait_for(head)?;
@@ -150,16 +152,16 @@ impl Shared {
         let before = before.filter(|_| self.remembered.absences.has_listing(prefix));
         let after = std::str::from_utf8(before.unwrap_or_default()).unwrap_or_default();
         let offset = (!after.is_empty()).then(|| format!("{start}{after}"));
-        let checked = Instant::now();
         let request = PageRequest {
             start: start.clone(),
             offset,
             ..PageRequest::default()
         };
         let page = self.page(request).await.ok()?;
+        let checked = page.asked;
         let answered = Instant::now();
         let is_last = page.token.is_none();
-        let names = self.names_in(prefix, &start, page, checked);
+        let names = self.names_in(prefix, &start, page);
         Some(ListedNames {
             checked,
             answered,
@@ -171,7 +173,7 @@ impl Shared {
 
     /// The names in a page of the names below `prefix`, those of prefixes with a slash at the end.
     /// The versions of the objects are remembered.
-    fn names_in(&self, prefix: &Prefix, start: &str, page: Page, checked: Instant) -> Vec<Vec<u8>> {
+    fn names_in(&self, prefix: &Prefix, start: &str, page: Page) -> Vec<Vec<u8>> {
         let prefixes = page.names.common_prefixes.iter().filter_map(|path| {
             let name = path.as_ref().strip_prefix(start)?;
             Some([name.as_bytes(), b"/"].concat())
@@ -182,7 +184,7 @@ impl Shared {
                 names.push(name.as_bytes().to_vec());
                 if let Ok(key) = prefix.key(name.as_bytes()) {
                     let found = self.client.pinned(&object, page.date);
-                    self.remembered.put(&key, checked, Some(found));
+                    self.remembered.put(&key, page.asked, Some(found));
                 }
             }
         }

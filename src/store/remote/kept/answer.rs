@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use object_store::ObjectMeta as ServerMeta;
 use serde_json::{Value, json};
 
-use super::{Kept, instant_of, ms_of, ms_since_epoch};
+use super::{Kept, clock, ms_of, ms_since_epoch};
 use crate::store::disk_cache::{EntryFacts, EntryKind, EntryName};
 use crate::store::remote::tag::Pinned;
 use crate::store::{AnswerTimes, Arrival};
@@ -24,18 +24,15 @@ pub(in crate::store::remote) enum KeptAnswer {
 }
 
 impl Kept {
-    /// The kept answer about `path`, and its times; `None` for times that our clock cannot tell.
+    /// The kept answer about `path`, and its times; `None` for times of another clock.
     pub(in crate::store::remote) fn answer(
         &self,
         path: &str,
     ) -> Option<(KeptAnswer, Option<AnswerTimes>)> {
-        let (facts, text) = self.cache.read(&self.answer_name(path))?;
-        let text = serde_json::from_slice(&text).ok()?;
-        let answer = self.parse(&text)?;
-        let answered = text.get("answered_ms")?.as_u64()?;
-        let times = instant_of(facts.validated_ms).zip(instant_of(answered));
-        let times = times.map(|(asked, answered)| AnswerTimes { asked, answered });
-        Some((answer, times))
+        let (_, text) = self.cache.read(&self.answer_name(path))?;
+        let text: Value = serde_json::from_slice(&text).ok()?;
+        let times = text.get("times").and_then(clock::of_json);
+        Some((self.parse(&text)?, times))
     }
 
     /// Keeps the answer about `path` that was given at these times.
@@ -72,8 +69,7 @@ impl Kept {
             KeptAnswer::Directory => json!({ "directory": true }),
             KeptAnswer::Denied(reason) => json!({ "denied": reason }),
         };
-        // Rounded up: this is the time from which the answer is known to be true.
-        text["answered_ms"] = ms_of(times.answered).saturating_add(1).into();
+        text["times"] = clock::to_json(times);
         let facts = EntryFacts {
             validated_ms: ms_of(times.asked),
             object_bytes,
@@ -88,7 +84,8 @@ impl Kept {
         self.cache.remove(&self.answer_name(path));
     }
 
-    fn answer_name(&self, path: &str) -> EntryName {
+    /// The entry of the answer about `path`.
+    pub(super) fn answer_name(&self, path: &str) -> EntryName {
         EntryName {
             kind: EntryKind::Answer,
             origin: self.origin.clone(),

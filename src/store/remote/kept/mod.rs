@@ -2,12 +2,17 @@
 //!
 //! An entry with bytes of an object has its version in the name, so it is of use only to a reader that knows which version
 //! is current. That is known from an answer of the server, which is kept too. An answer is trusted for the time to live from
-//! when it was given, by whichever process; and forever with `--immutable` and `--offline`. After that, the server is asked
-//! whether the version is still the current one, and the bytes need not be sent again.
+//! when it was given, by whichever process of this machine; and forever with `--immutable` and `--offline`. After that, the
+//! server is asked whether the version is still the current one, and the bytes need not be sent again.
 //!
-//! Documents decide what the others mean. A mount asks for each of them, however recently another process has.
+//! Documents decide what the others mean, and the absence of an object has no version. So answers about these count only if
+//! they were requested after the mount began: then it is as if the mount had asked by itself.
+//!
+//! Of several processes that want the same at the same time, one requests it ([`flight`]).
 
 mod answer;
+mod clock;
+mod flight;
 mod pages;
 mod recall;
 
@@ -15,16 +20,17 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use lru::LruCache;
 
+use super::patience::Patience;
 use super::ranges::parts;
 use super::tag::{LastModified, Pinned};
 use super::trust::Trust;
 use crate::store::disk_cache::{DiskCache, EntryFacts, EntryKind, EntryName, Origin};
-use crate::store::{Key, ReceivedBytes, StoreError};
+use crate::store::{AnswerTimes, Key, ReceivedBytes, StoreError};
 
 /// The first and the last bytes of an object that are kept together when it is opened.
 const END_BYTES: u64 = 32 << 10;
@@ -46,6 +52,8 @@ pub struct DiskCacheOptions {
     pub is_offline: bool,
     /// Whether the store never changes (`--immutable`).
     pub is_immutable: bool,
+    /// When the user asked for the store. Answers that other processes have requested since are as new as its own.
+    pub begun: Instant,
 }
 
 /// What one store keeps.
@@ -57,6 +65,9 @@ pub(super) struct Kept {
     is_immutable: bool,
     absent_403: bool,
     last_modified: LastModified,
+    /// When the user asked for the store.
+    begun: Instant,
+    patience: Arc<Patience>,
     /// Kept answers about these keys are not trusted if they were given before.
     doubts: Mutex<LruCache<Key, Instant>>,
 }
@@ -69,7 +80,7 @@ impl Kept {
     /// that cannot be used.
     pub(super) fn open(
         options: &DiskCacheOptions,
-        absent_403: bool,
+        (most_requests, absent_403): (usize, bool),
         origin: Origin,
         last_modified: LastModified,
     ) -> Result<Option<Kept>, StoreError> {
@@ -89,6 +100,9 @@ impl Kept {
             is_immutable: options.is_immutable,
             absent_403,
             last_modified,
+            begun: options.begun,
+            // The others ask for what nobody else requests.
+            patience: Arc::new(Patience::new(most_requests / 4 * 3)),
             doubts: Mutex::new(LruCache::new(MOST_DOUBTS)),
         }))
     }
@@ -98,6 +112,7 @@ impl Kept {
         Kept {
             cache: Arc::clone(&self.cache),
             origin: self.origin.clone(),
+            patience: Arc::clone(&self.patience),
             doubts: Mutex::new(LruCache::new(MOST_DOUBTS)),
             ..*self
         }
@@ -121,17 +136,18 @@ impl Kept {
             range.start <= wanted.start && wanted.end <= range.end && *range != wanted
         };
         let longer = ends.into_iter().filter(holds);
-        let is_read = [wanted.clone()].into_iter().chain(longer).any(|range| {
+        [wanted.clone()].into_iter().chain(longer).any(|range| {
             let Some((name, facts)) = self.range(path, pinned, range.clone()) else {
                 return false;
             };
             self.cache
                 .read_into(&name, facts, offset - range.start, buf)
-        });
-        if !is_read {
-            self.cache.note_miss();
-        }
-        is_read
+        })
+    }
+
+    /// Notes that bytes were not kept, and are requested.
+    pub(super) fn note_miss(&self) {
+        self.cache.note_miss();
     }
 
     /// Whether all of the version `pinned` is kept.
@@ -208,13 +224,27 @@ impl Kept {
         self.lock().put(key.clone(), Instant::now());
     }
 
-    /// Whether the answer about `key` to a request at `asked` is trusted. For others than documents.
-    fn trusts(&self, trust: &Trust, key: &Key, asked: Instant) -> bool {
+    /// Whether the kept answer about `key` is trusted. `None` stands for times of another clock. The version of an object
+    /// that is no document has `is_version`.
+    fn trusts(
+        &self,
+        trust: &Trust,
+        key: &Key,
+        times: Option<AnswerTimes>,
+        is_version: bool,
+    ) -> bool {
         if self.is_offline {
             return true;
         }
-        let is_doubted = self.lock().get(key).is_some_and(|since| asked <= *since);
-        !is_doubted && (self.is_immutable || trust.is_limited() && trust.covers(asked))
+        let doubted = self.lock().get(key).copied();
+        let Some(times) = times else {
+            return self.is_immutable && doubted.is_none();
+        };
+        if doubted.is_some_and(|since| times.asked <= since) {
+            return false;
+        }
+        let is_ours = is_version || times.asked >= self.begun;
+        self.is_immutable || is_ours && trust.is_limited() && trust.covers(times.asked)
     }
 
     /// The counters by their names in `stats.json`.
@@ -225,13 +255,6 @@ impl Kept {
     fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Key, Instant>> {
         self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// When our monotonic clock showed the time `ms` since 1970; `None` if that is in the future, or before the system started.
-fn instant_of(ms: u64) -> Option<Instant> {
-    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms))?;
-    let age = SystemTime::now().duration_since(time).ok()?;
-    Instant::now().checked_sub(age)
 }
 
 /// The time at which our monotonic clock showed `asked`, in ms since 1970.

@@ -1,17 +1,22 @@
 //! Pages of names, as they are kept on disk. They are used with `--immutable` and `--offline`: whoever lists names at other
-//! times wants to know whether they have changed.
+//! times wants to know whether they have changed. But several processes that list the same names at the same time share a page.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use object_store::path::Path;
 use object_store::{Extensions, ListResult, ObjectMeta as ServerMeta};
 use serde_json::{Value, json};
 
-use super::{Kept, ms_of, ms_since_epoch};
-use crate::store::disk_cache::{EntryFacts, EntryKind, EntryName};
+use super::{Kept, clock, ms_of, ms_since_epoch};
+use crate::store::AnswerTimes;
+use crate::store::disk_cache::{Claim, EntryFacts, EntryKind, EntryName};
 use crate::store::remote::client::{Page, PageRequest};
 use crate::store::remote::failure::Failure;
 use crate::store::remote::shared::Shared;
+
+/// A page that others have requested is shared if its request was under way, so that it is not older than this.
+const MOST_AGE: Duration = Duration::from_secs(10);
 
 impl Shared {
     /// A page of names, which may be a kept one.
@@ -22,10 +27,22 @@ impl Shared {
         let Some(kept) = self.kept.clone() else {
             return self.client.page(&request).await;
         };
-        if kept.is_forever() {
-            let (kept, request) = (kept.clone(), request.clone());
-            let found = tokio::task::spawn_blocking(move || kept.page(&request)).await;
-            if let Ok(Some(page)) = found {
+        let begun = Instant::now();
+        let found = {
+            let (kept, request) = (Arc::clone(&kept), request.clone());
+            tokio::task::spawn_blocking(move || kept.look_for_page(&request)).await
+        };
+        // The claim is given up after the answer was kept.
+        let (found, _claim) = found.unwrap_or_default();
+        if let Some((page, times)) = found {
+            let is_current = |times: AnswerTimes| {
+                let since_then = begun.saturating_duration_since(times.asked);
+                since_then <= MOST_AGE && self.remembered.trust().covers(times.asked)
+            };
+            if kept.is_forever() || times.is_some_and(is_current) {
+                if !kept.is_forever() {
+                    kept.cache.note_shared();
+                }
                 return page;
             }
         }
@@ -39,7 +56,9 @@ impl Shared {
             }
             Err(_) => None,
         };
-        if let Some(text) = text {
+        if let Some(mut text) = text {
+            let answered = Instant::now();
+            text["times"] = clock::to_json(AnswerTimes { asked, answered });
             let keep = move || kept.keep_page(&request, asked, &text);
             // Keeping fails as silently as it does elsewhere.
             let _ = tokio::task::spawn_blocking(keep).await;
@@ -48,10 +67,44 @@ impl Shared {
     }
 }
 
+/// A kept page, or that the server lists none, and the times of the answer.
+type KeptPage = (Result<Page, Failure>, Option<AnswerTimes>);
+
 impl Kept {
-    fn page(&self, request: &PageRequest) -> Option<Result<Page, Failure>> {
+    fn page(&self, request: &PageRequest) -> Option<KeptPage> {
         let (_, text) = self.cache.read(&self.page_name(request))?;
-        of_json(&serde_json::from_slice(&text).ok()?)
+        let text: Value = serde_json::from_slice(&text).ok()?;
+        let times = text.get("times").and_then(clock::of_json);
+        let asked = times.map_or_else(Instant::now, |times| times.asked);
+        Some((of_json(&text, asked)?, times))
+    }
+
+    /// The page, if it is of use: one that does not change, or that others have requested while this waited. Otherwise the
+    /// claim to request it.
+    fn look_for_page(self: &Arc<Self>, request: &PageRequest) -> (Option<KeptPage>, Option<Claim>) {
+        if self.is_forever()
+            && let Some(found) = self.page(request)
+        {
+            return (Some(found), None);
+        }
+        if self.is_offline {
+            return (None, None);
+        }
+        let byte = self.page_name(request).claim_byte();
+        if let Some(claim) = self.cache.claim(byte) {
+            let found = self.is_forever().then(|| self.page(request)).flatten();
+            return (found, Some(claim));
+        }
+        let asked = |found: &KeptPage| found.1.map(|times| times.asked);
+        let last = self.page(request).as_ref().and_then(asked);
+        if !self.wait(None, vec![byte]).unwrap_or(false) {
+            return (None, None);
+        }
+        let is_new = |found: &KeptPage| self.is_forever() || asked(found) > last;
+        match self.page(request).filter(is_new) {
+            None => (None, self.cache.claim(byte)),
+            found => (found, None),
+        }
     }
 
     fn keep_page(&self, request: &PageRequest, asked: Instant, text: &Value) {
@@ -109,7 +162,7 @@ fn object_to_json(found: &ServerMeta) -> Value {
 }
 
 /// The page in `text`, or that the server lists none; `None` for any other text.
-fn of_json(text: &Value) -> Option<Result<Page, Failure>> {
+fn of_json(text: &Value, asked: Instant) -> Option<Result<Page, Failure>> {
     if let Some(problem) = text.get("unusable") {
         return Some(Err(Failure::Unusable(problem.as_str()?.to_owned())));
     }
@@ -134,5 +187,6 @@ fn of_json(text: &Value) -> Option<Result<Page, Failure>> {
         },
         token: text.get("token")?.as_str().map(str::to_owned),
         date: text.get("date")?.as_u64().and_then(time),
+        asked,
     }))
 }

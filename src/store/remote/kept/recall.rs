@@ -1,6 +1,8 @@
 //! Brings what is kept into memory before requests, and keeps their answers after them. Callers wait for the disk on their
 //! own threads, not on that of the requests.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 
 use super::Kept;
@@ -15,7 +17,7 @@ use crate::store::{AnswerTimes, FetchBuffer, Key, ObjectMeta, ObjectStart, Store
 
 /// The path under which the answer to a request for a name that does not exist is kept. No object has an empty segment in
 /// its path here.
-const NOTHING: &str = "//nothing";
+pub(super) const NOTHING: &str = "//nothing";
 
 /// Documents up to this length are kept in memory.
 const MOST_DOCUMENT_BYTES: u64 = 1 << 20;
@@ -56,15 +58,16 @@ impl Shared {
             KeptAnswer::Object(pinned) => Some(pinned.clone()),
             KeptAnswer::Absent | KeptAnswer::Directory | KeptAnswer::Denied(_) => None,
         };
-        let is_chunk = found.is_some() && !is_asked_for_anew(key);
-        let may_trust = kept.is_forever() || is_chunk && times.is_some();
-        let told = times.unwrap_or_else(AnswerTimes::of_now);
-        let is_trusted = may_trust && kept.trusts(self.remembered.trust(), key, told.asked);
+        let is_version = found.is_some() && !is_asked_for_anew(key);
+        let is_trusted = kept.trusts(self.remembered.trust(), key, times, is_version);
         if is_trusted {
+            let told = times.unwrap_or_else(AnswerTimes::of_now);
             self.remembered.put_kept(key, told, found.clone());
             if answer == KeptAnswer::Directory {
                 self.remembered.put_prefix(&key.to_prefix(), told.asked);
             }
+        } else if let (Some(times), Some(found)) = (times, &found) {
+            self.remembered.put_earlier(key, times, found.clone());
         }
         Some((found?, is_trusted))
     }
@@ -106,6 +109,13 @@ impl Shared {
     pub(in crate::store::remote) fn save_all(&self, keys: &[Key]) {
         for key in keys {
             self.save(key);
+        }
+    }
+
+    /// Notes that bytes were not kept, and are requested.
+    pub(in crate::store::remote) fn note_miss(&self) {
+        if let Some(kept) = &self.kept {
+            kept.note_miss();
         }
     }
 
@@ -189,25 +199,36 @@ impl Shared {
         }
     }
 
-    /// The kept answer to a request for a name that does not exist, if no request is to be sent.
+    /// The kept answer to a request for a name that does not exist, if it is trusted.
     pub(in crate::store::remote) fn kept_nothing(&self) -> Option<Result<(), Failure>> {
-        let kept = self.kept.as_ref().filter(|kept| kept.is_forever())?;
-        match kept.answer(NOTHING)? {
-            (KeptAnswer::Absent, _) => Some(Err(Failure::Absent)),
-            (KeptAnswer::Denied(reason), _) => Some(Err(Failure::Denied(reason))),
-            (KeptAnswer::Object(_) | KeptAnswer::Directory, _) => None,
+        let kept = self.kept.as_ref()?;
+        let (answer, times) = kept.answer(NOTHING)?;
+        let key = Key::parse(b"nothing").ok()?;
+        if !kept.trusts(self.remembered.trust(), &key, times, false) {
+            return None;
+        }
+        match answer {
+            KeptAnswer::Absent => Some(Err(Failure::Absent)),
+            KeptAnswer::Denied(reason) => Some(Err(Failure::Denied(reason))),
+            KeptAnswer::Object(_) | KeptAnswer::Directory => None,
         }
     }
 
-    /// Keeps the answer to a request for a name that does not exist.
-    pub(in crate::store::remote) fn keep_nothing(&self, answer: &Result<(), Failure>) {
+    /// Keeps the answer to a request for a name that does not exist, which was sent after `asked`.
+    pub(in crate::store::remote) fn keep_nothing(
+        &self,
+        asked: Instant,
+        answer: &Result<(), Failure>,
+    ) {
         let answer = match answer {
             Err(Failure::Absent | Failure::Directory) => KeptAnswer::Absent,
             Err(Failure::Denied(reason)) => KeptAnswer::Denied(reason.clone()),
             _ => return,
         };
         if let Some(kept) = &self.kept {
-            kept.keep_answer(NOTHING, AnswerTimes::of_now(), &answer);
+            let answered = Instant::now();
+            let times = AnswerTimes { asked, answered };
+            kept.keep_answer(NOTHING, times, &answer);
         }
     }
 
@@ -223,7 +244,7 @@ impl Shared {
             return;
         };
         kept.doubt(key);
-        // Kept answers about documents are not trusted in any case, and their versions make requests short.
+        // The versions of documents make requests short.
         if !is_asked_for_anew(key)
             && let Some(path) = self.client.path(key)
         {
@@ -233,6 +254,6 @@ impl Shared {
 }
 
 /// Whether each mount asks for this object before it uses it.
-fn is_asked_for_anew(key: &Key) -> bool {
+pub(super) fn is_asked_for_anew(key: &Key) -> bool {
     is_document(key.name()) || ROOT_DOCUMENTS.contains(&key.as_bytes())
 }
