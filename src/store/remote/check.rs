@@ -67,6 +67,7 @@ impl RemoteStore {
         // The first of several daemons that begin at the same time asks for all of them.
         let _request = self.shared.begin_all(&keys);
         let kept_nothing = self.shared.kept_nothing();
+        let is_nothing_kept = kept_nothing.is_some();
         let begun = Instant::now();
         let ask = async move {
             let early = ROOT_DOCUMENTS.iter().map(|name| shared.read_early(name));
@@ -108,7 +109,9 @@ impl RemoteStore {
         })?;
         let (has_documents, failed, nothing) = below;
         self.shared.save_all(&documents);
-        self.shared.keep_nothing(begun, &nothing);
+        if !is_nothing_kept {
+            self.shared.keep_nothing(begun, &nothing);
+        }
         if let Some((store, key)) = &itself {
             store.shared.save(key);
             if let Some(Ok((pinned, Some(tail)))) = &single {
