@@ -18,7 +18,7 @@ from support import mounting
 
 
 class FaultServer:
-    """`kind` is `http` or `s3`; `tls` a certificate and its key."""
+    """`kind` is `http`, `s3`, or `az` for Azure; `tls` a certificate and its key."""
 
     def __init__(self, root, kind="http", tls=()):
         self.root, self.kind, self.lock = Path(root), kind, threading.Lock()

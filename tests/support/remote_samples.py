@@ -68,6 +68,9 @@ def store(server, path="z"):
     if server.kind == "s3":
         return f"s3://{BUCKET}/{path}", ["--endpoint", server.url, "--region", "us-east-1"], {
             "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    if server.kind == "az":
+        return f"az://{BUCKET}/{path}", ["--endpoint", f"{server.url}/{remote_servers.ACCOUNT}"], {
+            "AZURE_STORAGE_ACCOUNT_NAME": remote_servers.ACCOUNT, "AZURE_STORAGE_ACCOUNT_KEY": remote_servers.ACCOUNT_KEY}
     return f"{server.url}/{BUCKET}/{path}", [], {}
 
 

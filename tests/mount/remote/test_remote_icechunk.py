@@ -26,10 +26,18 @@ def root(tmp_path):
     return repositories.unpack(folder).parent
 
 
-@pytest.mark.parametrize("kind", ["http", "s3"])
+def check(folder, arrays):
+    """Compares the `.npy` files of a mount with values."""
+    for path, values in arrays.items():
+        shown = np.load(folder / f"{path}.npy")
+        assert shown.dtype == values.dtype and np.array_equal(shown, values), path
+
+
+@pytest.mark.parametrize("kind", ["http", "s3", "az"])
 @pytest.mark.parametrize("name", repositories.NAMES)
 def test_a_repository_on_a_server(mount, root, kind, name):
-    arrays = repositories.expected(root / BUCKET)[name, "branch.main"]
+    expected = repositories.expected(root / BUCKET)
+    arrays = expected[name, "branch.main"]
     with FaultServer(root, kind) as server:
         made = mounted(mount, server, "--view", "arrays,keys", path=name)
         assert f"specification {name[-1]}" in (made.path / ".zarr-mount/snapshot").read_text()
@@ -38,6 +46,10 @@ def test_a_repository_on_a_server(mount, root, kind, name):
             assert np.array_equal(zarr.open_array(made.path / "keys" / path, mode="r")[...], values), path
         assert "small" not in os.listdir(made.path / "keys")
         made.unmount()
+        for reference in ("branch.dev", "tag.T1"):
+            made = mounted(mount, server, "--view", "arrays", path=f"{name}|icechunk:@{reference}")
+            check(made.path, expected[name, reference])
+            made.unmount()
 
 
 @pytest.mark.parametrize("name", repositories.NAMES)
@@ -188,10 +200,10 @@ def test_repositories_in_every_kind_of_bucket(mount, root, tmp_path, name):
     with getattr(remote_servers, name)(root, tmp_path) as server:
         env = remote_servers.clean_environment(**server.env)
         for repository in repositories.NAMES:
-            made = mount(server.url(f"{BUCKET}/{repository}"), *server.args, "--view", "arrays", env=env)
-            for path, values in expected[repository, "branch.main"].items():
-                assert np.array_equal(np.load(made.path / f"{path}.npy"), values), path
-            made.unmount()
+            for reference in ("branch.main", "tag.T1"):
+                made = mount(server.url(f"{BUCKET}/{repository}|icechunk:@{reference}"), *server.args, "--view", "arrays", env=env)
+                check(made.path, expected[repository, reference])
+                made.unmount()
         made = mount(server.url(f"{BUCKET}/ice"), *server.args, "--view", "arrays", env=env)
         assert (np.load(made.path / "near.npy") == DATA).all()
         made.unmount()

@@ -214,14 +214,16 @@ print(json.dumps([names, bytes(found.bytes()).hex(), bytes(obstore.get_range(sto
 """
 
 
-@pytest.mark.parametrize("name", ["faults", "moto", "moto_as_google", *(
+@pytest.mark.parametrize("name", ["s3", "az", "moto", "moto_as_google", *(
     pytest.param(n, marks=pytest.mark.heavy) for n in ("hadro", "fake_gcs", "azurite"))])
 def test_another_client_reads_it(name, root, tmp_path):
-    started = FaultServer(root, "s3") if name == "faults" else getattr(remote_servers, name)(root, tmp_path)
-    with started as server:
-        scheme = getattr(server, "scheme", "s3")
-        done = mounting.ok(remote_servers.REMOTE_PYTHON, "-c", CLIENT % {"key": remote_servers.ACCOUNT_KEY}, scheme,
-                           getattr(server, "endpoint", None) or server.url, env=remote_servers.clean_environment())
+    """Also the servers of faults, which are named by their kinds."""
+    of_faults = name in ("s3", "az")
+    with FaultServer(root, name) if of_faults else getattr(remote_servers, name)(root, tmp_path) as server:
+        scheme = name if of_faults else server.scheme
+        endpoint = f"{server.url}/{remote_servers.ACCOUNT}" if name == "az" else server.url if of_faults else server.endpoint
+        done = mounting.ok(remote_servers.REMOTE_PYTHON, "-c", CLIENT % {"key": remote_servers.ACCOUNT_KEY}, scheme, endpoint,
+                           env=remote_servers.clean_environment())
         names, whole, part = json.loads(done)
         assert bytes.fromhex(whole) == BODY and bytes.fromhex(part) == BODY[10:30]
         assert names == sorted(["sp ace", "z-", "z/zarr.json", *(f"z/c/{n}" for n in range(5))])

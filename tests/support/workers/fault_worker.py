@@ -1,4 +1,4 @@
-"""The process of a server of faults: `python fault_worker.py ROOT KIND [CERTIFICATE KEY]`, KIND being `http` or `s3`.
+"""The process of a server of faults: `python fault_worker.py ROOT KIND [CERTIFICATE KEY]`, KIND being `http`, `s3` or `az`.
 
 Commands are lines of JSON on standard input, each answered by a line on standard output; the end of the input ends it.
 """
@@ -16,6 +16,7 @@ from http import HTTPStatus
 from urllib.parse import parse_qsl, quote, unquote
 
 import fault_answers
+import fault_azure
 import fault_rules
 from fault_rules import Answer
 
@@ -48,7 +49,8 @@ class Worker:
         path, _, query = target.partition("?")
         query = dict(parse_qsl(query, keep_blank_values=True, errors="surrogateescape"))
         key = unquote(path, errors="surrogateescape").removeprefix("/")
-        method = "LIST" if "list-type" in query else verb
+        key = fault_azure.without_account(key) if self.kind == "az" else key
+        method = "LIST" if "list-type" in query or query.get("comp") == "list" else verb
         record = {"method": method, "key": key, "range": headers.get("range"), "headers": headers, "query": query,
                   "begun": time.monotonic(), "ended": None, "status": None, "bytes": 0}
         with self.lock:
@@ -71,8 +73,9 @@ class Worker:
     def make(self, method, key, headers, query, rules):
         faults = {rule["fault"] for rule in rules}
         bucket, _, name = key.partition("/")
+        answers = fault_azure if self.kind == "az" else fault_answers
         if method == "LIST":
-            return fault_answers.list_answer(self.files, bucket, query)
+            return answers.list_answer(self.files, bucket, query)
         if method not in ("GET", "HEAD"):
             return Answer(405, {"Allow": "GET, HEAD"}, b"no")
         if self.kind == "s3" and not self.files.bucket(bucket):
@@ -80,7 +83,7 @@ class Worker:
         if self.kind == "s3" and not name:
             return Answer(200, {"x-amz-bucket-region": "us-east-1"})
         shift = sum(rule.get("by", 1) for rule in rules if rule["fault"] == "shift")
-        return fault_answers.object_answer(self.files, method, key, headers, faults, shift)
+        return answers.object_answer(self.files, method, key, headers, faults, shift)
 
     async def send(self, verb, made, writer, record):
         if made.wait:
