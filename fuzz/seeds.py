@@ -3,8 +3,8 @@
 
 metadata_documents: every document, the hostile ones too. stored_chunks: documents of arrays with chunks of theirs.
 n5_blocks: such chunks of N5 behind the choices that make their array. n5_attributes: pairs of documents of N5.
-The other targets choose by bytes, so the same chunks stand behind different choices. icechunk_files: the files of a small
-repository, which the target itself has, too: src/icechunk_files.
+The other targets choose by bytes, so the same chunks stand behind different choices. reference_json, reference_parquet: sets,
+and files of sets. icechunk_files: the files of a small repository, which the target itself has, too: src/icechunk_files.
 """
 import hashlib
 import json
@@ -81,6 +81,23 @@ def icechunk():
         write("icechunk_files", b"\3" + tar.extractfile("ice2/repo").read())
 
 
+def references():
+    """Sets of kerchunk and VirtualiZarr, and sets whose references are in the file `target`, as the targets of the fuzzer name it."""
+    sets = [store.path for store in corpus.stores().values() if store.kind == "references"] + [HERE.parent / "tests/support/references"]
+    for path in sets:
+        for file in [path, *sorted(path.rglob("*.parq"))]:
+            if file.is_file() and file.stat().st_size <= LARGEST:
+                write("reference_parquet" if file.suffix == ".parq" else "reference_json", file.read_bytes())
+    array = json.dumps({"zarr_format": 2, "shape": [40, 50], "chunks": [1, 10], "dtype": "<u2", "fill_value": 0, "compressor": None, "filters": None,
+                        "order": "C"})
+    refs = {".zgroup": {"zarr_format": 2}, "x/.zarray": array, "x/.zattrs": "{}"} | {f"x/{i}.{i % 5}": ["target", 20 * i, 20] for i in range(40)}
+    write("reference_json", json.dumps(refs).encode())
+    for key, offset, dimensions in [("x/{{i}}.{{j}}", "{{(i * 5 + j) * 2}}", {"i": {"stop": 40}, "j": {"start": 0, "stop": 10, "step": 2}}),
+                                    ("x/{{i // 5}}.{{i % 5}}", "{{i * 4}}", {"i": list(range(0, 200, 3))}), ("{{n}}/c/{{i}}", "{{-i + 9}}", {"n": [1, 2], "i": {"stop": 3}})]:
+        generator = {"key": key, "url": "{{u}}{{f(c='get')}}", "offset": offset, "length": "{{10 + 2}}", "dimensions": dimensions}
+        write("reference_json", json.dumps({"version": 1, "templates": {"u": "", "f": "tar{{c}}"}, "gen": [generator], "refs": refs}).encode())
+
+
 def chunks(directory):
     """Encoded chunks of the array in `directory`, the first few that are small."""
     if any(any(directory.glob(f"*/{name}")) for name in ("zarr.json", ".zarray", "attributes.json")):
@@ -99,4 +116,5 @@ def write(target, data):
 
 if __name__ == "__main__":
     main()
+    references()
     icechunk()
