@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::json::JsonSet;
-use super::names::ListedName;
+use super::names::{ExaminedFile, ListedName};
 #[cfg(feature = "references")]
 use super::parquet::ParquetSet;
 use super::row::Found;
@@ -55,14 +55,16 @@ impl Contents {
         }
     }
 
-    /// The first name below `prefix` after `after`.
+    /// The first name below `prefix` after `after`. The same listing passes the same `examined` again.
     ///
     /// # Errors
     /// [`StoreError`] where references cannot be read.
     #[cfg_attr(
         not(feature = "references"),
         expect(
+            unused_variables,
             clippy::unnecessary_wraps,
+            clippy::needless_pass_by_ref_mut,
             reason = "only those in Parquet are read here"
         )
     )]
@@ -70,11 +72,12 @@ impl Contents {
         &self,
         prefix: &Prefix,
         after: &Cursor,
+        examined: &mut ExaminedFile,
     ) -> Result<Option<ListedName>, StoreError> {
         match self {
             Contents::Json(json) => Ok(json.table.next(prefix, after)),
             #[cfg(feature = "references")]
-            Contents::Parquet(parquet) => parquet.next(prefix, after),
+            Contents::Parquet(parquet) => parquet.next(prefix, after, examined),
         }
     }
 

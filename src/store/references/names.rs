@@ -6,7 +6,7 @@
 use super::grid::Grid;
 use super::grid_key::{Indices, pack, unpack};
 use super::table::{Name, Table};
-use crate::store::{Cursor, Prefix};
+use crate::store::{Cursor, Key, ObjectMeta, Prefix};
 
 /// A name, and the position after it.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,6 +15,10 @@ pub(super) struct ListedName {
     pub(super) is_prefix: bool,
     pub(super) cursor: Cursor,
 }
+
+/// A file of references that a listing has examined, and its attributes then. The names of one file are thousands, which
+/// need not examine it again.
+pub(super) type ExaminedFile = Option<(Key, ObjectMeta)>;
 
 /// Cursors begin with one of these.
 pub(super) const AFTER_NAME: u8 = 0;

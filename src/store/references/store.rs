@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::contents::{Contents, FoundReference};
 use super::json;
-use super::names::ListedName;
+use super::names::{ExaminedFile, ListedName};
 #[cfg(feature = "references")]
 use super::parquet::ParquetSet;
 use super::row::Found;
@@ -315,6 +315,7 @@ impl Store for ReferenceStore {
             set,
             prefix: prefix.clone(),
             after,
+            examined: None,
             detail,
         })))
     }
@@ -411,6 +412,7 @@ struct ReferenceListing {
     set: ObjectMeta,
     prefix: Prefix,
     after: Cursor,
+    examined: ExaminedFile,
     detail: Detail,
 }
 
@@ -437,7 +439,10 @@ impl ReferenceListing {
 
 impl Listing for ReferenceListing {
     fn next_entry(&mut self) -> Result<Option<ListEntry>, StoreError> {
-        let Some(found) = self.contents.next(&self.prefix, &self.after)? else {
+        let Some(found) = self
+            .contents
+            .next(&self.prefix, &self.after, &mut self.examined)?
+        else {
             return Ok(None);
         };
         let ListedName {

@@ -23,7 +23,7 @@ use lru::LruCache;
 use self::metadata::{RecordedArray, SetMetadata};
 use self::records::Records;
 use super::grid_key::GridKey;
-use super::names::{AFTER_INDEX, ListedName};
+use super::names::{AFTER_INDEX, ExaminedFile, ListedName};
 use super::row::Found;
 use crate::store::{Cursor, Key, Object, ObjectMeta, Prefix, Store, StoreError, Version};
 
@@ -151,16 +151,11 @@ impl ParquetSet {
         let Some(meta) = found.into_iter().next().unwrap_or(Ok(None))? else {
             return Ok(None);
         };
-        let known = |meta: &ObjectMeta| {
-            let mut kept = lock(&self.kept);
-            let (version, records) = kept.by_key.get(file)?;
-            (*version == meta.version).then(|| Arc::clone(records))
-        };
-        if let Some(records) = known(&meta) {
+        if let Some(records) = self.kept(file, &meta) {
             return Ok(Some((records, meta)));
         }
         let _one_at_a_time = lock(&self.reading);
-        if let Some(records) = known(&meta) {
+        if let Some(records) = self.kept(file, &meta) {
             return Ok(Some((records, meta)));
         }
         let Some(object) = self.store.open(file)? else {
@@ -173,6 +168,28 @@ impl ParquetSet {
             lock(&self.kept).add(file.clone(), kept, self.most_bytes);
         }
         Ok(Some((records, meta)))
+    }
+
+    /// The records in `file`, if they are kept as of this version of it.
+    fn kept(&self, file: &Key, meta: &ObjectMeta) -> Option<Arc<Records>> {
+        let mut kept = lock(&self.kept);
+        let (version, records) = kept.by_key.get(file)?;
+        (*version == meta.version).then(|| Arc::clone(records))
+    }
+
+    /// As [`ParquetSet::records`], for a listing that may have examined `file` before.
+    fn listed_records(
+        &self,
+        file: &Key,
+        examined: &mut ExaminedFile,
+    ) -> Result<Option<Arc<Records>>, StoreError> {
+        let same = examined.as_ref().filter(|(key, _)| key == file);
+        if let Some(records) = same.and_then(|(key, meta)| self.kept(key, meta)) {
+            return Ok(Some(records));
+        }
+        let records = self.records(file)?;
+        *examined = records.as_ref().map(|(_, meta)| (file.clone(), *meta));
+        Ok(records.map(|(records, _)| records))
     }
 
     fn read_records(&self, file: &Key, object: &dyn Object) -> Result<Records, StoreError> {
@@ -219,6 +236,7 @@ impl ParquetSet {
         &self,
         prefix: &Prefix,
         after: &Cursor,
+        examined: &mut ExaminedFile,
     ) -> Result<Option<ListedName>, StoreError> {
         let mut rank = match after.as_bytes() {
             [AFTER_INDEX, rank @ ..] => {
@@ -238,11 +256,9 @@ impl ParquetSet {
         let mut n_absent = 0;
         while rank < array.n_chunks {
             let place = self.place_of(prefix.as_bytes(), rank)?;
-            let records = self.records(&place.file)?;
-            let next = match &records {
-                Some((records, _)) => records.first_from(place.at),
-                None => None,
-            };
+            let records = self.listed_records(&place.file, examined)?;
+            let next = records.as_ref();
+            let next = next.and_then(|records| records.first_from(place.at));
             if let Some(found) = next {
                 let rank = rank - rank % size + found as u64;
                 return Ok((rank < array.n_chunks).then(|| listed(array, rank)));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::store::MemoryStore;
+use crate::store::testing::{CallKind, Recording, wrap};
 
 const METADATA: &[u8] = include_bytes!("../../../../tests/support/references/lazy/.zmetadata");
 const FIRST: &[u8] = include_bytes!("../../../../tests/support/references/lazy/x/refs.0.parq");
@@ -26,10 +27,14 @@ fn store() -> Arc<MemoryStore> {
 }
 
 fn set(store: Arc<MemoryStore>, most_bytes: u64) -> Result<ParquetSet, String> {
+    let store: Arc<dyn Store> = store;
+    set_in(&store, most_bytes)
+}
+
+fn set_in(store: &Arc<dyn Store>, most_bytes: u64) -> Result<ParquetSet, String> {
     let root = Prefix::parse(b"set").unwrap();
     let object = store.open(&key("set/.zmetadata")).unwrap().unwrap();
-    let store: Arc<dyn Store> = store;
-    ParquetSet::read(&store, &root, &object, most_bytes)
+    ParquetSet::read(store, &root, &object, most_bytes)
 }
 
 fn found(set: &ParquetSet, name: &str) -> Result<Option<Found>, StoreError> {
@@ -39,8 +44,8 @@ fn found(set: &ParquetSet, name: &str) -> Result<Option<Found>, StoreError> {
 
 fn names(set: &ParquetSet, prefix: &str) -> Vec<String> {
     let prefix = Prefix::parse(prefix.as_bytes()).unwrap();
-    let (mut names, mut after) = (Vec::new(), Cursor::START);
-    while let Some(name) = set.next(&prefix, &after).unwrap() {
+    let (mut names, mut after, mut examined) = (Vec::new(), Cursor::START, None);
+    while let Some(name) = set.next(&prefix, &after, &mut examined).unwrap() {
         names.push(String::from_utf8(name.bytes).unwrap());
         after = name.cursor;
     }
@@ -91,8 +96,22 @@ fn a_missing_file_means_absent_chunks_and_a_damaged_one_is_an_error() {
     let error = found(&set, "x/1.2").unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
     let prefix = Prefix::parse(b"x").unwrap();
-    let first = set.next(&prefix, &Cursor::START).unwrap().unwrap();
-    assert!(set.next(&prefix, &first.cursor).is_err());
+    let first = set.next(&prefix, &Cursor::START, &mut None);
+    let first = first.unwrap().unwrap();
+    assert!(set.next(&prefix, &first.cursor, &mut None).is_err());
+}
+
+#[test]
+fn a_listing_examines_each_file_once() {
+    let recording = Arc::default();
+    let store = wrap::<Recording>(store(), &recording);
+    let set = set_in(&store, 8 << 20).unwrap();
+    for n_opened in [2, 0] {
+        recording.clear();
+        assert_eq!(names(&set, "x"), [".zarray", "0.0", "0.1", "1.0", "1.2"]);
+        assert_eq!(recording.count(CallKind::Stat), 2);
+        assert_eq!(recording.count(CallKind::Open), n_opened);
+    }
 }
 
 #[test]
