@@ -5,42 +5,82 @@
 //! vcc://NAME/PATH     PATH, behind the prefix of the container NAME
 //! ```
 //!
-//! Version 2 of the specification has them in the configuration in the file `repo`. What a container says besides, such
-//! as the server that has a bucket, is not used: the repository decides nothing about what is read.
+//! Version 2 of the specification has them in the configuration in the file `repo`, and version 1 in a file of its own
+//! ([`config_file`]), which is only read for a location that names a container. What a container says besides, such as the
+//! server that has a bucket, is not used: the repository decides nothing about what is read.
 
-use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
+use super::config_file;
 use super::flat::{Flat, Malformed};
 use super::flex::{FlexMap, FlexValue};
+use super::prefixes::Prefixes;
+use crate::store::{Access, Store, StoreError};
 
 /// The beginning of locations that name a container.
 const SCHEME: &str = "vcc://";
 
-/// The most containers that are read.
-const MOST_CONTAINERS: usize = 1024;
-
-/// The prefixes of containers by their names; `None` for a name that several containers have.
-type Prefixes = BTreeMap<String, Option<String>>;
-
 /// The containers that have names, or why they are not known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Containers(Result<Prefixes, String>);
+#[derive(Debug)]
+pub(super) enum Containers {
+    /// Those of version 2.
+    Known(Result<Prefixes, String>),
+    /// Those of version 1, once they were needed.
+    InFile(OnceLock<Result<Prefixes, String>>),
+}
 
 impl Containers {
     /// Those of a repository of version 2 with this configuration. If that is damaged, all chunks in other places are
     /// still read.
     pub(super) fn of_configuration(config: Option<&[u8]>) -> Containers {
-        let prefixes = config.map_or_else(|| Ok(Prefixes::new()), prefixes_in);
+        let prefixes = config.map_or_else(|| Ok(Prefixes::default()), prefixes_in);
         let problem =
             |Malformed(problem)| format!("the configuration of the repository: {problem}");
-        Containers(prefixes.map_err(problem))
+        Containers::Known(prefixes.map_err(problem))
     }
 
-    /// Those of a repository of version 1, whose writers hardly use their names.
+    /// Those of a repository of version 1.
     pub(super) fn of_version_1() -> Containers {
-        let problem =
-            "in version 1 of the specification, containers are in config.yaml, which is not read";
-        Containers(Err(problem.to_owned()))
+        Containers::InFile(OnceLock::new())
+    }
+
+    /// Whether the names stand for the same prefixes. Those of version 1 stay as they are as long as a snapshot is shown.
+    pub(super) fn are_as(&self, others: &Containers) -> bool {
+        match (self, others) {
+            (Containers::Known(these), Containers::Known(others)) => these == others,
+            (Containers::InFile(_), Containers::InFile(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Makes [`Containers::resolve`] ready for `location`, which may take a request to the `store` of the repository. It
+    /// is shown with the access `shown`, if other users can reach the mount.
+    pub(super) fn prepare(
+        &self,
+        location: &str,
+        store: &dyn Store,
+        shown: Option<Access>,
+    ) -> Result<(), StoreError> {
+        let Containers::InFile(read) = self else {
+            return Ok(());
+        };
+        if location.starts_with(SCHEME) && read.get().is_none() {
+            let found = config_file::read(store, shown)?;
+            // Another thread may have been faster.
+            let _ = read.set(found.map_err(|problem| format!("config.yaml: {problem}")));
+        }
+        Ok(())
+    }
+
+    fn prefixes(&self) -> Result<&Prefixes, String> {
+        let read = match self {
+            Containers::Known(read) => Some(read),
+            Containers::InFile(read) => read.get(),
+        };
+        let read = read.map_or(Err("config.yaml was not read"), |read| {
+            read.as_ref().map_err(String::as_str)
+        });
+        read.map_err(str::to_owned)
     }
 
     /// The URL that `location` stands for; `None` where it stands for itself.
@@ -57,7 +97,7 @@ impl Containers {
         if path.split('/').any(|segment| segment == "..") {
             return Err(format!("{shown}: this leads out of its container"));
         }
-        let prefixes = self.0.as_ref();
+        let prefixes = self.prefixes();
         let prefixes = prefixes.map_err(|problem| format!("{shown}: {problem}"))?;
         match prefixes.get(name) {
             Some(Some(prefix)) => {
@@ -74,29 +114,21 @@ impl Containers {
     }
 }
 
-/// Reads the prefixes in the `config` of a repository.
+/// Reads the prefixes in the `config` of a repository of version 2.
 fn prefixes_in(config: &[u8]) -> Flat<Prefixes> {
-    let mut prefixes = Prefixes::new();
+    let mut prefixes = Prefixes::default();
     let config = FlexValue::root(config)?.map()?;
     let list = config.map(|config| config.get("virtual_chunk_containers"));
     let list = list.transpose()?.flatten();
     let Some(list) = list.map(|list| list.map()).transpose()?.flatten() else {
         return Ok(prefixes);
     };
-    if list.len() > MOST_CONTAINERS {
-        let problem = format!("{} virtual chunk containers", list.len());
-        return Err(Malformed(problem));
-    }
     for index in 0..list.len() {
         let Some(container) = list.value(index)?.map()? else {
             continue;
         };
         let (name, prefix) = (text(&container, "name")?, text(&container, "url_prefix")?);
-        if let (Some(name), Some(prefix)) = (name, prefix) {
-            let prefix = Some(prefix.to_owned());
-            let entry = prefixes.entry(name.to_owned());
-            entry.and_modify(|known| *known = None).or_insert(prefix);
-        }
+        prefixes.add(name, prefix).map_err(Malformed)?;
     }
     Ok(prefixes)
 }
@@ -110,6 +142,7 @@ fn text<'b>(map: &FlexMap<'b>, key: &str) -> Flat<Option<&'b str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::{Key, MemoryStore};
 
     /// `{"virtual_chunk_containers": {"f": {"name": null, "url_prefix": "file:///d/"}, "s3://b/": {"name": "x",
     /// "store": {"s3": {"region": null}}, "url_prefix": "s3://b/"}}}`, as another program writes it.
@@ -117,6 +150,15 @@ mod tests {
         \x01\x08\x01\x01\x01\0\0\x01\x12\x01\x01\x01\x07\x24\x03\x3b\x20\x35\x03\x01\x03\x3b\x0a\x2f\x14\x24\x14\
         f\0name\0url_prefix\0\x0afile:///d/\0\x02\x1d\x19\x02\x01\x02\0\x12\0\x14\x02\x29\x79\x02\x01\x02\x0a\x35\x24\x24\
         \x01\x9b\x01\x01\x01\x09\x24\x02\x24\x01";
+
+    /// Containers with the name `x`.
+    fn named(prefixes: &[&str]) -> Containers {
+        let mut all = Prefixes::default();
+        for prefix in prefixes {
+            all.add(Some("x"), Some(prefix)).unwrap();
+        }
+        Containers::Known(Ok(all))
+    }
 
     #[test]
     fn names_stand_for_prefixes() {
@@ -137,14 +179,13 @@ mod tests {
     #[test]
     fn a_container_has_a_prefix_with_or_without_a_slash() {
         for (prefix, expected) in [("file:///", "file:///a"), ("s3://b/c", "s3://b/c/a")] {
-            let prefixes = [("x".to_owned(), Some(prefix.to_owned()))];
-            let containers = Containers(Ok(prefixes.into()));
+            let containers = named(&[prefix]);
             assert_eq!(
                 containers.resolve("vcc://x/a"),
                 Ok(Some(expected.to_owned()))
             );
         }
-        let twice = Containers(Ok([("x".to_owned(), None)].into()));
+        let twice = named(&["s3://b", "s3://c"]);
         assert!(twice.resolve("vcc://x/a").unwrap_err().contains("several"));
     }
 
@@ -153,7 +194,7 @@ mod tests {
         let null: &[u8] = &[0, 0, 1];
         for config in [None, Some(null)] {
             let containers = Containers::of_configuration(config);
-            assert_eq!(containers, Containers(Ok(Prefixes::new())));
+            assert!(containers.are_as(&named(&[])));
         }
         let damaged = Containers::of_configuration(Some(&CONFIG[..100]));
         let problem = damaged.resolve("vcc://x/a").unwrap_err();
@@ -162,5 +203,35 @@ mod tests {
             "{problem}"
         );
         assert_eq!(damaged.resolve("s3://b/a"), Ok(None));
+    }
+
+    #[test]
+    fn the_file_of_version_1_is_read_for_a_location_that_needs_it() {
+        let store = MemoryStore::new();
+        let containers = Containers::of_version_1();
+        containers.prepare("s3://b/a", &store, None).unwrap();
+        let key = Key::parse(b"config.yaml").unwrap();
+        let config = "virtual_chunk_containers: {a: {name: x, url_prefix: s3://b/}}";
+        store.insert(key.clone(), config);
+        containers.prepare("vcc://x/a", &store, None).unwrap();
+        assert_eq!(
+            containers.resolve("vcc://x/a"),
+            Ok(Some("s3://b/a".to_owned()))
+        );
+        // It is read once.
+        store.insert(key.clone(), "[");
+        containers.prepare("vcc://x/a", &store, None).unwrap();
+        assert!(containers.resolve("vcc://x/a").is_ok());
+        for (file, expected) in [
+            ("[".repeat(10), "config.yaml: "),
+            ("#".repeat(300_000), "config.yaml: it has more than"),
+            (String::new(), "is called x"),
+        ] {
+            store.insert(key.clone(), file);
+            let containers = Containers::of_version_1();
+            containers.prepare("vcc://x/a", &store, None).unwrap();
+            let problem = containers.resolve("vcc://x/a").unwrap_err();
+            assert!(problem.contains(expected), "{problem}");
+        }
     }
 }

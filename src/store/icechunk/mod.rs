@@ -26,6 +26,7 @@
 
 mod attributes;
 mod branches;
+mod config_file;
 mod containers;
 mod envelope;
 mod files;
@@ -39,6 +40,7 @@ mod not_read;
 mod object;
 mod object_id;
 mod pinned;
+mod prefixes;
 mod reference;
 mod snapshot;
 mod virtual_chunk;

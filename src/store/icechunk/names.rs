@@ -153,10 +153,19 @@ impl<'r> ChunkReader<'r> {
             let found = manifest.find(chunk.array.id, &chunk.first);
             let key = key_of("manifests", part.id)?;
             if let Some(place) = found.map_err(|problem| problem.of(&key))? {
+                if let ChunkPlace::Virtual(place) = &place {
+                    self.prepare(place)?;
+                }
                 return Ok(Some(place));
             }
         }
         Ok(None)
+    }
+
+    /// Reads what it takes to find the virtual chunk at `place`.
+    pub(super) fn prepare(&self, place: &VirtualPlace) -> Result<(), StoreError> {
+        let (containers, store) = (&self.pinned.containers, &self.files.store);
+        containers.prepare(&place.location, &**store, self.shown)
     }
 
     /// As [`ChunkReader::find`], without a request; `None` if that takes one.

@@ -52,6 +52,7 @@ fn add_refused(reader: &ChunkReader<'_>, refused: &mut Refused) -> Result<bool, 
                 chunks += 1;
                 let key = key_of("manifests", part.id)?;
                 let place = place.map_err(|problem| problem.of(&key))?;
+                reader.prepare(&place)?;
                 let directory = reader.found_virtual(&place).refused_directory();
                 if let Some(directory) = directory {
                     refused.add(directory);

@@ -200,7 +200,9 @@ impl Pinning {
         })?;
         let access = access_of(files, [Some(&*object), named_by.as_deref()])?;
         let is_same = |before: &&Arc<Pinned>| {
-            before.snapshot.id == id && before.access == access && before.containers == containers
+            before.snapshot.id == id
+                && before.access == access
+                && before.containers.are_as(&containers)
         };
         if let Some(before) = before.filter(is_same) {
             return Ok(Arc::clone(before));

@@ -156,12 +156,41 @@ def test_a_repository_of_icechunk_itself(folder, mount):
     assert (np.load(made.path / "x.npy") == rows).all()
 
 
+# As icechunk 2.3 writes it, without most of what it says of the store.
+CONFIGURATION = """inline_chunk_threshold_bytes: null
+storage:
+  concurrency:
+    max_concurrent_requests_for_object: 5
+virtual_chunk_containers:
+  {prefix}:
+    name: rows
+    url_prefix: {prefix}
+    store: !local_file_system {path}
+manifest: null
+"""
+
+
 def test_names_of_containers_in_version_1(folder, mount):
+    """They are in `config.yaml`, which is read once for a snapshot."""
     repository = Repository(folder / "repo", 1)
-    repository.commit(single(x=virtual("vcc://rows/a")))
-    made = mount(repository.folder)
-    fails(made.path / "x/c/0")
-    assert "config.yaml, which is not read" in made.log_text()
+    arrays = {"x": whole("vcc://rows/row%20{i}.bin")} | single(other=virtual("vcc://others/a"))
+    repository.commit(arrays)
+    configuration, path = folder / "repo/config.yaml", f"{folder}/repo/data/"
+    configuration.write_text(CONFIGURATION.format(prefix=f"file://{path}", path=path))
+    made = mount(repository.folder, "--view", "arrays,keys", "--ttl", "0")
+    assert (np.load(made.path / "arrays/x.npy") == DATA).all()
+    fails(made.path / "keys/other/c/0")
+    assert "no virtual chunk container that is called others" in made.log_text()
+    # Another snapshot has another configuration, if that was changed.
+    configuration.write_text(CONFIGURATION.format(prefix=f"file://{folder}/other/", path="/"))
+    assert (made.path / "keys/x/c/0/1").read_bytes() == chunk(0, 1)
+    repository.commit(arrays)
+    mounting.until(lambda: readable(made.path / "keys/x/c/0/1") is None, "the next snapshot")
+    assert f"--allow-refs {folder}/other" in made.log_text()
+    configuration.write_text("[")
+    damaged = mount(f"{repository.folder}|icechunk:@{made.path.joinpath('.zarr-mount/snapshot').read_text().split()[-1]}")
+    fails(damaged.path / "x/c/0/1")
+    assert "vcc://rows/row%200.bin: config.yaml: " in damaged.log_text()
 
 
 def tag(path):
