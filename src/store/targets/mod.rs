@@ -15,6 +15,7 @@
 mod address;
 mod allowed;
 mod refused;
+mod seen;
 mod target;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[cfg(feature = "remote")]
 use std::time::Duration;
 
+use self::seen::SeenTargets;
 use self::target::{RangeObject, Target, TargetRights};
 use crate::store::dir::rights::readers_through;
 #[cfg(feature = "remote")]
@@ -51,6 +53,7 @@ pub(in crate::store) struct Targets {
     options: OpenOptions,
     /// Stores of the prefixes, by the directory or the root of the server, opened when they are needed.
     opened: Mutex<Vec<(Address, Arc<dyn Store>)>>,
+    seen: Arc<SeenTargets>,
 }
 
 /// The directory or prefix that a set of references lies in, or that of a repository.
@@ -84,6 +87,7 @@ impl Targets {
             allowed: options.allowed_references.clone(),
             options: options.clone(),
             opened: Mutex::default(),
+            seen: Arc::new(SeenTargets::new(is_immutable(options))),
         }
     }
 
@@ -252,6 +256,7 @@ impl Targets {
             key,
             shown,
             rights,
+            seen: Arc::clone(&self.seen),
         })
     }
 
@@ -326,6 +331,18 @@ impl Targets {
             ..given.clone()
         }
     }
+}
+
+/// Whether nothing ever changes on servers.
+#[cfg(feature = "remote")]
+fn is_immutable(options: &OpenOptions) -> bool {
+    options.remote.time_to_live.is_none()
+}
+
+/// There are no servers.
+#[cfg(not(feature = "remote"))]
+fn is_immutable(_options: &OpenOptions) -> bool {
+    true
 }
 
 /// Attributes of an object whose target gives `error` when it is examined. The object exists, and the error comes when it

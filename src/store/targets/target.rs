@@ -1,12 +1,12 @@
 //! An object that a reference names, and the range of it that is an object of the set.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::seen::{SeenTargets, hash};
 use crate::store::dir::rights::readers_through;
 #[cfg(feature = "remote")]
 use crate::store::remote::tag_number;
@@ -47,6 +47,8 @@ pub(super) struct Target {
     /// The address, for messages.
     pub(super) shown: String,
     pub(super) rights: TargetRights,
+    /// The versions of objects on servers that were read.
+    pub(super) seen: Arc<SeenTargets>,
 }
 
 /// Which users may reach a target.
@@ -112,6 +114,21 @@ impl Target {
             || matches!(self.store.known_object(&self.key), Some(Some(_)))
     }
 
+    /// Whether the attributes of an object at `reference` are those of the set, because the target is on a server, and the
+    /// set tells the length.
+    fn has_told_length(&self, reference: &Reference<'_>) -> bool {
+        reference.range.is_some() && self.rights == TargetRights::Object
+    }
+
+    /// How many changes count for an object at `reference`, whose own attributes do not tell them.
+    fn changes(&self, reference: &Reference<'_>) -> u64 {
+        if self.has_told_length(reference) {
+            self.seen.changes()
+        } else {
+            0
+        }
+    }
+
     fn missing(&self) -> StoreError {
         // This must not be the absence of a key, which would mean the fill value.
         StoreError::damaged(&self.shown, "the target of a reference is missing")
@@ -175,14 +192,10 @@ pub(super) struct RangeObject {
     target: Target,
     offset_bytes: u64,
     checksum: Option<Checksum>,
+    /// How many changes of objects on servers `meta` stands for.
+    changes: u64,
     /// The version of the target that is read. An object of a server is opened when it is read.
     opened: OnceLock<Arc<dyn Object>>,
-}
-
-/// A hash with a key of this process.
-fn hash(of: impl std::hash::Hash) -> u64 {
-    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    KEYS.hash_one(of)
 }
 
 /// When the `target` came to a key of the set `set`: not before the set did, which may be much younger than the target.
@@ -210,32 +223,44 @@ impl RangeObject {
         reference: &Reference<'_>,
         set: &ObjectMeta,
     ) -> Result<ObjectMeta, StoreError> {
-        let meta = match (reference.range, &target.rights) {
-            (Some(_), TargetRights::Object) => *set,
-            _ => target.meta(set)?,
+        let meta = if target.has_told_length(reference) {
+            *set
+        } else {
+            target.meta(set)?
         };
-        Ok(RangeObject::meta_of(meta, target, reference, set))
+        let changes = target.changes(reference);
+        Ok(RangeObject::meta_of(
+            meta,
+            target,
+            (reference, changes),
+            set,
+        ))
     }
 
-    /// `meta` of the target or the set, as those of the range.
+    /// `meta` of the target or the set, as those of the range, after so many changes of targets on servers.
     fn meta_of(
         meta: ObjectMeta,
         target: &Target,
-        reference: &Reference<'_>,
+        (reference, changes): (&Reference<'_>, u64),
         set: &ObjectMeta,
     ) -> ObjectMeta {
         let (offset, size) = reference.range.unwrap_or((0, meta.size()));
         let version = Version {
             size,
-            tag: hash((meta.version.tag, &target.shown, offset)),
+            tag: hash((meta.version.tag, &target.shown, offset, changes)),
             ..meta.version
+        };
+        // When the set came does not tell since when a changed target is there.
+        let arrival = match changes {
+            0 => arrival_of(&meta, set),
+            _ => Arrival::Untold,
         };
         // A mode grants reading and nothing else.
         let mode = meta.mode & 0o444;
         ObjectMeta {
             version,
             mode,
-            arrival: arrival_of(&meta, set),
+            arrival,
             ..meta
         }
     }
@@ -251,8 +276,8 @@ impl RangeObject {
         set: &ObjectMeta,
     ) -> Result<RangeObject, StoreError> {
         let opened = OnceLock::new();
-        let is_known = reference.range.is_some() && target.rights == TargetRights::Object;
-        let meta = if is_known {
+        let changes = target.changes(reference);
+        let meta = if target.has_told_length(reference) {
             *set
         } else {
             let object = target.open(&(0..0))?.object;
@@ -263,7 +288,8 @@ impl RangeObject {
         };
         let object = RangeObject {
             key: key.clone(),
-            meta: RangeObject::meta_of(meta, &target, reference, set),
+            meta: RangeObject::meta_of(meta, &target, (reference, changes), set),
+            changes,
             offset_bytes: reference.range.map_or(0, |(offset, _)| offset),
             checksum: reference.checksum.clone(),
             target,
@@ -305,7 +331,12 @@ impl RangeObject {
             return Ok((opened, None));
         }
         let OpenedPart { object, bytes } = self.target.open(part)?;
+        let seen = &self.target.seen;
+        seen.note(&self.target.shown, &object.meta().version);
         self.check(object.meta())?;
+        if seen.changes() != self.changes {
+            return Err(self.target.named(StoreError::changed(&self.key)));
+        }
         let opened = self.opened.get_or_init(|| Arc::clone(&object));
         // Another thread may have opened the target, perhaps another version of it.
         let is_this = Arc::ptr_eq(opened, &object);

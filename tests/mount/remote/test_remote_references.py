@@ -1,11 +1,14 @@
 """Sets of references on servers, and targets there: what is read of them, with which credentials, and in how many requests."""
+import errno
 import json
 import os
+import time
 
 import numpy as np
 import pytest
 
 from support import remote_samples, remote_servers
+from support.mounting import until
 from support.remote_fault_server import FaultServer
 from support.remote_samples import BUCKET, attempt, mounted
 
@@ -118,6 +121,46 @@ def test_a_chunk_is_one_request(kind, root, mount, tmp_path):
             asked = server.requests(clear=True)
             told = [(r["method"], r["key"], r["range"], "if-match" in r["headers"]) for r in asked]
             assert told == [("GET", f"{BUCKET}/other/row{i}", range, not is_first)], told
+        made.unmount()
+
+
+@pytest.mark.parametrize("is_near", [True, False], ids=["near", "far"])
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_no_open_file_mixes_two_versions_of_an_object(kind, is_near, root, mount, tmp_path):
+    """The set is beside the object, whose version is trusted for a second, or in a local file, and then it is trusted for a minute."""
+    old, new = (np.random.default_rng(seed).integers(0, 1 << 32, (4, 1 << 16), "<u4") for seed in (1, 2))
+    target, length = root / BUCKET / "sets/data/rows", 1 << 18
+    target.write_bytes(old.tobytes())
+    remote_samples.age(root)
+    with FaultServer(root, kind) as server:
+        base = "data/rows" if is_near else f"s3://{BUCKET}/sets/data/rows" if kind == "s3" else f"{server.url}/{BUCKET}/sets/data/rows"
+        refs = {key: value | {"shape": list(old.shape), "chunks": [1, 1 << 16], "dtype": "<u4"} if key == "x/.zarray" else value
+                for key, value in references("").items() if not key.startswith("x/0") and not key.startswith("x/1")}
+        refs |= {f"x/{i}.0": [base, i * length, length] for i in range(4)}
+        path = root / BUCKET / "sets/rows.json" if is_near else tmp_path / "rows.json"
+        path.write_text(json.dumps(refs))
+        remote_samples.age(root)
+        args = ["--view", "keys,arrays", "--files", "raw", "--readahead", "0", "--ttl", "1"]
+        if is_near:
+            made = mounted(mount, server, *args, path="sets/rows.json")
+        else:
+            made = mount(path, *args, *options(server), "--allow-refs", f"{server.url}/", "--allow-refs", f"s3://{BUCKET}/",
+                         env=remote_servers.clean_environment())
+        file = os.open(made.path / "arrays/x.raw", os.O_RDONLY)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+        assert os.pread(file, 4096, 0) == old.tobytes()[:4096]
+        target.write_bytes(new.tobytes())
+        time.sleep(1.5)  # longer than the time to live
+        for row in (2, 3, 2):
+            try:
+                found = os.pread(file, 4096, row * length)
+            except OSError as error:
+                assert error.errno == errno.ESTALE
+            else:
+                assert found == old[row].tobytes()[:4096], "new bytes in a file that gave old ones"
+        os.close(file)
+        until(lambda: attempt(made.path / "arrays/x.raw") == new.tobytes(), "the new object")
+        assert attempt(made.path / "keys/x/1.0") == new[1].tobytes()
         made.unmount()
 
 
