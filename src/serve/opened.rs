@@ -3,6 +3,9 @@
 //! Programs read a file by many requests for short ranges. To open it each time would ask the store each time, so that a
 //! file stays open for a while. Until then its clients see the version that was opened, or an error if the store has it no
 //! longer: in that case it is opened anew.
+//!
+//! A client that has read a new document must not get a chunk of the array before it. So when a file is opened that was not
+//! known, or that has changed, all files that were opened before are opened anew.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +28,8 @@ const REOPEN: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct ServedFile {
     pub(super) opened: OpenedVnode,
+    /// When the lookup began that found it.
+    pub(super) asked: Instant,
     /// `None` where each open shows other bytes.
     pub(super) validators: Option<Validators>,
 }
@@ -34,15 +39,22 @@ pub(super) struct ServedFile {
 struct Opened {
     /// When it is opened anew.
     until: Instant,
+    /// The file is as new as everything that clients were told until then.
+    as_of: Instant,
     file: Arc<ServedFile>,
 }
 
-type ByPath = LruCache<Vec<u8>, Opened>;
+#[derive(Debug)]
+struct Files {
+    by_path: LruCache<Vec<u8>, Opened>,
+    /// When clients were last told something new.
+    news: Option<Instant>,
+}
 
 /// Files by their paths.
 #[derive(Debug)]
 pub(super) struct OpenedFiles {
-    files: Mutex<ByPath>,
+    files: Mutex<Files>,
     time: Duration,
 }
 
@@ -50,7 +62,10 @@ impl OpenedFiles {
     /// Files that stay open for `time` at most: as long as metadata is trusted.
     pub(super) fn new(time: Duration) -> OpenedFiles {
         OpenedFiles {
-            files: Mutex::new(LruCache::new(MOST_FILES)),
+            files: Mutex::new(Files {
+                by_path: LruCache::new(MOST_FILES),
+                news: None,
+            }),
             time: time.min(LONGEST),
         }
     }
@@ -64,7 +79,11 @@ impl OpenedFiles {
     /// anew; the others get the old file for a while, so that they do not all open it at once.
     pub(super) fn get(&self, path: &[u8], now: Instant) -> Option<Arc<ServedFile>> {
         let mut files = self.lock();
-        let opened = files.get_mut(path)?;
+        let news = files.news;
+        let opened = files.by_path.get_mut(path)?;
+        if news.is_some_and(|news| opened.as_of < news) {
+            return None;
+        }
         if now < opened.until {
             return Some(Arc::clone(&opened.file));
         }
@@ -72,37 +91,59 @@ impl OpenedFiles {
         None
     }
 
-    /// Remembers that `file` was opened at `now`.
-    pub(super) fn put(&self, path: &[u8], file: &Arc<ServedFile>, now: Instant) {
-        if !file.opened.attributes.is_momentary() && self.keeps_files() {
-            // The old file is closed without the lock.
-            let opened = Opened {
-                until: now + self.time,
-                file: Arc::clone(file),
-            };
-            let replaced = self.lock().push(path.to_vec(), opened);
-            drop(replaced);
+    /// Remembers that `file` was opened, before a client is told about it.
+    pub(super) fn put(&self, path: &[u8], file: &Arc<ServedFile>) {
+        if file.opened.attributes.is_momentary() || !self.keeps_files() {
+            return;
         }
+        let mut files = self.lock();
+        let now = Instant::now();
+        let before = files.by_path.peek(path);
+        let is_known = before.is_some_and(|before| before.file.validators == file.validators);
+        let is_newest = files.news.is_none_or(|news| news <= file.asked);
+        if !is_known {
+            files.news = Some(now);
+        }
+        let opened = Opened {
+            until: file.asked + self.time,
+            as_of: if is_newest { now } else { file.asked },
+            file: Arc::clone(file),
+        };
+        let replaced = files.by_path.push(path.to_vec(), opened);
+        // The old file is closed without the lock.
+        drop(files);
+        drop(replaced);
+    }
+
+    /// When clients were last told something new. What was opened before must not be sent to those who come later.
+    pub(super) fn news(&self) -> Option<Instant> {
+        self.lock().news
     }
 
     /// Forgets the file at `path`, which has changed.
     pub(super) fn forget(&self, path: &[u8]) {
-        let forgotten = self.lock().pop(path);
+        let mut files = self.lock();
+        let forgotten = files.by_path.pop(path);
+        if forgotten.is_some() {
+            files.news = Some(Instant::now());
+        }
+        drop(files);
         drop(forgotten);
     }
 
     /// Closes the files that nobody asks for any more.
     pub(super) fn close_old(&self, now: Instant) {
         let mut files = self.lock();
-        let old = files.iter().filter(|(_, opened)| opened.until <= now);
+        let open = &mut files.by_path;
+        let old = open.iter().filter(|(_, opened)| opened.until <= now);
         let old: Vec<_> = old.map(|(path, _)| path.clone()).collect();
-        let old: Vec<_> = old.iter().filter_map(|path| files.pop(path)).collect();
+        let old: Vec<_> = old.iter().filter_map(|path| open.pop(path)).collect();
         // The files are closed without the lock.
         drop(files);
         drop(old);
     }
 
-    fn lock(&self) -> MutexGuard<'_, ByPath> {
+    fn lock(&self) -> MutexGuard<'_, Files> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -175,22 +175,28 @@ async fn show_properties(
 }
 
 async fn find(served: &Served, path: &RequestPath) -> Outcome {
-    let now = Instant::now();
-    if let Some(file) = served.opened.get(&path.names, now) {
+    if let Some(file) = served.opened.get(&path.names, Instant::now()) {
         return Ok(Some(Found::File(file)));
     }
-    let look = async {
+    let look = || async {
         let found = look(served, path).await?;
         match &found {
-            Some(Found::File(file)) => served.opened.put(&path.names, file, now),
+            Some(Found::File(file)) => served.opened.put(&path.names, file),
             _ => served.opened.forget(&path.names),
         }
         Ok(found)
     };
-    if served.opened.keeps_files() {
-        served.lookups.share(&path.names, look).await
-    } else {
-        look.await
+    if !served.opened.keeps_files() {
+        return look().await;
+    }
+    let news = served.opened.news();
+    loop {
+        let found = served.lookups.share(&path.names, look()).await?;
+        // The lookup of another request may have begun before this client was told something new.
+        match &found {
+            Some(Found::File(file)) if news.is_some_and(|news| file.asked < news) => {}
+            _ => return Ok(found),
+        }
     }
 }
 
@@ -201,6 +207,7 @@ async fn look(served: &Served, path: &RequestPath) -> Outcome {
     on_pool(&served.view, move || {
         // A file that changes meanwhile is looked up again.
         until_current(|| {
+            let asked = Instant::now();
             view.requests().lookups.add(1);
             let Some(found) = view.find_path(&names)? else {
                 return Ok(None);
@@ -212,7 +219,11 @@ async fn look(served: &Served, path: &RequestPath) -> Outcome {
             let opened = found.open()?;
             Ok(opened.map(|opened| {
                 let validators = file::validators(process, &opened);
-                Found::File(Arc::new(ServedFile { opened, validators }))
+                Found::File(Arc::new(ServedFile {
+                    opened,
+                    asked,
+                    validators,
+                }))
             }))
         })
     })

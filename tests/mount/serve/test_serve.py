@@ -90,6 +90,29 @@ def test_versions_of_stored_objects(tmp_path):
     assert len(set(tags)) == 3
 
 
+@pytest.mark.parametrize("view", ["keys", "chunks"])
+def test_no_chunk_is_older_than_a_document_that_was_sent(view, tmp_path):
+    """A file stays open for a while, but not beyond the moment at which a client may know that its array was replaced."""
+    def write(dtype, value):
+        zarr.open_group(tmp_path / "s.zarr", mode="w").create_array("a", shape=(4,), chunks=(4,), dtype=dtype, compressors=None)[:] = value
+
+    write("<i4", 1)
+    with serving(tmp_path / "s.zarr", "--view", view, "--ttl", "10", tmp_path=tmp_path) as server:
+        first = server.ask("/a/c/0")
+        assert first.bytes == np.full(4, 1, "<i4").tobytes()
+        assert server.ask("/a/c/0").headers["ETag"] == first.headers["ETag"]
+        write("<f4", 2.5)
+        # This document was not open, so that the new one is read.
+        assert json.loads(server.ask("/a/zarr.json").bytes)["data_type"] == "float32"
+        assert server.ask("/a/c/0").bytes == np.full(4, 2.5, "<f4").tobytes()
+
+
+def test_a_served_path_is_a_directory(tmp_path):
+    zarr.create_array(tmp_path / "s.zarr", shape=(4,), chunks=(4,), dtype="<i4")[:] = 1
+    done = run(BINARY, "--serve", "0", tmp_path / "s.zarr", "zarr.json", timeout=30)
+    assert done.returncode == 1 and "this is a file" in done.stderr, done
+
+
 def test_documents_are_compressed_for_those_who_like_it(tmp_path):
     group = zarr.create_group(tmp_path / "a.zarr")
     group.attrs["long"] = "x" * 5000
