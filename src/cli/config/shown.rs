@@ -2,6 +2,10 @@
 
 #[cfg(feature = "serve")]
 use super::ServeConfig;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 use super::values::{absolute, log_config, talk};
 use super::view::{array_options, view_options};
 use super::{CliTask, ExportConfig, ShownConfig, StoreArgument, VerifyConfig};
@@ -34,6 +38,9 @@ pub(super) fn shown_task(
         return Err(CliError::Usage(problem.to_owned()));
     }
     let directory = args.export.as_deref().map(absolute).transpose()?;
+    if let (Some(directory), Some(store)) = (&directory, store.path()) {
+        check_apart(directory, store)?;
+    }
     #[cfg(feature = "serve")]
     let serve = serve_config(&args)?;
     let shown = Box::new(ShownConfig {
@@ -84,6 +91,35 @@ pub(super) fn shown_task(
             )
         }
     })
+}
+
+/// Checks that an export to `directory` writes nothing into the store, and that the store is nothing of it.
+fn check_apart(directory: &Path, store: &Path) -> Result<(), CliError> {
+    let identity = |path: &Path| {
+        let found = fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    // Links lead from a name to directories that are elsewhere. What does not exist yet leads nowhere.
+    let real = |path: &Path| {
+        let mut ancestors = path.ancestors();
+        ancestors.find_map(|path| fs::canonicalize(path).ok())
+    };
+    let is_in = |inner: &Path, outer: &Path| {
+        let outer = identity(outer);
+        let inner = real(inner).unwrap_or_default();
+        outer.is_some() && inner.ancestors().any(|path| identity(path) == outer)
+    };
+    let problem = if is_in(directory, store) {
+        "is in STORE, which would be exported into itself"
+    } else if is_in(store, directory) {
+        "has STORE in it, which the files of the export could replace"
+    } else {
+        return Ok(());
+    };
+    let directory = directory.display();
+    Err(CliError::Usage(format!(
+        "--export: {directory} {problem}; name another directory"
+    )))
 }
 
 /// How a store is served, if it is.

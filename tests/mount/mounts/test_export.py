@@ -163,6 +163,20 @@ def test_two_exports_do_not_write_to_one_directory(store, tmp_path):
     assert os.listdir(tmp_path / "out") == [".zarr-mount-export"]
 
 
+@pytest.mark.parametrize("place", ["s.zarr", "s.zarr/out", "s.zarr/x/new/out", "link", "link/out", "."])
+def test_nothing_is_exported_into_the_store(place, tmp_path):
+    """Inner chunks would replace shards, and files that were exported would be exported again."""
+    group = zarr.create_group(tmp_path / "s.zarr")
+    group.create_array("x", shape=(64, 64), shards=(32, 32), chunks=(8, 8), dtype="<i4")[...] = 7
+    (tmp_path / "link").symlink_to("s.zarr")
+    before = files(tmp_path / "s.zarr")
+    for options in ([], ["--resume"], ["--resume", "--view", "chunks"]):
+        done = run(BINARY, "--export", place, *options, "s.zarr", cwd=tmp_path)
+        assert done.returncode != 0 and "name another directory" in done.stderr, done
+        assert files(tmp_path / "s.zarr") == before
+    ok(BINARY, "--export", "s.zarr2", "s.zarr", cwd=tmp_path)
+
+
 @pytest.mark.parametrize("version, options", [(2, ["--as", "v2"]), (3, []), (2, ["--view", "chunks", "--as", "v2"]), (3, ["--view", "chunks"])])
 def test_an_export_is_a_store(version, options, tmp_path):
     values = np.random.default_rng(5).normal(size=(100, 70))
