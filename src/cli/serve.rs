@@ -19,6 +19,7 @@ use super::{allocator, daemon, tell_manager};
 use crate::escape::Text;
 use crate::fresh::Freshness;
 use crate::serve::{Bounds, Hosts, Server, ServerOptions, Tls, Token};
+use crate::view::VnodeKind;
 
 /// How long clients may take for the answers that they have begun to read when the server ends.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,10 +51,14 @@ pub(super) fn serve(config: &ShownConfig, serve: &ServeConfig) -> Result<(), Cli
         ..config.clone()
     })?;
     let root = config.path.as_bytes();
-    if view.find_path(root).map_err(CliError::failed)?.is_none() {
+    let problem = match view.find_path(root).map_err(CliError::failed)? {
+        Some(found) if found.kind() == VnodeKind::Directory => None,
+        Some(_) => Some("this is a file; --serve shows a directory of a view"),
+        None => Some("no such file or directory in this view"),
+    };
+    if let Some(problem) = problem {
         let (path, store) = (config.path.display(), name_of(config));
-        let problem = format!("{path} of {store}: no such file or directory in this view");
-        return Err(CliError::Failed(problem));
+        return Err(CliError::Failed(format!("{path} of {store}: {problem}")));
     }
     let machine = rustix::system::uname();
     let machine = machine.nodename().to_string_lossy();

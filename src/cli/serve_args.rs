@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueHint};
 
-use crate::serve::Origin;
+use crate::serve::{Hosts, Origin};
 
 /// How a store is served over HTTP, as typed.
 #[derive(Debug, Clone, Args)]
@@ -22,7 +22,7 @@ pub(crate) struct ServeArgs {
     pub(crate) token_file: Option<PathBuf>,
 
     /// With --serve: clients may call the server by this name, too; may be given several times
-    #[arg(long, value_name = "NAME", requires = "serve", action = ArgAction::Append)]
+    #[arg(long, value_name = "NAME", requires = "serve", action = ArgAction::Append, value_parser = Hosts::parse_name)]
     pub(crate) host: Vec<String>,
 
     /// With --serve: let pages of this site, such as `https://example.org`, read the answers, if they have the token; may be

@@ -33,6 +33,18 @@ impl Hosts {
         Hosts { bound, names }
     }
 
+    /// Checks a name that a server is to have.
+    ///
+    /// # Errors
+    /// A sentence, where `name` is no name or address of a machine. A port is none either.
+    pub fn parse_name(name: &str) -> Result<String, String> {
+        let host = name.parse::<Authority>().ok();
+        match host {
+            Some(host) if host.host() == name => Ok(name.to_owned()),
+            _ => Err("expected a name without a port, such as data.example.org".to_owned()),
+        }
+    }
+
     /// Whether `request` is for this server, by its `Host` header and by its target, if that is a whole URL.
     pub(super) fn are_of<B>(&self, request: &Request<B>) -> bool {
         let mut headers = request.headers().get_all(HOST).into_iter();
@@ -67,6 +79,16 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_has_no_port_and_is_no_url() {
+        for name in ["data.example.org", "node7", "10.0.0.1", "[::1]"] {
+            assert_eq!(Hosts::parse_name(name), Ok(name.to_owned()));
+        }
+        for name in ["", "a:80", "[::1]:80", "http://a", "a/b", "u@a", "a b"] {
+            assert!(Hosts::parse_name(name).is_err(), "{name}");
+        }
+    }
 
     #[test]
     fn a_server_answers_to_its_own_names_alone() {
