@@ -300,11 +300,14 @@ impl ReaderAt for ZipFile {
     }
 }
 
-/// The error for a failed read of the bytes of `key`. An error of a store is passed on.
+/// The error for a failed read of the bytes of `key`. An error of a store is passed on, and wrong bytes are damage.
 pub(super) fn read_error(key: &Key, error: &io::Error) -> StoreError {
     match error.get_ref().and_then(|error| error.downcast_ref()) {
         Some(StoreError::Changed { .. }) => StoreError::changed(key),
         Some(error) => error.clone(),
+        None if error.kind() == io::ErrorKind::InvalidData => {
+            StoreError::damaged(key, error.to_string())
+        }
         None => StoreError::io(key, error),
     }
 }

@@ -160,7 +160,7 @@ impl ZipObject {
     /// Compares the checksum of all bytes of a stored entry.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when it differs.
+    /// [`StoreError::Damaged`] when it differs.
     pub(super) fn check(&self, bytes: &[u8]) -> Result<(), StoreError> {
         let mut crc = Crc::new();
         crc.update(bytes);
@@ -196,7 +196,7 @@ impl ZipObject {
     /// Inflates all of a deflated entry from its encoded bytes.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when they are damaged.
+    /// [`StoreError::Damaged`] when they are damaged.
     pub(super) fn inflate(&self, encoded: Vec<u8>, buf: &mut [u8]) -> Result<(), StoreError> {
         self.inflate_all(EntryInflater::with_input(encoded, 0..0), buf)
     }

@@ -308,6 +308,7 @@ fn a_damaged_checksum_spoils_ranges_of_deflated_entries_too() {
     for (offset, len) in [(0, 10), (10, 10), (4990, 10)] {
         let error = object.read_at(offset, &mut vec![0; len]).unwrap_err();
         assert!(error.to_string().contains("checksum"), "{error}");
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
     }
 }
 
