@@ -253,8 +253,9 @@ pub(crate) struct Args {
     #[arg(long, groups = ["can_be_quiet"], conflicts_with_all = ["target", "info", "unmount"])]
     pub(crate) recover: bool,
 
-    /// Examine every document, every chunk and every checksum of STORE, or of the nodes at and below PATH, without
-    /// mounting. The exit status is 0 if all is sound, 1 for damage, 2 if something could not be examined
+    /// Examine every document, every chunk and every checksum of STORE, of the nodes at and below PATH, or of the arrays that
+    /// --array selects, without mounting. The exit status is 0 if all is sound, 1 for damage, 2 if something could not be
+    /// examined
     #[arg(long, groups = ["reports", "can_be_quiet"], conflicts_with_all = ["cat", "export", "info", "recover", "rw", "unmount"])]
     pub(crate) verify: bool,
 

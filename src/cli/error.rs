@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::store::StoreError;
+
 /// The reason why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
@@ -17,7 +19,10 @@ pub(crate) enum CliError {
     /// The task was understood, and could not be done.
     #[error("{0}")]
     Failed(String),
-    /// The task was done in part: something could not be examined.
+    /// As `Failed`, because the store as a whole is damaged.
+    #[error("{0}")]
+    Damaged(String),
+    /// The store, or something in it, could not be examined.
     #[error("{0}")]
     Unread(String),
 }
@@ -27,19 +32,35 @@ impl CliError {
         CliError::Failed(error.to_string())
     }
 
+    /// An error of opening a store.
+    pub(crate) fn of_store(error: &StoreError) -> Self {
+        match error {
+            StoreError::Damaged { .. } => CliError::Damaged(error.to_string()),
+            _ => CliError::failed(error),
+        }
+    }
+
+    /// The same error where it means that damage was looked for, and nothing is known.
+    pub(crate) fn of_search(self) -> Self {
+        match self {
+            CliError::Failed(problem) => CliError::Unread(problem),
+            error => error,
+        }
+    }
+
     /// The exit status of a helper of mount(8), which passes it on as its own.
     pub(crate) fn status_of_helper(&self) -> ExitCode {
         match self {
             CliError::Print(_) => ExitCode::SUCCESS,
             CliError::Usage(_) | CliError::Meant(_) => ExitCode::from(1),
-            CliError::Failed(_) | CliError::Unread(_) => ExitCode::from(32),
+            CliError::Failed(_) | CliError::Damaged(_) | CliError::Unread(_) => ExitCode::from(32),
         }
     }
 
     pub(crate) fn status(&self) -> ExitCode {
         match self {
             CliError::Print(_) => ExitCode::SUCCESS,
-            CliError::Failed(_) => ExitCode::FAILURE,
+            CliError::Failed(_) | CliError::Damaged(_) => ExitCode::FAILURE,
             CliError::Usage(_) | CliError::Meant(_) | CliError::Unread(_) => ExitCode::from(2),
         }
     }

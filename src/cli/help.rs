@@ -9,7 +9,7 @@ pub(super) const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
        zarr-mount --info [--as VERSION] [--files FORMATS] [--sizes] [--json] [--quiet] STORE [PATH]
        zarr-mount --info --at I,J,K [--json] STORE [PATH]
        zarr-mount --info --offset BYTE [--json] STORE KEY
-       zarr-mount --verify [--json] [--quiet] STORE [PATH]
+       zarr-mount --verify [--array GLOB] [--json] [--quiet] STORE [PATH]
        zarr-mount --warm --disk-cache DIR [--array GLOB] [--json] [--quiet] STORE [PATH]
        zarr-mount --export DIR [--resume] [--quiet] [OPTIONS] STORE [PATH]
        zarr-mount --cat [OPTIONS] STORE PATH
@@ -66,7 +66,7 @@ pub(super) const TASKS: [Task; 11] = [
     Task {
         title: "Find damage",
         about: "--verify decodes every chunk and names each one that is damaged. The exit status is 0 if all is sound, 1 for damage, \
-                and 2 if something could not be examined.",
+                and 2 if the store, or something in it, could not be examined.",
         examples: "  zarr-mount --verify data.zarr                is every chunk sound?",
     },
     Task {

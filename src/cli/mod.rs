@@ -119,7 +119,11 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
         Args::parse_from(command_line, Unknown::Refused)
     };
     let task = parsed
-        .and_then(|(args, options)| CliTask::new(args, options))
+        .and_then(|(args, options)| {
+            let verifies = args.verify;
+            let task = CliTask::new(args, options);
+            task.map_err(|error| if verifies { error.of_search() } else { error })
+        })
         .map_err(|error| {
             if is_helper {
                 error
@@ -314,7 +318,7 @@ fn open(
         Some(forms) => open_directory_of_stores(&location, options, forms),
         None => open_store_for(&location, options),
     };
-    opened.map_err(CliError::failed)
+    opened.map_err(|error| CliError::of_store(&error))
 }
 
 /// Which stores in a directory of stores are shown as directories of their own. Nothing is written into them, so that

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use glob::Pattern;
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
@@ -27,6 +28,15 @@ const BUDGET_BYTES: u64 = 64 << 20;
 
 /// Examines the store and prints what was found.
 pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), CliError> {
+    let done = examine(config, verify).map_err(|error| match verify.purpose {
+        Purpose::Verify => error.of_search(),
+        Purpose::Warm => error,
+    })?;
+    done.end()
+}
+
+/// Examines the store and prints the findings.
+fn examine(config: &ShownConfig, verify: &VerifyConfig) -> Result<Done, CliError> {
     daemon::raise_descriptor_limit();
     start_log_at_terminal(&config.log, Arc::default())?;
     let store = open(&config.store, &config.open, Some(NestedForms::All))?;
@@ -50,8 +60,14 @@ pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), 
             config.n_at_once
         }
     };
-    // Only its loader is used.
+    let unused = Mutex::new(view.arrays.only.clone());
+    // Only its loader and its selection of arrays are used.
     let view = View::new(store, view).map_err(CliError::failed)?;
+    let selects = |path: &Prefix| {
+        let mut unused = unused.lock().unwrap_or_else(PoisonError::into_inner);
+        unused.retain(|pattern| !view.pattern_selects(pattern, path));
+        view.selects_array(path)
+    };
     let counters = Arc::new(Counters::default());
     let work = Arc::clone(&counters);
     let bar = ProgressBar::new(verify.talk, "parts of arrays", move || Work {
@@ -63,7 +79,7 @@ pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), 
     let report = Mutex::new(Report::new(verify));
     let run = Verification {
         purpose: verify.purpose,
-        selects: &|path| view.selects_array(path),
+        selects: &selects,
         start: &start,
         hierarchy: &Arc::new(hierarchy),
         loader: view.loader(),
@@ -74,9 +90,48 @@ pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), 
         bar.around(|| report.add(&finding));
     });
     bar.end();
-    let report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let counted = view.loader().sources().store().statistics();
-    report.end(&counters, &start, &counted)
+    Ok(Done {
+        report: report.into_inner().unwrap_or_else(PoisonError::into_inner),
+        counters,
+        start,
+        of_store: view.loader().sources().store().statistics(),
+        unused: unused.into_inner().unwrap_or_else(PoisonError::into_inner),
+    })
+}
+
+/// An examination that has ended.
+struct Done {
+    report: Report,
+    counters: Arc<Counters>,
+    start: Prefix,
+    of_store: Vec<(&'static str, u64)>,
+    /// The patterns of `--array` that selected nothing.
+    unused: Vec<Pattern>,
+}
+
+impl Done {
+    /// Prints the summary, and returns what it means for the exit status.
+    fn end(mut self) -> Result<(), CliError> {
+        self.report
+            .summarize(&self.counters, &self.start, &self.of_store);
+        let found = self.report.outcome(&self.counters);
+        let option = self.report.option();
+        match (found, self.unused.first()) {
+            (Ok(()), Some(pattern)) => Err(CliError::Unread(format!(
+                "{option}: --array {pattern}: it selects no array{}",
+                below(&self.start)
+            ))),
+            (found, _) => found,
+        }
+    }
+}
+
+/// Where the arrays were looked for, unless that is the whole store.
+fn below(start: &Prefix) -> String {
+    if start.is_root() {
+        return String::new();
+    }
+    format!(" at or below {start}")
 }
 
 /// What was found so far.
@@ -128,12 +183,8 @@ impl Report {
         }
     }
 
-    fn end(
-        mut self,
-        counters: &Counters,
-        start: &Prefix,
-        of_store: &[(&'static str, u64)],
-    ) -> Result<(), CliError> {
+    /// Prints a summary.
+    fn summarize(&mut self, counters: &Counters, start: &Prefix, of_store: &[(&'static str, u64)]) {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let n_nodes = of(&counters.nodes);
         let text = if let Some(mut list) = self.list.take() {
@@ -182,13 +233,22 @@ impl Report {
             ))
         };
         self.print(&text);
-        match self.printed {
+    }
+
+    /// What all of it means for the exit status.
+    fn outcome(&self, counters: &Counters) -> Result<(), CliError> {
+        match &self.printed {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                return Err(CliError::failed(error));
+                let problem = format!("standard output: {error}");
+                return Err(if self.purpose == Purpose::Verify && self.damaged == 0 {
+                    CliError::Unread(problem)
+                } else {
+                    CliError::Failed(problem)
+                });
             }
             _ => {}
         }
-        if n_nodes == 0 && self.damaged == 0 {
+        if counters.nodes.load(Ordering::Relaxed) == 0 && self.damaged == 0 {
             let problem = format!("{}: no Zarr node is here or below", self.option());
             return Err(CliError::Unread(problem));
         }

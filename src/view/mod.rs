@@ -407,6 +407,11 @@ impl View {
         self.arrays.is_chosen(path)
     }
 
+    /// Whether `pattern`, one of [`ArrayOptions::only`], selects the array at `path`.
+    pub fn pattern_selects(&self, pattern: &Pattern, path: &Prefix) -> bool {
+        self.arrays.selects(pattern, path)
+    }
+
     /// The patterns of [`ArrayOptions::only`] that surely select no array. Examines a bounded part of the store, until
     /// `deadline` at most.
     pub fn patterns_without_array(&self, deadline: Instant) -> Vec<Pattern> {

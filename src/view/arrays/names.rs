@@ -105,7 +105,7 @@ impl Arrays {
     }
 
     /// Whether `pattern` selects the array at `path`.
-    pub(super) fn selects(&self, pattern: &Pattern, path: &Prefix) -> bool {
+    pub(in crate::view) fn selects(&self, pattern: &Pattern, path: &Prefix) -> bool {
         let name = self.name_of(path);
         let path = if path.is_root() {
             &name
