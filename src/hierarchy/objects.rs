@@ -14,8 +14,12 @@ pub enum ObjectRole {
     Chunk(Dims),
     /// A chunk or shard outside of the grid, which an array keeps that was made smaller.
     Outside,
-    /// A document, by its name.
+    /// A document of the array, or an object with the name of one.
     Document,
+    /// A directory in the place of a chunk or shard.
+    Directory,
+    /// An object in the place of a directory of chunks or shards.
+    InTheWay,
     /// None of them.
     Other,
 }
@@ -44,15 +48,19 @@ pub fn objects_below(
 ) -> Result<Option<StoreError>, StoreError> {
     let metadata = &array.metadata;
     let grid = ChunkGrid::of(&metadata.shape, metadata.chunks.clone());
+    let rank = metadata.shape.len();
+    let is_inside = |stored: &Dims| grid.as_ref().is_some_and(|grid| grid.contains(stored));
+    let has_directories = store.profile().has_directories;
     let role_of = |key: &Key| {
         let relative = array.prefix.strip(key.as_bytes()).unwrap_or_default();
-        let stored = metadata.chunk_keys.decode(relative, metadata.shape.len());
-        match stored {
-            Some(stored) if grid.as_ref().is_some_and(|grid| grid.contains(&stored)) => {
-                ObjectRole::Chunk(stored)
-            }
+        let first_below = || metadata.chunk_keys.decode_directory(relative, rank);
+        match metadata.chunk_keys.decode(relative, rank) {
+            Some(stored) if is_inside(&stored) => ObjectRole::Chunk(stored),
             Some(_) => ObjectRole::Outside,
-            None if DocumentName::of(key.name()).is_some() => ObjectRole::Document,
+            None if is_document(array, key) => ObjectRole::Document,
+            None if has_directories && first_below().is_some_and(|first| is_inside(&first)) => {
+                ObjectRole::InTheWay
+            }
             None => ObjectRole::Other,
         }
     };
@@ -67,12 +75,14 @@ pub fn objects_below(
         };
         while let Some(entry) = listing.next_entry()? {
             let key = prefix.key(&entry.name)?;
+            let (mut role, meta) = (role_of(&key), entry.meta);
             if entry.kind == EntryKind::Prefix {
                 pending.push(key.to_prefix());
-                continue;
+                if !has_directories || !matches!(role, ObjectRole::Chunk(_)) {
+                    continue;
+                }
+                role = ObjectRole::Directory;
             }
-            let role = role_of(&key);
-            let meta = entry.meta;
             if visit(ObjectBelow { key, meta, role }).is_break() {
                 return Ok(None);
             }
@@ -82,4 +92,11 @@ pub fn objects_below(
         }
     }
     Ok(None)
+}
+
+/// Whether the object at `key` is a document of `array`, or has the name of one.
+fn is_document(array: &ArrayNode, key: &Key) -> bool {
+    array.document.key == *key
+        || array.attributes.as_ref() == Some(key)
+        || DocumentName::of(key.name()).is_some()
 }

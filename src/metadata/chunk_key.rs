@@ -109,6 +109,23 @@ impl ChunkKeyEncoding {
     }
 }
 
+impl ChunkKeyEncoding {
+    /// The indices of the first chunk below the directory at `key`, where chunks of arrays of this rank lie; `None` if they do
+    /// not lie there. It may be outside of the grid.
+    pub fn decode_directory(&self, key: &[u8], rank: usize) -> Option<Dims> {
+        if self.separator != b'/' {
+            return None;
+        }
+        let known = (0..rank).find_map(|known| self.decode(key, known))?;
+        let others = std::iter::repeat_n(0, rank.checked_sub(known.len())?);
+        Some(if self.kind == KeyKind::N5 {
+            others.chain(known).collect()
+        } else {
+            known.into_iter().chain(others).collect()
+        })
+    }
+}
+
 /// The separator that a document spells `"/"` or `"."`.
 pub(super) fn parse_separator(value: &RawValue) -> Result<u8, FormatError> {
     json::word(value, &[("/", b'/'), (".", b'.')])
@@ -184,6 +201,24 @@ mod tests {
             encoding(V2, b'.').decode(&last, 1).as_deref(),
             Some(&[u64::MAX][..])
         );
+    }
+
+    #[test]
+    fn directories_of_chunks_are_known() {
+        use KeyKind::{Default, N5, V2};
+        for (kind, separator, key, expected) in [
+            (Default, b'/', "c", Some([0, 0, 0])),
+            (Default, b'/', "c/2", Some([2, 0, 0])),
+            (Default, b'/', "c/2/3", Some([2, 3, 0])),
+            (Default, b'/', "c/2/3/4", None),
+            (Default, b'/', "c/x", None),
+            (Default, b'.', "c.2", None),
+            (V2, b'/', "2/3", Some([2, 3, 0])),
+            (N5, b'/', "2/3", Some([0, 3, 2])),
+        ] {
+            let found = encoding(kind, separator).decode_directory(key.as_bytes(), 3);
+            assert_eq!(found.as_deref(), expected.as_ref().map(|x| &x[..]), "{key}");
+        }
     }
 
     #[test]

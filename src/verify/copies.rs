@@ -1,13 +1,16 @@
-//! Consolidated metadata: whether each copy of a document says what the document says.
+//! Consolidated metadata: whether each copy of a document says what the document says, and whether each document has one.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::finding::{Finding, Found, Severity};
+use super::ignored::Ignored;
 use crate::budget::Holding;
 use crate::error::Error;
-use crate::hierarchy::{GroupNode, Hierarchy};
+use crate::hierarchy::{GroupNode, Hierarchy, Node};
 use crate::metadata::consolidated::{CopiedDocument, copies_v2, copies_v3};
 use crate::metadata::{DocumentName, ZarrFormat};
 use crate::store::{Key, Prefix};
@@ -15,56 +18,145 @@ use crate::store::{Key, Prefix};
 /// The member of a v3 document that holds copies. A copy of a group may have another one than the group itself.
 const COPIES: &str = "consolidated_metadata";
 
-/// Compares the copies in the document of the group at `path` with the documents.
-///
-/// # Errors
-/// [`Error`] of reading the document that holds the copies.
-pub(super) fn compare(
-    hierarchy: &Arc<Hierarchy>,
-    path: &Prefix,
-    group: &GroupNode,
-    found: &Found<'_>,
-) -> Result<(), Error> {
-    let holder = match group.format {
-        ZarrFormat::V3 => DocumentName::ZarrJson,
-        ZarrFormat::V2 => DocumentName::ZMetadata,
-        _ => return Ok(()),
-    };
-    let key = path.key(holder.as_str().as_bytes())?;
-    let Some(text) = hierarchy.read(&key, Holding::SOURCE)? else {
-        return Ok(());
-    };
-    let parse = match group.format {
-        ZarrFormat::V3 => copies_v3,
-        _ => copies_v2,
-    };
-    let copies = parse(&text.bytes).map_err(|error| Error::in_document(&key, error))?;
-    for copy in copies.into_iter().flatten() {
-        let CopiedDocument {
-            key: name, span, ..
-        } = copy;
-        let Ok(own) = Key::parse(name.as_bytes()).and_then(|name| path.key(name.as_bytes())) else {
-            let problem = format!("{key}: the copy `{name}` is of no document");
-            found(Finding::new(Severity::Damage, path, problem));
-            continue;
+/// The consolidated metadata of the groups above the path where a walk is.
+#[derive(Default)]
+pub(super) struct Copies {
+    above: Vec<Consolidated>,
+}
+
+/// The consolidated metadata of a group.
+struct Consolidated {
+    path: Prefix,
+    format: ZarrFormat,
+    /// The key of the document that has it.
+    key: Key,
+    /// The hashes of the keys, relative to the group, of which it has copies. A million keys themselves would take much memory.
+    copied: HashSet<u64>,
+    lacking: Ignored,
+}
+
+const LACKING: &str = "so that those who read only that do not find the node";
+
+impl Copies {
+    /// Looks for a copy of the document of `node` in the consolidated metadata of each group above `path`.
+    pub(super) fn look_for(&mut self, path: &Prefix, node: &Node, found: &Found<'_>) {
+        while let Some(last) = self
+            .above
+            .pop_if(|last| last.path.strip(path.as_bytes()).is_none())
+        {
+            last.end(found);
+        }
+        let (format, document) = match node {
+            Node::Array(array) => (array.metadata.zarr_format, Some(&array.document)),
+            Node::Group(group) => (group.format, group.document.as_ref()),
+            Node::Implicit | Node::Broken(_) => return,
         };
-        let problem = match hierarchy.read(&own, Holding::SOURCE) {
-            Ok(Some(document)) => {
-                let copy = text.bytes.get(span).unwrap_or_default();
-                (meaning(copy) != meaning(&document.bytes)).then_some("says something else than")
-            }
-            Ok(None) => Some("is of a document that is not there:"),
-            Err(error) => {
-                found(Finding::of_error(path, None, &error));
-                None
-            }
+        let Some(document) = document else {
+            return;
         };
-        if let Some(problem) = problem {
-            let problem = format!("{key}: the copy in consolidated metadata {problem} {own}");
-            found(Finding::new(Severity::Damage, path, problem));
+        for above in &mut self.above {
+            let name = above.path.strip(document.key.as_bytes());
+            let is_lacking = |name| !above.copied.contains(&hash_of(name));
+            if above.format == format && name.is_some_and(is_lacking) {
+                let what = format!(
+                    "no copy of it is in consolidated metadata ({}), {LACKING}",
+                    above.key
+                );
+                above.lacking.add(path, &document.key, &what, found);
+            }
         }
     }
-    Ok(())
+
+    /// Ends the walk.
+    pub(super) fn end(self, found: &Found<'_>) {
+        for above in self.above {
+            above.end(found);
+        }
+    }
+
+    /// Compares the copies in the document of the group at `path` with the documents.
+    ///
+    /// # Errors
+    /// [`Error`] of reading the document that holds the copies.
+    pub(super) fn compare(
+        &mut self,
+        hierarchy: &Arc<Hierarchy>,
+        path: &Prefix,
+        group: &GroupNode,
+        found: &Found<'_>,
+    ) -> Result<(), Error> {
+        let holder = match group.format {
+            ZarrFormat::V3 => DocumentName::ZarrJson,
+            ZarrFormat::V2 => DocumentName::ZMetadata,
+            _ => return Ok(()),
+        };
+        let key = path.key(holder.as_str().as_bytes())?;
+        let Some(text) = hierarchy.read(&key, Holding::SOURCE)? else {
+            return Ok(());
+        };
+        let parse = match group.format {
+            ZarrFormat::V3 => copies_v3,
+            _ => copies_v2,
+        };
+        let copies = parse(&text.bytes).map_err(|error| Error::in_document(&key, error))?;
+        let Some(copies) = copies else {
+            return Ok(());
+        };
+        let hashes = copies.iter().map(|copy| hash_of(copy.key.as_bytes()));
+        self.above.push(Consolidated {
+            path: path.clone(),
+            format: group.format,
+            key: key.clone(),
+            copied: hashes.collect(),
+            lacking: Ignored::default(),
+        });
+        for copy in copies {
+            let CopiedDocument {
+                key: name, span, ..
+            } = copy;
+            let Ok(own) = Key::parse(name.as_bytes()).and_then(|name| path.key(name.as_bytes()))
+            else {
+                let problem = format!("{key}: the copy `{name}` is of no document");
+                found(Finding::new(Severity::Damage, path, problem));
+                continue;
+            };
+            let problem = match hierarchy.read(&own, Holding::SOURCE) {
+                Ok(Some(document)) => {
+                    let copy = text.bytes.get(span).unwrap_or_default();
+                    (meaning(copy) != meaning(&document.bytes))
+                        .then_some("says something else than")
+                }
+                Ok(None) => Some("is of a document that is not there:"),
+                // The walk comes to the documents of nodes, and reports the same.
+                Err(error) if own.name() == DocumentName::ZAttrs.as_str().as_bytes() => {
+                    found(Finding::of_error(path, None, &error));
+                    None
+                }
+                Err(_) => None,
+            };
+            if let Some(problem) = problem {
+                let problem = format!("{key}: the copy in consolidated metadata {problem} {own}");
+                found(Finding::new(Severity::Damage, path, problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Consolidated {
+    fn end(self, found: &Found<'_>) {
+        let what = format!(
+            "nodes of which no copy is in consolidated metadata ({})",
+            self.key
+        );
+        self.lacking.end(&self.path, &what, found);
+    }
+}
+
+fn hash_of(key: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What a document says. The spelling of JSON does not matter, nor do the copies that it holds itself.

@@ -4,6 +4,8 @@
 //! * `purpose`: whether chunks are decoded, or only kept on disk;
 //! * `run`: the walk over all nodes, and the threads that read chunks;
 //! * `objects`: the objects of an array that are chunks, and those that are not;
+//! * `strays`: what belongs to no node;
+//! * `ignored`: findings of one kind, of which only some are named;
 //! * `chunks`: the chunks in one object;
 //! * `counters`: how far it is;
 //! * `copies`: consolidated metadata, compared with the documents themselves.
@@ -12,9 +14,11 @@ mod chunks;
 mod copies;
 mod counters;
 mod finding;
+mod ignored;
 mod objects;
 mod purpose;
 mod run;
+mod strays;
 
 pub use counters::Counters;
 pub use finding::{Finding, Severity};

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use super::chunks::ObjectPart;
 use super::finding::{Finding, Found, Severity};
+use super::ignored::Ignored;
 use crate::error::Error;
 use crate::grid::{Dims, indices_of};
 use crate::hierarchy::{ArrayNode, ObjectRole, objects_below};
 use crate::load::ChunkedArray;
-use crate::store::{Detail, Prefix, Store};
-
-/// The most objects of one kind that are named for an array. The others are counted.
-const MOST_NAMED: u64 = 20;
+use crate::store::{Detail, Key, Prefix, Store};
 
 /// A node, and its objects.
 pub(super) struct ArrayObjects<'a> {
@@ -22,32 +20,10 @@ pub(super) struct ArrayObjects<'a> {
     pub(super) array: &'a Arc<ChunkedArray>,
 }
 
-/// Objects of one kind that readers ignore.
-#[derive(Default)]
-struct Ignored {
-    count: u64,
-}
-
-impl Ignored {
-    /// Reports the object at `key`, or only counts it if there were many.
-    fn add(&mut self, path: &Prefix, key: &dyn std::fmt::Display, what: &str, found: &Found<'_>) {
-        self.count += 1;
-        if self.count <= MOST_NAMED {
-            found(Finding::new(Severity::Note, path, format!("{key}: {what}")));
-        }
-    }
-
-    fn end(&self, path: &Prefix, what: &str, found: &Found<'_>) {
-        let more = self.count.saturating_sub(MOST_NAMED);
-        if more > 0 {
-            let problem = format!("{more} more objects: {what}");
-            found(Finding::new(Severity::Note, path, problem));
-        }
-    }
-}
-
 const OUTSIDE: &str = "a chunk outside of the array, which readers ignore";
 const ORPHAN: &str = "no chunk of the array, and no document; readers ignore it";
+const DIRECTORY: &str = "a directory in the place of a chunk";
+const IN_THE_WAY: &str = "a file in the place of a directory of chunks";
 
 impl ArrayObjects<'_> {
     /// Passes the parts of all stored chunks to `send`, which returns whether to go on.
@@ -61,6 +37,10 @@ impl ArrayObjects<'_> {
         send: &mut dyn FnMut(ObjectPart) -> bool,
     ) -> Result<(), Error> {
         let (mut outside, mut orphans) = (Ignored::default(), Ignored::default());
+        let damaged = |key: &Key, what| {
+            let problem = format!("{key}: {what}");
+            found(Finding::new(Severity::Damage, self.path, problem));
+        };
         let mut is_ended = false;
         let unlisted = objects_below(store, self.node, Detail::Names, &mut |object| {
             let key = &object.key;
@@ -72,9 +52,11 @@ impl ArrayObjects<'_> {
                         return ControlFlow::Break(());
                     }
                 }
-                ObjectRole::Outside => outside.add(self.path, key, OUTSIDE, found),
+                ObjectRole::Outside => outside.add(self.path, key, &OUTSIDE, found),
                 ObjectRole::Document => {}
-                ObjectRole::Other => orphans.add(self.path, key, ORPHAN, found),
+                ObjectRole::Other => orphans.add(self.path, key, &ORPHAN, found),
+                ObjectRole::Directory => damaged(key, DIRECTORY),
+                ObjectRole::InTheWay => damaged(key, IN_THE_WAY),
             }
             ControlFlow::Continue(())
         })?;
@@ -85,8 +67,8 @@ impl ArrayObjects<'_> {
             self.send_grid(send);
             return Ok(());
         }
-        outside.end(self.path, OUTSIDE, found);
-        orphans.end(self.path, ORPHAN, found);
+        outside.end(self.path, &format!("objects: {OUTSIDE}"), found);
+        orphans.end(self.path, &format!("objects: {ORPHAN}"), found);
         Ok(())
     }
 

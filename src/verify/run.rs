@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 
 use super::chunks::ObjectPart;
-use super::copies;
+use super::copies::Copies;
 use super::counters::Counters;
 use super::finding::{Finding, Found, Severity};
 use super::objects::ArrayObjects;
 use super::purpose::Purpose;
+use super::strays::Strays;
 use crate::error::Error;
-use crate::hierarchy::{ArrayNode, Hierarchy, Node, Walk};
+use crate::hierarchy::{ArrayNode, BrokenKind, Hierarchy, Node, TreeNode, TreePlace, Walk};
 use crate::load::{ChunkedArray, Loader, Shards};
 use crate::metadata::DocumentName;
 use crate::store::Prefix;
@@ -73,21 +74,39 @@ impl Verification<'_> {
 
     /// Examines the documents of all nodes, and sends the objects of the arrays.
     fn find_all(&self, sender: &SyncSender<ObjectPart>, counters: &Counters, found: &Found<'_>) {
+        let mut strays = Strays::new(self.hierarchy);
+        let mut copies = Copies::default();
         for (path, node) in Walk::new(self.hierarchy, self.start) {
-            let outcome = match node.map(|found| found.node) {
-                Ok(Node::Implicit) => {
+            let outcome = node.and_then(|TreeNode { node, place }| {
+                if self.purpose == Purpose::Verify && matches!(place, TreePlace::Store) {
+                    self.look_around(&path, &node, &mut strays, found);
+                    copies.look_for(&path, &node, found);
+                }
+                if matches!(node, Node::Implicit) {
                     report_document_name(&path, found);
-                    Ok(())
+                    return Ok(());
                 }
-                Ok(node) => {
-                    counters.nodes.fetch_add(1, Ordering::Relaxed);
-                    self.find_of_node(&path, &node, (sender, counters), found)
-                }
-                Err(error) => Err(error),
-            };
+                counters.nodes.fetch_add(1, Ordering::Relaxed);
+                self.find_of_node(&path, &node, &mut copies, (sender, counters), found)
+            });
             if let Err(error) = outcome {
                 found(Finding::of_error(&path, None, &error));
             }
+        }
+        strays.end(self.start, found);
+        copies.end(found);
+    }
+
+    /// Reports what lies in the directory of `node` and belongs to no node. Arrays are examined with their chunks.
+    fn look_around(&self, path: &Prefix, node: &Node, strays: &mut Strays<'_>, found: &Found<'_>) {
+        match node {
+            Node::Group(group) if group.draft.is_none() => {
+                strays.look_beside_documents(path, found);
+            }
+            Node::Implicit => strays.look_without_document(path, self.selects, found),
+            // Chunks may be below it.
+            Node::Broken(broken) if broken.kind != BrokenKind::Group => strays.leave_out(path),
+            Node::Group(_) | Node::Broken(_) | Node::Array(_) => {}
         }
     }
 
@@ -95,6 +114,7 @@ impl Verification<'_> {
         &self,
         path: &Prefix,
         node: &Node,
+        copies: &mut Copies,
         (sender, counters): (&SyncSender<ObjectPart>, &Counters),
         found: &Found<'_>,
     ) -> Result<(), Error> {
@@ -112,7 +132,7 @@ impl Verification<'_> {
                     let problem = format!("{}: it has a fault; see the log", document.key);
                     found(Finding::new(Severity::Damage, path, problem));
                 }
-                copies::compare(self.hierarchy, path, group, found)
+                copies.compare(self.hierarchy, path, group, found)
             }
             Node::Array(_) if !(self.selects)(path) => Ok(()),
             Node::Array(node) => {

@@ -45,7 +45,10 @@ impl StoredObjects {
             let indices = match object.role {
                 ObjectRole::Chunk(indices) => Some(indices),
                 ObjectRole::Outside => None,
-                ObjectRole::Document | ObjectRole::Other => return ControlFlow::Continue(()),
+                ObjectRole::Document
+                | ObjectRole::Directory
+                | ObjectRole::InTheWay
+                | ObjectRole::Other => return ControlFlow::Continue(()),
             };
             found.add(indices.as_deref(), bytes, grid.as_ref());
             counters.add_object(bytes);

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import subprocess
+import zipfile
 from collections import Counter
 
 import numpy as np
@@ -159,10 +160,119 @@ def test_paths_and_mistakes(store):
     assert verify(store)[2]["nodes"] == 4
     done = run(BINARY, "--verify", "--json", store, "gzip")
     assert json.loads(done.stdout)[-1]["chunks"] == 12
-    for words, status, expected in [([store, "no/such"], 2, "no Zarr node is here"), ([], 2, "STORE missing"), (["/no/such"], 1, "No such file"),
+    for words, status, expected in [([store, "no/such"], 2, "no Zarr node is here"), ([], 2, "STORE missing"), (["/no/such"], 2, "No such file"),
+                                    (["/etc/passwd"], 2, "/etc/passwd"), (["--timeout", "1", "http://127.0.0.1:1/x.zarr"], 2, "127.0.0.1:1"),
+                                    (["--array", "nope*", store], 2, "--array nope*: it selects no array"),
+                                    (["--array", "gzip", "--array", "nope", store], 2, "--array nope: it selects no array"),
+                                    (["--array", "gzip", store, "shards"], 2, "--array gzip: it selects no array at or below shards"),
                                     (["--info", store], 2, "cannot be used with"), (["--rw", store], 2, "cannot be used with")]:
         done = run(BINARY, "--verify", *words)
         assert (done.returncode, expected in done.stderr) == (status, True), (words, done)
+
+
+def test_an_array_may_be_selected(store):
+    (store / "blosc" / "c" / "0" / "0").write_bytes(b"x")
+    assert [verify(store, "--array", name)[0] for name in ("gzip", "b*")] == [0, 1]
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_report_that_is_lost_says_nothing_of_the_store(store, options):
+    with open("/dev/full", "w") as full:
+        assert subprocess.run([BINARY, "--verify", *options, store], stdout=full, stderr=subprocess.PIPE).returncode == 2
+
+
+def test_an_array_whose_document_is_missing_is_damage(store):
+    (store / "gzip" / "zarr.json").unlink()
+    status, findings, summary = verify(store)
+    [problem] = [finding["problem"] for finding in findings]
+    assert status == 1 and summary["arrays"] == 2 and problem.startswith("gzip: it has chunks, such as gzip/c/"), problem
+    assert "no document of an array" in problem and verify(store, "--array", "blosc")[0] == 0
+    (store / "zarr.json").unlink()
+    assert [finding["path"] for finding in verify(store)[1]] == ["gzip"]
+
+
+def test_a_root_array_whose_document_is_missing_is_damage(store):
+    (store / "gzip" / "zarr.json").unlink()
+    done = run(BINARY, "--verify", store / "gzip")
+    assert done.returncode == 1 and "damaged: /: it has chunks, such as c/" in done.stdout, done
+
+
+@pytest.fixture
+def n5(tmp_path):
+    """A container with an array `a/b`; `a` has no document, as in N5 it need not."""
+    root = tmp_path / "s.n5"
+    (root / "a" / "b" / "0").mkdir(parents=True)
+    (root / "attributes.json").write_text('{"n5": "4.0.0"}')
+    array = {"dimensions": [2, 2], "blockSize": [2, 2], "dataType": "uint8", "compression": {"type": "raw"}}
+    (root / "a" / "b" / "attributes.json").write_text(json.dumps(array))
+    (root / "a" / "b" / "0" / "0").write_bytes(bytes([0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2, 1, 2, 3, 4]))
+    return root
+
+
+def test_documents_of_n5(n5):
+    done = run(BINARY, "--verify", n5)
+    assert done.returncode == 0 and "attributes.json: no chunk" not in done.stdout and "1 note" in done.stdout, done.stdout
+    (n5 / "a" / "b" / "attributes.json").unlink()
+    done = run(BINARY, "--verify", n5)
+    assert done.returncode == 1 and "damaged: a/b: it has chunks, such as a/b/0/0, and no document of an array" in done.stdout, done.stdout
+
+
+def test_what_belongs_to_no_node_is_told(store):
+    (store / "notes" / "deep").mkdir(parents=True)
+    (store / "notes" / "deep" / "f").write_text("x")
+    for number in range(30):
+        (store / f"README{number}.txt").write_text("x")
+    done = run(BINARY, "--verify", store)
+    assert done.returncode == 0 and done.stdout.count("txt: no chunk, and no document; readers ignore it") == 20, done.stdout
+    assert "note: 10 more keys: no chunk" in done.stdout
+    assert "note: notes/deep: keys, such as notes/deep/f, and no document" in done.stdout and "note: notes: " not in done.stdout
+
+
+def test_the_wrong_kind_of_file_is_damage(store):
+    chunk, row = store / "gzip" / "c" / "2" / "1", store / "gzip" / "c" / "3"
+    chunk.unlink()
+    chunk.mkdir()
+    shutil.rmtree(row)
+    row.write_bytes(b"x")
+    status, findings, _ = verify(store)
+    problems = sorted(finding["problem"] for finding in findings)
+    assert status == 1 and problems == ["gzip/c/2/1: a directory in the place of a chunk", "gzip/c/3: a file in the place of a directory of chunks"]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_node_that_consolidated_metadata_lacks_is_told(tmp_path, version):
+    group = zarr.create_group(tmp_path / "s", zarr_format=version)
+    group.create_array("g/a", shape=(4,), chunks=(2,), dtype="<i4")[...] = 7
+    zarr.consolidate_metadata(str(tmp_path / "s"), zarr_format=version)
+    told = "no copy of it is in consolidated metadata"
+    assert told not in run(BINARY, "--verify", tmp_path / "s").stdout
+    zarr.create_array(tmp_path / "s" / "g" / "later", shape=(4,), chunks=(2,), dtype="<i4", zarr_format=version)
+    done = run(BINARY, "--verify", tmp_path / "s")
+    own, holder = ("g/later/.zarray", ".zmetadata") if version == 2 else ("g/later/zarr.json", "zarr.json")
+    assert done.returncode == 0 and f"note: {own}: {told} ({holder})" in done.stdout and done.stdout.count(told) == 1, done.stdout
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_wrong_bytes_in_a_zip_file_are_damage(tmp_path, method):
+    group = zarr.create_group(tmp_path / "s", zarr_format=2)
+    for name in ("a", "b"):
+        group.create_array(name, shape=(64,), chunks=(64,), dtype="<i4", compressors=None)[...] = np.arange(64)
+    zarr.consolidate_metadata(str(tmp_path / "s"), zarr_format=2)
+    packed, expected = tmp_path / "s.zip", ("a/0", "b/.zarray")
+    with zipfile.ZipFile(packed, "w", method) as file:
+        for path in sorted((tmp_path / "s").rglob("*")):
+            if path.is_file():
+                file.write(path, path.relative_to(tmp_path / "s"))
+    assert verify(packed)[0] == 0
+    data = bytearray(packed.read_bytes())
+    with zipfile.ZipFile(packed) as file:
+        for name in expected:
+            info = file.getinfo(name)
+            data[info.header_offset + 30 + len(name) + info.compress_size // 2] ^= 0x55
+    packed.write_bytes(data)
+    status, findings, _ = verify(packed)
+    assert status == 1 and {finding["severity"] for finding in findings} == {"damaged"}, findings
+    assert sorted(finding["problem"].partition(":")[0] for finding in findings) == sorted(expected), findings
 
 
 @pytest.mark.parametrize("n", [60, pytest.param(10_000, marks=pytest.mark.long)])
