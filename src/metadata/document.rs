@@ -300,6 +300,14 @@ pub(crate) fn check_attributes(root: &Members<'_>) -> Result<(), FormatError> {
     }
 }
 
+/// Checks that `text`, a document of attributes alone (`.zattrs`), is an object.
+///
+/// # Errors
+/// [`FormatError::Document`].
+pub fn check_attributes_document(text: &[u8]) -> Result<(), FormatError> {
+    JsonDocument::parse(text)?.root().map(drop)
+}
+
 /// Checks the parts of the document `text` that its outline leaves out: the whole must be JSON, and
 /// the attributes an object.
 ///

@@ -12,10 +12,11 @@ use super::finding::{Finding, Found, Severity};
 use super::objects::ArrayObjects;
 use super::purpose::Purpose;
 use super::strays::Strays;
+use crate::budget::Holding;
 use crate::error::Error;
 use crate::hierarchy::{ArrayNode, BrokenKind, Hierarchy, Node, TreeNode, TreePlace, Walk};
 use crate::load::{ChunkedArray, Loader, Shards};
-use crate::metadata::DocumentName;
+use crate::metadata::{DocumentName, ZarrFormat, check_attributes_document};
 use crate::store::Prefix;
 
 /// The objects that are found before they are read. More of them would be remembered for nothing.
@@ -132,14 +133,43 @@ impl Verification<'_> {
                     let problem = format!("{}: it has a fault; see the log", document.key);
                     found(Finding::new(Severity::Damage, path, problem));
                 }
+                self.check_attributes(path, node)?;
                 copies.compare(self.hierarchy, path, group, found)
             }
             Node::Array(_) if !(self.selects)(path) => Ok(()),
-            Node::Array(node) => {
+            Node::Array(array) => {
                 counters.arrays.fetch_add(1, Ordering::Relaxed);
-                self.find_of_array(path, node, (sender, counters), found)
+                let attributes = match self.purpose {
+                    Purpose::Verify => self.check_attributes(path, node),
+                    Purpose::Warm => Ok(()),
+                };
+                if let Err(error) = attributes {
+                    found(Finding::of_error(path, None, &error));
+                }
+                self.find_of_array(path, array, (sender, counters), found)
             }
         }
+    }
+
+    /// Checks the document of the attributes of `node`, where it has one beside its own.
+    ///
+    /// # Errors
+    /// [`Error`] when it is damaged or cannot be read.
+    fn check_attributes(&self, path: &Prefix, node: &Node) -> Result<(), Error> {
+        let key = match node {
+            Node::Array(array) => array.attributes.clone(),
+            Node::Group(group) if group.format == ZarrFormat::V2 => {
+                let name = DocumentName::ZAttrs.as_str();
+                Some(path.key(name.as_bytes())?)
+            }
+            _ => None,
+        };
+        let Some(key) = key else {
+            return Ok(());
+        };
+        let text = self.hierarchy.read(&key, Holding::SOURCE)?;
+        let checked = text.map_or(Ok(()), |text| check_attributes_document(&text.bytes));
+        checked.map_err(|error| Error::in_document(&key, error))
     }
 
     fn find_of_array(

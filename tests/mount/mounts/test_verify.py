@@ -228,6 +228,19 @@ def test_what_belongs_to_no_node_is_told(store):
     assert "note: notes/deep: keys, such as notes/deep/f, and no document" in done.stdout and "note: notes: " not in done.stdout
 
 
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1'])
+def test_damaged_attributes_of_v2_are_told(tmp_path, text):
+    """They are documents of their own, which no chunk needs."""
+    group = zarr.create_group(tmp_path / "s", zarr_format=2, attributes={"title": "t"})
+    group.create_array("g/a", shape=(4,), chunks=(2,), dtype="<i4", attributes={"units": "K"})[...] = 7
+    assert run(BINARY, "--verify", tmp_path / "s").returncode == 0
+    for key in (".zattrs", "g/a/.zattrs"):
+        (tmp_path / "s" / key).write_text(text)
+    done = run(BINARY, "--verify", tmp_path / "s")
+    damaged = [line for line in done.stdout.splitlines() if line.startswith("damaged: ")]
+    assert done.returncode == 1 and len(damaged) == 2 and ".zattrs" in damaged[0] and "g/a/.zattrs" in damaged[1], done.stdout
+
+
 def test_the_wrong_kind_of_file_is_damage(store):
     chunk, row = store / "gzip" / "c" / "2" / "1", store / "gzip" / "c" / "3"
     chunk.unlink()

@@ -42,7 +42,7 @@ def read_all(made, view):
 
 def messages(made):
     lines = (made.path / ".zarr-mount/log").read_text().splitlines()
-    return [line.split("] ", 1)[1] for line in lines if "WARN" in line and "errno" in line]
+    return [line.split("] ", 1)[1] for line in lines if "WARN" in line and "error::log" in line]
 
 
 def mounted(mount, store, view):

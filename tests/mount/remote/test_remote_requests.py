@@ -398,9 +398,10 @@ def test_sixty_four_readers_wait_for_one_round_trip(root, mount):
     rounds = []
     for _ in range(4):
         with FaultServer(root, "s3") as server:
+            # The mount learns from its first requests how many this link carries.
+            server.rules({"fault": "latency", "seconds": 0.5})
             made = mounted(mount, server, "--view", "chunks", path="many")
             os.stat(made.path / "a" / "zarr.json")
-            server.rules({"fault": "latency", "seconds": 0.5})
             with Asked(server) as asked:
                 found = read_together([made.path / "a" / "c" / str(37 * n % 2500) for n in range(64)])
             made.unmount()
