@@ -3,9 +3,10 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use super::window::{Answer, Window};
 
@@ -14,6 +15,12 @@ const LEAST_BYTES: u64 = 8 << 20;
 
 /// The memory budget is divided by this for the answers in flight.
 const BUDGET_PART: u64 = 4;
+
+/// When no request was answered for this time, those in flight may hang, and must not keep all others waiting.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// After the server has asked for fewer requests, silence is no reason to send more for this time.
+const THROTTLED: Duration = Duration::from_secs(30);
 
 /// Bytes of one permit of memory, because a semaphore counts in 32 bits.
 const UNIT_BYTES: u64 = 4 << 10;
@@ -32,6 +39,8 @@ pub(super) struct Flow {
 #[derive(Debug)]
 struct Limit {
     window: Window,
+    /// From when on silence is counted.
+    quiet_since: Instant,
     /// The permits that are not passed on when they are released.
     excess: usize,
 }
@@ -61,7 +70,11 @@ impl Flow {
         let memory_units = u32::try_from(memory).unwrap_or(u32::MAX).min(1 << 28);
         Arc::new(Flow {
             requests: Arc::new(Semaphore::new(window.limit())),
-            limit: Mutex::new(Limit { window, excess: 0 }),
+            limit: Mutex::new(Limit {
+                window,
+                quiet_since: Instant::now(),
+                excess: 0,
+            }),
             memory: Arc::new(Semaphore::new(memory_units as usize)),
             memory_units,
             in_flight: AtomicUsize::new(0),
@@ -71,8 +84,14 @@ impl Flow {
 
     /// Waits until one more request may be sent.
     pub(super) async fn enter(self: &Arc<Self>) -> InFlight {
-        // The semaphore is never closed.
-        let permit = Arc::clone(&self.requests).acquire_owned().await.ok();
+        let permit = loop {
+            let permit = Arc::clone(&self.requests).acquire_owned();
+            match timeout(SILENCE, permit).await {
+                // The semaphore is never closed.
+                Ok(permit) => break permit.ok(),
+                Err(_) => self.grow_in_silence(),
+            }
+        };
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         InFlight {
             flow: Arc::clone(self),
@@ -110,6 +129,7 @@ impl Flow {
             bytes,
             is_full: self.requests.available_permits() == 0,
         };
+        self.lock().quiet_since = Instant::now();
         self.change(|window| window.answered(answer));
     }
 
@@ -120,7 +140,20 @@ impl Flow {
             // reduction.
             return;
         }
+        self.lock().quiet_since = Instant::now() + THROTTLED;
         self.change(Window::throttled);
+    }
+
+    /// Allows more requests if none was answered for a while.
+    fn grow_in_silence(&self) {
+        let mut limit = self.lock();
+        let now = Instant::now();
+        if now.saturating_duration_since(limit.quiet_since) < SILENCE {
+            return;
+        }
+        limit.quiet_since = now;
+        drop(limit);
+        self.change(Window::hangs);
     }
 
     /// Changes the window, and the number of permits with it.
@@ -180,7 +213,7 @@ mod tests {
 
     fn runtime() -> tokio::runtime::Runtime {
         let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.build().unwrap()
+        builder.enable_time().build().unwrap()
     }
 
     #[test]

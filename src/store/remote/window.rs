@@ -168,6 +168,11 @@ impl Window {
         self.begin_round();
     }
 
+    /// Notes that no request is answered any more: twice as many are allowed, because those in flight may hang.
+    pub(super) fn hangs(&mut self) {
+        self.set((self.limit * 2).min(self.most));
+    }
+
     fn end_round(&mut self) {
         let percent = self.round.percent_of(&self.base);
         if !self.round.is_full {
