@@ -129,38 +129,41 @@ impl Flow {
             bytes,
             is_full: self.requests.available_permits() == 0,
         };
-        self.lock().quiet_since = Instant::now();
-        self.change(|window| window.answered(answer));
+        self.change(|limit| {
+            limit.quiet_since = Instant::now();
+            limit.window.answered(answer);
+        });
     }
 
     /// Notes that the server asks for fewer requests. From now on, half as many are allowed.
     pub(super) fn throttled(&self) {
-        if self.lock().excess > 0 {
-            // These are the answers to the other requests that were in flight at the last
-            // reduction.
-            return;
-        }
-        self.lock().quiet_since = Instant::now() + THROTTLED;
-        self.change(Window::throttled);
+        self.change(|limit| {
+            if limit.excess > 0 {
+                // These are the answers to the other requests that were in flight at the last
+                // reduction.
+                return;
+            }
+            limit.quiet_since = Instant::now() + THROTTLED;
+            limit.window.throttled();
+        });
     }
 
     /// Allows more requests if none was answered for a while.
     fn grow_in_silence(&self) {
-        let mut limit = self.lock();
-        let now = Instant::now();
-        if now.saturating_duration_since(limit.quiet_since) < SILENCE {
-            return;
-        }
-        limit.quiet_since = now;
-        drop(limit);
-        self.change(Window::hangs);
+        self.change(|limit| {
+            let now = Instant::now();
+            if now.saturating_duration_since(limit.quiet_since) >= SILENCE {
+                limit.quiet_since = now;
+                limit.window.hangs();
+            }
+        });
     }
 
     /// Changes the window, and the number of permits with it.
-    fn change(&self, change: impl FnOnce(&mut Window)) {
+    fn change(&self, change: impl FnOnce(&mut Limit)) {
         let mut limit = self.lock();
         let before = limit.window.limit();
-        change(&mut limit.window);
+        change(&mut limit);
         let now = limit.window.limit();
         if now < before {
             limit.excess += before - now - self.requests.forget_permits(before - now);
@@ -216,15 +219,42 @@ mod tests {
         builder.enable_time().build().unwrap()
     }
 
+    /// As many requests as may be in flight.
+    async fn fill(flow: &Arc<Flow>) -> Vec<InFlight> {
+        let mut requests = Vec::new();
+        for _ in 0..flow.limit() {
+            requests.push(flow.enter().await);
+        }
+        requests
+    }
+
+    #[test]
+    fn requests_that_hang_do_not_keep_others_waiting() {
+        let flow = Flow::new(256, 1 << 30);
+        runtime().block_on(async {
+            let first = flow.limit();
+            let requests = fill(&flow).await;
+            flow.grow_in_silence();
+            assert_eq!(flow.limit(), first, "the silence is short");
+            let earlier = Instant::now().checked_sub(SILENCE).unwrap();
+            flow.lock().quiet_since = earlier;
+            flow.grow_in_silence();
+            flow.grow_in_silence();
+            assert_eq!(flow.limit(), 2 * first, "once in each silence");
+            assert_eq!(flow.requests.available_permits(), first);
+            flow.throttled();
+            flow.grow_in_silence();
+            assert_eq!(flow.limit(), first, "the server has asked for fewer");
+            drop(requests);
+        });
+    }
+
     #[test]
     fn permits_follow_the_window() {
         let flow = Flow::new(256, 1 << 30);
         runtime().block_on(async {
             let first = flow.limit();
-            let mut requests = Vec::new();
-            for _ in 0..first {
-                requests.push(flow.enter().await);
-            }
+            let mut requests = fill(&flow).await;
             flow.throttled();
             flow.throttled();
             let reduced = first / 2;
@@ -255,12 +285,9 @@ mod tests {
         let flow = Flow::new(256, 1 << 30);
         runtime().block_on(async {
             let first = flow.limit();
-            let mut requests = Vec::new();
-            for _ in 0..first {
-                requests.push(flow.enter().await);
-            }
+            let requests = fill(&flow).await;
             flow.throttled();
-            flow.change(|window| *window = Window::new(256));
+            flow.change(|limit| limit.window = Window::new(256));
             assert_eq!(flow.limit(), first);
             assert_eq!(flow.requests.available_permits(), 0, "all are in use");
             drop(requests);

@@ -170,7 +170,7 @@ impl Window {
 
     /// Notes that no request is answered any more: twice as many are allowed, because those in flight may hang.
     pub(super) fn hangs(&mut self) {
-        self.set((self.limit * 2).min(self.most));
+        self.set(self.limit.saturating_mul(2));
     }
 
     fn end_round(&mut self) {
