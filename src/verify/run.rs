@@ -133,21 +133,24 @@ impl Verification<'_> {
                     let problem = format!("{}: it has a fault; see the log", document.key);
                     found(Finding::new(Severity::Damage, path, problem));
                 }
-                self.check_attributes(path, node)?;
+                self.look_at_attributes(path, node, found);
                 copies.compare(self.hierarchy, path, group, found)
             }
             Node::Array(_) if !(self.selects)(path) => Ok(()),
             Node::Array(array) => {
                 counters.arrays.fetch_add(1, Ordering::Relaxed);
-                let attributes = match self.purpose {
-                    Purpose::Verify => self.check_attributes(path, node),
-                    Purpose::Warm => Ok(()),
-                };
-                if let Err(error) = attributes {
-                    found(Finding::of_error(path, None, &error));
+                if self.purpose == Purpose::Verify {
+                    self.look_at_attributes(path, node, found);
                 }
                 self.find_of_array(path, array, (sender, counters), found)
             }
+        }
+    }
+
+    /// Reports the document of the attributes of `node`, if it is damaged. The rest of the node is examined all the same.
+    fn look_at_attributes(&self, path: &Prefix, node: &Node, found: &Found<'_>) {
+        if let Err(error) = self.check_attributes(path, node) {
+            found(Finding::of_error(path, None, &error));
         }
     }
 
