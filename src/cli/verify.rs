@@ -235,7 +235,7 @@ impl Report {
         self.print(&text);
     }
 
-    /// What all of it means for the exit status.
+    /// The error that decides the exit status; none if everything is sound.
     fn outcome(&self, counters: &Counters) -> Result<(), CliError> {
         match &self.printed {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -100,7 +100,7 @@ pub struct ShownConfig {
 /// What `--verify` or `--warm` does, and how it reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyConfig {
-    /// What chunks are decoded for.
+    /// Whether the store is verified, or read into the disk cache.
     pub purpose: Purpose,
     /// Whether to print JSON.
     pub json: bool,

@@ -1,4 +1,4 @@
-//! What the views show.
+//! The options of the views.
 
 use std::collections::HashSet;
 

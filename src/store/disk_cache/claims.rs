@@ -29,7 +29,7 @@ pub(super) struct Claims {
     held: Mutex<HashSet<ClaimByte>>,
 }
 
-/// What this process alone requests, until this is dropped.
+/// A lock on one byte: no other process requests what has this byte, until the lock is dropped.
 #[derive(Debug)]
 #[must_use]
 pub(in crate::store) struct Claim {
