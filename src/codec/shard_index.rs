@@ -230,7 +230,8 @@ impl IndexLayout {
     /// The meaning of the two words of a slot in a shard of `shard_len` bytes.
     ///
     /// # Errors
-    /// Only the offset says that the slot is empty, or the chunk ends past the end of the shard.
+    /// Only one of the words says that the slot is empty, or the chunk ends past the end of the
+    /// shard.
     pub fn entry(
         &self,
         offset: u64,
@@ -238,12 +239,11 @@ impl IndexLayout {
         shard_len: u64,
     ) -> Result<EntryState, FormatError> {
         const NONE: u64 = u64::MAX;
-        // The specification has both words. No chunk has this length, wherever it would begin.
-        if nbytes == NONE {
+        if (offset, nbytes) == (NONE, NONE) {
             return Ok(EntryState::Empty);
         }
         let end = offset.checked_add(nbytes);
-        if end.is_some_and(|end| end <= shard_len) && offset != NONE {
+        if end.is_some_and(|end| end <= shard_len) && offset != NONE && nbytes != NONE {
             return Ok(EntryState::Present(ShardEntry { offset, nbytes }));
         }
         let problem = format!(

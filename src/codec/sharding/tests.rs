@@ -249,6 +249,7 @@ fn damaged_shards_are_refused() {
         ([0, 7], "chunk too short"),
         ([0, 9], "chunk too long"),
         ([0, 0], "empty chunk"),
+        ([0, NONE], "half empty"),
         ([NONE, 8], "half empty"),
         ([NONE - 3, 8], "overflow"),
         ([70, 8], "past the end"),
