@@ -24,13 +24,16 @@ mod attributes;
 mod calls;
 mod copy;
 mod draft;
+mod entries;
 mod file_change;
 pub(super) mod journal;
 mod key_lock;
 mod lock;
 mod names;
+mod new_file;
 mod notes;
 mod open_lock;
+mod options;
 mod owners;
 mod prefixes;
 mod replace;
@@ -42,19 +45,14 @@ mod verbs;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, StatVfsMountFlags, Uid, fchown, fstatvfs,
-    open,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 
-use super::access_list::{AccessList, DEFAULT, set_access};
 use super::followed::FollowedRoot;
 use super::object::DirObject;
 use super::own::FileVersions;
@@ -63,97 +61,28 @@ use super::root::Root;
 use super::stat::{FileStat, fstat, statat};
 use crate::store::{Dating, Key, Object, ObjectMeta, Prefix, StoreError, Version};
 pub use attributes::{NewAttributes, NewTime};
-use attributes::{SET_ID, end_set_id, path_of};
+use attributes::{end_set_id, path_of};
 #[cfg(all(test, not(feature = "model")))]
 pub(crate) use calls::recorded;
-use calls::{fdatasync, fsync, linkat, openat, unlinkat};
+use calls::{fdatasync, openat};
 pub use copy::copy_range;
 pub use draft::{Commit, Draft, Replaces};
+pub use entries::RenameMode;
 pub use file_change::{Allocation, FileChange};
 use journal::{HeldDirectory, JournalDirectory, StagingDirectory};
 pub use journal::{Journal, JournalFile, JournalRecord, LeftJournal, PartContent, PartHasher};
 use key_lock::KeyLock;
 use lock::WriterLock;
 use names::NameCalls;
+use new_file::give;
+pub use new_file::{Caller, NewFile};
 pub use notes::{ChangeNote, DocumentChange};
+pub use options::{Durability, WriterOptions};
 use temporary::Temporaries;
 use unsynced::Unsynced;
 
 /// The directory of this program in a store. No view shows it.
 const OWN_DIRECTORY: &[u8] = b".zarr-mount";
-
-/// The changes that have to survive a loss of power.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// Nothing: files may be empty or torn.
-    Never,
-    /// Each object is wholly old or wholly new.
-    #[default]
-    Atomic,
-    /// Files that were closed are new.
-    Close,
-}
-
-/// The way in which a store is changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WriterOptions {
-    /// The changes that have to survive a loss of power.
-    pub durability: Durability,
-    /// The directory for journals, if they are not to be in the store.
-    pub staging: Option<PathBuf>,
-    /// Whether each object is replaced under the lock that tensorstore takes, too.
-    pub locks_keys: bool,
-}
-
-/// The effect of a rename on a file that has the new name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RenameMode {
-    /// The file is replaced.
-    Replace,
-    /// The file stays, and the rename fails.
-    Keep,
-}
-
-/// The mode and the owner of a new file or directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NewFile {
-    /// Permission bits.
-    pub mode: u32,
-    /// The bits that its maker takes away, unless the directory has a default list.
-    pub umask: u32,
-    /// The user who makes it.
-    pub uid: u32,
-    /// That user's group.
-    pub gid: u32,
-}
-
-impl NewFile {
-    /// The mode and the owner of an object with these attributes.
-    pub fn like(meta: &ObjectMeta) -> NewFile {
-        NewFile {
-            mode: meta.mode,
-            umask: 0,
-            uid: meta.uid,
-            gid: meta.gid,
-        }
-    }
-}
-
-/// The user that a change is made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Caller {
-    /// The user.
-    pub uid: u32,
-    /// The user's group.
-    pub gid: u32,
-}
-
-impl From<NewFile> for Caller {
-    fn from(new: NewFile) -> Caller {
-        let NewFile { uid, gid, .. } = new;
-        Caller { uid, gid }
-    }
-}
 
 /// An open file of the store, and its attributes.
 #[derive(Debug, Clone)]
@@ -436,101 +365,6 @@ impl DirWriter {
         self.root.versions.meta(stat)
     }
 
-    /// Removes the object at `key`.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] with `ENOENT` when nothing is there.
-    pub fn unlink(&self, key: &Key) -> Result<(), StoreError> {
-        let parent = self.parent(key)?;
-        refuse_link(&parent, key)?;
-        let _lock = self.lock(&parent, key)?;
-        unlinkat(&parent, key.name(), AtFlags::empty()).map_err(|errno| failed(key, errno))?;
-        self.unsynced.note_name(key);
-        self.end_waiting(key);
-        Ok(())
-    }
-
-    /// Removes the object at `key` if it has this version. Returns `false` when it has another one, or
-    /// is gone. For [`Durability::Close`], [`DirWriter::sync_closed`] follows.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn erase_version(&self, key: &Key, version: Version) -> Result<bool, StoreError> {
-        let parent = match self.parent(key) {
-            Err(error) if error.is_absent() => return Ok(false),
-            parent => parent?,
-        };
-        refuse_link(&parent, key)?;
-        let _lock = self.lock(&parent, key)?;
-        // The object gets a temporary name first, because no system call removes the name of a
-        // certain file.
-        let name = self.temporaries.free_name(self.root()?)?;
-        let place = (&parent, key.name());
-        match names::rename(place, name.path(), RenameFlags::empty()) {
-            Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(false),
-            Err(errno) => return Err(failed(key, errno)),
-        }
-        self.unsynced.note_name(key);
-        let is_it = |stat: FileStat| self.meta(&stat).version == version;
-        if name.stat().is_ok_and(is_it) {
-            drop(name);
-            self.end_waiting(key);
-            return Ok(true);
-        }
-        // If another program has put an object there, that object goes back, unless yet another one is
-        // there now.
-        let placed = self.calls.move_to_free(name.path(), place, || Ok(()));
-        self.unsynced.note_name(key);
-        match placed {
-            Ok(()) | Err(Errno::EXIST) => Ok(false),
-            Err(errno) => Err(failed(key, errno)),
-        }
-    }
-
-    /// Renames an object or a prefix.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`], as of renameat2(2).
-    pub fn rename(&self, from: &Key, to: &Key, mode: RenameMode) -> Result<(), StoreError> {
-        let parents = (self.parent(from)?, self.parent(to)?);
-        refuse_link(&parents.0, from)?;
-        refuse_link(&parents.1, to)?;
-        let (old, new) = ((&parents.0, from.name()), (&parents.1, to.name()));
-        // A loss of power must not undo the new name while it keeps the removal of the old one.
-        let linked = || match self.durability {
-            Durability::Never => Ok(()),
-            Durability::Atomic | Durability::Close => sync_names_in(&parents.1),
-        };
-        let rename = || {
-            match mode {
-                RenameMode::Replace => names::rename(old, new, RenameFlags::empty()),
-                RenameMode::Keep => self.calls.move_to_free(old, new, linked),
-            }?;
-            let stat = statat(&parents.1, to.name(), AtFlags::SYMLINK_NOFOLLOW);
-            // A target that another program has removed counts as a directory.
-            Ok(stat.map_or(true, |stat| is_directory(&stat)))
-        };
-        let renamed = self.unsynced.renamed((from, to), rename);
-        renamed.map_err(|errno| failed(to, errno))?;
-        self.end_waiting(to);
-        Ok(())
-    }
-
-    /// Gives the object at `from` the second name `to`.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] with `EEXIST` when something is at `to`.
-    pub fn link(&self, from: &Key, to: &Key) -> Result<(), StoreError> {
-        let parents = (self.parent(from)?, self.parent(to)?);
-        refuse_link(&parents.0, from)?;
-        let flags = AtFlags::empty();
-        let linked = linkat(&parents.0, from.name(), &parents.1, to.name(), flags);
-        linked.map_err(|errno| failed(to, errno))?;
-        self.unsynced.note_link(from, to);
-        Ok(())
-    }
-
     /// The attributes of the object at `key`, where no link is followed; `None` when there is none.
     ///
     /// # Errors
@@ -648,51 +482,6 @@ fn object_as(
 
 fn is_directory(stat: &FileStat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
-}
-
-/// Makes the names in a directory survive a loss of power.
-fn sync_names_in(directory: &OwnedFd) -> Result<(), Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    fsync(openat(directory, ".", flags, Mode::empty())?)
-}
-
-/// Refuses to change a symbolic link.
-fn refuse_link(parent: &OwnedFd, key: &Key) -> Result<(), StoreError> {
-    match statat(parent, key.name(), AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
-            Err(failed(key, Errno::LOOP))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Gives a new file in the directory `parent` to the user who makes it, where the daemon may do that. Its group is that
-/// of its directory, if this has the set-group-ID bit. Where the directory has a default list, the file gets this list.
-fn give(key: &Key, parent: impl AsFd, file: impl AsFd, new: NewFile) -> Result<(), StoreError> {
-    let failed = |errno| failed(key, errno);
-    let stat = fstat(&file).map_err(failed)?;
-    let directory = fstat(&parent).map_err(failed)?;
-    let passes_group = directory.st_mode & Mode::SGID.as_raw_mode() != 0;
-    let gid = if passes_group {
-        directory.st_gid
-    } else {
-        new.gid
-    };
-    let mut mode = new.mode & 0o7777;
-    if (stat.st_uid, stat.st_gid) != (new.uid, gid) {
-        let (uid, gid) = (Uid::from_raw(new.uid), Gid::from_raw(gid));
-        // Only root may give files away. Else the file stays the daemon's, whose rights no other user's
-        // program may get.
-        if fchown(&file, Some(uid), Some(gid)).is_err() && !is_directory(&stat) {
-            mode &= !SET_ID;
-        }
-    }
-    let list = AccessList::of(&parent, DEFAULT).map_err(failed)?;
-    let list = list.map(|list| list.of_new(mode));
-    if list.is_none() {
-        mode &= !new.umask;
-    }
-    set_access(&file, mode, list.as_ref()).map_err(failed)
 }
 
 /// The error for `errno` of a change, which the caller of a system call gets.
