@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::config::{InfoConfig, ViewOptions};
 use super::error::CliError;
 use super::json_element::json_element;
+use super::store::{SAVED_BY, waiting_in};
 use crate::budget::Budget;
 use crate::dtype::{Element, element_text};
 use crate::error::{Error, FormatError};
@@ -44,7 +45,7 @@ pub(super) fn describe_element(
         ))
     })?;
     let indices = indices.as_slice();
-    let waiting = super::waiting_in(&*store);
+    let waiting = waiting_in(&*store);
     // The view starts no thread here: the chunk is loaded by this one.
     let view = View::new(store, options).map_err(CliError::failed)?;
     let found = find(&node, view.loader(), indices, &waiting).map_err(CliError::failed)?;
@@ -254,7 +255,7 @@ impl ElementLocation {
                 }
             });
         if self.is_in_journal {
-            let saved_by = super::SAVED_BY;
+            let saved_by = SAVED_BY;
             text = text.line(format_args!(
                 "journal a later version of this chunk waits there, not shown; {saved_by}"
             ));

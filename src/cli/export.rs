@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use indicatif::BinaryBytes;
 
 use super::config::{ExportConfig, ShownConfig, Talk};
+use super::counted::counted;
+use super::daemon;
 use super::error::CliError;
-use super::output::{self, Output};
+use super::logging::start_log_at_terminal;
+use super::output::{self, Output, print_warnings};
 use super::progress_bar::{ProgressBar, Work};
-use super::{
-    budget_beside, counted, daemon, nested_forms, nothing_in, open, print_warnings,
-    start_log_at_terminal, useless_options,
-};
+use super::store::{budget_beside, nested_forms, nothing_in, open, useless_options};
 use crate::escape::Text;
 use crate::export::{Counters, Export, FileError, write_to};
 #[cfg(debug_assertions)]

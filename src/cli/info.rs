@@ -6,6 +6,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `command` | what is asked of the store: all nodes, one element, or one byte |
 //! | `describe` | what is said about one node, from `facts`, `attributes`, `fill_text`, `stored`, `other_version` and `omissions` |
 //! | `node_report`, `words`, `chunk_words` | what was gathered, and its words |
 //! | `disk_cache` | what is said of the disk cache |
@@ -13,6 +14,7 @@
 
 mod attributes;
 mod chunk_words;
+mod command;
 mod counters;
 mod describe;
 mod details;
@@ -35,14 +37,16 @@ use std::sync::Arc;
 
 use super::config::InfoConfig;
 use super::json_list::JsonList;
-use super::output::Output;
+use super::output::{Output, print_warnings};
 use super::progress_bar::ProgressBar;
+use super::store::{useless_options, waiting_in};
 use crate::budget::Budget;
 use crate::escape::Text;
 use crate::fresh::Freshness;
 use crate::hierarchy::{Hierarchy, Walk};
 use crate::store::{Prefix, Store};
 use crate::view::{View, ViewKind, ViewOptions};
+pub(super) use command::print;
 use counters::InfoCounters;
 use describe::Describer;
 use node_report::NodeReport;
@@ -56,7 +60,7 @@ const BUDGET_BYTES: u64 = 64 << 20;
 ///
 /// # Errors
 /// [`io::Error`] of `out`; [`Error`] of the store, wrapped.
-pub(super) fn report(
+fn report(
     store: &Arc<dyn Store>,
     start: &Prefix,
     config: &InfoConfig,
@@ -89,7 +93,7 @@ pub(super) fn report(
     let mut report = InfoReport {
         describer: Describer {
             arrays: arrays.transpose()?,
-            waiting: super::waiting_in(&**store),
+            waiting: waiting_in(&**store),
             hierarchy: Hierarchy::of_format(
                 Arc::clone(store),
                 budget,
@@ -121,7 +125,7 @@ pub(super) fn report(
         out.print(&Text::new().line(cache))?;
     }
     if let Some(view) = &report.describer.arrays {
-        super::print_warnings(super::useless_options(view, &config.store));
+        print_warnings(useless_options(view, &config.store));
     }
     Ok(report.describer.counters.n_nodes() > 0)
 }

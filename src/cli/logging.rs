@@ -15,6 +15,7 @@ use log::{Level, LevelFilter};
 
 use super::config::LogConfig;
 use super::daemon::StartupReport;
+use super::error::CliError;
 use super::syslog::Syslog;
 use crate::escape::Escaped;
 use crate::notice::TOLD;
@@ -31,12 +32,37 @@ pub(crate) enum StandardError {
     Null,
 }
 
+/// Starts the log of a command that ends by itself.
+pub(super) fn start_log_at_terminal(
+    log: &LogConfig,
+    recent: Arc<RecentLines>,
+) -> Result<(), CliError> {
+    start_log(
+        log,
+        StandardError::Command,
+        recent,
+        StartupReport::to_nobody(),
+    )
+}
+
+pub(super) fn start_log(
+    log: &LogConfig,
+    stderr: StandardError,
+    recent: Arc<RecentLines>,
+    report: StartupReport,
+) -> Result<(), CliError> {
+    start(log, stderr, recent, report).map_err(|error| {
+        let path = log.file.as_deref().unwrap_or("standard error".as_ref());
+        CliError::Failed(format!("log file {}: {error}", path.display()))
+    })
+}
+
 /// Starts the log, whose last lines go to `recent` too. Until the mount answers, `report` prints the lines for
 /// the user ([`notice`](crate::notice)). Must be called once in a process, before its first thread.
 ///
 /// # Errors
 /// When the file cannot be opened, or is no file.
-pub(crate) fn start(
+fn start(
     config: &LogConfig,
     stderr: StandardError,
     recent: Arc<RecentLines>,

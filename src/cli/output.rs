@@ -120,6 +120,13 @@ pub(super) fn print_error(error: &dyn Display) {
     standard_error().write_all(line.as_bytes()).ok();
 }
 
+/// Writes warnings to standard error, one line each.
+pub(super) fn print_warnings(warnings: impl IntoIterator<Item = String>) {
+    for warning in warnings {
+        print_error(&format_args!("warning: {warning}"));
+    }
+}
+
 /// The columns of standard error, if it is a terminal, on which a progress bar can be drawn.
 pub(super) fn width_of_stderr() -> Option<usize> {
     Page::of(&standard_error()).width

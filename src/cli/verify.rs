@@ -10,11 +10,14 @@ use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
 use super::config::{ShownConfig, VerifyConfig, ViewOptions};
+use super::counted::counted;
+use super::daemon;
 use super::error::CliError;
 use super::json_list::JsonList;
+use super::logging::start_log_at_terminal;
 use super::output::Output;
 use super::progress_bar::{ProgressBar, Work};
-use super::{counted, daemon, open, start_log_at_terminal};
+use super::store::open;
 use crate::budget::Budget;
 use crate::escape::Text;
 use crate::fresh::Freshness;

@@ -146,7 +146,7 @@ impl Describer<'_> {
         };
         let of_array = |(key, _): &&(Key, u64)| array.prefix.strip(key.as_bytes()).is_some();
         let n = self.waiting.iter().filter(of_array).count();
-        if let Some(waiting) = crate::cli::waiting_in_words(n) {
+        if let Some(waiting) = crate::cli::store::waiting_in_words(n) {
             report.remarks.push(waiting);
             report.facts["chunks_in_journal"] = n.into();
         }
