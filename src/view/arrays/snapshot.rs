@@ -19,6 +19,7 @@ mod check;
 mod directories;
 mod pattern;
 mod seen_versions;
+mod state;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,19 +28,18 @@ use std::time::Instant;
 
 use lru::{DefaultHasher, LruCache};
 use seen_versions::{SeenVersions, StoredObject};
+use state::{DocumentCheck, FirstExamination, SnapshotState, StoreTraits};
 
 use super::audience::Audience;
 use super::file::PlainFile;
 use super::inputs::Inputs;
 use super::lock;
-use crate::budget::{Holding, Reservation};
+use crate::budget::Holding;
 use crate::error::Error;
 use crate::fresh::Moment;
 use crate::grid::{indices_of, rank_of};
 use crate::load::{ChunkedArray, Loader, ReaderIdentity, StatCallback, Versions};
-use crate::store::{
-    CancelToken, FileIdentity, Key, ObjectMeta, Prefix, Recency, StoreError, Version,
-};
+use crate::store::{CancelToken, Key, Recency, StoreError, Version};
 
 /// The most stored objects whose versions are remembered for good.
 const MOST_SEEN: usize = 2048;
@@ -86,197 +86,6 @@ struct Handles {
     /// Cancels the requests that only these handles wait for, once the last handle is closed. The next handle that is
     /// opened gets another token.
     token: Arc<CancelToken>,
-}
-
-/// The properties of the store that the state of a snapshot depends on.
-#[derive(Debug, Clone, Copy)]
-struct StoreTraits {
-    never_changes: bool,
-    /// Whether the times of directories show when names in them changed.
-    has_directories: bool,
-}
-
-#[derive(Debug)]
-struct SnapshotState {
-    store: StoreTraits,
-    since: Moment,
-    /// The number of moments that were chosen so far. A request that was sent before the last of them was chosen may
-    /// have been answered before it.
-    moments: u64,
-    /// When the last moment was chosen, or since when all documents are known. An answer to an earlier request proves
-    /// nothing about the objects after the moment, or beside the documents.
-    chosen: Instant,
-    /// Arrays whose documents were checked.
-    checked_documents: HashSet<ReaderIdentity, DefaultHasher>,
-    /// The identity of each directory, `None` if it does not exist.
-    directories: HashMap<Prefix, Option<FileIdentity>>,
-    /// Directories in which objects were examined since the directories were last checked.
-    unconfirmed: HashMap<Prefix, ExaminedDirectory, DefaultHasher>,
-    /// The number of the moment after which a directory, or one of several documents, may have been replaced.
-    replaced_after: Option<u64>,
-    /// The objects that were read, and those whose version before the moment is known.
-    seen: SeenVersions,
-    /// The number of objects in `seen` for which memory is reserved.
-    room: usize,
-    reserved: Vec<Reservation>,
-    /// Objects that were read, and that are not yet proven to have had their version at the moment.
-    unproven: Vec<Unproven>,
-    /// How many objects were examined ahead before the moment, and how many of these were read since.
-    guesses: (usize, usize),
-    document_check: DocumentCheck,
-    /// Whether versions were read that are not in `seen`.
-    overflowed: bool,
-    /// The versions that were read last.
-    recent: LruCache<StoredObject, Option<Version>>,
-    /// The versions that were read last through an earlier snapshot.
-    earlier: HashMap<StoredObject, Version>,
-    stale: bool,
-}
-
-/// An object that was read, and that is not yet proven to have had its version at the moment.
-#[derive(Debug, Clone)]
-struct Unproven {
-    object: StoredObject,
-    /// The number of the moment before the object was examined.
-    examined_after: u64,
-    /// Whether it had the same version before the moment, so that one more examination after the moment proves its
-    /// version.
-    was_before: bool,
-}
-
-/// Whether the documents were examined after the moment, which proves their versions at the moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DocumentCheck {
-    /// They were examined, or no object was examined before the moment.
-    Done,
-    /// They were not examined, and no object that was examined before the moment has been read.
-    Left,
-    /// They were not examined, and an object that was read relies on the moment.
-    Due,
-}
-
-/// The objects of a directory that were examined.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct ExaminedDirectory {
-    /// Whether an object was absent.
-    is_absent: bool,
-    /// How many times objects were examined.
-    count: u64,
-}
-
-/// The result of examining an object for the first time.
-#[derive(Debug)]
-struct FirstExamination {
-    found: Option<ObjectMeta>,
-    /// The number of the moment before the object was examined.
-    after: u64,
-}
-
-impl SnapshotState {
-    /// The most objects whose versions are remembered.
-    fn most_seen(&self) -> usize {
-        if self.store.has_directories {
-            MOST_SEEN
-        } else {
-            MOST_SEEN_FAR
-        }
-    }
-
-    /// Adds an object that was examined. There is no room for it if the budget has no memory.
-    fn add(
-        &mut self,
-        object: StoredObject,
-        key: &Key,
-        first: &FirstExamination,
-    ) -> Result<Option<Version>, Error> {
-        let version = first.found.map(|meta| meta.version);
-        let known = self.seen.get(object);
-        if let Some(known) = known.filter(|known| known.is_read()) {
-            // Another thread read it before, or the whole version was forgotten.
-            if !known.is_of(version) {
-                return self.fail();
-            }
-            return self.remember(object, version);
-        }
-        let is_dated = match &first.found {
-            Some(meta) => !self.since.may_precede(meta),
-            None => self.store.has_directories,
-        };
-        let was_foreseen = known.is_some_and(|known| known.is_of(version));
-        let was_before = is_dated || was_foreseen;
-        let is_proven = was_before && first.after == self.moments || self.store.never_changes;
-        if known.is_none() && self.seen.len() >= self.room {
-            self.seen.forget_ahead();
-        }
-        if known.is_some() || self.seen.len() < self.room {
-            if !is_proven {
-                self.unproven.push(Unproven {
-                    object,
-                    examined_after: first.after,
-                    was_before,
-                });
-            }
-            self.guesses.1 += usize::from(known.is_some());
-            if was_foreseen && !is_dated && self.document_check == DocumentCheck::Left {
-                self.document_check = DocumentCheck::Due;
-            }
-            self.seen.add_read(object, version);
-            return self.remember(object, version);
-        }
-        self.overflowed = true;
-        if !is_proven {
-            let (read, most) = (self.seen.n_read(), self.most_seen());
-            let advice = if read < most {
-                "a larger --cache-size has room for more, or give"
-            } else {
-                "give"
-            };
-            log::warn!(
-                "{key}: {read} objects were read, no versions of more are remembered, and nothing \
-                 tells whether this one changed meanwhile; {advice} --immutable if the store never \
-                 changes"
-            );
-            return self.fail();
-        }
-        self.remember(object, version)
-    }
-
-    /// Remembers the whole version of an object.
-    fn remember(
-        &mut self,
-        object: StoredObject,
-        version: Option<Version>,
-    ) -> Result<Option<Version>, Error> {
-        if let Some(known) = self.recent.put(object, version)
-            && known != version
-        {
-            // Another thread read another version before.
-            return self.fail();
-        }
-        if self.recent.len() > MOST_RECENT {
-            self.recent.pop_lru();
-        }
-        Ok(version)
-    }
-
-    /// Forgets whole versions until at most `most` are left.
-    fn keep_recent(&mut self, most: usize) {
-        while self.recent.len() > most {
-            self.recent.pop_lru();
-        }
-    }
-
-    /// The snapshot can show no more bytes.
-    fn fail<T>(&mut self) -> Result<T, Error> {
-        self.stale = true;
-        Err(Error::Stale)
-    }
-
-    /// Whether all objects that were read are proven to have had their versions at the moment.
-    fn is_proven(&self) -> bool {
-        let is_due = self.document_check == DocumentCheck::Due;
-        self.unproven.is_empty() && self.replaced_after.is_none() && !is_due
-    }
 }
 
 impl Snapshot {
