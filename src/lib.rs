@@ -62,8 +62,9 @@
 //! # One read(2), from the kernel to the bytes
 //!
 //! The lists below have the functions of this crate, each of which is called by the one before it,
-//! with their files. Calls that return before the next function is called are left out. The lists begin at the operation,
-//! which both transports call. A chunk of the chunks view:
+//! with their files. Calls that return before the next function is called are left out, and so are functions that only
+//! run a closure, such as [`threads::confine`]. The lists begin at the operation, which both transports call, and end
+//! where bytes are decoded, or where memory or the store takes them. A chunk of the chunks view:
 //!
 //! ```text
 //! in memory                                  5 functions in 5 files
@@ -94,13 +95,13 @@
 //! # One name, from the kernel to its attributes
 //!
 //! In the style of the lists above: one entry of the listing of a shard that the chunks view shows
-//! as its inner chunks, and the lookup of one such chunk, from the kernel's request to the place of
-//! the chunk in the shard.
+//! as its inner chunks, and the lookup of one such chunk, until its place in the shard is known.
 //!
 //! ```text
-//! entry of a listing                         6 functions in 5 files
+//! entry of a listing                         8 functions in 6 files
 //!   fuse/operations  readdirplus -> fuse/listing  list_attributes -> fuse/directory  read
 //!     -> view/listing  next_entry -> view/listing/stored_chunks  next, find
+//!     -> load/locate  locate, descend
 //! lookup                                     8 functions in 6 files
 //!   fuse/operations  lookup -> fuse  find -> view  lookup -> view/lookup  find, find_chunk
 //!     -> view/attributes  chunk -> load/locate  locate, descend
@@ -168,21 +169,21 @@
 //! ```text
 //! write(2)                                   8 functions in 7 files
 //!   fuse/operations  write_now -> fuse/changes  write_file -> view/open_file/written  write
-//!     -> files/handle  change -> files/state  change, change_range -> files/draft_file  change
-//!     -> files/draft_memory  change
-//! close(2), until the object is in the store 11 functions in 7 files
+//!     -> files/handle  change -> files/state  change -> files/draft_file  change
+//!     -> files/draft_memory  change, write
+//! close(2), until the object is in the store 10 functions in 7 files
 //!   fuse/operations  flush -> fuse/changes  flush -> view/open_file/written  flush
-//!     -> files/handle  flush -> files/commit  flush, commit, commit_draft, commits, try_commit
+//!     -> files/handle  flush -> files/commit  flush, commit, commits, try_commit
 //!     -> files/target  put -> store/dir/writer/draft  commit
-//! close(2), until an inner chunk is in the journal of its shard   14 functions in 8 files
+//! close(2), until an inner chunk is in the journal of its shard   13 functions in 8 files
 //!   as before, and then
 //!     files/target  put, stage -> shards/put  put, append -> store/dir/writer/journal  append
 //! pack of a shard                            7 functions in 4 files
 //!   shards/packer  run -> shards/pack  pack, pack_until, try_pack, write -> load/pack  pack,
 //!     and then -> store/dir/writer/draft  commit
-//! rename(2) of a directory with open files   6 functions in 4 files
+//! rename(2) of a directory with open files   7 functions in 5 files
 //!   fuse/operations  rename -> fuse/changes  rename -> view/names/rename  rename, rename_directory
-//!     -> files/names  rename, move_entry
+//!     -> files/names  rename, move_entry -> files/key_file  rename
 //! ```
 //!
 //! # Rights

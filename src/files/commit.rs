@@ -45,7 +45,17 @@ impl FileState {
             Phase::Draft(..) => {}
         }
         self.phase.on(FileEvent::Try);
-        let committed = self.commit_draft(writing, &key);
+        let committed = self.begin_saving(writing, false).and_then(|_saving| {
+            let goes_on = FileState::goes_on_after_conflict;
+            let reason = match self.commits(writing, (&key, true), goes_on)? {
+                Committed::Done => return self.sync_closed(writing),
+                Committed::OtherObject => "another program has changed it since it was read",
+                Committed::OtherMeaning => {
+                    "another program has changed which array the key is part of"
+                }
+            };
+            Err(self.lose(writing, &key, reason))
+        });
         if let (Err(_), Some(draft)) = (&committed, self.phase.draft_mut()) {
             // A writer that writes the file anew does not know the bytes with which its draft was merged.
             draft.go_back();
@@ -54,18 +64,6 @@ impl FileState {
             self.phase.on(FileEvent::Fail);
         }
         committed
-    }
-
-    /// As [`FileState::commit`], of a file that has a draft and a name in the store.
-    fn commit_draft(&mut self, writing: &Writing, key: &Key) -> Result<(), Error> {
-        let _saving = self.begin_saving(writing, false)?;
-        let goes_on = FileState::goes_on_after_conflict;
-        let reason = match self.commits(writing, (key, true), goes_on)? {
-            Committed::Done => return self.sync_closed(writing),
-            Committed::OtherObject => "another program has changed it since it was read",
-            Committed::OtherMeaning => "another program has changed which array the key is part of",
-        };
-        Err(self.lose(writing, key, reason))
     }
 
     /// Commits the draft, unless another handle than `writer` is about to write the file anew.

@@ -419,7 +419,10 @@ impl KeyHandle {
         let _name = self.name_for_change();
         self.writing.check_goes_on()?;
         let mut state = self.file.lock();
-        let changed = state.change(&self.writing, self.access, change);
+        let changed = match state.changed_by(&self.writing, change) {
+            Ok(range) => state.change(&self.writing, (range, self.access), change),
+            Err(error) => Err(error),
+        };
         if let (Err(error), FileChange::Write { offset, .. }) = (&changed, change)
             && had_written
             && state.phase.draft().is_some()

@@ -287,24 +287,22 @@ impl FileState {
         Ok(())
     }
 
-    /// Makes `change` through a handle with this access.
-    pub(super) fn change(
+    /// The range of the bytes that `change` would change.
+    pub(super) fn changed_by(
         &mut self,
         writing: &Writing,
-        access: HandleAccess,
         change: &FileChange,
-    ) -> Result<(), Error> {
+    ) -> Result<Range<u64>, Error> {
         let len = match change {
             // The change alters the same bytes, however long the file is.
             FileChange::Write { .. } => 0,
             FileChange::SetLen(_) | FileChange::Allocate { .. } => self.len(writing)?,
         };
-        let range = change.changed_bytes(len);
-        self.change_range(writing, (range, access), change)
+        Ok(change.changed_bytes(len))
     }
 
-    /// Makes `change`, which changes the bytes in `range`.
-    fn change_range(
+    /// Makes `change`, which changes the bytes in `range`, through a handle with this access.
+    pub(super) fn change(
         &mut self,
         writing: &Writing,
         (range, access): (Range<u64>, HandleAccess),
@@ -371,7 +369,7 @@ impl FileState {
             }
             let change = FileChange::SetLen(len);
             let changed = change.changed_bytes(now);
-            self.change_range(writing, (changed, access), &change)?;
+            self.change(writing, (changed, access), &change)?;
         } else if self.phase.draft().is_none() && !self.is_replaced_whole() {
             // The bytes stay the same, but the system removes bits of the mode with this call, too.
             self.begin_change(writing)?;
@@ -403,7 +401,7 @@ impl FileState {
             self.begin_draft(FileDraft::whole(draft, replaces, is_blind));
         }
         let all = (0..0, HandleAccess::Writes);
-        self.change_range(writing, all, &FileChange::SetLen(0))?;
+        self.change(writing, all, &FileChange::SetLen(0))?;
         if let Some(draft) = self.phase.draft_mut() {
             draft.begin_empty(writer, is_blind);
             self.phase.on(FileEvent::Repair);

@@ -308,7 +308,7 @@ impl ZarrFs {
     ) {
         if let Some(_permit) = reply.may_wait(&self.0.events) {
             return confine("write", || {
-                reply.send(self.write_now(file, (offset, data), flags));
+                reply.send(self.0.write_file(file, (offset, data), flags));
             });
         }
         let data = data.to_vec();

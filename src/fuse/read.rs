@@ -8,11 +8,13 @@ use fuser::OpenFlags;
 
 use super::Core;
 use super::callers::{AwaitedReply, Callers, Unanswered};
+use super::late_reads::LateReads;
 use super::opened::OpenedFile;
 use super::reply::{Bytes, Reply};
-use crate::buffers::Lender;
+use crate::error::Error;
 use crate::load::Patience;
 use crate::threads::{confine, may_wait_for_page};
+use crate::view::ReadBytes;
 
 /// The shortest read whose bytes are put straight into the memory of its reply. A copy of fewer bytes costs less.
 const SHORTEST_LENT: usize = 32 << 10;
@@ -52,54 +54,56 @@ impl Core {
             return AwaitedReply::own(unanswered).refuse(errno);
         }
         let caller = unanswered.thread();
-        if let Some(_permit) = unanswered.may_wait(&self.events) {
-            let lender = (asked.len >= SHORTEST_LENT)
-                .then(|| unanswered.lender())
-                .flatten();
+        let permit = unanswered.may_wait(&self.events);
+        let (reply, patience, lender, unwatched) = if permit.is_some() {
+            let is_lent = asked.len >= SHORTEST_LENT;
+            let lender = is_lent.then(|| unanswered.lender()).flatten();
             let reply = AwaitedReply::own(unanswered);
-            return self.read_with(file, (asked, caller), Patience::Waits, lender, reply);
-        }
-        // The reply is shared even if the bytes are in memory, which is known only when it was sent.
-        let (reply, unwatched) = Callers::share(unanswered);
-        self.read_with(file, (asked, caller), Patience::Never, None, reply);
-        self.callers.watch(unwatched);
-    }
-
-    fn read_with(
-        self: &Arc<Self>,
-        file: &OpenedFile,
-        (asked, caller): (ReadRequest, u32),
-        patience: Patience,
-        lender: Option<Lender>,
-        reply: AwaitedReply<Reply<Bytes>>,
-    ) {
+            (reply, Patience::Waits, lender, None)
+        } else {
+            // The reply is shared even if the bytes are in memory, which is known only when it was sent.
+            let (reply, unwatched) = Callers::share(unanswered);
+            (reply, Patience::Never, None, Some(unwatched))
+        };
         let (core, late_reads) = (Arc::clone(self), Arc::clone(&file.late_reads));
-        let ReadRequest {
-            offset,
-            len,
-            is_direct,
-        } = asked;
+        let ReadRequest { offset, len, .. } = asked;
         file.file.read(offset, len, patience, lender, move |read| {
             // The thread that made the bytes ready runs this, and has other replies to run after
             // it.
-            confine("read", || match read {
-                Ok(bytes) => {
-                    let counters = core.view.requests();
-                    counters.bytes_read.add(bytes.len() as u64);
-                    let _ = reply.send(Ok(&*bytes), Reply::bytes);
-                }
-                Err(error) => {
-                    let errno = core.errno(&error);
-                    // The kernel repeats a read for its pages, but not one that goes straight to the program. If the
-                    // program does not wait for the pages, because it only announced what it will read, the read is not
-                    // repeated at once.
-                    if error.is_timeout() && !is_direct && may_wait_for_page(caller) {
-                        let range = offset..offset.saturating_add(len as u64);
-                        late_reads.add(range, errno, Instant::now());
-                    }
-                    reply.refuse(errno);
-                }
+            confine("read", || {
+                core.answer_read(read, (asked, caller), &late_reads, reply);
             });
         });
+        if let Some(unwatched) = unwatched {
+            self.callers.watch(unwatched);
+        }
+    }
+
+    /// Answers the request of the thread `caller` with what was read.
+    fn answer_read(
+        &self,
+        read: Result<ReadBytes<'_>, Error>,
+        (asked, caller): (ReadRequest, u32),
+        late_reads: &LateReads,
+        reply: AwaitedReply<Reply<Bytes>>,
+    ) {
+        match read {
+            Ok(bytes) => {
+                let counters = self.view.requests();
+                counters.bytes_read.add(bytes.len() as u64);
+                let _ = reply.send(Ok(&*bytes), Reply::bytes);
+            }
+            Err(error) => {
+                let errno = self.errno(&error);
+                // The kernel repeats a read for its pages, but not one that goes straight to the program. If the
+                // program does not wait for the pages, because it only announced what it will read, the read is not
+                // repeated at once.
+                if error.is_timeout() && !asked.is_direct && may_wait_for_page(caller) {
+                    let end = asked.offset.saturating_add(asked.len as u64);
+                    late_reads.add(asked.offset..end, errno, Instant::now());
+                }
+                reply.refuse(errno);
+            }
+        }
     }
 }
