@@ -136,11 +136,18 @@ def states(view, original, tmp_path_factory):
 def traced(pid, what, log):
     """A tracer of all threads of a daemon, which injects the given faults."""
     command = ["strace", "-f", "-qq", "-e", f"trace={what.split(':')[0]}", "-e", f"inject={what}", "-o", log, "-p", str(pid)]
-    tracer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    tracer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def is_traced(thread):
+        try:
+            status = Path(f"/proc/{pid}/task/{thread}/status").read_text()
+        except (FileNotFoundError, ProcessLookupError):  # The thread has ended meanwhile.
+            return True
+        return f"TracerPid:\t{tracer.pid}\n" in status
 
     def attached():
-        threads = [f"/proc/{pid}/task/{thread}/status" for thread in os.listdir(f"/proc/{pid}/task")]
-        return all("TracerPid:\t0" not in Path(status).read_text() for status in threads)
+        assert tracer.poll() is None, f"strace ended with {tracer.returncode}: {tracer.stderr.read()}"
+        return all(map(is_traced, os.listdir(f"/proc/{pid}/task")))
 
     until(attached, "strace")
     return tracer
