@@ -1,12 +1,14 @@
 //! The directory of the cache. It is checked once, and then used by its descriptor, so that nothing that is put in its place
 //! later is followed.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, fstat, fstatvfs, mkdirat, openat, statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, fstatvfs, mkdirat, openat, openat2,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -22,6 +24,12 @@ pub(super) const PRIVATE: Mode = Mode::RWXU;
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// A FIFO that somebody has put there is opened without waiting for its writer.
+const OPEN_ENTRY: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
 
 /// Permissions by which others could put something into a directory.
@@ -59,6 +67,36 @@ impl Directory {
         let outer = open_private(CWD, path, OTHERS_WRITE)?;
         make(&outer, Path::new(NAME))?;
         Ok(Directory(open_private(&outer, Path::new(NAME), OTHERS)?))
+    }
+
+    /// The file of an entry, for reading. No symbolic link is followed.
+    ///
+    /// # Errors
+    /// Those of the system; `NotFound` when it is absent.
+    pub(super) fn entry(&self, place: &Place) -> io::Result<File> {
+        let path = place.path();
+        let no_links = ResolveFlags::NO_SYMLINKS;
+        match openat2(&self.0, &path, OPEN_ENTRY, Mode::empty(), no_links) {
+            // Sandboxes, and kernels before 5.6, lack this call.
+            Err(Errno::NOSYS | Errno::PERM) => {
+                let at = self.subdirectory(place)?;
+                Ok(openat(&at, place.file(), OPEN_ENTRY, Mode::empty())?.into())
+            }
+            opened => Ok(opened?.into()),
+        }
+    }
+
+    /// Whether there is a regular file for an entry.
+    pub(super) fn has(&self, place: &Place) -> bool {
+        let found = statat(&self.0, place.path(), AtFlags::SYMLINK_NOFOLLOW);
+        found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile)
+    }
+
+    /// Deletes the file of an entry, if there is one.
+    pub(super) fn remove(&self, place: &Place) {
+        if let Ok(at) = self.subdirectory(place) {
+            remove(&at, place.file());
+        }
     }
 
     /// The subdirectory of an entry.
@@ -160,12 +198,6 @@ fn open_private(at: impl AsFd, name: &Path, refused: u32) -> Result<OwnedFd, Ref
         )));
     }
     Ok(opened)
-}
-
-/// Whether a regular file is at `name`.
-pub(super) fn is_file(at: impl AsFd, name: &str) -> bool {
-    let found = statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
-    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile)
 }
 
 /// Deletes the file at `name`. That another process has deleted it is as good.

@@ -90,6 +90,11 @@ impl Place {
         &self.0
     }
 
+    /// The path of the file below the directory of all subdirectories.
+    pub(super) fn path(&self) -> String {
+        format!("{}/{}", self.subdirectory(), self.file())
+    }
+
     /// The name of the subdirectory.
     pub(super) fn subdirectory(&self) -> &str {
         self.0.get(..2).unwrap_or_default()
@@ -109,13 +114,10 @@ impl EntryName {
 
     /// The path of the file.
     pub(super) fn place(&self) -> Place {
-        use std::fmt::Write as _;
-        let mut text = String::with_capacity(64);
-        for byte in digest(&SHA256, &self.encoded()).as_ref() {
-            // A `String` takes all that is written to it.
-            let _ = write!(text, "{byte:02x}");
-        }
-        Place(text)
+        let hash = digest(&SHA256, &self.encoded());
+        let halves = hash.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let digits = halves.filter_map(|half| char::from_digit(half.into(), 16));
+        Place(digits.collect())
     }
 
     /// The fields of the name, in a form from which each can be told.

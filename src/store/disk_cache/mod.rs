@@ -34,7 +34,7 @@ pub(super) use self::claims::{Claim, ClaimByte};
 use self::directory::Directory;
 use self::entry::MOST_ENTRY_BYTES;
 pub(super) use self::entry::{EntryFacts, EntryKind, EntryName, Origin};
-use self::reading::{OpenEntry, Opened};
+use self::reading::{EntryFile, Reading};
 use self::statistics::DiskCacheStatistics;
 use self::usage::Usage;
 use super::StoreError;
@@ -97,9 +97,7 @@ impl DiskCache {
 
     /// Whether there is an entry of this name, which may turn out to be damaged.
     pub(super) fn has(&self, name: &EntryName) -> bool {
-        let place = name.place();
-        let subdirectory = self.directory.subdirectory(&place);
-        subdirectory.is_ok_and(|at| directory::is_file(&at, place.file()))
+        self.directory.has(&name.place())
     }
 
     /// Fills `buf` from `offset` of the entry `name`, of which these are the facts. `false` if the bytes are not here, or
@@ -111,9 +109,7 @@ impl DiskCache {
         offset: u64,
         buf: &mut [u8],
     ) -> bool {
-        let read =
-            |entry: &OpenEntry| entry.payload_len() == name.len() && entry.read_into(offset, buf);
-        let is_read = self.with_entry(name, Some(facts), read);
+        let is_read = self.with_entry(name, |file| file.read(name, facts, offset, buf));
         if is_read {
             self.statistics.hit_bytes.add(buf.len() as u64);
         }
@@ -123,9 +119,13 @@ impl DiskCache {
     /// All bytes of the entry `name` whose length is not known, and its facts.
     pub(super) fn read(&self, name: &EntryName) -> Option<(EntryFacts, Bytes)> {
         let mut found = None;
-        self.with_entry(name, None, |entry| {
-            found = entry.read_all().map(|bytes| (entry.facts(), bytes));
-            found.is_some()
+        self.with_entry(name, |file| {
+            found = file.read_all(name);
+            if found.is_some() {
+                Reading::Sound
+            } else {
+                Reading::Damaged
+            }
         });
         if let Some((_, bytes)) = &found {
             self.statistics.hit_bytes.add(bytes.len() as u64);
@@ -133,21 +133,12 @@ impl DiskCache {
         found
     }
 
-    /// Opens the entry `name`, and reads it by `read`, which says whether it is sound. One that is damaged is deleted, and one
-    /// that has not the `facts` is not read.
-    fn with_entry(
-        &self,
-        name: &EntryName,
-        facts: Option<EntryFacts>,
-        read: impl FnOnce(&OpenEntry) -> bool,
-    ) -> bool {
+    /// Opens the file of the entry `name`, and reads it by `read`. `true` if that was [`Reading::Sound`]. An entry that is
+    /// damaged is deleted.
+    fn with_entry(&self, name: &EntryName, read: impl FnOnce(&EntryFile) -> Reading) -> bool {
         let place = name.place();
-        let found = self
-            .directory
-            .subdirectory(&place)
-            .and_then(|at| Ok((OpenEntry::open(&at, &place, name)?, at)));
-        let (opened, at) = match found {
-            Ok(found) => found,
+        let opened = match EntryFile::open(&self.directory, &place) {
+            Ok(opened) => opened,
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
                     self.complain("an entry cannot be read", &error);
@@ -155,19 +146,21 @@ impl DiskCache {
                 return false;
             }
         };
-        let entry = match opened {
+        match opened.as_ref().map_or(Reading::Damaged, read) {
+            Reading::Sound => {}
             // An object that was uploaded once more may have the same `ETag`. The new entry replaces this one.
-            Opened::Sound(entry) if facts.is_some_and(|facts| !entry.is_of(facts)) => return false,
-            Opened::Sound(entry) if read(&entry) => entry,
-            Opened::Sound(_) | Opened::Damaged => {
+            Reading::OfAnotherObject => return false,
+            Reading::Damaged => {
                 self.statistics.corrupt.add(1);
                 let damage = io::Error::other("it is damaged, and is deleted");
                 self.complain("an entry is not used", &damage);
-                directory::remove(&at, place.file());
+                self.directory.remove(&place);
                 return false;
             }
-        };
-        entry.note_use();
+        }
+        if let Some(file) = opened {
+            file.note_use();
+        }
         self.statistics.hits.add(1);
         true
     }
@@ -207,10 +200,7 @@ impl DiskCache {
 
     /// Deletes the entry `name`.
     pub(super) fn remove(&self, name: &EntryName) {
-        let place = name.place();
-        if let Ok(at) = self.directory.subdirectory(&place) {
-            directory::remove(&at, place.file());
-        }
+        self.directory.remove(&name.place());
     }
 
     /// Notes that bytes were not here, and are requested.

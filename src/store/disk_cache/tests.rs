@@ -159,13 +159,18 @@ fn no_changed_bit_is_a_wrong_byte() {
     for bit in 0..sound.len() * 8 {
         let mut damaged = sound.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        fs::write(&file, damaged).unwrap();
-        let read = scene.read(&name);
-        // The time of validation is a fact that any reader may find.
-        assert_eq!(read, None, "bit {bit}");
-        assert!(!file.exists(), "bit {bit}: it is deleted");
+        let ways: [&dyn Fn() -> bool; 3] = [
+            &|| scene.read(&name).is_some(),
+            &|| scene.cache.read_into(&name, facts(&name), 5, &mut [0; 35]),
+            &|| scene.cache.read(&name).is_some(),
+        ];
+        for (number, reads) in ways.into_iter().enumerate() {
+            fs::write(&file, &damaged).unwrap();
+            assert!(!reads(), "bit {bit}, way {number}");
+            assert!(!file.exists(), "bit {bit}, way {number}: it is deleted");
+        }
     }
-    assert_eq!(scene.counted("disk_corrupt"), sound.len() as u64 * 8);
+    assert_eq!(scene.counted("disk_corrupt"), sound.len() as u64 * 8 * 3);
     for len in (0..sound.len()).chain([sound.len() + 1]) {
         let mut cut = sound.clone();
         cut.resize(len, 0);
@@ -174,6 +179,7 @@ fn no_changed_bit_is_a_wrong_byte() {
     }
     fs::write(&file, &sound).unwrap();
     assert_eq!(scene.read(&name).unwrap(), all);
+    assert_eq!(scene.cache.read(&name).unwrap(), (facts(&name), all));
 }
 
 #[test]
