@@ -191,6 +191,10 @@ impl Object for GatedObject {
         self.object.doubt();
     }
 
+    fn is_at_hand(&self, ranges: &[Range<u64>]) -> bool {
+        self.object.is_at_hand(ranges)
+    }
+
     fn is_sequential(&self) -> bool {
         self.object.is_sequential()
     }

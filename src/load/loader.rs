@@ -189,10 +189,16 @@ impl Loader {
     /// them than are decoded at once would only take memory.
     pub fn most_prefetches(&self) -> usize {
         let most = self.threads().limits().prefetches;
-        if !self.is_local() && self.sources().store().reads_from_disk() {
+        if self.is_near() {
             return most.min(self.parts.decoders);
         }
         most
+    }
+
+    /// Whether reads are not expected to wait for requests: the store is local, or its last bytes came from the disk
+    /// cache.
+    pub(super) fn is_near(&self) -> bool {
+        self.is_local() || self.sources().store().reads_from_disk()
     }
 
     /// Counts `bytes` of output of a read that may have to wait, until the result is dropped.
@@ -337,13 +343,13 @@ impl Loader {
         }
     }
 
-    /// Chunks of `array` that one step loads: one, or several small ones in a local store, or
+    /// Chunks of `array` that one step loads: one, or several small ones where no request has to be waited for, or
     /// several of a shard that are read together.
     pub(super) fn chunks_per_step(&self, array: &ChunkedArray) -> usize {
-        let (bytes, most) = if self.is_local() {
-            (tuning::STEP_BYTES, tuning::STEP_CHUNKS)
-        } else if array.layout.is_sharded() {
+        let (bytes, most) = if !self.is_local() && array.layout.is_sharded() {
             (self.most_together(), tuning::TOGETHER_CHUNKS)
+        } else if self.is_near() {
+            (tuning::STEP_BYTES, tuning::STEP_CHUNKS)
         } else {
             return 1;
         };
@@ -369,7 +375,7 @@ impl Loader {
     pub(crate) fn workers(&self, array: &ChunkedArray) -> usize {
         let beside = self.decodes_beside(array, 0).max(1);
         let most = usize::try_from(beside).unwrap_or(usize::MAX);
-        let threads = if self.is_local() {
+        let threads = if self.is_near() {
             self.parts.decoders
         } else {
             self.threads().limits().reads

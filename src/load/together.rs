@@ -67,7 +67,8 @@ impl Loader {
         }
     }
 
-    /// The encoded bytes of `chunks`, which are `len` in all; `None` where there are no chunks.
+    /// The encoded bytes of `chunks`, which are `len` in all; `None` where there are no chunks, or no request is needed for
+    /// them.
     fn receive_together(
         &self,
         len: u64,
@@ -77,8 +78,13 @@ impl Loader {
         let Some(object) = present().find_map(|encoded| encoded.object()) else {
             return Ok(None);
         };
+        let ranges = disjoint(present());
+        // Each chunk is read without a request then, into memory that the thread has already.
+        if self.is_near() && object.is_at_hand(&ranges) {
+            return Ok(None);
+        }
         let reservation = self.cache().reserve(len, Holding::NOTHING)?;
-        let received = object.receive(&disjoint(present()))?;
+        let received = object.receive(&ranges)?;
         self.cache().counters().fetched_bytes.add(len);
         Ok(Some(Received::new(received, reservation)))
     }

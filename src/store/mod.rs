@@ -382,6 +382,12 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// may come from a wrong answer of a server, which is asked anew then.
     fn doubt(&self) {}
 
+    /// Whether the bytes `ranges` are on a disk of this machine, where other objects of the store need a request.
+    fn is_at_hand(&self, ranges: &[Range<u64>]) -> bool {
+        let _ = ranges;
+        false
+    }
+
     /// Whether reading a range costs as much as reading all bytes before it, as in a compressed
     /// object. Such an object is best read whole and cached.
     fn is_sequential(&self) -> bool {

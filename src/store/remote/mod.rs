@@ -147,6 +147,9 @@ impl RemoteStore {
             last_modified,
             is_offline,
         });
+        if kept.as_ref().is_some_and(|kept| kept.is_forever()) {
+            client.statistics.expect_disk_reads();
+        }
         Ok(RemoteStore {
             url,
             shared: Arc::new(Shared {

@@ -243,6 +243,15 @@ impl Object for RemoteObject {
         Ok(())
     }
 
+    fn is_at_hand(&self, ranges: &[Range<u64>]) -> bool {
+        let (Some(kept), Some(path)) = (&self.shared.kept, self.shared.client.path(&self.key))
+        else {
+            return false;
+        };
+        let mut all = ranges.iter().flat_map(|range| parts(range.clone()));
+        all.all(|part| kept.has(path.as_ref(), &self.pinned, part))
+    }
+
     fn receive(&self, ranges: &[Range<u64>]) -> Result<ReceivedBytes, StoreError> {
         for range in ranges {
             let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);

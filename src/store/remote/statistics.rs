@@ -11,7 +11,7 @@ const BINS: usize = 48;
 const FIRST_BIN: Duration = Duration::from_micros(100);
 
 /// When so many reads were answered from the disk since the last request, further ones are expected to be.
-const LEAST_DISK_READS: u64 = 16;
+const LEAST_DISK_READS: u64 = 4;
 
 /// Counts of requests to a server, and of its answers.
 #[derive(Debug, Default)]
@@ -58,6 +58,11 @@ impl RemoteStatistics {
     /// Notes a read whose bytes were on disk.
     pub(super) fn note_disk_read(&self) {
         self.disk_reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Expects that the first reads need no request. The first request shows that they do.
+    pub(super) fn expect_disk_reads(&self) {
+        self.disk_reads.store(LEAST_DISK_READS, Ordering::Relaxed);
     }
 
     /// Whether the last reads needed no request, because their bytes were on disk.

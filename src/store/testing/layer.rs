@@ -212,6 +212,10 @@ impl<L: Layer> Object for LayeredObject<L> {
         self.layer.around(&call, || self.within.verify())
     }
 
+    fn is_at_hand(&self, ranges: &[Range<u64>]) -> bool {
+        self.within.is_at_hand(ranges)
+    }
+
     fn is_sequential(&self) -> bool {
         self.within.is_sequential()
     }

@@ -150,24 +150,24 @@ impl Kept {
         self.cache.note_miss();
     }
 
+    /// Whether the bytes `range` of the version `pinned` are kept as they are, and not as a part of others.
+    pub(super) fn has(&self, path: &str, pinned: &Pinned, range: Range<u64>) -> bool {
+        let entry = self.range(path, pinned, range);
+        entry.is_some_and(|(name, _)| self.cache.has(&name))
+    }
+
     /// Whether all of the version `pinned` is kept.
     pub(super) fn has_whole(&self, path: &str, pinned: &Pinned) -> bool {
         let size = pinned.meta.size();
-        let has = |part| {
-            let entry = self.range(path, pinned, part);
-            entry.is_some_and(|(name, _)| self.cache.has(&name))
-        };
-        size > 0 && parts(0..size).all(has)
+        size > 0 && parts(0..size).all(|part| self.has(path, pinned, part))
     }
 
     /// Whether all of the version `pinned` is kept, or the first or last bytes that are read when it is opened.
     pub(super) fn has_opening(&self, path: &str, pinned: &Pinned) -> bool {
         let size = pinned.meta.size();
         let ends = [size.saturating_sub(END_BYTES)..size, 0..END_BYTES.min(size)];
-        let mut ends = ends
-            .into_iter()
-            .filter_map(|end| self.range(path, pinned, end));
-        self.has_whole(path, pinned) || ends.any(|(name, _)| self.cache.has(&name))
+        let has = |end| self.has(path, pinned, end);
+        self.has_whole(path, pinned) || ends.into_iter().any(has)
     }
 
     /// Keeps `bytes`, which follow each other from `start` of the object on.
