@@ -61,7 +61,8 @@ impl Core {
             let reply = AwaitedReply::own(unanswered);
             (reply, Patience::Waits, lender, None)
         } else {
-            // The reply is shared even if the bytes are in memory, which is known only when it was sent.
+            // The reply is shared even if the bytes are in memory, which is known only when it was sent. It does not lend
+            // its memory: a caller that is killed gets its reply at once, and cannot while another thread fills that memory.
             let (reply, unwatched) = Callers::share(unanswered);
             (reply, Patience::Never, None, Some(unwatched))
         };

@@ -1,7 +1,7 @@
 //! Requests that come through rings of `io_uring`.
 //!
-//! Through the device, each request costs a read(2) and a write(2). A ring has memory into which the kernel writes a request, and into which this program writes the reply. One system call
-//! sends the reply and waits for the next request.
+//! Through the device, each request costs a read(2) and a write(2). A ring has memory into which the kernel writes a
+//! request, and into which this program writes the reply. One system call sends the reply and waits for the next request.
 //!
 //! ```text
 //! processor 0 -- queue 0 --+-- direct ring: 1 entry, its thread may wait for the store
@@ -23,20 +23,19 @@
 //! | file | what it has |
 //! |---|---|
 //! | `depth` | how many rings and entries a mount gets |
-//! | `memory`, `slot` | the memory of entries, and who may use it |
+//! | `kernel` | the memory of entries, and the commands for the kernel: the only unsafe code of rings |
+//! | `slot` | an entry that belongs to this program |
 //! | `worker` | the thread of a ring |
 //! | `shared` | the part of a ring that other threads use |
-//! | `commands` | the commands that the thread of a ring gives to the kernel |
 //! | `replies` | replies of other threads, which the thread of the ring sends |
 //! | `reply` | a reply in the memory of an entry |
 //! | `dispatch` | the operation of a request |
 //! | `encode` | structures of replies |
 
-mod commands;
 mod depth;
 mod dispatch;
 mod encode;
-mod memory;
+mod kernel;
 mod replies;
 mod reply;
 mod shared;
@@ -112,7 +111,7 @@ fn make(budget: &Arc<Budget>, payload_bytes: usize, is_local: bool) -> io::Resul
     let (present, possible) = (processors("present")?, processors("possible")?);
     let mut absent = possible.clone();
     absent.retain(|processor| !present.contains(processor));
-    let entry_bytes = memory::entry_bytes(payload_bytes);
+    let entry_bytes = kernel::entry_bytes(payload_bytes);
     let depth = Depth::choose(budget.limit(), entry_bytes, present.len(), is_local)?;
     if !leaves_descriptors(depth.n_rings() * worker::N_DESCRIPTORS) {
         let problem = "the limit of open files leaves no descriptors for them: ulimit -n 1024";

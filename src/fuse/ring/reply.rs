@@ -189,31 +189,10 @@ impl Drop for RingReply {
 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
-    use std::os::fd::OwnedFd;
     use std::sync::Arc;
 
-    use rustix::event::{EventfdFlags, eventfd};
-
-    use super::super::memory::Memory;
-    use super::super::shared::{EventFd, RingKind, SharedRing};
+    use super::super::shared::SharedRing;
     use super::*;
-    use crate::budget::{Budget, Holding};
-
-    /// A ring with one entry, which no kernel uses.
-    fn ring() -> Arc<SharedRing> {
-        let descriptor = || -> OwnedFd { eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor") };
-        let reserved = Budget::new(1)
-            .reserve_free(1, Holding::NOTHING)
-            .expect("room");
-        let kind = RingKind {
-            queues: vec![0],
-            may_wait: true,
-            _reserved: Arc::new(reserved),
-        };
-        let memory = Memory::new(1, 4096).expect("memory");
-        let wake = EventFd(descriptor());
-        SharedRing::of_this_thread(kind, memory, Arc::new(descriptor()), wake)
-    }
 
     fn reply(ring: &Arc<SharedRing>) -> RingReply {
         RingReply::new(Arc::new(Slot::new(Arc::clone(ring), 0)), 7, 100)
@@ -232,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_reply_is_sent_once_and_an_unsent_one_is_an_error() {
-        let ring = ring();
+        let ring = SharedRing::of_no_kernel();
         reply(&ring).send_bytes(b"text");
         assert_eq!(sent(&ring), Some((0, 4)));
         reply(&ring).error(Errno::ENOENT);
@@ -245,7 +224,7 @@ mod tests {
 
     #[test]
     fn an_entry_stays_here_while_its_payload_is_lent() {
-        let ring = ring();
+        let ring = SharedRing::of_no_kernel();
         let first = reply(&ring);
         let mut lent = first.lender().unwrap()().unwrap();
         assert!(first.lender().unwrap()().is_none(), "there is one payload");
@@ -265,7 +244,7 @@ mod tests {
 
     #[test]
     fn entries_of_a_directory_fill_no_more_than_the_caller_takes() {
-        let ring = ring();
+        let ring = SharedRing::of_no_kernel();
         let mut listed = reply(&ring);
         let mut n = 0;
         while !listed.add_name((1, 2), FileType::RegularFile, OsStr::new("abc")) {

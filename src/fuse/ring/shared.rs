@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::memory::Memory;
+use super::kernel::Memory;
 use super::replies::{Replies, Wake};
 use crate::budget::Reservation;
 
@@ -26,7 +26,7 @@ pub(super) struct SharedRing {
     /// Rings of all mounts have different numbers.
     number: u64,
     pub(super) kind: RingKind,
-    pub(super) memory: Memory,
+    pub(super) memory: Arc<Memory>,
     pub(super) device: Arc<OwnedFd>,
     pub(super) replies: Replies<EventFd>,
 }
@@ -43,7 +43,7 @@ impl Wake for EventFd {
     }
 }
 
-thread_local! {
+crate::sync::thread_local! {
     /// The number of the ring of this thread; 0 if it has none.
     static OWN_RING: Cell<u64> = const { Cell::new(0) };
 }
@@ -52,13 +52,13 @@ impl SharedRing {
     /// The ring of the calling thread.
     pub(super) fn of_this_thread(
         kind: RingKind,
-        memory: Memory,
+        memory: Arc<Memory>,
         device: Arc<OwnedFd>,
         wake: EventFd,
     ) -> Arc<SharedRing> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        OWN_RING.set(number);
+        OWN_RING.with(|own| own.set(number));
         Arc::new(SharedRing {
             number,
             kind,
@@ -70,7 +70,30 @@ impl SharedRing {
 
     /// Has the thread of the ring send the reply in `entry`.
     pub(super) fn reply(&self, entry: usize) {
-        let is_own_thread = OWN_RING.get() == self.number;
+        let is_own_thread = OWN_RING.with(Cell::get) == self.number;
         self.replies.add(entry, is_own_thread);
+    }
+}
+
+#[cfg(test)]
+impl SharedRing {
+    /// A ring of the calling thread with one entry, which no kernel uses.
+    pub(super) fn of_no_kernel() -> Arc<SharedRing> {
+        use rustix::event::{EventfdFlags, eventfd};
+
+        use crate::budget::{Budget, Holding};
+
+        let descriptor = || -> OwnedFd { eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor") };
+        let reserved = Budget::new(1)
+            .reserve_free(1, Holding::NOTHING)
+            .expect("room");
+        let kind = RingKind {
+            queues: vec![0],
+            may_wait: true,
+            _reserved: Arc::new(reserved),
+        };
+        let memory = Arc::new(Memory::new(1, 4096).expect("memory"));
+        let (device, wake) = (Arc::new(descriptor()), EventFd(descriptor()));
+        SharedRing::of_this_thread(kind, memory, device, wake)
     }
 }

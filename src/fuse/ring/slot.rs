@@ -2,9 +2,8 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::memory::HEADER_BYTES;
+use super::kernel::{HEADER_BYTES, Lease};
 use super::shared::SharedRing;
 use crate::buffers::Lent;
 
@@ -14,22 +13,20 @@ use crate::buffers::Lent;
 pub(super) struct Slot {
     ring: Arc<SharedRing>,
     entry: usize,
-    /// Whether there is a [`Payload`].
-    is_in_use: AtomicBool,
 }
 
-/// The payload of an entry, of which there is one at a time. It keeps the slot.
+/// The payload of an entry, of which there is one at a time.
 #[derive(Debug)]
-pub(super) struct Payload(Arc<Slot>);
+pub(super) struct Payload {
+    lease: Lease,
+    /// Is dropped after the lease, so that the entry is not leased when it goes back to the kernel.
+    _slot: Arc<Slot>,
+}
 
 impl Slot {
     /// The entry, which the kernel has just given to this program.
     pub(super) fn new(ring: Arc<SharedRing>, entry: usize) -> Slot {
-        Slot {
-            ring,
-            entry,
-            is_in_use: AtomicBool::new(false),
-        }
+        Slot { ring, entry }
     }
 
     pub(super) fn may_wait(&self) -> bool {
@@ -52,8 +49,7 @@ impl Slot {
 
     /// Whether `bytes` are the beginning of the payload, which was lent to be filled with them.
     pub(super) fn has_filled(&self, bytes: &[u8]) -> bool {
-        let begins_here = self.ring.memory.payload_address(self.entry) == bytes.as_ptr();
-        begins_here && self.is_in_use.load(Ordering::Relaxed)
+        self.ring.memory.is_leased_for(self.entry, bytes)
     }
 }
 
@@ -66,31 +62,54 @@ impl Drop for Slot {
 impl Payload {
     /// The payload of an entry; `None` if it is in use.
     pub(super) fn of(slot: &Arc<Slot>) -> Option<Payload> {
-        let was_in_use = slot.is_in_use.swap(true, Ordering::Acquire);
-        (!was_in_use).then(|| Payload(Arc::clone(slot)))
-    }
-}
-
-impl Drop for Payload {
-    fn drop(&mut self) {
-        self.0.is_in_use.store(false, Ordering::Release);
+        let lease = slot.ring.memory.lease(slot.entry)?;
+        Some(Payload {
+            lease,
+            _slot: Arc::clone(slot),
+        })
     }
 }
 
 impl Lent for Payload {
     fn bytes(&self) -> &[u8] {
-        #[allow(unsafe_code, reason = "the memory is shared with the kernel")]
-        // SAFETY: the entry belongs to the slot, and this is its only payload, which is borrowed.
-        unsafe {
-            self.0.ring.memory.payload(self.0.entry)
-        }
+        self.lease.bytes()
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        #[allow(unsafe_code, reason = "the memory is shared with the kernel")]
-        // SAFETY: as before, and borrowed exclusively.
-        unsafe {
-            self.0.ring.memory.payload_mut(self.0.entry)
-        }
+        self.lease.bytes_mut()
+    }
+}
+
+#[cfg(all(test, feature = "model"))]
+mod schedules {
+    use shuttle::thread;
+
+    use super::*;
+    use crate::sync::schedules::check;
+
+    #[test]
+    fn an_entry_goes_back_once_and_not_while_its_payload_is_lent() {
+        check(|| {
+            let ring = SharedRing::of_no_kernel();
+            let slot = Arc::new(Slot::new(Arc::clone(&ring), 0));
+            let mut payload = Payload::of(&slot).unwrap();
+            let filling = thread::spawn(move || payload.bytes_mut()[0] = 1);
+            let replying = thread::spawn(move || slot.put_into_header(0, &[2]));
+            let mut sent = Vec::new();
+            for _ in 0..3 {
+                ring.replies.take(&mut sent);
+                if !sent.is_empty() {
+                    assert_eq!(ring.memory.header(0)[0], 2, "the reply is there");
+                    let lease = ring.memory.lease(0).expect("nobody has the payload");
+                    assert_eq!(lease.bytes()[0], 1, "the payload is there");
+                }
+                thread::yield_now();
+            }
+            for thread in [filling, replying] {
+                thread.join().unwrap();
+            }
+            ring.replies.take(&mut sent);
+            assert_eq!(sent, [0]);
+        });
     }
 }
