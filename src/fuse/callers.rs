@@ -18,6 +18,7 @@ use fuser::Errno;
 use super::events::{EventThreads, WaitPermit};
 use super::reply::{Answer, Bytes, Reply};
 use crate::buffers::Lender;
+use crate::sync;
 use crate::threads::is_dying;
 
 /// The time between two checks of the callers. Most requests are done before the first one.
@@ -78,7 +79,7 @@ enum Holder<R> {
 
 struct SharedReply<R> {
     /// `None` once the reply was sent, or is about to be.
-    reply: Mutex<Option<R>>,
+    reply: sync::Mutex<Option<R>>,
 }
 
 /// A reply of any type, for the thread that checks the callers.
@@ -88,7 +89,7 @@ trait SharedRefusal: Send + Sync {
 }
 
 impl<R> SharedReply<R> {
-    fn lock(&self) -> MutexGuard<'_, Option<R>> {
+    fn lock(&self) -> sync::MutexGuard<'_, Option<R>> {
         self.reply.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -220,7 +221,7 @@ impl Callers {
     ) -> (AwaitedReply<R>, Unwatched) {
         let Unanswered { thread, reply } = unanswered;
         let shared = Arc::new(SharedReply {
-            reply: Mutex::new(Some(reply)),
+            reply: sync::Mutex::new(Some(reply)),
         });
         let reply: Arc<dyn SharedRefusal> = Arc::clone(&shared) as _;
         let awaited = AwaitedReply(Holder::Shared(shared));
@@ -311,7 +312,7 @@ impl Shared {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "model")))]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::mpsc::{self, Sender};
@@ -325,13 +326,15 @@ mod tests {
 
     impl TestReply {
         fn ok(mut self, found: u32) {
-            self.0.take().unwrap().send(Ok(found)).unwrap();
+            let sender = self.0.take().expect("a reply is sent once");
+            sender.send(Ok(found)).expect("the test waits");
         }
     }
 
     impl Refuse for TestReply {
         fn refuse(mut self, errno: Errno) {
-            self.0.take().unwrap().send(Err(errno.code())).unwrap();
+            let sender = self.0.take().expect("a reply is sent once");
+            sender.send(Err(errno.code())).expect("the test waits");
         }
     }
 
@@ -419,5 +422,50 @@ mod tests {
             assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
             assert_eq!(sent.recv(), Ok(Err(libc::EIO)));
         }
+    }
+}
+
+#[cfg(all(test, feature = "model"))]
+mod schedules {
+    use shuttle::thread;
+
+    use super::*;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::sync::schedules::check;
+
+    /// A reply that counts itself when it is sent, with a result or with an error.
+    struct Counted {
+        results: Arc<AtomicUsize>,
+        errors: Arc<AtomicUsize>,
+    }
+
+    impl Refuse for Counted {
+        fn refuse(self, _: Errno) {
+            self.errors.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_killed_caller_and_its_request_send_one_reply() {
+        check(|| {
+            let [results, errors] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+            let reply = Counted {
+                results: Arc::clone(&results),
+                errors: Arc::clone(&errors),
+            };
+            let (awaited, unwatched) = Callers::share(Unanswered::new(7, reply));
+            let request = thread::spawn(move || {
+                let send = |reply: Counted, n| {
+                    reply.results.fetch_add(n, Ordering::SeqCst);
+                };
+                awaited.send(Ok(1), send).is_ok()
+            });
+            let looking = thread::spawn(move || unwatched.reply.refuse());
+            let is_sent = request.join().unwrap();
+            looking.join().unwrap();
+            let sent = [&results, &errors].map(|count| count.load(Ordering::SeqCst));
+            // The request knows whether the kernel has its result, and otherwise undoes its effects.
+            assert_eq!(sent, if is_sent { [1, 0] } else { [0, 1] });
+        });
     }
 }
