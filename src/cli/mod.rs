@@ -12,6 +12,7 @@
 
 mod addresses;
 mod allocator;
+mod answer;
 mod appearance;
 mod args;
 mod at;

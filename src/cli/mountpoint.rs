@@ -16,7 +16,7 @@ use super::error::CliError;
 use super::mounts::state_of;
 use super::output::print_error;
 use super::progress_bar::{ProgressBar, Work};
-use crate::fuse::session::is_dead;
+use crate::fuse::session::{is_dead, is_of_dead_mount};
 use crate::fuse::session_unmount::{Unmount, UnmountError, unmount};
 use crate::mount_table::MountTable;
 
@@ -243,15 +243,9 @@ fn save(mountpoint: &Path) -> Result<(), String> {
 
 /// Whether a mount has no daemon any more, or does not answer this user.
 fn is_out_of_reach(error: &io::Error) -> bool {
-    let errno = error.raw_os_error();
-    [
-        libc::ENOTCONN,
-        libc::ECONNABORTED,
-        libc::EACCES,
-        libc::EPERM,
-    ]
-    .map(Some)
-    .contains(&errno)
+    Errno::from_io_error(error).is_some_and(|errno| {
+        is_of_dead_mount(errno) || [Errno::ACCESS, Errno::PERM].contains(&errno)
+    })
 }
 
 /// A text that says how many files and inner chunks are not in the store, from the counters of the mount.
@@ -306,7 +300,7 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, CliError> {
         Err(error) => error,
     };
     let missing = error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err(); // a link that leads nowhere is there
-    let dead = error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error());
+    let dead = Errno::from_io_error(&error).is_some_and(is_of_dead_mount);
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if missing || dead => {
             let parent = fs::canonicalize(parent).map_err(|error| io_error(parent, &error))?;

@@ -1,14 +1,14 @@
 //! The mounts of this program that the user has: where they are, and what their daemons say of themselves.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
-use std::thread;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use serde_json::Value;
 
+use super::answer::read_in_time;
+use crate::fuse::session::is_of_dead_mount;
 use crate::mount_table::{MountEntry, MountTable};
 
 /// The longest wait for the daemon of a mount.
@@ -104,20 +104,18 @@ fn found(entry: &MountEntry) -> FoundMount {
     }
 }
 
-/// Asks the daemon, for a moment. A thread whose daemon does not answer is left waiting.
+/// Asks the daemon, for a moment.
 pub(super) fn state_of(mountpoint: &Path) -> MountState {
     let path = mountpoint.join(".zarr-mount/stats.json");
-    let (sender, receiver) = channel();
-    thread::spawn(move || drop(sender.send(fs::read(path))));
-    match receiver.recv_timeout(PATIENCE) {
-        Ok(Ok(text)) => {
+    match read_in_time(&path, PATIENCE) {
+        Ok(Some(text)) => {
             serde_json::from_slice(&text).map_or(MountState::Silent, MountState::Running)
         }
-        Ok(Err(error)) => match error.raw_os_error() {
-            Some(libc::ENOTCONN | libc::ECONNABORTED) => MountState::Dead,
-            Some(libc::EACCES | libc::EPERM) => MountState::Closed,
+        Ok(None) => MountState::Silent,
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(Errno::ACCESS | Errno::PERM) => MountState::Closed,
+            Some(errno) if is_of_dead_mount(errno) => MountState::Dead,
             _ => MountState::Silent,
         },
-        Err(_) => MountState::Silent,
     }
 }

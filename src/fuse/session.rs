@@ -200,10 +200,17 @@ impl Session {
     }
 }
 
-/// Whether the FUSE mount at `mountpoint` is dead, because its daemon is gone: "Transport endpoint
-/// is not connected". `stat` does not show that, because the kernel answers it from its cache.
+/// Whether the FUSE mount at `mountpoint` is dead, because its daemon is gone. `stat` does not show
+/// that, because the kernel answers it from its cache.
 pub fn is_dead(mountpoint: &Path) -> bool {
-    matches!(rustix::fs::statvfs(mountpoint), Err(Errno::NOTCONN))
+    rustix::fs::statvfs(mountpoint).is_err_and(is_of_dead_mount)
+}
+
+/// Whether the error is one of a mount whose daemon is gone: "Transport endpoint is not connected", or
+/// one of the other two, for a request that was on its way at this moment. With rings the kernel ends
+/// the mount a little later than the daemon, so that a request may still be on its way.
+pub fn is_of_dead_mount(errno: Errno) -> bool {
+    matches!(errno, Errno::NOTCONN | Errno::CONNABORTED | Errno::CANCELED)
 }
 
 /// Whether the error only means that the kernel ended the session. A thread that waits for a

@@ -1,5 +1,6 @@
 """How requests reach the daemon: through rings of io_uring, or through the device."""
 import errno
+import json
 import os
 import signal
 import sys
@@ -198,4 +199,24 @@ def test_a_reader_waits_while_the_daemon_is_stopped(mount, written):
         os.kill(made.pid, signal.SIGCONT)
         reader.join(60)
         assert np.array_equal(read[0], values)
+        made.unmount()
+
+
+def test_a_stopped_daemon_and_a_killed_one_are_told_apart(mount, store):
+    """The kernel passes requests on to a stopped daemon with rings, and whoever has made one cannot end. `--list` ends nevertheless."""
+    with rings.switched("Y"):
+        made = mount(store, "--transport", "ring")
+        os.kill(made.pid, signal.SIGSTOP)
+        try:
+            listed = {found["mountpoint"]: found["state"] for found in json.loads(ok(BINARY, "--list", "--json"))}
+            assert listed[str(made.path)] == "silent"
+            done = run(BINARY, "--status", made.path)
+            assert done.returncode == 1 and "does not answer" in done.stderr, done
+        finally:
+            os.kill(made.pid, signal.SIGCONT)
+        # With rings, the kernel ends a mount a moment after its daemon.
+        for _ in range(5):
+            made.kill()
+            made = mount(store, "--transport", "ring", path=made.path)
+            assert (made.path / "notes.txt").read_bytes() == (store / "notes.txt").read_bytes()
         made.unmount()
