@@ -1,8 +1,9 @@
 //! The configuration that a command line means: checked, with absolute paths and defaults filled in.
 //!
 //! `task` decides which task is meant; `store`, `view`, `writing` and `shown` make the parts of it, and
-//! `values` those that are alike in all.
+//! `values` those that are alike in all. `apart` compares directories.
 
+mod apart;
 mod shown;
 mod store;
 mod task;

@@ -2,10 +2,9 @@
 
 #[cfg(feature = "serve")]
 use super::ServeConfig;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::apart::is_in;
 use super::values::{absolute, log_config, talk};
 use super::view::{array_options, view_options};
 use super::{CliTask, ExportConfig, ShownConfig, StoreArgument, VerifyConfig};
@@ -95,20 +94,6 @@ pub(super) fn shown_task(
 
 /// Checks that an export to `directory` writes nothing into the store, and that the store is nothing of it.
 fn check_apart(directory: &Path, store: &Path) -> Result<(), CliError> {
-    let identity = |path: &Path| {
-        let found = fs::metadata(path).ok()?;
-        Some((found.dev(), found.ino()))
-    };
-    // Links lead from a name to directories that are elsewhere. What does not exist yet leads nowhere.
-    let real = |path: &Path| {
-        let mut ancestors = path.ancestors();
-        ancestors.find_map(|path| fs::canonicalize(path).ok())
-    };
-    let is_in = |inner: &Path, outer: &Path| {
-        let outer = identity(outer);
-        let inner = real(inner).unwrap_or_default();
-        outer.is_some() && inner.ancestors().any(|path| identity(path) == outer)
-    };
     let problem = if is_in(directory, store) {
         "is in STORE, which would be exported into itself"
     } else if is_in(store, directory) {

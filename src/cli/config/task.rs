@@ -295,6 +295,29 @@ mod tests {
     }
 
     #[test]
+    fn journals_are_kept_outside_of_the_store() {
+        for (directory, is_refused) in [
+            ("src", true),
+            ("src/new", true),
+            ("new/../src/new", true),
+            ("src/../new", false),
+        ] {
+            let words = [
+                "src",
+                "m",
+                "--rw",
+                "--view",
+                "chunks",
+                "--staging",
+                directory,
+            ];
+            let problem = task(&words).err().map(|error| error.to_string());
+            let is_told = problem.is_some_and(|problem| problem.contains("is in STORE"));
+            assert_eq!(is_told, is_refused, "{directory}");
+        }
+    }
+
+    #[test]
     fn one_element_is_asked_for() {
         let at = |words: &[&str]| match task(&[&["--info", "demo:", "a"], words].concat()) {
             Ok(CliTask::Info(info)) => Ok(info.at),

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::apart::is_in;
 use super::values::absolute;
 use super::{StoreArgument, ViewKind};
 use crate::cli::args::{Args, Locks};
@@ -83,12 +84,8 @@ pub(super) fn writer_options(
     store: &StoreArgument,
 ) -> Result<WriterOptions, CliError> {
     let staging = args.staging.as_deref().map(absolute).transpose()?;
-    let (real, store) = (staging.as_deref(), store.path());
-    let real = real.and_then(|path| fs::canonicalize(path).ok());
-    let store = store.and_then(|path| fs::canonicalize(path).ok());
-    if real
-        .zip(store)
-        .is_some_and(|(real, store)| real.starts_with(store))
+    if let (Some(staging), Some(store)) = (&staging, store.path())
+        && is_in(staging, store)
     {
         let problem =
             "--staging: this directory is in STORE; leave the option out to keep journals in STORE";

@@ -163,7 +163,7 @@ def test_two_exports_do_not_write_to_one_directory(store, tmp_path):
     assert os.listdir(tmp_path / "out") == [".zarr-mount-export"]
 
 
-@pytest.mark.parametrize("place", ["s.zarr", "s.zarr/out", "s.zarr/x/new/out", "link", "link/out", "."])
+@pytest.mark.parametrize("place", ["s.zarr", "s.zarr/out", "s.zarr/x/new/out", "link", "link/out", ".", "new/../s.zarr/out"])
 def test_nothing_is_exported_into_the_store(place, tmp_path):
     """Inner chunks would replace shards, and files that were exported would be exported again."""
     group = zarr.create_group(tmp_path / "s.zarr")
