@@ -14,6 +14,7 @@ use super::help;
 use super::help_groups;
 use super::passthrough::Passthrough;
 use super::size::size_bytes;
+use super::verb::Verb;
 use crate::fuse::Transport;
 use crate::plain::Scope;
 #[cfg(debug_assertions)]
@@ -235,79 +236,75 @@ pub(crate) struct Args {
     pub(crate) inject: Vec<Injection>,
 
     /// Unmount what zarr-mount mounted at MOUNTPOINT, and wait until its daemon has ended
-    #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath, groups = ["can_be_quiet"],
-          conflicts_with_all = ["store", "target", "info"])]
+    #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) unmount: Option<PathBuf>,
 
     /// List the mounts of this user (for root: of all users): mountpoint, daemon, age and store
-    #[arg(long, groups = ["reports", "can_be_quiet"], conflicts_with_all = ["store", "target"])]
+    #[arg(long)]
     pub(crate) list: bool,
 
     /// Show what the mount at MOUNTPOINT is doing: rates, memory, requests, errors; again and again on a terminal
-    #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath, groups = ["reports"],
-          conflicts_with_all = ["store", "target"])]
+    #[arg(long, value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) status: Option<PathBuf>,
 
     /// Save in STORE what an earlier mount with --rw left in journals, and remove its temporary files, without
     /// mounting
-    #[arg(long, groups = ["can_be_quiet"], conflicts_with_all = ["target", "info", "unmount"])]
+    #[arg(long)]
     pub(crate) recover: bool,
 
     /// Examine every document, every chunk and every checksum of STORE, of the nodes at and below PATH, or of the arrays that
     /// --array selects, without mounting. The exit status is 0 if all is sound, 1 for damage, 2 if something could not be
     /// examined
-    #[arg(long, groups = ["reports", "can_be_quiet"], conflicts_with_all = ["cat", "export", "info", "recover", "rw", "unmount"])]
+    #[arg(long)]
     pub(crate) verify: bool,
 
     /// Read every document and every chunk of STORE, or of the nodes at and below PATH, or of the arrays that --array
     /// selects, into the disk cache. What is there already is not requested again
     #[cfg(feature = "remote")]
-    #[arg(long, groups = ["reports", "can_be_quiet"], requires = "disk_cache",
-          conflicts_with_all = ["cat", "export", "info", "recover", "rw", "unmount", "verify"])]
+    #[arg(long, requires = "disk_cache")]
     pub(crate) warm: bool,
 
     /// Write the file PATH of a mount of STORE to standard output, without mounting. The options that say what a mount
     /// shows apply
-    #[arg(long, conflicts_with_all = ["export", "info", "recover", "rw", "unmount"])]
+    #[arg(long)]
     pub(crate) cat: bool,
 
     /// Write the files of a mount of STORE, or those below PATH, to this directory, without mounting. The options that
     /// say what a mount shows apply
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, groups = ["can_be_quiet"],
-          conflicts_with_all = ["info", "recover", "rw", "unmount"])]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) export: Option<PathBuf>,
 
     /// With --export: go on with an export that was interrupted. Files of DIR that have the right length and time stay
-    #[arg(long, requires = "export")]
+    #[arg(long)]
     pub(crate) resume: bool,
 
     /// Show no progress of --info, --verify, --warm, --export, --recover and --unmount; of --export and --recover no summary either;
     /// of --list nothing but the mountpoints; of --serve nothing
-    #[arg(long, requires = "can_be_quiet")]
+    #[arg(long)]
     pub(crate) quiet: bool,
 
     /// Describe the hierarchy of STORE as a tree, or one array in detail, at PATH, without mounting
-    #[arg(long, groups = ["reports", "can_be_quiet"])]
+    #[arg(long)]
     pub(crate) info: bool,
 
     /// With --info: add the stored sizes, their ratio to the decoded ones, and the number of absent chunks, which
     /// lists every chunk
-    #[arg(long, requires = "info")]
+    #[arg(long)]
     pub(crate) sizes: bool,
 
     /// With --info STORE PATH: where the element at these indices is stored, and its value; -1 is
     /// the last index
-    #[arg(long, value_name = "I,J,K", requires = "info", conflicts_with = "sizes",
+    #[arg(long, value_name = "I,J,K", conflicts_with = "sizes",
           allow_hyphen_values = true, value_parser = indices, action = ArgAction::Append)]
     pub(crate) at: Vec<Indices>,
 
     /// With --info STORE KEY: which chunk has this byte of the object at KEY, counted from 0
-    #[arg(long, value_name = "BYTE", requires = "info", conflicts_with_all = ["at", "sizes", "files"])]
+    #[arg(long, value_name = "BYTE", conflicts_with_all = ["at", "sizes", "files"])]
     pub(crate) offset: Option<u64>,
 
     /// With --info: print JSON for programs, with everything that is known of each node. With --verify: an object for
     /// each finding, and a summary. With --list and --status: what is known of mounts
-    #[arg(long, requires = "reports")]
+    #[arg(long)]
     pub(crate) json: bool,
 
     /// How remote stores are reached.
@@ -330,7 +327,7 @@ pub(crate) struct Args {
     pub(crate) completions: Option<Shell>,
 
     /// Print the version; with -v also the features, the libraries of the codecs and the FUSE protocol
-    #[arg(short = 'V', long, conflicts_with_all = ["store", "target", "info", "unmount"])]
+    #[arg(short = 'V', long)]
     pub(crate) version: bool,
 
     /// Print help
@@ -489,47 +486,23 @@ fn group_id(text: &str) -> Result<u32, String> {
         .map_err(|_| "expected the number of a group, as `getent group NAME` prints it".to_owned())
 }
 
-/// Long options that cannot be given by `-o`: they have no meaning for a mount, or are for tests.
-/// `rw` is passed by mount(8) for every mount, so that `-o writable` stands for `--rw`.
-const NO_MOUNT_OPTIONS: [&str; 28] = [
-    "warm",
-    "list",
-    "status",
-    "cat",
-    "verify",
-    "export",
-    "resume",
-    "quiet",
-    "serve",
-    "token-file",
-    "host",
-    "cors",
-    "tls-cert",
-    "tls-key",
-    "insecure",
-    "unmount",
-    "recover",
-    "info",
-    "sizes",
-    "at",
-    "offset",
-    "json",
-    "inject",
-    "rw",
-    "man",
-    "completions",
-    "help",
-    "version",
-];
+/// Long options of a mount that cannot be given by `-o`: mount(8) passes `rw` for every mount, so that `-o writable` stands
+/// for `--rw`; the other is for tests.
+const NO_MOUNT_OPTIONS: [&str; 2] = ["rw", "inject"];
+
+/// Whether `-o` takes the long option of `argument`.
+fn is_mount_option(argument: &Arg) -> bool {
+    let is_left_out = |long| NO_MOUNT_OPTIONS.contains(&long);
+    Verb::Mount.takes(argument.get_id().as_str()) && !argument.get_long().is_none_or(is_left_out)
+}
 
 /// The long option that `-o name` or `-o name=value` stands for, if it is one of ours.
 pub(super) fn by_mount_option(name: &OsStr) -> Option<String> {
     let name = name.to_str()?.replace('_', "-");
     let command = Args::command();
-    let is_known = command
-        .get_arguments()
-        .any(|known| known.get_long() == Some(&*name));
-    (is_known && !NO_MOUNT_OPTIONS.contains(&&*name)).then_some(name)
+    let mut known = command.get_arguments();
+    let is_known = known.any(|known| known.get_long() == Some(&*name) && is_mount_option(known));
+    is_known.then_some(name)
 }
 
 /// How `-o` takes a long option, if it does: its name, and `=` where it has a value.
@@ -540,7 +513,7 @@ pub(super) fn mount_option_of(argument: &Arg) -> Option<String> {
     } else {
         ""
     };
-    (!NO_MOUNT_OPTIONS.contains(&long)).then(|| format!("{long}{equals}"))
+    is_mount_option(argument).then(|| format!("{long}{equals}"))
 }
 
 #[cfg(test)]

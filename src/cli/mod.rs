@@ -60,6 +60,7 @@ mod store;
 mod suggestion;
 mod syslog;
 mod verify;
+mod verb;
 mod version;
 
 use std::ffi::OsString;
