@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use indicatif::BinaryBytes;
 
@@ -15,7 +16,9 @@ use super::error::CliError;
 use super::logging::start_log_at_terminal;
 use super::output::{self, Output, print_warnings};
 use super::progress_bar::{ProgressBar, Work};
-use super::store::{budget_beside, nested_forms, nothing_in, open, useless_options};
+use super::store::{
+    SEARCH_TIME, budget_beside, nested_forms, nothing_in, open, useless_formats, useless_options,
+};
 use crate::escape::Text;
 use crate::export::{Counters, Export, FileError, write_to};
 #[cfg(debug_assertions)]
@@ -25,6 +28,7 @@ use crate::view::{View, ViewOptions};
 /// `--cat`.
 pub(super) fn cat(config: &ShownConfig) -> Result<(), CliError> {
     let view = view_of(config)?;
+    print_warnings(useless_options(&view, &config.store));
     let shown = format!("{} of {}", config.path.display(), name_of(config));
     let failed = |error: &dyn std::fmt::Display| CliError::Failed(format!("{shown}: {error}"));
     let found = view.find_path(config.path.as_bytes());
@@ -45,6 +49,9 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
     daemon::raise_descriptor_limit();
     let view = view_of(config)?;
     let counters = Arc::new(Counters::default());
+    let deadline = Instant::now() + SEARCH_TIME;
+    check_selection(&view, config, deadline)?;
+    print_warnings(useless_formats(&view, &config.store, deadline));
     let work = Arc::clone(&counters);
     let progress = ProgressBar::new(export.talk, "files", move || {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -89,6 +96,30 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
 }
 
 /// The view of a mount with this configuration.
+/// Checks that each pattern of `--array` selects something of what is exported, before anything is written.
+fn check_selection(
+    view: &Arc<View>,
+    config: &ShownConfig,
+    deadline: Instant,
+) -> Result<(), CliError> {
+    let failed = |error: &dyn std::fmt::Display| CliError::Failed(format!("--export: {error}"));
+    let start = view.find_path(config.path.as_bytes());
+    let start = start.map_err(|error| failed(&error))?;
+    let unused = start.map(|start| start.patterns_without_array(deadline));
+    match unused.unwrap_or_default().first() {
+        None => Ok(()),
+        Some(pattern) => {
+            let place = match config.path.to_string_lossy().trim_matches('/') {
+                "" => String::new(),
+                path => format!(" at or below {path}"),
+            };
+            Err(failed(&format_args!(
+                "--array {pattern}: it selects no array{place}"
+            )))
+        }
+    }
+}
+
 pub(super) fn view_of(config: &ShownConfig) -> Result<Arc<View>, CliError> {
     start_log_at_terminal(&config.log, Arc::default())?;
     let forms = nested_forms(&config.view.views, false);
@@ -103,7 +134,6 @@ pub(super) fn view_of(config: &ShownConfig) -> Result<Arc<View>, CliError> {
     if !view.finds_anything().map_err(CliError::failed)? {
         return Err(nothing_in(&config.store, &*store));
     }
-    print_warnings(useless_options(&view, &config.store));
     Ok(Arc::new(view))
 }
 

@@ -14,8 +14,9 @@ use signal_hook::iterator::Signals;
 use super::config::{ServeConfig, ShownConfig, Talk, ViewOptions};
 use super::error::CliError;
 use super::export::{name_of, view_of};
-use super::output::Output;
+use super::output::{Output, print_warnings};
 use super::service_manager::tell_manager;
+use super::store::useless_options;
 use super::{allocator, daemon};
 use crate::escape::Text;
 use crate::fresh::Freshness;
@@ -51,6 +52,7 @@ pub(super) fn serve(config: &ShownConfig, serve: &ServeConfig) -> Result<(), Cli
         },
         ..config.clone()
     })?;
+    print_warnings(useless_options(&view, &config.store));
     let root = config.path.as_bytes();
     let problem = match view.find_path(root).map_err(CliError::failed)? {
         Some(found) if found.kind() == VnodeKind::Directory => None,

@@ -124,21 +124,34 @@ pub(super) fn waiting_in_words(n: usize) -> Option<String> {
 }
 
 /// The longest search for the arrays and groups that `--array`, `--unlimited` and `--files` name.
-const SEARCH_TIME: Duration = Duration::from_secs(2);
+pub(super) const SEARCH_TIME: Duration = Duration::from_secs(2);
 
 /// A line for each pattern of `--array`, for `--unlimited`, and for `--files h5ad`, that certainly names nothing in
 /// STORE.
 pub(super) fn useless_options(view: &View, store: &StoreArgument) -> Vec<String> {
     let deadline = Instant::now() + SEARCH_TIME;
-    let store = store.as_os_str().display().to_string();
-    let patterns = view.patterns_without_array(deadline).into_iter();
-    let patterns =
-        patterns.map(|pattern| format!("--array {pattern}: it selects no array of {store}"));
+    let patterns = view.patterns_without_array(deadline);
+    let shown = store.as_os_str().display();
+    let patterns = patterns
+        .iter()
+        .map(|pattern| format!("--array {pattern}: it selects no array of {shown}"));
+    patterns
+        .chain(useless_formats(view, store, deadline))
+        .collect()
+}
+
+/// The lines for `--unlimited` and `--files h5ad`. They are looked for until `deadline`.
+pub(super) fn useless_formats(
+    view: &View,
+    store: &StoreArgument,
+    deadline: Instant,
+) -> Vec<String> {
+    let store = store.as_os_str().display();
     let unlimited = view.unlimited_without_array(deadline).into_iter();
     let unlimited =
         unlimited.map(|name| format!("--unlimited {name}: no array of {store} has this dimension"));
     let anndata = view.asks_for_anndata_in_vain(deadline);
     let anndata =
         anndata.then(|| format!("--files h5ad: no group of {store} is an AnnData object"));
-    patterns.chain(unlimited).chain(anndata).collect()
+    unlimited.chain(anndata).collect()
 }

@@ -2,10 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
+
+use glob::Pattern;
 
 use super::vnode::Vnode;
-use super::{Directory, DirectoryEntry, OpenedVnode, View, VnodeAttributes, VnodeId, VnodeKind};
+use super::{
+    Directory, DirectoryEntry, OpenedVnode, View, ViewKind, VnodeAttributes, VnodeId, VnodeKind,
+};
 use crate::error::Error;
+use crate::store::Prefix;
 
 /// A file or directory of a view. Its number is known until this is dropped.
 pub struct HeldVnode {
@@ -69,6 +75,21 @@ impl HeldVnode {
             id: self.view.refer(entry),
             kind: entry.kind,
         }
+    }
+
+    /// The patterns of [`ArrayOptions::only`](super::ArrayOptions::only) that surely select no array of this directory, nor of
+    /// those below it. Examines a bounded part of the store, until `deadline` at most.
+    pub fn patterns_without_array(&self, deadline: Instant) -> Vec<Pattern> {
+        let start = match self.view.vnode(self.id) {
+            Ok(Vnode::Views) => Prefix::root(),
+            Ok(Vnode::Prefix {
+                view: ViewKind::Arrays,
+                path,
+            }) => path,
+            // No pattern has an effect on other files and directories.
+            _ => return Vec::new(),
+        };
+        self.view.arrays.patterns_without_array(&start, deadline)
     }
 
     /// The attributes that `stat` shows; `None` if it no longer exists.

@@ -415,7 +415,8 @@ impl View {
     /// The patterns of [`ArrayOptions::only`] that surely select no array. Examines a bounded part of the store, until
     /// `deadline` at most.
     pub fn patterns_without_array(&self, deadline: Instant) -> Vec<Pattern> {
-        self.arrays.patterns_without_array(deadline)
+        self.arrays
+            .patterns_without_array(&Prefix::root(), deadline)
     }
 
     /// The dimension of [`ArrayOptions::unlimited`], if surely no array has it. Examines a bounded part of the store,

@@ -25,14 +25,18 @@ enum Walk {
 }
 
 impl Arrays {
-    /// The patterns of `--array` that surely select no array. Up to a number of nodes, and until `deadline`, all nodes
-    /// of the store are examined. In a larger store, only the paths that a pattern spells out are examined.
-    pub(in crate::view) fn patterns_without_array(&self, deadline: Instant) -> Vec<Pattern> {
+    /// The patterns of `--array` that surely select no array at or below `start`. Up to a number of nodes, and until
+    /// `deadline`, all nodes there are examined. If there are more, only the paths that a pattern spells out are examined.
+    pub(in crate::view) fn patterns_without_array(
+        &self,
+        start: &Prefix,
+        deadline: Instant,
+    ) -> Vec<Pattern> {
         let mut left = self.tree.options.arrays.only.clone();
         if left.is_empty() {
             return left;
         }
-        let walk = self.look_at_nodes(deadline, |path, node| {
+        let walk = self.look_at_nodes_from(start, deadline, |path, node| {
             let is_array = match node {
                 Node::Array(_) => true,
                 Node::Broken(broken) => broken.kind != BrokenKind::Group,
@@ -90,12 +94,18 @@ impl Arrays {
 
     /// Calls `visit` with nodes until it returns `true`, all nodes or a number of them were visited, or it is
     /// `deadline`.
-    fn look_at_nodes(
+    fn look_at_nodes(&self, deadline: Instant, visit: impl FnMut(&Prefix, &Node) -> bool) -> Walk {
+        self.look_at_nodes_from(&Prefix::root(), deadline, visit)
+    }
+
+    /// As [`Arrays::look_at_nodes`], with the nodes at and below `start`.
+    fn look_at_nodes_from(
         &self,
+        start: &Prefix,
         deadline: Instant,
         mut visit: impl FnMut(&Prefix, &Node) -> bool,
     ) -> Walk {
-        let mut pending = vec![Prefix::root()];
+        let mut pending = vec![start.clone()];
         let mut n_seen = 0;
         while let Some(path) = pending.pop() {
             let Ok(folder) = self.tree.folder(ViewKind::Arrays, &path) else {

@@ -86,10 +86,34 @@ def test_what_cannot_be_done_is_said(tmp_path):
         (["--export", tmp_path / "new", "demo:", "no/such"], 1, "no such file or directory in this view"),
         (["--export", tmp_path / "new"], 2, "STORE missing"),
         (["--resume", "demo:"], 2, "--export"),
+        (["--export", tmp_path / "new", "--array", "nope*", "demo:"], 1, "--export: --array nope*: it selects no array\n"),
+        (["--export", tmp_path / "new", "--array", "lat", "--array", "nope", "demo:"], 1, "--array nope: it selects no array\n"),
+        (["--export", tmp_path / "new", "--array", "lat", "demo:", "cells"], 1, "--array lat: it selects no array at or below cells"),
+        (["--export", tmp_path / "new", "--array", "lat", "--view", "keys,arrays", "demo:", "arrays/cells"], 1, "at or below arrays/cells"),
     ]:
         done = run(BINARY, *words)
         assert (done.returncode, expected in done.stderr) == (status, True), (words, done)
     assert not (tmp_path / "new").exists()
+
+
+def test_arrays_are_selected_in_what_is_exported(tmp_path):
+    for number, (path, options) in enumerate([("", []), ("air", []), ("arrays/air", ["--view", "keys,arrays"]), ("air/lat.npy", [])]):
+        ok(BINARY, "--export", tmp_path / str(number), "--quiet", "--array", "lat", "--sidecar", "no", *options, "demo:", path)
+        found = [name for _, _, names in os.walk(tmp_path / str(number)) for name in names]
+        assert found == ["lat.npy"], path
+
+
+@pytest.mark.parametrize("words", [["--cat", "demo:", "zarr.json"], ["--cat", "--view", "arrays", "demo:", "air/temperature.npy"], ["--info", "demo:"],
+                                   ["--version"]])
+def test_output_that_is_lost_is_an_error(words):
+    """Standard output on a full disk, and a closed one. A reader that has read enough is no error."""
+    command = " ".join(f"'{word}'" for word in (BINARY, *words))
+    for redirected, number in ((">/dev/full", errno.ENOSPC), (">&-", errno.EBADF)):
+        done = subprocess.run(["sh", "-c", f"exec {command} {redirected}"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and os.strerror(number) in done.stderr, (redirected, done)
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command} | true"], capture_output=True, text=True, timeout=60)
+    assert done.stderr == "", done
+    assert subprocess.run([BINARY, *words], stdout=subprocess.DEVNULL, timeout=60).returncode == 0
 
 
 def test_damage_of_one_file_stops_no_other(store, tmp_path):
