@@ -36,7 +36,8 @@ pub(super) fn cat(config: &ShownConfig) -> Result<(), CliError> {
     let found =
         found.ok_or_else(|| failed(&"no such file in this view; see --view and --files"))?;
     let mut out = Output::standard();
-    match write_to(&found, |bytes| out.pass_on(bytes)) {
+    let written = write_to(&found, |bytes| out.pass_on(bytes));
+    match written.and_then(|()| out.flush().map_err(FileError::Written)) {
         // The reader closed the pipe, as in `zarr-mount --cat … | head`.
         Err(FileError::Written(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(failed(&error)),
@@ -48,10 +49,10 @@ pub(super) fn cat(config: &ShownConfig) -> Result<(), CliError> {
 pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), CliError> {
     daemon::raise_descriptor_limit();
     let view = view_of(config)?;
-    let counters = Arc::new(Counters::default());
     let deadline = Instant::now() + SEARCH_TIME;
     check_selection(&view, config, deadline)?;
     print_warnings(useless_formats(&view, &config.store, deadline));
+    let counters = Arc::new(Counters::default());
     let work = Arc::clone(&counters);
     let progress = ProgressBar::new(export.talk, "files", move || {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -82,7 +83,7 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
     if export.talk == Talk::Usual {
         let summary = Text::new().line(summary(&counters, &export.directory));
         Output::standard()
-            .print(&summary)
+            .print_all(&summary)
             .map_err(CliError::failed)?;
     }
     match counters.failed.load(Ordering::Relaxed) {
@@ -95,7 +96,6 @@ pub(super) fn export(config: &ShownConfig, export: &ExportConfig) -> Result<(), 
     }
 }
 
-/// The view of a mount with this configuration.
 /// Checks that each pattern of `--array` selects something of what is exported, before anything is written.
 fn check_selection(
     view: &Arc<View>,
@@ -120,6 +120,7 @@ fn check_selection(
     }
 }
 
+/// The view of a mount with this configuration.
 pub(super) fn view_of(config: &ShownConfig) -> Result<Arc<View>, CliError> {
     start_log_at_terminal(&config.log, Arc::default())?;
     let forms = nested_forms(&config.view.views, false);

@@ -40,7 +40,9 @@ pub(super) fn list(form: ListForm) -> Result<(), CliError> {
         }),
     };
     let text = text.map_err(|error| CliError::Failed(format!("--list: {error}")))?;
-    Output::standard().print(&text).map_err(CliError::failed)
+    Output::standard()
+        .print_all(&text)
+        .map_err(CliError::failed)
 }
 
 /// Each mount with its store, its daemon's number, and for how long it has been there.

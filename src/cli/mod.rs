@@ -17,6 +17,7 @@ mod appearance;
 mod args;
 mod at;
 mod byte;
+mod closed_output;
 mod command_line;
 pub mod config;
 mod counted;
@@ -59,8 +60,8 @@ mod status;
 mod store;
 mod suggestion;
 mod syslog;
-mod verify;
 mod verb;
+mod verify;
 mod version;
 
 use std::ffi::OsString;
@@ -116,7 +117,10 @@ fn execute(command_line: &[OsString], is_helper: bool) -> Result<(), CliError> {
             }
         })?;
     match task {
-        CliTask::Print(text) => Output::standard().print(&text).map_err(CliError::failed),
+        CliTask::Print(text) => {
+            let printed = Output::standard().print_all(&text);
+            printed.map_err(CliError::failed)
+        }
         CliTask::Mount(config) => mount::mount(&config),
         CliTask::Check(config) => mount::check(&config),
         CliTask::List(form) => list::list(form),

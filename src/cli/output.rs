@@ -8,8 +8,10 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::os::fd::AsFd;
 
+use rustix::io::Errno;
 use rustix::termios::tcgetwinsize;
 
+use super::closed_output;
 use crate::escape::{Colours, Escaped, Text};
 
 /// The width of a terminal that does not tell its own, in columns.
@@ -73,7 +75,19 @@ impl Output {
     /// # Errors
     /// When standard output takes no more.
     pub(super) fn print(&mut self, text: &Text) -> io::Result<()> {
+        check_open()?;
         self.0.write_all(text.as_bytes())
+    }
+
+    /// Writes `text`, all that the command has to say. A reader that has gone, as in `zarr-mount --man | head`, is no error.
+    ///
+    /// # Errors
+    /// When standard output takes no more.
+    pub(super) fn print_all(&mut self, text: &Text) -> io::Result<()> {
+        match self.print(text) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            printed => printed,
+        }
     }
 
     /// Writes `text` in the place of the last `lines` lines on the terminal.
@@ -88,11 +102,13 @@ impl Output {
         self.0.flush()
     }
 
-    /// Writes the bytes of a file for a program. On a terminal, they are lines for people.
+    /// Writes the bytes of a file for a program; some of them may wait for [`Output::flush`]. On a terminal, they are lines
+    /// for people.
     ///
     /// # Errors
     /// When standard output takes no more.
     pub(super) fn pass_on(&mut self, bytes: &[u8]) -> io::Result<()> {
+        check_open()?;
         if !self.0.is_terminal() {
             return self.0.write_all(bytes);
         }
@@ -105,6 +121,23 @@ impl Output {
         }
         self.0.flush()
     }
+
+    /// Writes the bytes that wait.
+    ///
+    /// # Errors
+    /// When standard output takes no more, or is closed.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        check_open()?;
+        self.0.flush()
+    }
+}
+
+/// Fails if standard output was closed when the program was started. The standard library writes to it without an error.
+fn check_open() -> io::Result<()> {
+    if closed_output::is_closed() {
+        return Err(Errno::BADF.into());
+    }
+    Ok(())
 }
 
 /// Standard error.

@@ -70,7 +70,9 @@ pub(super) fn recover(
         text = text.line(format_args!("{shown}: {said}"));
     }
     if talk == Talk::Usual {
-        Output::standard().print(&text).map_err(CliError::failed)?;
+        Output::standard()
+            .print_all(&text)
+            .map_err(CliError::failed)?;
     }
     let mut failed = Vec::new();
     if found.left > 0 {

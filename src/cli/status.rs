@@ -28,7 +28,9 @@ pub(super) fn status(mountpoint: &Path, json: bool) -> Result<(), CliError> {
             return Err(not_running(&before));
         };
         let text = Text::new().json(counters);
-        return Output::standard().print(&text).map_err(CliError::failed);
+        return Output::standard()
+            .print_all(&text)
+            .map_err(CliError::failed);
     }
     let mut out = Output::standard();
     let is_terminal = out.page().width.is_some();
