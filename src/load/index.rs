@@ -12,7 +12,7 @@ use super::loader::Loader;
 use super::size::to_usize;
 use super::slice::Slice;
 use super::tuning::PAGE_BYTES;
-use crate::budget::Holding;
+use crate::budget::{Holding, Reservation};
 use crate::buffers::zeroed;
 use crate::codec::{EntryState, IndexLayout};
 use crate::error::{Error, FormatError};
@@ -92,6 +92,11 @@ impl ShardIndex {
     pub(super) fn range(&self) -> Result<(u64, u64), Error> {
         let len = self.layout()?.encoded_len();
         Ok((self.position, self.position.saturating_add(len)))
+    }
+
+    /// Memory of `bytes` for what is made of the index.
+    pub(super) fn reserve(&self, bytes: u64) -> Result<Reservation, Error> {
+        self.cache().reserve(bytes, self.holding())
     }
 
     /// Releases the page that this index holds.

@@ -181,6 +181,11 @@ impl Locator {
         Ok(())
     }
 
+    /// The index of the stored shard, if it was read.
+    pub(super) fn outermost(&mut self) -> Option<&mut ShardIndex> {
+        self.outermost.as_mut()
+    }
+
     /// The range of the index in the stored shard: its first byte, and one past its last byte. `None` where there is no
     /// shard.
     ///

@@ -1,10 +1,11 @@
 //! The chunks in one object: each is decoded, or only read.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::counters::Counters;
 use super::finding::{Finding, Found, Severity};
+use super::ignored::Ignored;
 use super::purpose::Purpose;
 use crate::error::Error;
 use crate::grid::{Dims, indices_of, product};
@@ -49,12 +50,12 @@ impl ObjectPart {
         })
     }
 
-    /// Reads the chunks, and decodes them unless they are only kept.
+    /// Reads the chunks, and decodes them unless they are only kept. A shard whose chunks share bytes is added to `shared`.
     pub(super) fn read(
         &self,
         purpose: Purpose,
         loader: &Arc<Loader>,
-        counters: &Counters,
+        (counters, shared): (&Counters, &Mutex<Ignored>),
         found: &Found<'_>,
     ) {
         let of_object = |error| {
@@ -69,7 +70,12 @@ impl ObjectPart {
             Err(error) => return of_object(error),
         };
         match purpose {
-            Purpose::Verify => self.decode_all(loader, &mut locator, counters, found),
+            Purpose::Verify => {
+                if self.first == 0 {
+                    self.look_for_shared_bytes(&mut locator, shared, found);
+                }
+                self.decode_all(loader, &mut locator, counters, found);
+            }
             Purpose::Warm => {
                 let kept = self.keep_all(loader, &mut locator, counters, found);
                 kept.unwrap_or_else(of_object);
@@ -96,6 +102,33 @@ impl ObjectPart {
         };
         locator.verify()?;
         Ok(Some(locator))
+    }
+
+    /// Reports the object if it is a shard in which several chunks have the same bytes. Errors are those of the chunks.
+    fn look_for_shared_bytes(
+        &self,
+        locator: &mut Locator,
+        shared: &Mutex<Ignored>,
+        found: &Found<'_>,
+    ) {
+        let (Ok(Some(bytes)), Ok(key)) = (
+            locator.shared_bytes(),
+            self.array.key_of_stored(&self.stored),
+        ) else {
+            return;
+        };
+        let [first, second] = bytes.ranges;
+        let entries = match bytes.count {
+            1 => "an entry of the index has bytes".to_owned(),
+            count => format!("{count} entries of the index have bytes"),
+        };
+        let what = format!(
+            "{entries} that another entry or the index itself has, too, such as {}..{} and {}..{}; a chunk may have been \
+             overwritten",
+            first.start, first.end, second.start, second.end
+        );
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.add(&self.path, &key, &what, found);
     }
 
     /// The indices of the chunks. A shard at the edge has none for places outside of the array.

@@ -9,6 +9,7 @@ use super::chunks::ObjectPart;
 use super::copies::Copies;
 use super::counters::Counters;
 use super::finding::{Finding, Found, Severity};
+use super::ignored::Ignored;
 use super::objects::ArrayObjects;
 use super::purpose::Purpose;
 use super::strays::Strays;
@@ -44,6 +45,8 @@ struct Readers<'a> {
     parts: Mutex<Receiver<ObjectPart>>,
     count: AtomicUsize,
     counters: &'a Counters,
+    /// The shards in which several chunks have the same bytes.
+    shared: Mutex<Ignored>,
     found: &'a Found<'a>,
 }
 
@@ -62,6 +65,7 @@ impl Verification<'_> {
             parts: Mutex::new(receiver),
             count: AtomicUsize::new(0),
             counters,
+            shared: Mutex::default(),
             found,
         };
         thread::scope(|scope| {
@@ -71,6 +75,13 @@ impl Verification<'_> {
             // The threads end after the last object.
             drop(sender);
         });
+        let shared = readers.shared.into_inner();
+        let shared = shared.unwrap_or_else(PoisonError::into_inner);
+        shared.end(
+            self.start,
+            "shards in which several entries of the index have the same bytes",
+            found,
+        );
     }
 
     /// Examines the documents of all nodes, and sends the objects of the arrays.
@@ -102,7 +113,8 @@ impl Verification<'_> {
     fn look_around(&self, path: &Prefix, node: &Node, strays: &mut Strays<'_>, found: &Found<'_>) {
         match node {
             Node::Group(group) if group.draft.is_none() => {
-                strays.look_beside_documents(path, found);
+                let own = group.document.as_ref().map(|document| &document.key);
+                strays.look_beside_documents(path, own, found);
             }
             Node::Implicit => strays.look_without_document(path, self.selects, found),
             // Chunks may be below it.
@@ -224,7 +236,7 @@ impl Readers<'_> {
             let next = next.unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(part) = next else { return };
             let (purpose, loader) = (self.verification.purpose, self.verification.loader);
-            part.read(purpose, loader, self.counters, self.found);
+            part.read(purpose, loader, (self.counters, &self.shared), self.found);
             self.counters.examined.fetch_add(1, Ordering::Relaxed);
             let wanted = (self.verification.at_once)().max(1);
             if self.change_count(|count| (count > wanted).then_some(count - 1)) {

@@ -7,6 +7,7 @@ import subprocess
 import zipfile
 from collections import Counter
 
+import google_crc32c
 import numpy as np
 import pytest
 import zarr
@@ -107,6 +108,50 @@ def test_a_shard_whose_index_is_damaged_is_one_finding(store, damage, word):
     status, [found], _ = verify(store)
     assert status == 1 and found["path"] == "shards" and "shards/c/0/1" in found["problem"] and word in found["problem"], found
     assert found["shard"] == [0, 1] and "chunk" not in found
+
+
+def test_chunks_that_share_bytes_of_a_shard_are_told(store):
+    """Readers do not notice it: the chunk (6, 1) is that of (5, 0)."""
+    shard = store / "shards" / "c" / "1" / "0"
+    data = bytearray(shard.read_bytes())
+    assert "has bytes that another" not in run(BINARY, "--verify", store).stdout
+    index = np.frombuffer(bytes(data[-4 - 16 * 12:-4]), "<u8").reshape(4, 3, 2).copy()
+    index[2, 1] = index[1, 0]
+    data[-4 - 16 * 12:] = index.tobytes() + google_crc32c.value(index.tobytes()).to_bytes(4, "little")
+    shard.write_bytes(data)
+    done = run(BINARY, "--verify", store)
+    start, end = int(index[1, 0, 0]), int(index[1, 0].sum())
+    assert done.returncode == 0 and f"note: shards/c/1/0: an entry of the index has bytes that another entry" in done.stdout, done.stdout
+    assert f"such as {start}..{end} and {start}..{end};" in done.stdout
+    index[2, 1] = [len(data) - 20, 16]
+    data[-4 - 16 * 12:] = index.tobytes() + google_crc32c.value(index.tobytes()).to_bytes(4, "little")
+    shard.write_bytes(data)
+    done = run(BINARY, "--verify", store)
+    assert done.returncode == 1 and f"and {len(data) - 20}..{len(data) - 4};" in done.stdout, done.stdout
+
+
+def test_a_second_document_of_a_node_is_told(store):
+    array = {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|u1", "compressor": None, "filters": None, "order": "C", "fill_value": 0}
+    (store / "gzip" / ".zarray").write_text(json.dumps(array))
+    (store / ".zgroup").write_text('{"zarr_format": 2}')
+    (store / ".zattrs").write_text("{}")
+    done = run(BINARY, "--verify", store)
+    told = [line for line in done.stdout.splitlines() if "a second document of this node" in line]
+    assert done.returncode == 0 and len(told) == 2, done.stdout
+    assert told[0].startswith("note: .zgroup: a second document of this node, which was read from zarr.json")
+    assert told[1].startswith("note: gzip/.zarray: a second document of this node, which was read from gzip/zarr.json")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_array_without_dimensions_whose_document_is_missing_is_damage(tmp_path, version):
+    group = zarr.create_group(tmp_path / "s", zarr_format=version)
+    group.create_array("a", shape=(), dtype="<i4")[...] = 7
+    assert run(BINARY, "--verify", tmp_path / "s").returncode == 0
+    for document in (".zarray", ".zattrs") if version == 2 else ("zarr.json",):
+        (tmp_path / "s" / "a" / document).unlink()
+    done = run(BINARY, "--verify", tmp_path / "s")
+    key = "a/0" if version == 2 else "a/c"
+    assert done.returncode == 1 and f"damaged: a: it has chunks, such as {key}, and no document of an array" in done.stdout, done.stdout
 
 
 def test_what_is_beside_chunks_is_told(store):
