@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::chunks::ObjectPart;
 use super::finding::{Finding, Found, Severity};
 use super::ignored::Ignored;
+use super::strays::{is_of_another_node, second_document};
 use crate::error::Error;
 use crate::grid::{Dims, indices_of};
 use crate::hierarchy::{ArrayNode, ObjectRole, objects_below};
@@ -53,7 +54,12 @@ impl ArrayObjects<'_> {
                     }
                 }
                 ObjectRole::Outside => outside.add(self.path, key, &OUTSIDE, found),
-                ObjectRole::Document => {}
+                ObjectRole::Document => {
+                    let own = &self.node.document.key;
+                    if is_of_another_node(key, own) {
+                        found(second_document(self.path, key, own));
+                    }
+                }
                 ObjectRole::Other => orphans.add(self.path, key, &ORPHAN, found),
                 ObjectRole::Directory => damaged(key, DIRECTORY),
                 ObjectRole::InTheWay => damaged(key, IN_THE_WAY),

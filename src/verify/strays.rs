@@ -44,16 +44,25 @@ impl<'h> Strays<'h> {
         }
     }
 
-    /// Reports the keys beside the documents of the group at `path`.
-    pub(super) fn look_beside_documents(&self, path: &Prefix, found: &Found<'_>) {
+    /// Reports the keys beside the documents of the group at `path`, and documents of another node there than the one of
+    /// which `own` is the document.
+    pub(super) fn look_beside_documents(
+        &self,
+        path: &Prefix,
+        own: Option<&Key>,
+        found: &Found<'_>,
+    ) {
         let mut strays = Ignored::default();
         self.visit(path, usize::MAX, |entry| {
-            let is_document = is_document(&entry.name);
-            if entry.kind != EntryKind::Prefix
-                && !is_document
-                && let Ok(key) = path.key(&entry.name)
-            {
-                strays.add(path, &key, &STRAY, found);
+            if entry.kind == EntryKind::Prefix {
+                return ControlFlow::Continue(());
+            }
+            if let Ok(key) = path.key(&entry.name) {
+                if !is_document(&entry.name) {
+                    strays.add(path, &key, &STRAY, found);
+                } else if let Some(own) = own.filter(|own| is_of_another_node(&key, own)) {
+                    found(second_document(path, &key, own));
+                }
             }
             ControlFlow::Continue(())
         });
@@ -99,9 +108,11 @@ impl<'h> Strays<'h> {
     fn chunk_below(&self, path: &Prefix) -> Option<Key> {
         let mut directory = path.clone();
         for level in 0..MOST_LEVELS {
-            let (mut chunk, mut below) = (None, None);
+            let (mut chunk, mut below, mut lone) = (None, None, None);
+            let mut n_names = 0;
             self.visit(&directory, MOST_NAMES, |entry| {
                 let is_first = || level == 0 && entry.name == b"c";
+                n_names += 1;
                 match entry.kind {
                     EntryKind::Object if is_chunk_name(&entry.name) => {
                         chunk = directory.key(&entry.name).ok();
@@ -110,10 +121,14 @@ impl<'h> Strays<'h> {
                     EntryKind::Prefix if index_of(&entry.name).is_some() || is_first() => {
                         below = below.take().or_else(|| directory.key(&entry.name).ok());
                     }
+                    // The one chunk of an array of v3 without dimensions.
+                    EntryKind::Object if is_first() => lone = directory.key(&entry.name).ok(),
                     _ => {}
                 }
                 ControlFlow::Continue(())
             });
+            // Other files may be called `c`, too, but they are seldom alone.
+            let chunk = chunk.or(lone.filter(|_| n_names == 1));
             if chunk.is_some() {
                 return chunk;
             }
@@ -178,6 +193,23 @@ impl<'h> Strays<'h> {
     }
 }
 
+/// Whether there is a document at `key` that makes a node, beside `own`.
+pub(super) fn is_of_another_node(key: &Key, own: &Key) -> bool {
+    let makes_node = matches!(
+        DocumentName::of(key.name()),
+        Some(DocumentName::ZarrJson | DocumentName::ZArray | DocumentName::ZGroup)
+    );
+    makes_node && key != own && key.parent() == own.parent()
+}
+
+/// The note about a second document, at `key`, of the node at `path`, which was read from `own`.
+pub(super) fn second_document(path: &Prefix, key: &Key, own: &Key) -> Finding {
+    let problem = format!(
+        "{key}: a second document of this node, which was read from {own}; other readers may take this one"
+    );
+    Finding::new(Severity::Note, path, problem)
+}
+
 /// Whether a file of this name is a document, or that of attributes.
 fn is_document(name: &[u8]) -> bool {
     DocumentName::of(name).is_some() || name == n5::DOCUMENT.as_bytes()
@@ -225,7 +257,7 @@ mod tests {
 
     #[test]
     fn chunks_without_a_document_are_damage_and_other_keys_are_a_note() {
-        for key in ["a/c/0/1", "a/c.0.1", "a/0.1", "a/0", "a/3/0/12"] {
+        for key in ["a/c/0/1", "a/c.0.1", "a/0.1", "a/0", "a/3/0/12", "a/c"] {
             let found = reported(&[key], &["a"]);
             let problem = format!("a: it has chunks, such as {key}, and no document of an array");
             assert_eq!(found, [(Severity::Damage, problem)]);
@@ -247,6 +279,10 @@ mod tests {
         ] {
             assert_eq!(reported(objects, &["a"]), []);
         }
+        // A program in C, and no array without dimensions.
+        let found = reported(&["a/c", "a/h"], &["a"]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].0, Severity::Note, "{found:?}");
     }
 
     #[test]
