@@ -94,7 +94,7 @@ where
         return with_single_slashes(path);
     }
     let Some(parsed) = RequestPath::parse(path) else {
-        let text = "no file has this path: names are not empty, and neither . nor ..";
+        let text = "no file has this path: names are not empty, and neither . nor .., and a path has at most 8192 bytes";
         return explain(StatusCode::BAD_REQUEST, text);
     };
     let shown = if asks_properties {

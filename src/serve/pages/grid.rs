@@ -148,7 +148,8 @@ impl Grid<'_> {
         }
         for (reason, chunks) in reasons.iter().take(MOST_REASONS) {
             let first = chunks.first().copied().unwrap_or_default();
-            page.markup("<p class=\"problem\">Chunk ").text(list(first));
+            page.markup("<p class=\"problem\">")
+                .text(chunk_in_words(first, "Chunk"));
             if let more @ 1.. = chunks.len() - 1 {
                 let chunks = if more == 1 { "chunk" } else { "chunks" };
                 page.text(format_args!(" and {more} more {chunks}"));
@@ -271,8 +272,8 @@ fn chunk(cell: &ChunkCell, page: &mut Html) {
             } else {
                 page.markup("<a href=\"")
                     .segments(&cell.path)
-                    .markup("\" aria-label=\"chunk ");
-                page.text(list(&cell.indices))
+                    .markup("\" aria-label=\"");
+                page.text(chunk_in_words(&cell.indices, "chunk"))
                     .markup(", ")
                     .text(&size)
                     .markup("\">")
@@ -297,7 +298,11 @@ fn from_end(indices: &[u64], from_end: usize) -> Option<u64> {
     indices.get(indices.len().checked_sub(from_end)?).copied()
 }
 
-fn list(indices: &[u64]) -> impl Display {
+/// `word` and the indices of a chunk. The one chunk of an array without dimensions has none.
+fn chunk_in_words(indices: &[u64], word: &str) -> impl Display {
     let texts: Vec<String> = indices.iter().map(u64::to_string).collect();
-    texts.join(", ")
+    match &texts[..] {
+        [] => word.to_owned(),
+        texts => format!("{word} {}", texts.join(", ")),
+    }
 }

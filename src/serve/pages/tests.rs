@@ -149,6 +149,15 @@ fn a_page_of_an_array_has_its_dimensions_and_stored_chunks() {
 }
 
 #[test]
+fn the_chunk_of_an_array_without_dimensions_has_a_name() {
+    let document = array("[]", "[]", "");
+    let objects: [(&str, &[u8]); 2] = [("a/zarr.json", &document), ("a/c", b"x")];
+    let page = page(&view(ViewKind::Chunks, &objects), "a", "");
+    check(&page);
+    assert!(page.contains("aria-label=\"chunk, 1 B\""), "{page}");
+}
+
+#[test]
 fn a_page_of_a_huge_grid_is_bounded() {
     let document = array("[20000000, 20000000]", "[2, 2]", "");
     let view = view(ViewKind::Keys, &[("zarr.json", &document)]);
