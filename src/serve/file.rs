@@ -1,5 +1,7 @@
 //! The bytes of a file.
 
+use std::sync::Arc;
+
 use hyper::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
     ETAG, HeaderValue, LAST_MODIFIED, RANGE, VARY,
@@ -10,6 +12,7 @@ use super::answer::{self, Answer};
 use super::body::Body;
 use super::conditions::{Validators, Verdict};
 use super::opened::ServedFile;
+use super::parts::FileParts;
 use super::pieces::FilePieces;
 use super::pool::on_pool;
 use super::range::{Wanted, wanted};
@@ -31,7 +34,7 @@ pub(super) struct FileRequest<'a> {
 pub(super) async fn answer(
     served: &Served,
     request: FileRequest<'_>,
-    found: &ServedFile,
+    found: &Arc<ServedFile>,
 ) -> Result<Answer, Error> {
     let file = &found.opened.file;
     let len = file.len();
@@ -94,6 +97,15 @@ pub(super) async fn answer(
     }
     let range = match range.map_or(Wanted::Whole, |range| wanted(range, len)) {
         Wanted::Whole => 0..len,
+        Wanted::Parts(ranges) => {
+            let parts = FileParts::new(ranges, len, kind, served.process);
+            *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+            answer::set(&mut answer, CONTENT_TYPE, &parts.content_type());
+            let length = parts.len();
+            answer.headers_mut().insert(CONTENT_LENGTH, length.into());
+            *answer.body_mut() = parts.begin(served, found).await?;
+            return Ok(answer);
+        }
         Wanted::Part(part) => {
             *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
             let last = part.end - 1;

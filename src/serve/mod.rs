@@ -6,7 +6,7 @@
 //! * `host`, `token`, `session`, `door`, `cors`: whether the client may ask at all;
 //! * `path`: the names in a URL;
 //! * `routes`: which of the following answers; `served`: what they share; `found`, `opened`: what is at a path;
-//! * `file`, with `conditions`, `range`, `content_type`, `gzip` and `pieces`: the bytes of a file;
+//! * `file`, with `conditions`, `range`, `parts`, `content_type`, `gzip` and `pieces`: the bytes of a file;
 //! * `directory`, `stream`: the names in a directory; `pages`: the same for people;
 //! * `webdav`, `properties`: the same for file managers;
 //! * `metrics`: counters;
@@ -33,6 +33,7 @@ mod host;
 mod metrics;
 mod opened;
 mod pages;
+mod parts;
 mod path;
 mod pieces;
 mod pool;

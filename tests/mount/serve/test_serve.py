@@ -1,4 +1,5 @@
 """`--serve`: the bytes of a mount over HTTP, and who gets them."""
+import email
 import gzip
 import http.client
 import json
@@ -52,13 +53,45 @@ def test_ranges(demo):
         assert answer.headers["Content-Range"] == f"bytes {start}-{end - 1}/{size}"
     outside = demo.ask(NPY, Range=f"bytes={size}-")
     assert (outside.status, outside.headers["Content-Range"]) == (416, f"bytes */{size}")
-    # What is not understood, or is several ranges, is the whole file.
-    for asked in ("bytes=5-2", "lines=1-2", "bytes=0-1,4-5"):
+    # What is not understood, and ranges that overlap or are too many, are the whole file.
+    for asked in ("bytes=5-2", "lines=1-2", "bytes=0-1,1-5", "bytes=" + ",".join(f"{2 * n}-{2 * n}" for n in range(65))):
         answer = demo.ask(NPY, Range=asked)
         assert (answer.status, answer.bytes) == (200, whole)
     etag = demo.ask(NPY, "HEAD").headers["ETag"]
     assert demo.ask(NPY, Range="bytes=0-9", If_Range=etag).status == 206
     assert demo.ask(NPY, Range="bytes=0-9", If_Range='"other"').status == 200
+
+
+@pytest.mark.parametrize("path, kind", [(NPY, "application/octet-stream"), ("/air/temperature.json", "application/json")])
+def test_several_ranges(path, kind, demo):
+    whole = demo.ask(path).bytes
+    size = len(whole)
+    answer = demo.ask(path, Range="bytes=100-300, 0-1,-7", Accept_Encoding="gzip")
+    assert answer.status == 206 and "Content-Range" not in answer.headers and "Content-Encoding" not in answer.headers
+    assert int(answer.headers["Content-Length"]) == len(answer.bytes)
+    message = email.message_from_bytes(f"Content-Type: {answer.headers['Content-Type']}\r\n\r\n".encode() + answer.bytes)
+    assert message.get_content_type() == "multipart/byteranges" and not message.defects
+    for part, (start, end) in zip(message.get_payload(), ((100, 301), (0, 2), (size - 7, size)), strict=True):
+        assert (part["Content-Type"], part["Content-Range"]) == (kind, f"bytes {start}-{end - 1}/{size}")
+        assert part.get_payload(decode=True) == whole[start:end]
+    # Those that the file does not have are left out.
+    one = demo.ask(path, Range=f"bytes=5-6,{size}-")
+    assert (one.status, one.bytes, one.headers["Content-Range"]) == (206, whole[5:7], f"bytes 5-6/{size}")
+    assert demo.ask(path, Range=f"bytes={size}-,{size + 5}-{size + 7}").status == 416
+    etag = demo.ask(path, "HEAD").headers["ETag"]
+    assert demo.ask(path, Range="bytes=0-1,5-6", If_Range=etag).status == 206
+    assert demo.ask(path, Range="bytes=0-1,5-6", If_Range='"other"').bytes == whole
+
+
+def test_a_damaged_part_among_several_is_an_error(tmp_path):
+    array = zarr.create_array(tmp_path / "t.zarr", shape=(8,), chunks=(4,), dtype="<i4")
+    array[:] = 1
+    (tmp_path / "t.zarr" / "c" / "1").write_bytes(b"no such codec")
+    with serving(tmp_path / "t.zarr", "--view", "arrays", tmp_path=tmp_path) as server:
+        assert server.ask("/t.npy", Range="bytes=150-151,0-1").status == 500
+        with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
+            server.ask("/t.npy", Range="bytes=0-1,150-151")
+        assert server.ask("/t.npy", Range="bytes=0-1,128-130").status == 206
 
 
 def test_conditions(demo):
