@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use super::FileError;
 use crate::error::Error;
-use crate::load::Patience;
 use crate::view::OpenFile;
 
 /// The bytes of a piece. It has several chunks of most arrays, which are decoded side by side.
@@ -33,16 +32,9 @@ pub(super) fn for_each<T: Send + 'static>(
             let len = left.min(PIECE_BYTES);
             let (sender, receiver) = sync_channel(1);
             let (read, at) = (Arc::clone(&read), offset);
-            file.read(offset, len, Patience::Never, None, move |bytes| {
-                let whole = bytes.and_then(|bytes| {
-                    if bytes.len() == len {
-                        return Ok(read(at, &bytes));
-                    }
-                    let problem = format!("{} bytes at {at} in place of {len}", bytes.len());
-                    Err(Error::internal(problem))
-                });
+            file.read_exactly(offset, len, move |bytes| {
                 // Nobody waits for it after an error.
-                drop(sender.send(whole));
+                drop(sender.send(bytes.map(|bytes| read(at, &bytes))));
             });
             waiting.push_back(receiver);
             offset += len as u64;

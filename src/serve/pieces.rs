@@ -1,4 +1,5 @@
-//! The bytes of a file in pieces, several of which are read while the client takes the first one.
+//! The bytes of a file in pieces, several of which are read while the client takes the first one. [`crate::export`] has
+//! pieces of its own: there, the thread that has decoded a piece also writes it, and no client makes it wait.
 //!
 //! The pieces of all responses together have a limit of memory. A response that gets none of it goes on with one short
 //! piece at a time, so that slow clients cannot stop the others, however many bytes they make the server read ahead.
@@ -15,7 +16,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::counters::HttpCounters;
 use crate::error::Error;
-use crate::load::Patience;
 use crate::view::{OpenFile, ReadBytes};
 
 /// The bytes of a piece. It has several chunks of most arrays, which are decoded side by side.
@@ -171,23 +171,16 @@ impl FilePieces {
     ) -> Receiver<Result<Bytes, Error>> {
         let (sender, receiver) = oneshot::channel();
         let len = usize::try_from(len).expect("a piece is short");
-        // The call comes from this thread where the bytes are in memory, and from another one where they are not.
-        self.file
-            .read(offset, len, Patience::Never, None, move |read| {
-                let piece = read.and_then(|bytes| {
-                    if bytes.len() != len {
-                        let problem =
-                            format!("{} bytes at {offset} in place of {len}", bytes.len());
-                        return Err(Error::internal(problem));
-                    }
-                    Ok(Bytes::from_owner(Piece {
-                        bytes: bytes.keep(),
-                        _memory: memory,
-                    }))
-                });
-                // The client may have gone.
-                drop(sender.send(piece));
+        self.file.read_exactly(offset, len, move |read| {
+            let piece = read.map(|bytes| {
+                Bytes::from_owner(Piece {
+                    bytes: bytes.keep(),
+                    _memory: memory,
+                })
             });
+            // The client may have gone.
+            drop(sender.send(piece));
+        });
         receiver
     }
 }

@@ -138,6 +138,25 @@ impl OpenFile {
         }
     }
 
+    /// Calls `reply` with exactly `len` bytes at `offset`, which the file has, or with an error. The call comes from this thread
+    /// if the bytes are in memory, and otherwise from another thread.
+    pub fn read_exactly(
+        self: &Arc<Self>,
+        offset: u64,
+        len: usize,
+        reply: impl FnOnce(Result<ReadBytes<'_>, Error>) + Send + 'static,
+    ) {
+        self.read(offset, len, Patience::Never, None, move |read| {
+            reply(read.and_then(|bytes| {
+                if bytes.len() == len {
+                    return Ok(bytes);
+                }
+                let problem = format!("{} bytes at {offset} in place of {len}", bytes.len());
+                Err(Error::internal(problem))
+            }));
+        });
+    }
+
     /// Calls `reply` with `len` bytes at `offset`, or with fewer at the end of the file. The call comes from this
     /// thread if the bytes are in memory or `patience` allows this thread to wait, and otherwise from another thread.
     /// Bytes that have to be put together are put into memory of `lender`, if that is given.
