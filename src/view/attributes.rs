@@ -13,7 +13,7 @@ use crate::files::{ShownFile, Writing};
 use crate::load::Block;
 use crate::shards::ChunkObject;
 use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, Version, may_be_store_file};
-use crate::view::control::{metrics, statistics};
+use crate::view::control::statistics;
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
 
 impl View {
@@ -27,7 +27,7 @@ impl View {
                 0,
             ))),
             Vnode::Metrics => {
-                let len = metrics::text(&self.counters()).len() as u64;
+                let len = self.metrics().len() as u64;
                 Ok(Some(self.tree.file(&self.tree.root_meta(), len, 0)))
             }
             Vnode::Snapshot => Ok(self.tree.snapshot_text().map(|text| {
@@ -153,7 +153,7 @@ impl View {
 impl Tree {
     /// The attributes of the store's root: the current ones, or, where the store is gone, those from the start of the
     /// mount, because the mount's own directories remain.
-    fn root_meta(&self) -> ObjectMeta {
+    pub(super) fn root_meta(&self) -> ObjectMeta {
         let now = self.loader.sources().store().stat_root();
         now.unwrap_or(self.root)
     }

@@ -11,7 +11,6 @@ use crate::store::{Key, Object, StoreError, Version};
 use crate::view::View;
 use crate::view::arrays::PlainContent;
 use crate::view::chunks::file::ChunkFile;
-use crate::view::control::metrics;
 use crate::view::names::rename_locks::checked;
 use crate::view::nodes::node::{FileForm, ShownArray};
 use crate::view::vnode::{Vnode, VnodeAttributes};
@@ -98,7 +97,7 @@ impl View {
                 .note(*view, path)?
                 .map(|(attributes, text)| self.opened(attributes, FileContent::Generated(text)))),
             Vnode::Statistics => self.momentary(vnode, self.statistics()),
-            Vnode::Metrics => self.momentary(vnode, metrics::text(&self.counters())),
+            Vnode::Metrics => self.momentary(vnode, self.metrics()),
             Vnode::Log | Vnode::Refused => self.momentary(vnode, self.log_lines(vnode).text()),
             Vnode::Snapshot => match self.tree.snapshot_text() {
                 Some(text) => self.momentary(vnode, text),
@@ -219,9 +218,15 @@ impl View {
         vnode: &Vnode,
         text: Vec<u8>,
     ) -> Result<Option<OpenedVnode>, Error> {
-        let attributes = self.attributes_of(vnode)?;
+        let size = text.len() as u64;
+        let attributes = match vnode {
+            // Their attributes have the length of the text, which would be made once more to measure it.
+            Vnode::Metrics | Vnode::Snapshot => {
+                Some(self.tree.file(&self.tree.root_meta(), size, 0))
+            }
+            _ => self.attributes_of(vnode)?,
+        };
         Ok(attributes.map(|found| {
-            let size = text.len() as u64;
             let attributes = VnodeAttributes { size, ..found };
             self.opened(attributes, FileContent::Momentary(text))
         }))
