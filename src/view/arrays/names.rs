@@ -21,7 +21,7 @@ use super::super::options::{ViewKind, selects};
 use super::super::vnode::{CONTROL, PlainKind, PlainName, Vnode};
 use super::Arrays;
 use super::strings;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::hierarchy::Node;
 use crate::plain::{Array, FileFormat, SIGN, Scope, Selection, array_file};
 use crate::store::{Prefix, Stat, StatKind};
@@ -158,11 +158,19 @@ impl Arrays {
             _ if !self.is_chosen(path) => {}
             ShownNode::Array(array) => {
                 for &format in &self.tree.options.arrays.files {
-                    if self.has_file(&array, format)? {
-                        let kind = PlainKind::Array(format, None);
-                        files.push((format.extension(), plain(path, kind)));
-                        files.extend(self.crs_of(path, format)?);
+                    match self.has_file(&array, format) {
+                        Ok(false) => continue,
+                        Ok(true) => {}
+                        Err(error) if error.kind() == ErrorKind::Stale => return Err(error),
+                        // The file is listed, so that no copy lacks it without a word. Its lookup gives the error, and the
+                        // files of other formats are not concerned.
+                        Err(error) => self.tree.warn_once(&(path, format), || {
+                            format!("{path}: {} file: {error}", format.title())
+                        }),
                     }
+                    let kind = PlainKind::Array(format, None);
+                    files.push((format.extension(), plain(path, kind)));
+                    files.extend(self.crs_of(path, format).ok().flatten());
                 }
                 if self.tree.options.arrays.sidecars {
                     files.push((SIDECAR, plain(path, PlainKind::Sidecar)));
