@@ -20,6 +20,9 @@ class Zarr2:
     """zarr-python 2. Starting it costs more than most reads: one process answers all questions."""
 
     def __init__(self):
+        self.start()
+
+    def start(self):
         worker = mounting.WORKERS / "zarr2_worker.py"
         env = os.environ | {"ZARR_V3_EXPERIMENTAL_API": "1", "ZARR_V3_SHARDING": "1"}
         self.process = subprocess.Popen([ZARR2, "-W", "ignore", worker], text=True, env=env,
@@ -36,8 +39,12 @@ class Zarr2:
         """The answer of `zarr2_worker.answer` about a node; raises `Refused`."""
         self.process.stdin.write(json.dumps({"root": str(root), "path": path, **kwargs}) + "\n")
         self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], mounting.PATIENCE)
-        assert ready, f"zarr-python 2 gives no answer: {root}/{path}"
+        ready, _, _ = select.select([self.process.stdout], [], [], 5 * mounting.PATIENCE)
+        if not ready:
+            # A late answer would be taken for that to the next question.
+            self.__exit__()
+            self.start()
+            raise AssertionError(f"zarr-python 2 gives no answer: {root}/{path}")
         found = json.loads(self.process.stdout.readline())
         if "error" in found:
             raise Refused(found["error"])

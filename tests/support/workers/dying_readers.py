@@ -46,6 +46,8 @@ class Reader:
     def __init__(self, directory, files, seed):
         self.pid = os.fork()
         if self.pid == 0:
+            # The process that kills them does not wait for its turn.
+            os.nice(10)
             try:
                 read_for_ever(directory, files, random.Random(seed))
             except OSError as error:
