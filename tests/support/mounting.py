@@ -5,6 +5,7 @@ import json
 import os
 import select
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -134,6 +135,18 @@ class Mount:
             return b"\nState:\tZ" not in Path(f"/proc/{self.pid}/status").read_bytes()
         except FileNotFoundError:
             return False
+
+    def open_objects(self):
+        """The paths of the regular files of the store that the daemon has open, nameless ones included."""
+        found, folder = [], Path(f"/proc/{self.pid}/fd")
+        for number in os.listdir(folder):
+            try:
+                path = os.readlink(folder / number)
+                if path.startswith(f"{os.path.realpath(self.store)}/") and stat.S_ISREG(os.stat(folder / number).st_mode):
+                    found.append(path)
+            except FileNotFoundError:  # It was closed meanwhile.
+                pass
+        return found
 
     def peak_bytes(self):
         """The most resident memory that the daemon ever had."""

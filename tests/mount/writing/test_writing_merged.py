@@ -147,6 +147,8 @@ def test_they_change_it_again_and_again(place, mount):
     for i in range(6):
         change = lambda old: old | {f"ours{i}": i}
         assert edit(made, name, change, lambda: (theirs(array, **{f"theirs{i}": i}), theirs(array, last=i))) == 0
+        # A writer that has the document open knows the text that it has written, and no later one.
+        until(lambda: not made.open_objects(), "the end of the handle, of which the kernel tells after close(2) has returned")
     expected = BEFORE | {f"{who}{i}": i for who in ("ours", "theirs") for i in range(6)} | {"last": 5}
     assert dict(zarr.open_array(str(array)).attrs) == expected
 
