@@ -15,7 +15,9 @@ use super::Object;
 #[cfg(feature = "icechunk")]
 use super::icechunk::{IcechunkAddress, IcechunkStore};
 use super::kinds::{StoreKind, kind_of};
-use super::location::{METADATA, absolute, metadata_at, one_line, unsupported};
+#[cfg(feature = "remote")]
+use super::location::{METADATA, one_line};
+use super::location::{absolute, metadata_at, unsupported};
 use super::nested::{NestedForms, NestedStores};
 use super::packed::find_hierarchy;
 #[cfg(feature = "remote")]
