@@ -20,13 +20,14 @@ fn cache_bytes(usable: Option<u64>) -> u64 {
 fn usable_bytes(read: impl Fn(&Path) -> Option<String>, address_space: Option<u64>) -> Option<u64> {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| total_memory(&text));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    // The word "max" in such a file is no limit, and no number.
     let group_limits = limit_files(&groups)
         .into_iter()
-        .filter_map(|path| read(&path)?.trim().parse().ok()); // "max" is no limit
+        .filter_map(|path| read(&path)?.trim().parse().ok());
     group_limits.chain(machine).chain(address_space).min()
 }
 
-/// `MemTotal:       24576000 kB`
+/// The bytes in the line `MemTotal:       24576000 kB`.
 fn total_memory(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()

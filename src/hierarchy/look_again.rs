@@ -1,4 +1,4 @@
-//! Looks at nodes again that are trusted still.
+//! Looks again at nodes that are still trusted.
 //!
 //! A cached node is trusted for the time to live. That is too long for a caller that has found an object that fits no
 //! node, because a program may have made the node since: an object at `a/c/0/0`, while the cache has no node at `a`.

@@ -16,16 +16,16 @@ use crate::store::{Detail, Store, StoreError};
 pub(super) struct StoredObjects {
     objects: u64,
     bytes: u64,
-    /// Those outside of the grid, which an array keeps that was made smaller.
+    /// The objects outside of the grid, which are left where an array was made smaller.
     outside: u64,
-    /// The elements of the array in the other ones.
+    /// The elements of the array in the objects of the grid.
     elements: u64,
     /// The objects that the grid has room for; `None` when there are too many to count.
     most: Option<u64>,
 }
 
 impl StoredObjects {
-    /// Lists the objects of `array`; or the reason why the store does not list them.
+    /// Lists the objects of `array`, or returns the reason why the store does not list them.
     ///
     /// # Errors
     /// [`Error`] of the store.

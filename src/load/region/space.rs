@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::grid::{ChunkGrid, product};
 
-/// First and one past the last point along each axis; never empty.
+/// The first point of a box along each axis, and the one after its last. A box has a point.
 pub(crate) type Bounds = SmallVec<[(u64, u64); 7]>;
 
 /// The lengths of axes with their strides in C order, slowest first. There are at most `i64::MAX`
@@ -56,8 +56,8 @@ impl Space {
         self.len
     }
 
-    /// The space whose axis i is axis `order[i]` of this one, and whose last is the same: the
-    /// bytes of an element. `None` when `order` has another rank.
+    /// The space whose axis i is axis `order[i]` of this one. The last axis, which has the bytes of
+    /// an element, is not in `order` and stays. `None` when `order` has another rank.
     pub(crate) fn permuted(&self, order: &[usize]) -> Option<Space> {
         let lengths = permuted(&self.lengths, order)?;
         Space::new(lengths)

@@ -13,7 +13,7 @@ use crate::plain::number::Scalar;
 /// The greatest difference from a regular coordinate, as a part of the step. Latitudes of a Gaussian grid differ by
 /// about eight times as much.
 const MOST_DIFFERENCE: f64 = 1e-3;
-/// Where the elements have fewer digits than this part of the step takes, nothing is known of the step.
+/// Elements that are rounded to more than this part of the step tell nothing of the step.
 const LEAST_DIGITS: f64 = 0.25;
 
 /// The numbers that the elements of a coordinate array stand for.

@@ -101,8 +101,8 @@ impl Index {
         first..self.end_of(first..self.entries.len(), start)
     }
 
-    /// The number of the first entry in `range` whose key does not begin with `start`; entries
-    /// whose keys do come first.
+    /// The number of the first entry in `range` whose key does not begin with `start`. The entries
+    /// whose keys begin with it are the first ones of the range.
     pub(super) fn end_of(&self, range: Range<usize>, start: &[u8]) -> usize {
         let entries = self.entries.get(range.clone()).unwrap_or_default();
         range.start + entries.partition_point(|e| self.name(e).starts_with(start))
