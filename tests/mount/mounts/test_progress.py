@@ -53,7 +53,8 @@ def test_progress_on_a_terminal(store, tmp_path, task, words):
         return {"--export": [tmp_path / name], "--info": ["--sizes"]}.get(task, [])
 
     # A request takes longer than the time between two updates.
-    slow = ["--inject", "slow=400ms", "--threads", "1", store]
+    threads = [] if task == "--info" else ["--threads", "1"]
+    slow = ["--inject", "slow=400ms", *threads, store]
     status, shown = on_a_terminal(task, *options("out"), *slow)
     assert status == 0 and words in shown, shown
     assert ("░" in shown) == (task != "--info"), "a bar, if the number of things is known"
@@ -62,7 +63,7 @@ def test_progress_on_a_terminal(store, tmp_path, task, words):
 
 def test_progress_in_a_pipe(store):
     """A line every ten seconds, without the control characters that a log cannot show."""
-    told = mounting.run(DEBUG_BINARY, "--info", "--sizes", "--inject", "slow=3s", "--threads", "1", store)
+    told = mounting.run(DEBUG_BINARY, "--info", "--sizes", "--inject", "slow=3s", store)
     lines = told.stderr.splitlines()
     assert told.returncode == 0 and lines, told
     assert all("stored objects" in line and line.isprintable() for line in lines), lines
