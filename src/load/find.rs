@@ -307,6 +307,15 @@ impl Loader {
         Held::within(self.held_whole(), bytes, self.most_held_whole())
     }
 
+    /// The number of chunks of `array` that have memory to be received as a whole at once. Another one would take two
+    /// requests: one to open its object, and one to read it when there is memory.
+    pub(crate) fn most_fetched_whole(&self, array: &ChunkedArray) -> u64 {
+        let each = self.fetched_bytes(array, Retention::Nothing);
+        each.map_or(u64::MAX, |each| {
+            (self.most_held_whole() / each.max(1)).max(1)
+        })
+    }
+
     /// The most memory of chunks that are received as a whole.
     fn most_held_whole(&self) -> u64 {
         self.cache().budget().limit() / 2

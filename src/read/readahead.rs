@@ -111,8 +111,10 @@ impl Readahead {
         let lead = (LEAD_BYTES / chunk_bytes).max(2 * loader.most_prefetches() as u64);
         let evenly = order.evenly(next);
         let wanted = evenly.saturating_add(row / chunk_bytes + lead);
-        // All chunks from the first one that was not passed have to fit in the cache.
+        // All chunks from the first one that was not passed have to fit in the cache, and where one request opens and reads
+        // a chunk, in the memory for what is received.
         let fits = loader.held_beside_decodes(range.array);
+        let fits = fits.min(loader.most_fetched_whole(range.array));
         let begin = plan.window.planned.max(unread);
         let end = wanted
             .min(unread.saturating_add(window))

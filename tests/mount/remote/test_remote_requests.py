@@ -90,6 +90,23 @@ def test_a_chunk_is_one_request_where_not_all_readers_could_hold_one(kind, mount
 
 
 @BOTH
+def test_a_chunk_is_one_request_where_a_whole_array_does_not_fit_in_memory(kind, mount, tmp_path):
+    """The whole array is read ahead, and no further than chunks have memory to be received in."""
+    folder, count = tmp_path / remote_samples.BUCKET / "z", 48
+    values = remote_samples.values(count << 18)
+    zarr.create_array(str(folder), shape=values.shape, chunks=(1 << 18,), dtype="<u4", compressors=None)[...] = values
+    remote_samples.age(tmp_path)
+    with FaultServer(tmp_path, kind) as server:
+        made = mounted(mount, server, "--view", "arrays", "--files", "raw", "--immutable", "--cache-size", "32MiB")
+        server.rules(LATE)
+        with Asked(server) as asked:
+            assert (made.path / "z.raw").read_bytes() == values.tobytes()
+        assert sorted(r[1] for r in asked.told if "/c/" in r[1]) == sorted(f"bucket/z/c/{n}" for n in range(count)), asked.told
+        assert server.load()["most_in_flight"] > 4
+        made.unmount()
+
+
+@BOTH
 @pytest.mark.parametrize("path", ["z", "bare", "v2", "bare2"])
 def test_a_mount_is_one_round_trip(kind, path, root, mount):
     with FaultServer(root, kind) as server:
