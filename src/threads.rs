@@ -76,8 +76,6 @@ pub struct Threads {
 struct Pool {
     limits: Limits,
     state: Mutex<PoolState>,
-    /// Notified when a job may begin, or when the pool is finished.
-    work: Condvar,
     /// Notified when a thread has ended.
     ended: Condvar,
 }
@@ -89,9 +87,10 @@ struct PoolState {
     reads: Queue,
     prefetches: Queue,
     threads: usize,
-    /// The number of threads that wait for a job.
-    idle: usize,
-    /// The number of threads that were started and have not looked for a job yet.
+    /// One for each thread that waits for a job. It is notified when the thread is called, or when the pool is finished. The
+    /// last one is called first: its memory is still in the caches of a core, and those that are not needed end.
+    idle: Vec<Arc<Condvar>>,
+    /// The number of threads that were started or called and have not looked for a job yet.
     arriving: usize,
     is_finished: bool,
 }
@@ -116,7 +115,6 @@ impl Threads {
             pool: Arc::new(Pool {
                 limits,
                 state: Mutex::new(PoolState::default()),
-                work: Condvar::new(),
                 ended: Condvar::new(),
             }),
         })
@@ -161,8 +159,10 @@ impl Threads {
         let mut state = self.pool.lock();
         state.is_finished = true;
         let dropped = std::mem::take(&mut state.prefetches.jobs);
+        for idle in &state.idle {
+            idle.notify_one();
+        }
         drop(state);
-        self.pool.work.notify_all();
         // A dropped job may reach this pool again, so it must not be dropped under the lock.
         drop(dropped);
         // A job may hold the last reference to the pool, and its thread must not wait for itself.
@@ -200,12 +200,15 @@ impl fmt::Debug for Threads {
 }
 
 impl Pool {
-    /// Wakes or starts one more thread where a job may begin. `false` when there is no thread at
-    /// all.
+    /// Calls or starts one more thread where a job may begin, unless enough of them are arriving. `false` when there is no
+    /// thread at all.
     fn employ(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>) -> bool {
-        if state.startable(self.limits) <= state.idle + state.arriving {
-            drop(state);
-            self.work.notify_one();
+        let startable = state.startable(self.limits);
+        if startable <= state.arriving {
+            return true;
+        }
+        if startable <= state.idle.len() + state.arriving {
+            call(state);
             return true;
         }
         state.threads += 1;
@@ -221,8 +224,7 @@ impl Pool {
             state.threads -= 1;
             state.arriving -= 1;
             let is_alone = state.threads == 0;
-            drop(state);
-            self.work.notify_one();
+            call(state);
             return !is_alone;
         }
         true
@@ -232,6 +234,7 @@ impl Pool {
     fn work(self: Arc<Self>) {
         let pool = Arc::as_ptr(&self) as usize;
         POOL.with(|known| known.set(pool));
+        let called = Arc::new(Condvar::new());
         self.lock().arriving -= 1;
         loop {
             self.do_jobs();
@@ -240,11 +243,14 @@ impl Pool {
                 continue;
             }
             if !state.is_finished {
-                state.idle += 1;
-                let (next, is_late) = wait_timeout(&self.work, &self.state, state, IDLE);
+                state.idle.push(Arc::clone(&called));
+                let (next, is_late) = wait_timeout(&called, &self.state, state, IDLE);
                 state = next;
-                state.idle -= 1;
-                if !is_late || state.startable(self.limits) > 0 {
+                let is_called = !state.leave(&called);
+                if is_called {
+                    state.arriving -= 1;
+                }
+                if is_called || !is_late || state.startable(self.limits) > 0 {
                     continue;
                 }
             }
@@ -284,7 +290,24 @@ impl Pool {
     }
 }
 
+/// Calls the thread that has been idle for the shortest time, if there is one.
+fn call(mut state: MutexGuard<'_, PoolState>) {
+    let called = state.idle.pop();
+    state.arriving += usize::from(called.is_some());
+    // The thread does not wait for the lock when it is woken.
+    drop(state);
+    if let Some(called) = called {
+        called.notify_one();
+    }
+}
+
 impl PoolState {
+    /// Removes an idle thread. `false` if it was called.
+    fn leave(&mut self, idle: &Arc<Condvar>) -> bool {
+        let place = self.idle.iter().position(|other| Arc::ptr_eq(other, idle));
+        place.map(|place| self.idle.remove(place)).is_some()
+    }
+
     fn queue(&mut self, class: Class) -> &mut Queue {
         match class {
             Class::Names => &mut self.names,
