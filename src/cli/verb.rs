@@ -48,14 +48,14 @@ const VERBS: [(&str, Verb); 13] = [
 ];
 
 /// The verbs that take options, and the identifiers of the options. The arguments STORE and MOUNTPOINT are among them.
-const TAKEN: [(&[Verb], &[&str]); 17] = [
+const TAKEN: [(&[Verb], &[&str]); 18] = [
     (
         &[Mount, Recover, Info, Verify, Warm, Cat, Export, Serve],
         &["store", "log_level", "log_file"],
     ),
     (
         &[
-            Mount, Recover, Info, Verify, Warm, Cat, Export, Serve, Version,
+            Mount, Unmount, List, Status, Recover, Info, Verify, Warm, Cat, Export, Serve, Version,
         ],
         &["verbose"],
     ),
@@ -91,13 +91,14 @@ const TAKEN: [(&[Verb], &[&str]); 17] = [
             "offline",
         ],
     ),
+    // --info is asked about a mount, whose options are typed with it.
     (
-        &[Mount, Verify, Warm, Cat, Export, Serve],
+        &[Mount, Info, Verify, Warm, Cat, Export, Serve],
         &["ttl", "threads"],
     ),
     // What is shown. --info tells which arrays fit a version or a format.
     (
-        &[Mount, Cat, Export, Serve],
+        &[Mount, Info, Cat, Export, Serve],
         &["view", "shards", "missing", "sidecar", "readahead"],
     ),
     (
@@ -114,15 +115,10 @@ const TAKEN: [(&[Verb], &[&str]); 17] = [
     // The kernel.
     (
         &[Mount],
-        &[
-            "passthrough",
-            "transport",
-            "uid",
-            "gid",
-            "umask",
-            "foreground",
-        ],
+        &["passthrough", "transport", "uid", "gid", "umask"],
     ),
+    // A server always stays there.
+    (&[Mount, Serve], &["foreground"]),
     // What fits a file of a group depends on the users who look into the mount (allow_other).
     (&[Mount, Info], &["options"]),
     // Reports.
@@ -269,7 +265,7 @@ mod tests {
             ),
             (
                 &["--info", "-f", "s"],
-                "--foreground cannot be used with --info; it is for a mount",
+                "--foreground cannot be used with --info; it is for a mount and --serve",
             ),
             (
                 &["--verify", "--files", "nc", "s"],
@@ -303,6 +299,18 @@ mod tests {
         for words in [
             &["--cat", "--view", "chunks", "--as", "v2", "-v", "s", "a"][..],
             &["--info", "--files", "nc", "-o", "allow_other", "s"],
+            &[
+                "--info",
+                "--view",
+                "arrays",
+                "--threads",
+                "2",
+                "--ttl",
+                "0",
+                "s",
+            ],
+            &["--serve", "0", "-f", "s"],
+            &["--unmount", "m", "-v"],
             &["--export", "d", "--resume", "--array", "x", "--quiet", "s"],
             &["--recover", "--staging", "d", "--durability", "close", "s"],
             &[
