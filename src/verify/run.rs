@@ -200,7 +200,10 @@ impl Verification<'_> {
         if let Ok(decoding) = &node.metadata.decoding
             && !decoding.codecs.has_checksum()
         {
-            let codecs = node.metadata.codecs.join(", ");
+            let codecs = match &node.metadata.codecs[..] {
+                [] => "no codecs".to_owned(),
+                codecs => codecs.join(", "),
+            };
             let problem = format!(
                 "{key}: chunks have no checksum ({codecs}), so that other values may be in them unnoticed"
             );
