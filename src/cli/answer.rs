@@ -1,4 +1,4 @@
-//! What the daemon of a mount answers, if it does in time.
+//! The answer of the daemon of a mount, if it comes in time.
 //!
 //! Once the kernel has passed a request on, the thread that made it waits for the reply, even after SIGKILL, and its
 //! process cannot end before. A stopped daemon that has rings gets requests nevertheless. So a child process asks, and

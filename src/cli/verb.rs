@@ -1,11 +1,11 @@
-//! What the command is asked to do, and which options that takes. An option that would have no effect is refused.
+//! The verbs of the command line, and the options that each of them takes. An option without effect is refused.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
 use super::error::CliError;
 
-/// What the command is asked to do. Each verb but the first one is an option, too.
+/// A task of the program. Each verb but [`Verb::Mount`] is an option, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     /// `zarr-mount STORE MOUNTPOINT`
@@ -96,7 +96,7 @@ const TAKEN: [(&[Verb], &[&str]); 18] = [
         &[Mount, Info, Verify, Warm, Cat, Export, Serve],
         &["ttl", "threads"],
     ),
-    // What is shown. --info tells which arrays fit a version or a format.
+    // These choose the files of a mount. --info tells which arrays fit a version or a format.
     (
         &[Mount, Info, Cat, Export, Serve],
         &["view", "shards", "missing", "sidecar", "readahead"],
@@ -119,7 +119,7 @@ const TAKEN: [(&[Verb], &[&str]); 18] = [
     ),
     // A server always stays there.
     (&[Mount, Serve], &["foreground"]),
-    // What fits a file of a group depends on the users who look into the mount (allow_other).
+    // The file of a group depends on the users who look into the mount (allow_other).
     (&[Mount, Info], &["options"]),
     // Reports.
     (&[Info], &["sizes", "at", "offset"]),
