@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, fstatvfs, mkdirat, openat, openat2,
-    statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatvfs, mkdirat, openat,
+    openat2, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -37,6 +38,9 @@ const OTHERS_WRITE: u32 = 0o022;
 
 /// All permissions of others.
 const OTHERS: u32 = 0o077;
+
+/// The user of this process, who never changes.
+static USER: LazyLock<u32> = LazyLock::new(|| geteuid().as_raw());
 
 /// The directory of the cache.
 #[derive(Debug)]
@@ -147,9 +151,7 @@ impl Directory {
             OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.0, "claims", flags, Mode::RUSR | Mode::WUSR)?;
         let found = fstat(&file)?;
-        let is_ours = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-            && found.st_uid == geteuid().as_raw();
-        if !is_ours {
+        if !is_own_file(&found) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         Ok(file)
@@ -164,6 +166,11 @@ impl Directory {
             (bytes(found.f_bavail), bytes(found.f_blocks))
         })
     }
+}
+
+/// Whether this is a regular file of this user.
+pub(super) fn is_own_file(found: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_uid == *USER
 }
 
 /// Makes a directory for this user alone, unless there is something of this name.
@@ -185,7 +192,7 @@ fn open_private(at: impl AsFd, name: &Path, refused: u32) -> Result<OwnedFd, Ref
     };
     let found = fstat(&opened)?;
     let shown = name.display();
-    if found.st_uid != geteuid().as_raw() {
+    if found.st_uid != *USER {
         return Err(Refusal::Unsafe(format!(
             "{shown} belongs to another user, who could put wrong bytes into it; name a directory of your own"
         )));

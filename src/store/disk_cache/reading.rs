@@ -4,24 +4,19 @@
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
-use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use rustix::fs::{FileType, Timespec, Timestamps, UTIME_NOW, fstat, futimens};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
 use rustix::io::preadv;
-use rustix::process::geteuid;
 
-use super::directory::Directory;
+use super::directory::{Directory, is_own_file};
 use super::entry::{
     BLOCK_BYTES, EntryFacts, EntryName, MOST_ENTRY_BYTES, Place, file_len, n_blocks,
 };
 
 /// A use is noted, as the time of modification, if the last one is longer ago than this.
 const NOTED_USE: Duration = Duration::from_secs(600);
-
-/// The user of this process, who never changes.
-static USER: LazyLock<u32> = LazyLock::new(|| geteuid().as_raw());
 
 /// The file of an entry, of which nothing is known but its attributes.
 #[derive(Debug)]
@@ -31,7 +26,7 @@ pub(super) struct EntryFile {
     used: SystemTime,
 }
 
-/// What is in the file of an entry.
+/// The content of the file of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// The bytes that were wanted.
@@ -50,8 +45,7 @@ impl EntryFile {
     pub(super) fn open(directory: &Directory, place: &Place) -> io::Result<Option<EntryFile>> {
         let file = directory.entry(place)?;
         let found = fstat(&file)?;
-        let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
-        if !is_file || found.st_uid != *USER {
+        if !is_own_file(&found) {
             return Ok(None);
         }
         let seconds = u64::try_from(found.st_mtime).unwrap_or(0);
