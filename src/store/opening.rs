@@ -37,7 +37,7 @@ pub struct OpenOptions {
     pub symlinks: Symlinks,
     /// Which users the reported modes are for.
     pub sharing: Sharing,
-    /// What references may name, besides what their own set lies in.
+    /// The places that references may name, besides the store that their own set lies in.
     pub allowed_references: Vec<AllowedPrefix>,
     /// Whether the store is read by its own keys, whatever other kinds of stores its documents tell of.
     pub by_keys: bool,

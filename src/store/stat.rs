@@ -1,4 +1,4 @@
-//! What a key names.
+//! The answer to what a key names.
 
 use super::ObjectMeta;
 #[cfg(doc)]
@@ -17,7 +17,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Of a key that is an object or a prefix, and not both.
+    /// The answer for a key that is an object or a prefix, and not both.
     pub(super) fn new(kind: StatKind, meta: ObjectMeta) -> Stat {
         let below = None;
         Stat { kind, meta, below }

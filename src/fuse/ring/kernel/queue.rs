@@ -15,7 +15,7 @@ use super::memory::Memory;
 /// The number of the command that completes when another thread has added a reply.
 const WAKE: u64 = u64::MAX;
 
-/// What the kernel has completed.
+/// A completion, which the kernel reports.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::fuse::ring) enum Arrival {
     /// The entry has a request.
