@@ -434,6 +434,37 @@ fn a_directory_of_arrays_is_listed_with_attributes_in_four_round_trips() {
     assert!(in_flight > IN_FLIGHT / 2, "{in_flight}");
 }
 
+/// Each of the arrays needs what the documents of the groups above it say.
+#[test]
+fn arrays_that_are_opened_at_once_ask_once_for_the_documents_of_their_group() {
+    const N: usize = 32;
+    let store = MemoryStore::new();
+    let group = r#"{"zarr_format": 3, "node_type": "group", "attributes": {"of": "all"}}"#;
+    store.insert(key("g/zarr.json"), group);
+    for array in 0..N {
+        put_array(&store, &format!("g/a{array}"), 1, false);
+    }
+    let (view, recording, _) = far(store, options(ViewKind::Arrays, true));
+    let (directory, _) = walk(&view, "g").unwrap().unwrap();
+    recording.clear();
+    std::thread::scope(|scope| {
+        for array in 0..N {
+            let (view, directory) = (&view, directory);
+            scope.spawn(move || {
+                let name = format!("a{array}.raw");
+                let found = view.lookup(directory, name.as_bytes()).unwrap();
+                assert!(found.is_some(), "{name}");
+            });
+        }
+    });
+    let of_groups = ["g/zarr.json", "g/.zattrs", "zarr.json", ".zattrs"];
+    for path in of_groups {
+        let mut asked = recording.calls();
+        asked.retain(|call| call.path.to_string() == path);
+        assert!(asked.len() <= 2, "{asked:?}");
+    }
+}
+
 #[test]
 fn many_readers_of_many_arrays_wait_side_by_side() {
     let time = |n: usize| {

@@ -201,6 +201,17 @@ impl Arrays {
     /// The attributes of the group at `path`; none if the group has none, or they cannot be read. Errors are only
     /// logged, because these attributes merely describe arrays.
     pub(super) fn group_facts(&self, path: &Prefix) -> Result<Arc<GroupFacts>, Error> {
+        let is_trusted = |known: &Arc<GroupFacts>| {
+            let freshness = self.tree.freshness_in_a_row();
+            freshness.trusts(&known.checked)
+        };
+        let known = lock(&self.groups).get(path).filter(is_trusted);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        // A local store answers sooner than another thread could be waited for.
+        let is_local = self.tree.loader.is_local();
+        let _read = (!is_local).then(|| self.group_reads.begin_or_wait(path));
         let known = lock(&self.groups).get(path);
         let begun = LastCheck::now();
         if let Some(known) = known

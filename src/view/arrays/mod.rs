@@ -17,6 +17,7 @@ mod context;
 mod facts;
 mod file;
 mod georeference;
+mod group_reads;
 mod group_sidecar;
 mod groups;
 mod inputs;
@@ -50,6 +51,7 @@ use crate::load::Block;
 use context::GroupFacts;
 use facts::ArrayFacts;
 use file::PlainFile;
+use group_reads::GroupReads;
 use groups::{KEPT_MEMBERS_BYTES, Members};
 use kept::KeptByPath;
 use listed::{KEPT_NAMES_BYTES, ListedNames};
@@ -77,6 +79,7 @@ pub(super) struct Arrays {
     tree: Arc<Tree>,
     facts: Mutex<KeptByPath<Arc<ArrayFacts>>>,
     groups: Mutex<KeptByPath<Arc<GroupFacts>>>,
+    group_reads: GroupReads,
     files: Mutex<LruCache<PlainName, KeptFile>>,
     listed: Mutex<KeptByPath<Arc<ListedNames>>>,
     idle: Arc<IdleFiles>,
@@ -130,6 +133,7 @@ impl Arrays {
             tree,
             facts: Mutex::new(KeptByPath::new(KEPT_FACTS_BYTES)),
             groups: Mutex::new(KeptByPath::new(KEPT_GROUPS_BYTES)),
+            group_reads: GroupReads::default(),
             files: Mutex::new(LruCache::new(KEPT_FILES)),
             listed: Mutex::new(KeptByPath::new(KEPT_NAMES_BYTES)),
             texts: Mutex::default(),
