@@ -10,10 +10,10 @@ use crate::store::address_limit;
 /// rest.
 const BYTES_PER_READER: u64 = 19 << 20;
 
-/// These threads may take the address space divided by this.
+/// The threads that read requests may take the address space divided by this.
 const READERS_PART: u64 = 8;
 
-/// Least number of these threads: with one, a request that waits for a disk would block all others.
+/// The least number of these threads: with only one, a request that waits for a disk would block all other requests.
 const LEAST_READERS: usize = 2;
 
 /// Address space of the process without the cache.

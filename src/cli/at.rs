@@ -33,7 +33,7 @@ pub(super) fn describe_element(
     let found = hierarchy.tree_node(path).map_err(CliError::failed)?;
     let Node::Array(node) = found.node else {
         return Err(CliError::Failed(format!(
-            "{path}: no array is here; --at wants the path of one"
+            "{path}: no array is here; --at wants the path of an array"
         )));
     };
     let shape = &node.metadata.shape;
@@ -46,7 +46,7 @@ pub(super) fn describe_element(
     })?;
     let indices = indices.as_slice();
     let waiting = waiting_in(&*store);
-    // The view starts no thread here: the chunk is loaded by this one.
+    // The view starts no thread here: this thread loads the chunk.
     let view = View::new(store, options).map_err(CliError::failed)?;
     let found = find(&node, view.loader(), indices, &waiting).map_err(CliError::failed)?;
     Ok(if config.json {
@@ -56,7 +56,7 @@ pub(super) fn describe_element(
     })
 }
 
-/// The options of a view of a store that is looked at once, and its hierarchy.
+/// The options of a view, and the hierarchy, for a command that looks at `store` once.
 pub(super) fn for_one_look(
     store: &Arc<dyn Store>,
     config: &InfoConfig,
@@ -73,8 +73,8 @@ pub(super) fn for_one_look(
     (options, hierarchy)
 }
 
-/// The indices in an array of this shape, where negative ones count from the end of their axis; `None`
-/// where no element has them.
+/// The indices in an array of this shape, in which negative indices count from the end of their axis; `None` if no
+/// element has these indices.
 fn from_the_start(indices: &[i128], shape: &[u64]) -> Option<Vec<u64>> {
     let from_the_start = |(&index, &length): (&i128, &u64)| {
         let length = i128::from(length);

@@ -47,7 +47,7 @@ pub(super) fn describe_byte(
     let Some(place) = place else {
         return refused("a chunk outside of the array, which readers ignore");
     };
-    // The view starts no thread here: the index is read by this one.
+    // The view starts no thread here: this thread reads the index.
     let view = View::new(store, options).map_err(CliError::failed)?;
     let loader = view.loader();
     let first = array.layout().shown_in(&stored);
@@ -151,7 +151,7 @@ impl FoundByte {
                 .line("part    the index of the shard")
                 .line(within(start, end)),
             ByteOwner::WholeShard => {
-                text.line("part    the shard is compressed as a whole, so no chunk alone")
+                text.line("part    the shard is compressed as a whole, so the byte belongs to no single chunk")
             }
             ByteOwner::Nothing => text.line("part    none: no entry of the index has this byte"),
         }

@@ -1,7 +1,7 @@
 //! Whether the program was started with its standard output closed (`>&-`).
 //!
-//! The runtime of Rust opens /dev/null in the place of a closed standard output, before `main`. Everything that is written
-//! would be lost without an error. So this is found out earlier, when the program is loaded.
+//! The runtime of Rust opens /dev/null in the place of a closed standard output, before `main`. Everything that is
+//! written would be lost without an error. So a closed standard output is noticed earlier, when the program is loaded.
 
 #![expect(unsafe_code, reason = "code that runs before main has no safe form")]
 
@@ -12,8 +12,9 @@ use rustix::stdio::stdout;
 
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: The loader calls the functions in this section of the program, without arguments that they must take. The function
-// asks the kernel for the flags of a descriptor and writes an atomic variable; it uses nothing that the runtime prepares.
+// SAFETY: The loader calls the functions in this section of the program, without arguments that they must take. The
+// function asks the kernel for the flags of a descriptor and writes an atomic variable; it uses nothing that the
+// runtime prepares.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;

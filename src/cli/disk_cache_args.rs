@@ -32,7 +32,7 @@ impl DiskCacheArgs {
         self.offline
     }
 
-    /// The options that these mean, for a store that never changes if `is_immutable`; `None` without a directory.
+    /// The checked options, for a store that never changes if `is_immutable`; `None` without `--disk-cache`.
     pub(super) fn options(
         &self,
         is_immutable: bool,

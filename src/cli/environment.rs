@@ -1,6 +1,6 @@
 //! The environment variables that the program and its libraries read, for the man page.
 
-/// Names, with commas between them, and what they mean.
+/// Names of variables, with commas between them, and the meaning of the variables.
 pub(super) const VARIABLES: [(&str, &str); 38] = [
     ("NO_COLOR", "if it is not empty, nothing is coloured"),
     (
@@ -100,7 +100,7 @@ pub(super) const VARIABLES: [(&str, &str); 38] = [
     ),
     (
         "GOOGLE_SERVICE_ACCOUNT_KEY, GOOGLE_BEARER_TOKEN",
-        "that key, or a token, itself",
+        "the key of a service account, or a token, as the value itself",
     ),
     (
         "GOOGLE_BASE_URL, STORAGE_EMULATOR_HOST",
@@ -118,7 +118,7 @@ pub(super) const VARIABLES: [(&str, &str); 38] = [
     (
         "AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_ACCESS_KEY, AZURE_STORAGE_MASTER_KEY, AZURE_STORAGE_KEY, \
          AZURE_STORAGE_CONNECTION_STRING",
-        "its key",
+        "the key of the account of az://",
     ),
     (
         "AZURE_STORAGE_TOKEN, AZURE_STORAGE_SAS_TOKEN, AZURE_STORAGE_SAS_KEY",
@@ -142,10 +142,10 @@ pub(super) const VARIABLES: [(&str, &str); 38] = [
     ("AZURE_USE_AZURE_CLI", "true: the user of az login"),
     (
         "AZURE_STORAGE_ENDPOINT, AZURE_ENDPOINT, AZURE_USE_FABRIC_ENDPOINT",
-        "the server of az://, as --endpoint; that of Microsoft Fabric",
+        "the server of az://, as --endpoint; true: the server of Microsoft Fabric",
     ),
     (
         "AZURE_STORAGE_USE_EMULATOR, AZURITE_BLOB_STORAGE_URL",
-        "true: an emulator of the storage; where it is",
+        "true: the server is an emulator of the storage; the address of the emulator",
     ),
 ];

@@ -1,7 +1,7 @@
 //! The end of a STORE argument that names the format of the nodes: `cells.n5|n5:c0/s0`.
 //!
-//! Other programs spell a place in this way (ZEP 8). It is the place `cells.n5/c0/s0`, where documents of other formats are
-//! not looked at.
+//! Other programs spell a place in this way (ZEP 8). It is the place `cells.n5/c0/s0`, where documents of other formats
+//! are not looked at.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -11,15 +11,15 @@ use std::path::Path;
 use crate::metadata::ZarrFormat;
 use crate::store::is_named_as_zip;
 
-/// What comes before the path of a node, and the format that it names.
+/// The separators before the path of a node, and the formats that they name.
 const STEPS: [(&[u8], ZarrFormat); 3] = [
     (b"|n5:", ZarrFormat::N5),
     (b"|zarr2:", ZarrFormat::V2),
     (b"|zarr3:", ZarrFormat::V3),
 ];
 
-/// The place that `typed` names, and the format of its nodes if it names that too. A file or directory that has such a
-/// name itself is found by it.
+/// The place that `typed` names, and the format of its nodes if it names that too. If a file or directory has the whole
+/// of `typed` as its name, `typed` is the place.
 pub(super) fn split(typed: &OsStr) -> (Cow<'_, OsStr>, Option<ZarrFormat>) {
     let found = STEPS.into_iter().filter_map(|(step, format)| {
         let bytes = typed.as_bytes();

@@ -134,7 +134,7 @@ pub(super) const FSTAB: &str =
 
 /// The explanation of these lines.
 pub(super) const ABOUT_FSTAB: &str =
-    "Lines of /etc/fstab, the second one mounted when it is first looked at, by systemd";
+    "Lines of /etc/fstab; systemd makes the second mount when a program first looks into it";
 
 /// The values of `-o` that are no long options, in two columns.
 pub(super) const MOUNT_OPTIONS: &str =

@@ -17,8 +17,8 @@ const GROUPS: [(&str, &str); 11] = [
     ("man", "The program itself"),
 ];
 
-/// Puts options, which come in the order of their definition, into groups: an option without a group of its own is in the
-/// group of the one before it, unless it begins another.
+/// Puts options, which come in the order of their definition, into groups: an option that begins no group is in the
+/// group of the option before it.
 pub(super) fn by_first() -> impl FnMut(Arg) -> Arg {
     let mut title = None;
     move |argument| {

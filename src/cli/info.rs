@@ -1,14 +1,14 @@
 //! `--info STORE [PATH]`: describes the hierarchy and each array, without a mount.
 //!
-//! For people, it prints a tree with a line for each node, or the details of one array; for programs (`--json`), a list
-//! of JSON objects (`cli::json_list`), which has everything that people are told. Nodes are found, described and printed one after the other, so that
-//! memory does not grow with their number.
+//! For people, it prints a tree with a line for each node, or the details of one array. For programs (`--json`), it
+//! prints a list of JSON objects (`cli::json_list`), which has everything that people are told. Nodes are found,
+//! described and printed one after the other, so that memory does not grow with their number.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `command` | what is asked of the store: all nodes, one element, or one byte |
 //! | `describe` | what is said about one node, from `facts`, `attributes`, `fill_text`, `stored`, `other_version` and `omissions` |
-//! | `node_report`, `words`, `chunk_words` | what was gathered, and its words |
+//! | `node_report`, `words`, `chunk_words` | what was gathered about one node, and the words for it |
 //! | `disk_cache` | what is said of the disk cache |
 //! | `tree`, `node_row`, `details`, `totals` | the form for people, over `table` and `fit` |
 
@@ -73,10 +73,10 @@ fn report(
             read_as: config.read_as,
             arrays,
             freshness: Freshness::Immutable,
-            // Strings of files of groups are read as a mount would read them.
+            // A mount with this budget would read the strings of the files of groups within it.
             cache_budget_bytes: config.cache_budget_bytes,
             timeout: config.timeout,
-            // The lines of the nodes have the omissions.
+            // The lines of the nodes tell the omissions.
             logs_omissions: false,
             ..ViewOptions::default()
         };

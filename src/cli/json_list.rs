@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::escape::Text;
 
-/// A list whose last element was not written yet, because a comma follows it if there is another one.
+/// A list whose last element is not written yet, because a comma must follow it if another element comes.
 #[derive(Debug, Default)]
 pub(super) struct JsonList {
     last: Option<Value>,
@@ -15,7 +15,7 @@ pub(super) struct JsonList {
 }
 
 impl JsonList {
-    /// Adds `value`. Returns the text that is certain now.
+    /// Adds `value`. Returns the text that can be written now.
     pub(super) fn push(&mut self, value: Value) -> Text {
         let text = self.begun();
         match self.last.replace(value) {
@@ -45,7 +45,7 @@ struct Indented<'v>(&'v Value, &'static str);
 
 impl Display for Indented<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Line feeds of strings are escaped, so that all others are between the members.
+        // The line feeds in strings are escaped, so each line feed of the text is between members.
         let text = format!("{:#}", self.0).replace('\n', "\n  ");
         write!(f, "  {text}{}", self.1)
     }

@@ -14,9 +14,9 @@ use crate::escape::Text;
 /// What is printed of the mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListForm {
-    /// A line for each, with what its daemon says.
+    /// A line for each mount, with what its daemon says.
     Table,
-    /// The same for programs.
+    /// The same facts for programs.
     Json,
     /// The mountpoints alone. No daemon is asked.
     Mountpoints,
@@ -45,7 +45,7 @@ pub(super) fn list(form: ListForm) -> Result<(), CliError> {
         .map_err(CliError::failed)
 }
 
-/// Each mount with its store, its daemon's number, and for how long it has been there.
+/// A line for each mount: its mountpoint, the process ID of its daemon, its age, and its store.
 fn lines(mounts: &[FoundMount], now: SystemTime) -> Text {
     let rows: Vec<[String; 4]> = mounts.iter().map(|mount| row(mount, now)).collect();
     let heading = ["MOUNTPOINT", "PID", "FOR", "STORE"].map(str::to_owned);

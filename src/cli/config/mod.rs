@@ -1,7 +1,7 @@
 //! The configuration that a command line means: checked, with absolute paths and defaults filled in.
 //!
-//! `task` decides which task is meant; `store`, `view`, `writing` and `shown` make the parts of it, and
-//! `values` those that are alike in all. `apart` compares directories.
+//! `task` decides which task is meant. `store`, `view`, `writing` and `shown` make the parts of its configuration, and
+//! `values` makes what these parts have in common. `apart` compares directories.
 
 mod apart;
 mod shown;
@@ -89,7 +89,7 @@ pub struct ShownConfig {
     pub view: ViewOptions,
     /// The path in the mount, as typed, or for `--verify` that of a node; empty for the root.
     pub path: OsString,
-    /// The files or objects that are read at once.
+    /// The number of files or objects that are read at the same time.
     pub n_at_once: usize,
     /// The log, which goes to standard error unless a file is named.
     pub log: LogConfig,
@@ -114,7 +114,7 @@ pub struct VerifyConfig {
 pub struct ExportConfig {
     /// The directory that gets the files, absolute.
     pub directory: PathBuf,
-    /// Whether an earlier export was interrupted.
+    /// Whether to go on with an earlier export that was interrupted.
     pub resume: bool,
     /// Whether to show progress and a summary.
     pub talk: Talk,
@@ -179,7 +179,7 @@ pub struct MountConfig {
 pub struct InfoConfig {
     /// The store to describe.
     pub store: StoreArgument,
-    /// The one format of which documents are looked at, if it is named.
+    /// The only format whose documents are looked at; `None` for all formats.
     pub read_as: Option<ZarrFormat>,
     /// How to open it.
     pub open: OpenOptions,

@@ -14,10 +14,11 @@ use crate::metadata::ZarrFormat;
 use crate::store::OpenOptions;
 use crate::verify::Purpose;
 
-/// The files or objects of a remote store that are read at once: each waits for the server most of the time.
+/// The number of files or objects of a remote store that are read at the same time: each read waits for the server most
+/// of the time.
 const REMOTE_AT_ONCE: usize = 32;
 
-/// The task of `--verify`, `--cat`, `--export` or `--serve`.
+/// The task of `--verify`, `--warm`, `--cat`, `--export` or `--serve`.
 pub(super) fn shown_task(
     args: Args,
     store: StoreArgument,
@@ -92,7 +93,7 @@ pub(super) fn shown_task(
     })
 }
 
-/// Checks that an export to `directory` writes nothing into the store, and that the store is nothing of it.
+/// Checks that an export to `directory` writes nothing into the store, and that the store is not in `directory`.
 fn check_apart(directory: &Path, store: &Path) -> Result<(), CliError> {
     let problem = if is_in(directory, store) {
         "is in STORE, which would be exported into itself"

@@ -173,8 +173,8 @@ fn session_options(
             .unwrap_or_else(|| store.as_os_str().to_owned()),
         access: options.access,
         execution: options.execution,
-        // These outnumber the decoders: a thread that waits for a disk must not block requests that
-        // need none.
+        // There are more of these threads than decoders: a thread that waits for a disk must not block requests that
+        // need no disk.
         n_threads: addresses::reader_threads(decode_threads.max(4) * 2),
     }
 }

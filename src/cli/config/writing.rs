@@ -68,8 +68,8 @@ pub(super) fn writing(
     writer_options(args, store).map(Some)
 }
 
-/// Whether a mount of this program shows the directory. Such a mount hides the directory that a writer keeps its
-/// temporary files in, so that nothing can be replaced.
+/// Whether a mount of this program shows the directory. Such a mount hides the directory of a writer's temporary files,
+/// without which no object can be replaced.
 pub(super) fn is_shown_by_a_mount(directory: &Path) -> bool {
     let table = MountTable::read().unwrap_or_default();
     fs::metadata(directory).is_ok_and(|found| {

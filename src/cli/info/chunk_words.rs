@@ -45,7 +45,7 @@ pub(super) fn lengths(shape: &Value) -> String {
     in_parentheses(axes.map(range_of_lengths))
 }
 
-/// The length of the chunks along an axis: one, or the shortest and the longest of a list.
+/// The length of the chunks along an axis, or the shortest and the longest length of a list.
 fn range_of_lengths(axis: &Value) -> String {
     let Some(items) = axis.as_array() else {
         return axis

@@ -82,7 +82,7 @@ impl Describer<'_> {
             Err(error) => NodeAttributes::unreadable(&error.to_string()),
         };
         report.attributes.insert_into(&mut report.facts);
-        // Warnings of the mount report metadata that is invalid.
+        // Invalid consolidated metadata has no remark here: the mount warns of it.
         let copied = self.hierarchy.only_copied(prefix).unwrap_or_default();
         if !copied.is_empty() {
             let names: Vec<String> = copied.iter().map(ToString::to_string).collect();
@@ -209,8 +209,7 @@ impl Describer<'_> {
             matches!(&data_type.element, Element::Integer(integers) if integers.bytes == 8);
         let is_image = files.iter().any(|file| match file.format {
             FileFormat::Tif => file.is_there(),
-            // The file is left out for these integers. Narrower ones would fit, unless the array has no
-            // planes.
+            // There is no OME-TIFF file of such integers. Narrower integers would fit, unless the array has no planes.
             FileFormat::OmeTif => array.metadata.shape.len() >= 2,
             _ => false,
         });
@@ -220,7 +219,7 @@ impl Describer<'_> {
     }
 }
 
-/// Adds what the documents say of the place of an array and cannot be used.
+/// Adds the errors of the axes and of the georeference that the documents describe, and that no file can use.
 fn insert_unused(report: &mut NodeReport, unused: &UnusedDescriptions) {
     if let Some(error) = &unused.axes {
         report.facts["axes_error"] = error.to_string().into();

@@ -11,7 +11,7 @@ use crate::metadata::ZarrFormat;
 use crate::metadata::write::chunk_lengths;
 use crate::view::{FileFormat, FormatOutcome, GroupOutcome, cache_for};
 
-/// The names of dimensions, `None` for one without a name; all `None` where no metadata names them.
+/// The names of dimensions, with `None` for a dimension without a name; `None` where no metadata names them.
 pub(super) type DimensionNames = Option<Vec<Option<String>>>;
 
 /// The number of a Zarr version, or its name if it has no number of its own.

@@ -6,7 +6,7 @@ use crate::cli::json_element::json_element;
 use crate::dtype::element_text;
 use crate::metadata::Decoding;
 
-/// The most bytes of a fill value that are told.
+/// The most bytes of a fill value that are shown.
 const MOST_BYTES: usize = 1 << 10;
 
 /// The element of which absent chunks consist.
@@ -42,7 +42,7 @@ impl FillText {
         &self.json
     }
 
-    /// The value, or the one that is read where the document has none.
+    /// The value. Where the document has none, the text also tells the value that absent chunks are read as.
     pub(super) fn text(&self) -> String {
         match self.json {
             Value::Null => format!("none, read as {}", self.text),
@@ -50,7 +50,7 @@ impl FillText {
         }
     }
 
-    /// The value if it is another one than zero, which most arrays have.
+    /// The value, unless it is zero, as in most arrays, or the document has none.
     pub(super) fn unusual(&self) -> Option<&str> {
         (!self.is_zero && !self.json.is_null()).then_some(&self.text)
     }

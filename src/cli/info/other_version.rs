@@ -14,7 +14,7 @@ const CONTENTS: [(&str, ChunkContent); 2] = [
     ("chunks", ChunkContent::Complete(Shards::Expand)),
 ];
 
-/// Adds what `target` says otherwise, or not at all, to the facts about an array.
+/// Adds to the facts about an array what `target` cannot express, and what its readers would take for something else.
 ///
 /// # Errors
 /// [`Error`] when the documents cannot be read.
@@ -55,7 +55,7 @@ fn missing_values(
     let metadata = &array.metadata;
     let text = Attributes::text_of_array(metadata.zarr_format, &documents.source());
     let mut unlike = json!({});
-    // Where the attributes cannot be read, the array cannot be shown, for another reason.
+    // The facts have the error of attributes that cannot be read.
     let Ok(text) = text else { return Ok(unlike) };
     for (view, content) in CONTENTS {
         let place = (content, target.zarr_format());

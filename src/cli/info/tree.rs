@@ -139,14 +139,14 @@ impl Tree {
     /// The last of the names in `path`, indented; that of the start itself in full.
     fn name(&self, path: &[Vec<u8>], style: Style) -> Cell {
         let name = match path.last() {
-            // Without control characters, and with backslashes that show other bytes.
+            // The display of a key has no control characters, and shows bytes that are no text as escapes.
             Some(name) => {
                 Key::parse(name).map_or_else(|error| error.to_string(), |key| key.to_string())
             }
             None => self.start.to_string(),
         };
         let indentation = indentation(path.len());
-        // A space would look like another depth.
+        // A space at the start of a name would look like another depth.
         let name = match name.strip_prefix(' ') {
             Some(rest) => format!("\\u{{20}}{rest}"),
             None => name,
