@@ -1,4 +1,4 @@
-//! Requests to a store with stores in it, each of which goes to one of them or to the outer one.
+//! Requests to a store that has other stores in it. Each request goes to one of the inner stores, or to the outer one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

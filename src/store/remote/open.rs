@@ -19,17 +19,18 @@ use super::shared::Shared;
 use super::tag::Pinned;
 use crate::store::{FirstRead, Key, Object, ObjectStart, OpenedPart, ReceivedBytes, StoreError};
 
-/// An open reads at least this many bytes of an object, which costs no more than reading none: the
-/// index of a shard of 2,000 chunks.
+/// An open reads at least this many bytes of an object, which costs no more than reading none. The index of a shard of
+/// 2,000 chunks is as long.
 const LEAST_BYTES: u64 = 32 << 10;
 
 /// An open reads no more bytes than this.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A longer part of an object is not read when it is opened: a request more makes no difference then.
+/// A longer part of an object is not read when the object is opened: one request more makes no difference for so many
+/// bytes.
 const MOST_PART_BYTES: u64 = 8 << 20;
 
-/// The bytes that are read if the reader is not known.
+/// The bytes that are read when it is not known what the reader needs.
 pub(super) const ANY_READ: FirstRead = FirstRead::End(LEAST_BYTES);
 
 impl Shared {
@@ -84,7 +85,7 @@ impl Shared {
         is_part && first != ANY_READ && size <= MOST_BYTES && self.first_memory.has_room(size)
     }
 
-    /// Reads a whole object. If that fails, it is tried again when the bytes are needed.
+    /// Reads a whole object. If that fails, the bytes are requested again when they are needed.
     async fn open_known(&self, key: &Key, pinned: Pinned) -> (Pinned, FirstBytes) {
         let size = pinned.meta.size();
         let _memory = self.client.flow.reserve(size).await;
@@ -126,7 +127,7 @@ impl Shared {
             self.remembered.put(key, begun, Some(kept.clone()));
             return Ok(Some((kept, FirstBytes::default())));
         }
-        // An empty object has no first bytes, and some servers do not send the last ones.
+        // An empty object has no first bytes, and some servers do not send the last bytes of an object.
         let lacks = matches!(read, Err(Failure::NotPartial | Failure::Unusable(_)));
         if lacks || read == Err(Failure::BeyondEnd) {
             drop(memory);

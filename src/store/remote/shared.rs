@@ -18,7 +18,7 @@ use super::runtime::Runtime;
 use super::tag::Pinned;
 use crate::store::{Key, Prefix, StoreError};
 
-/// The length, in bytes, of documents that are kept.
+/// The most bytes of a document that is kept.
 const MOST_DOCUMENT_BYTES: u64 = 64 << 10;
 
 /// The state that a remote store, its objects and its listings share.
@@ -63,8 +63,8 @@ impl Shared {
         found
     }
 
-    /// Requests the current version of the object at `key`. If that is a document that was read before, and has
-    /// changed, it is read again.
+    /// Requests the current version of the object at `key`. A document that was read before, and has changed, is read
+    /// again by the same request.
     pub(super) async fn head(&self, key: &Key) -> Result<Option<Pinned>, StoreError> {
         if let Some(document) = self.remembered.last_document(key) {
             let found = self.document_again(key, document, MOST_DOCUMENT_BYTES);
@@ -99,8 +99,8 @@ impl Shared {
         Ok(found)
     }
 
-    /// Keeps the bytes of an object, if it is a short document. An empty document is damaged, and the server may claim
-    /// that the good one that follows has not changed, so an empty one is requested as a whole the next time.
+    /// Keeps the bytes of an object, if it is a short document. An empty document is damaged. It is not kept, because
+    /// the server may claim that the good document that replaces it has not changed.
     pub(super) fn keep_document(&self, key: &Key, found: &Pinned, body: &Body) {
         if !is_document(key.name()) {
             return;
@@ -145,7 +145,7 @@ impl Shared {
         absences.has(key)
     }
 
-    /// A page of the names in `prefix`: the first one, and in later calls the one that begins a little before `key`.
+    /// A page of the names in `prefix`: the first page, or in later calls the page that begins a little before `key`.
     async fn list_around(&self, key: &Key, prefix: &Prefix) -> Option<ListedNames> {
         let start = self.client.start_of(prefix)?;
         let before = key.name().split_last().map(|(_, before)| before);
@@ -171,8 +171,8 @@ impl Shared {
         })
     }
 
-    /// The names in a page of the names below `prefix`, those of prefixes with a slash at the end.
-    /// The versions of the objects are remembered.
+    /// The names in a page of the names below `prefix`, with a slash at the end of the names of prefixes. The versions
+    /// of the objects are remembered.
     fn names_in(&self, prefix: &Prefix, start: &str, page: Page) -> Vec<Vec<u8>> {
         let prefixes = page.names.common_prefixes.iter().filter_map(|path| {
             let name = path.as_ref().strip_prefix(start)?;

@@ -1,13 +1,13 @@
 //! The facts in the central directory about the bytes of an entry.
 
-/// The place and coding of the bytes of an entry, whose offset only the local header has.
+/// The place and coding of the bytes of an entry. Only the local header tells at which offset the bytes begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
     /// The offset of the local header.
     pub(super) header_offset: u64,
-    /// The length of the local header without extra fields, or more.
+    /// The number of bytes to read as the local header: at least its length without extra fields.
     pub(super) header_len: usize,
-    /// The number of bytes in the zip file.
+    /// The number of bytes that the entry has in the zip file.
     pub(super) stored: u64,
     pub(super) coding: Coding,
     pub(super) crc: u32,

@@ -35,7 +35,7 @@ pub struct Draft {
     was_named: bool,
     /// Whether its times were set by its writer.
     has_times: bool,
-    /// The version that it had when it got its own time.
+    /// The version of the file since it got a time that no other file has.
     dated: Option<Version>,
 }
 
@@ -139,7 +139,7 @@ impl DirWriter {
         Ok(draft)
     }
 
-    /// An empty draft of no object.
+    /// An empty draft that belongs to no object.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -208,8 +208,8 @@ impl DirWriter {
         Ok(Draft::new(fd.into(), Some(name)))
     }
 
-    /// Makes `draft` the object at `key`, in place of the object that `replaces` names. For
-    /// [`Durability::Close`], [`DirWriter::sync_closed`] follows.
+    /// Makes `draft` the object at `key`, in place of the object that `replaces` names. For [`Durability::Close`], the
+    /// caller then calls [`DirWriter::sync_closed`].
     ///
     /// # Errors
     /// [`StoreError::Io`]. The store is then as it was, and the commit may be tried again.
@@ -266,8 +266,8 @@ impl DirWriter {
 
     /// Removes the set-user-ID and set-group-ID bits from `draft`, because it is not known who has written its bytes
     /// since they were set. Gives the draft, which has all its bytes, a time that no other file has, unless its writer
-    /// has set the times. Returns the version of the object that it is about to become. A reader that finds this
-    /// version does not wait for it, because it is noted before the draft has its name.
+    /// has set the times. Returns the version of the object that it is about to become. The version is noted before the
+    /// draft has its name, so that a reader that finds it need not wait until it is old enough to be trusted.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -337,8 +337,8 @@ impl DirWriter {
     }
 }
 
-/// Copies the extended attributes whose names begin with `user.`. File systems without them have
-/// none.
+/// Copies the extended attributes whose names begin with `user.`. On a file system without extended attributes, there
+/// are none to copy.
 fn copy_user_attributes(from: &File, to: &File) -> Result<(), Errno> {
     let mut names = Vec::with_capacity(MOST_XATTR_BYTES);
     match flistxattr(from, rustix::buffer::spare_capacity(&mut names)) {

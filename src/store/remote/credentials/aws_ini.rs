@@ -9,8 +9,8 @@
 //!   addressing_style = path        which are indented
 //! ```
 //!
-//! `#` and `;` begin a comment at the start of a line, or after a blank. Sections of one name are
-//! one section, of whose properties the last counts.
+//! `#` and `;` begin a comment at the start of a line, or after a blank. Sections of one name are one section. Of
+//! properties of one name, the last counts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -60,7 +60,7 @@ impl fmt::Debug for Section {
 }
 
 impl AwsIni {
-    /// Parses `text`. `path` is for messages, which have nothing of the text.
+    /// Parses `text`. Messages name `path`, and have nothing of the text, which may be secret.
     ///
     /// # Errors
     /// [`CredentialError::Line`].
@@ -77,7 +77,7 @@ impl AwsIni {
         Ok(parser.ini)
     }
 
-    /// Takes the section out that [`section`](Self::section) returns.
+    /// Removes the section that [`section`](Self::section) would return, and returns it.
     pub(crate) fn take(&mut self, kind: &str, name: &str) -> Option<Section> {
         self.sections.remove(&(kind.to_owned(), name.to_owned()))
     }
@@ -266,7 +266,7 @@ mod tests {
             let text = format!("[a]\nb =\n{line}\n");
             let error = AwsIni::parse(Path::new("f"), &text);
             if problem.is_empty() {
-                // `profile` is a name then.
+                // Without a second word, `profile` is the name of the section.
                 assert!(error.is_ok(), "{line}");
                 continue;
             }

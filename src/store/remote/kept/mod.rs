@@ -1,14 +1,15 @@
 //! What a store keeps on disk (`--disk-cache`): ranges of objects, what the server said about keys, and pages of names.
 //!
-//! An entry with bytes of an object has its version in the name, so it is of use only to a reader that knows which version
-//! is current. That is known from an answer of the server, which is kept too. An answer is trusted for the time to live from
-//! when it was given, by whichever process of this machine; and forever with `--immutable` and `--offline`. After that, the
-//! server is asked whether the version is still the current one, and the bytes need not be sent again.
+//! An entry with bytes of an object has its version in the name, so it is of use only to a reader that knows which
+//! version is current. The current version is known from an answer of the server, which is kept too. Every process of
+//! this machine trusts an answer for the time to live after the server gave it, and forever with `--immutable` and
+//! `--offline`. After that, the server is asked whether the version is still the current one, and the bytes need not be
+//! sent again.
 //!
-//! Documents decide what the others mean, and the absence of an object has no version. So answers about these count only if
-//! they were requested after the mount began: then it is as if the mount had asked by itself.
+//! Documents decide what other objects mean, and the absence of an object has no version. So an answer about a document
+//! or an absence counts only if it was requested after the mount began: then it is as if the mount had asked by itself.
 //!
-//! Of several processes that want the same at the same time, one requests it ([`flight`]).
+//! When several processes want the same bytes or the same answer at one time, one of them requests it ([`flight`]).
 
 mod answer;
 mod clock;
@@ -52,7 +53,8 @@ pub struct DiskCacheOptions {
     pub is_offline: bool,
     /// Whether the store never changes (`--immutable`).
     pub is_immutable: bool,
-    /// When the user asked for the store. Answers that other processes have requested since are as new as its own.
+    /// When the user asked for the store. Answers that other processes have requested since are as new as those of this
+    /// process.
     pub begun: Instant,
 }
 
@@ -73,11 +75,11 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// What `options` ask for; `None` where the cache cannot be used.
+    /// Opens the cache that `options` ask for; `None` where it cannot be used.
     ///
     /// # Errors
-    /// [`StoreError::Denied`] for a directory that is not safe. With `--offline`, also [`StoreError::Unsupported`] for one
-    /// that cannot be used.
+    /// [`StoreError::Denied`] for a directory that is not safe. With `--offline`, also [`StoreError::Unsupported`] for
+    /// one that cannot be used.
     pub(super) fn open(
         options: &DiskCacheOptions,
         (most_requests, absent_403): (usize, bool),
@@ -101,7 +103,7 @@ impl Kept {
             absent_403,
             last_modified,
             begun: options.begun,
-            // The others ask for what nobody else requests.
+            // The other quarter of the requests never waits for other processes.
             patience: Arc::new(Patience::new(most_requests / 4 * 3)),
             doubts: Mutex::new(LruCache::new(MOST_DOUBTS)),
         }))
@@ -123,7 +125,8 @@ impl Kept {
         self.is_offline || self.is_immutable
     }
 
-    /// Fills `buf` with the bytes at `offset` of the version `pinned` of the object at `path`. `false` if they are not kept.
+    /// Fills `buf` with the bytes at `offset` of the version `pinned` of the object at `path`. `false` if they are not
+    /// kept.
     pub(super) fn read(&self, path: &str, pinned: &Pinned, offset: u64, buf: &mut [u8]) -> bool {
         let wanted = offset..offset.saturating_add(buf.len() as u64);
         let size = pinned.meta.size();
@@ -224,8 +227,8 @@ impl Kept {
         self.lock().put(key.clone(), Instant::now());
     }
 
-    /// Whether the kept answer about `key` is trusted. `None` stands for times of another clock. The version of an object
-    /// that is no document has `is_version`.
+    /// Whether the kept answer about `key` is trusted. `times` is `None` if another clock has shown them. `is_version`
+    /// says that the answer is the version of an object that is no document.
     fn trusts(
         &self,
         trust: &Trust,

@@ -1,4 +1,4 @@
-//! The directories of journals: that in a store, or one in the directory of `--staging`.
+//! The directories of journals: the one in a store, or one in the directory of `--staging`.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ use super::super::{DirWriter, OWN_DIRECTORY, Root, failed};
 use super::open::OpenJournals;
 use crate::store::{Prefix, Sharing, StoreError, Symlinks};
 
-/// The name of the directory of journals in that of this program.
+/// The name of the directory of journals in the directory that this program has in a store.
 pub(super) const DIRECTORY: &[u8] = b"journal";
 
 /// A directory of journals.
@@ -208,8 +208,8 @@ impl DirWriter {
         }
     }
 
-    /// Makes the removal of journals survive a loss of power. A journal that came back would have
-    /// overwritten bytes.
+    /// Makes the removal of journals survive a loss of power. A journal that came back would bring back bytes that were
+    /// overwritten since.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -247,8 +247,8 @@ pub(super) fn journals_in(root: &Root) -> Result<Option<OwnedFd>, StoreError> {
     own.map_or(Ok(None), |own| open_own(&own, DIRECTORY))
 }
 
-/// The directories of journals that killed mounts left in the directories above the store at `path`, with the
-/// prefix that the keys of the store have there. Those that this user must not use are left out.
+/// The directories of journals that killed mounts left in the directories above the store at `path`, with the prefix
+/// that the keys of the store have there. Directories that this user must not use are left out.
 pub(super) fn journals_above(path: &Path) -> Vec<(Arc<JournalDirectory>, Prefix)> {
     let above = path.ancestors().skip(1).filter_map(|directory| {
         let root = Root::open(directory, Symlinks::Inside, Sharing::default()).ok()?;

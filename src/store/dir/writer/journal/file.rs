@@ -18,7 +18,7 @@ use crate::store::StoreError;
 pub struct JournalFile {
     pub(super) directory: Arc<JournalDirectory>,
     pub(super) name: Vec<u8>,
-    /// The first bytes of the file, once they are written. A file with others is not this journal.
+    /// The first bytes of the file, once they are written. A file that begins with other bytes is not this journal.
     pub(super) head: OnceLock<[u8; HEAD_BYTES]>,
     /// The name of the journal in messages.
     pub(super) shown: String,
@@ -35,7 +35,7 @@ impl JournalFile {
         }
         let opened = self.directory.open.with_descriptors(|| self.open_anew());
         let file = opened.map_err(|errno| StoreError::io(&self.shown, &errno.into()))?;
-        if !self.is_it(&file) {
+        if !self.is_this_journal(&file) {
             let problem = "another file has taken its place";
             return Err(StoreError::problem(&self.shown, problem));
         }
@@ -55,7 +55,7 @@ impl JournalFile {
         openat(&self.directory.fd, &self.name, flags, Mode::empty()).map(File::from)
     }
 
-    fn is_it(&self, file: &File) -> bool {
+    fn is_this_journal(&self, file: &File) -> bool {
         let begins = |head: &[u8; HEAD_BYTES]| {
             let mut found = [0; HEAD_BYTES];
             file.read_exact_at(&mut found, 0).is_ok() && found == *head
@@ -70,7 +70,7 @@ impl JournalFile {
     }
 }
 
-/// Whether a file belongs to this user, and has no other name.
+/// Whether a file is a regular file of this user with a single name.
 pub(super) fn is_own(file: &File) -> bool {
     fstat(file).is_ok_and(|stat| {
         let is_plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
