@@ -92,7 +92,7 @@ fn free_memory_is_bounded_and_slabs_go_away() {
     assert_eq!(
         free_pieces(&buffers),
         KEPT_BYTES >> 20,
-        "the others are gone"
+        "the other pieces are gone"
     );
 }
 
@@ -108,7 +108,7 @@ fn buffers_of_many_lengths_keep_no_more() {
 }
 
 #[test]
-fn large_ones_are_not_kept() {
+fn large_buffers_are_not_kept() {
     let buffers = Arc::new(Buffers::default());
     drop(buffers.take(KEPT_BYTES + 1).unwrap());
     assert_eq!((kept(&buffers), free_pieces(&buffers)), (0, 0));

@@ -99,7 +99,7 @@ impl Number {
         }
     }
 
-    /// As [`Number::of`], and that of either part of a complex number.
+    /// As [`Number::of`]; of a complex number, the type of its two parts.
     pub(crate) fn part_of(data_type: &DataType) -> Option<Number> {
         match data_type.element {
             Element::Complex(format) => Some(Number::Float(format)),

@@ -9,9 +9,9 @@ use super::AxisChunks;
 pub struct AxisSamples {
     /// The first element.
     pub start: u64,
-    /// The distance from one to the next, 1 or more.
+    /// The distance from one sample to the next, 1 or more.
     pub step: u64,
-    /// How many there are. The last one must be within the axis.
+    /// The number of samples. The last sample must be within the axis.
     pub count: u64,
 }
 

@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct DocumentsAhead {
     begun: LastCheck,
-    /// `None` for an absent one.
+    /// `None` for an absent document.
     found: HashMap<Key, Option<OpenDocument>>,
     denied: Vec<Key>,
 }
@@ -40,7 +40,7 @@ impl DocumentsAhead {
         }
     }
 
-    /// A time before the first of them was requested.
+    /// A time before the first document was requested.
     pub(super) fn begun(&self) -> &LastCheck {
         &self.begun
     }
@@ -73,7 +73,7 @@ impl DocumentsAhead {
     }
 
     /// Decides about documents to which the store denies access. If it `hides_absence`, as buckets do from users who
-    /// may not list them, these documents count as absent, unless there is no other document that makes a node.
+    /// may not list them, these documents count as absent where another document makes a node.
     pub(super) fn settle(&mut self, hides_absence: bool) {
         if hides_absence && self.has_node() {
             let denied = self.denied.drain(..).map(|key| (key, None));
@@ -82,8 +82,8 @@ impl DocumentsAhead {
     }
 }
 
-/// Opens the documents at `keys` in one round trip, and reads short ones. Documents that cannot be opened are not in
-/// `ahead` afterwards, so that each is requested alone.
+/// Opens the documents at `keys` in one round trip, and reads short ones. A document that cannot be opened is not in
+/// `ahead` afterwards, so that it is requested again alone.
 pub(super) fn open_many(
     store: &dyn Store,
     budget: &Arc<Budget>,
@@ -119,7 +119,7 @@ pub(super) fn open_many(
                 };
                 ahead.found.insert(key, Some(document));
             }
-            // A file of this name is rarely a document.
+            // Files with this common name are rarely documents.
             Err(error) if counts_as_absent(&key, &error) => {
                 ahead.found.insert(key, None);
             }

@@ -33,7 +33,7 @@ pub enum ByteOwner {
 }
 
 impl Loader {
-    /// What the byte at `offset` of `object` belongs to, which is the object of the stored chunk `stored`.
+    /// The owner of the byte at `offset` of `object`, which stores the chunk with the indices `stored`.
     ///
     /// # Errors
     /// Those of the index of a shard.

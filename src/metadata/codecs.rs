@@ -8,8 +8,8 @@
 //! bytes-to-bytes*   gzip zstd blosc crc32c conditional, those of numcodecs
 //! ```
 //!
-//! An unknown name is the first error that is reported. The shape and the data type of chunks are
-//! followed through the chain, because the input of a codec is the output of the codec before it.
+//! An unknown name is reported before any other error. The shape and the data type of chunks are followed through the
+//! chain, because the input of a codec is the output of the codec before it.
 //!
 //! Source: Zarr v3 core, section "Codecs", and the codec specifications.
 
@@ -42,7 +42,7 @@ const MAX_NESTING: usize = 16;
 /// The largest number of codecs in one list. Each is a call on the stack when a chunk is decoded.
 const MOST_CODECS: u64 = 64;
 
-/// The JSON value that the text of a codec list is.
+/// Parses the text of a codec list as JSON.
 pub(super) fn parse(pipeline: &str) -> Result<&RawValue, FormatError> {
     serde_json::from_str(pipeline)
         .map_err(|error| FormatError::document("codecs", error.to_string()))
@@ -77,7 +77,7 @@ pub(super) fn transpose_order(value: &RawValue, rank: usize) -> Result<Dims, For
     }
 }
 
-/// The names of the codecs, with those inside of one in brackets.
+/// The names of the codecs. The codecs inside of a codec are in parentheses after its name.
 pub(super) fn display(specs: &[Extension<'_>]) -> Vec<String> {
     display_nested(specs, 0)
 }
@@ -251,8 +251,7 @@ impl Input {
             ItemLayout::Numbers { unit: 1 } | ItemLayout::Structured { multi_byte: false } => {
                 Endian::Meaningless
             }
-            // zarr-python 3.1 wrote records without a byte order, and the fields of a v2 record
-            // need not share one.
+            // zarr-python 3.1 wrote records without a byte order, and the fields of a v2 record may differ in theirs.
             ItemLayout::Structured { .. } if self.data_type.name == "structured" => {
                 Endian::Optional
             }

@@ -23,18 +23,18 @@ use super::pieces::FilePieces;
 use super::served::Served;
 use crate::error::Error;
 
-/// The ranges of a file, and what is between them.
+/// The ranges of a file, and the text between them.
 #[derive(Debug)]
 pub(super) struct FileParts {
-    /// Each range, with what comes before it.
+    /// Each range, with the text before it.
     parts: Vec<(String, Range<u64>)>,
     end: String,
     boundary: String,
 }
 
 impl FileParts {
-    /// The `ranges` of a file of `len` bytes and the type `kind`. The boundary has `number`, which is another one each time that
-    /// the program runs, so that no file was made to have the boundary in its bytes.
+    /// The `ranges` of a file of `len` bytes and the type `kind`. `number` is a part of the boundary. It is different
+    /// each time that the program runs, so that nobody can make a file with the boundary in its bytes.
     pub(super) fn new(ranges: Vec<Range<u64>>, len: u64, kind: &str, number: u64) -> FileParts {
         let boundary = format!("zarr-mount-{number:016x}");
         let parts = ranges.into_iter().enumerate().map(|(at, range)| {
@@ -68,8 +68,8 @@ impl FileParts {
         parts.sum::<u64>() + self.end.len() as u64
     }
 
-    /// The body for `file`. The first bytes of the first range were read when this returns, so that an error has a status of
-    /// its own.
+    /// The body for `file`. The first bytes of the first range are read before this returns, so that an error of this
+    /// read still decides the status of the answer.
     pub(super) async fn begin(
         self,
         served: &Served,
@@ -95,7 +95,7 @@ impl FileParts {
                 }
                 pass(&sender, Ok(self.end.into())).await
             };
-            // The connection breaks, so that the client knows that bytes are missing.
+            // The error breaks the connection, so that the client knows that bytes are missing.
             if let Err(Some(error)) = sent.await {
                 drop(sender.send(Err(error)).await);
             }
@@ -104,7 +104,7 @@ impl FileParts {
     }
 }
 
-/// Sends a range and what comes before it. The error is `None` if the client has gone.
+/// Sends a range and the text before it. The error is `None` if the client has gone.
 async fn send(
     head: String,
     mut pieces: FilePieces,

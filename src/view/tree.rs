@@ -59,6 +59,7 @@ pub(super) struct Tree {
     pub(super) recent_checks: RecentChecks,
     /// Arrays that a view has not shown as they are stored.
     pub(super) translated: TranslatedArrays,
+    /// Hashes of the subjects of which a warning was logged.
     said: Mutex<LruCache<u64, ()>>,
     /// Arrays of which the store had only copies of their documents when it was mounted.
     only_copied: OnceLock<Vec<Prefix>>,
@@ -264,8 +265,8 @@ impl Tree {
         self.lock_damaged().peek(path).copied()
     }
 
-    /// Notes that a program makes a file or directory in the directory at `path`, so that it does not only have the
-    /// remains of the damaged node.
+    /// Notes that a program makes a file or directory in the directory at `path`, which then has more than the remains
+    /// of a damaged node.
     pub(super) fn note_new_in(&self, path: &Prefix) {
         let mut damaged = self.lock_damaged();
         if !damaged.is_empty() {
@@ -312,15 +313,15 @@ impl Tree {
         }
     }
 
-    /// Notes that a document that is shown without having been written is not shown from now on: it was removed, or its
-    /// directory was made just now.
+    /// Hides a document that the mount shows although no program has written it: a program has removed it, or has just
+    /// made its directory.
     pub(super) fn unshow(&self, view: ViewKind, path: &Prefix, name: DocumentName) {
         let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
         let names = unshown.get_or_insert_mut((view, path.clone()), HashSet::new);
         names.insert(name);
     }
 
-    /// Whether a document that is otherwise shown without having been written is not shown.
+    /// Whether [`Tree::unshow`] hides this document.
     pub(super) fn is_unshown(&self, view: ViewKind, path: &Prefix, name: DocumentName) -> bool {
         if !self.is_writable() {
             return false;
@@ -412,8 +413,8 @@ impl Tree {
         Ok(object.map(|stat| stat.meta))
     }
 
-    /// The paths of arrays of which the store has only copies of their documents, in the consolidated metadata
-    /// of the root. It is read once.
+    /// The paths of arrays of which the store has only copies of their documents, in the consolidated metadata of the
+    /// root, which is read once.
     pub(super) fn only_copied(&self) -> &[Prefix] {
         self.only_copied.get_or_init(|| {
             let found = self.hierarchy.only_copied(&Prefix::root());
@@ -469,12 +470,12 @@ impl Tree {
         self.warn_once(&(prefix, "left"), || {
             format!(
                 "{prefix}: a mount of this directory alone has left unsaved changes in its .zarr-mount; zarr-mount \
-                 --recover of this directory saves it"
+                 --recover of this directory saves them"
             )
         });
     }
 
-    /// As [`Tree::warn_once`], of elements that a file leaves out. A caller that reports the outcomes of all files
+    /// As [`Tree::warn_once`], for elements that a file leaves out. A caller that reports the outcomes of all files
     /// needs no warnings in the log.
     pub(in crate::view) fn warn_of_omission<T: std::hash::Hash>(
         &self,

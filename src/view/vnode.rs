@@ -137,7 +137,7 @@ impl Vnode {
                 view: *view,
                 path: path.moved(from, to)?,
             },
-            // The array of this chunk is not known. The kernel looks the name up again.
+            // If the array is not known, its chunks are gone, and the kernel looks their names up again.
             Vnode::Chunk(place) => {
                 moved_place(place)?.map_or(Vnode::Gone(VnodeKind::File), Vnode::Chunk)
             }
@@ -269,8 +269,8 @@ pub struct VnodeAttributes {
     pub uid: u32,
     /// The group.
     pub gid: u32,
-    /// A fingerprint of the bytes: every version of a file has another one. Directories and files
-    /// of the daemon itself have no versions, and 0.
+    /// A fingerprint of the bytes, which is different for every version of a file. Directories, and files of the daemon
+    /// itself, have no versions and the fingerprint 0.
     pub fingerprint: u64,
 }
 

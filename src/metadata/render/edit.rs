@@ -23,7 +23,7 @@ pub(in crate::metadata) fn stored_type(decoding: &Decoding) -> DataType {
     }
 }
 
-/// The v3 codec list of decoded elements of a fixed size. Those of a record are in `record_order`.
+/// The v3 codec list of decoded elements of a fixed size. The fields of a record have the byte order `record_order`.
 pub(in crate::metadata) fn bytes_codec(
     layout: &ItemLayout,
     record_order: Option<ByteOrder>,

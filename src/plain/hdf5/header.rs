@@ -13,7 +13,7 @@
 //! | 01 | dataspace | 2, rank, 0, kind (0 scalar, 1 simple, 2 null), lengths u64 … |
 //! | 02 | links | 0, 1, greatest creation order u64, ~0 u64, ~0 u64 |
 //! | 03 | datatype | see `datatype.rs`; shared: 3, 2, address u64 |
-//! | 05 | fill value | 3, flags, and of a given one: length u32, bytes |
+//! | 05 | fill value | 3, flags, and if a value is given: length u32, bytes |
 //! | 06 | link | 1, 15, creation order u64, 1 (UTF-8), length u16, name, address u64 |
 //! | 08 | layout | 3, 1 (contiguous), address u64, length u64 |
 //! | 0A | group | 0, 0 |

@@ -1,6 +1,6 @@
-//! How the elements of an array are spelled in a file: their datatype, the transform of their bytes,
-//! and the dimension that each of them has. Files of `NetCDF`-4 have types that programs for `NetCDF`
-//! know.
+//! How the elements of an array are spelled in a file: their datatype, the transform of their bytes, and the additional
+//! last dimension of those that become several values, such as text in `NetCDF`-4. Files of `NetCDF`-4 have only types
+//! that programs for `NetCDF` know.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct Spelling {
     pub(super) datatype: Vec<u8>,
     /// The transform of decoded elements.
     pub(super) transform: Transform,
-    /// The name and the length of the additional last dimension, which each element has.
+    /// The name and the length of the additional last dimension, if the elements have one.
     pub(super) inner: Option<(String, u64)>,
 }
 
@@ -26,8 +26,8 @@ pub(super) struct Spelling {
 ///
 /// # Errors
 ///
-/// When no datatype of HDF5 holds the elements without loss, or when the library of the convention
-/// does not read it.
+/// When no datatype of HDF5 holds the elements without loss, or when the library of the convention does not read this
+/// datatype.
 pub(super) fn of_array(element: &Element, convention: Convention) -> Result<Spelling, FormatError> {
     if convention == Convention::NetCdf {
         return of_netcdf(element);

@@ -1,9 +1,10 @@
 //! Text of a page. Markup is written in this program, and everything else passes through an escape.
 //!
-//! Names, attributes and messages come from a store, and none of them may become markup. So [`Html`] takes markup only as
-//! a `&'static str`, which no text of a store is, and escapes all other text: control characters and marks of direction as
-//! in all messages of this program ([`Escaped`]), and then the characters that mean something in HTML. The escape is
-//! right between tags and in attributes with double quotes, and pages have no scripts and no unquoted attributes.
+//! Names, attributes and messages come from a store, and none of them may become markup. So [`Html`] takes markup only
+//! as a `&'static str`, which no text of a store is, and escapes all other text: control characters and marks of
+//! direction as in all messages of this program ([`Escaped`]), and then the characters that mean something in HTML. The
+//! escape is right between tags and in attributes with double quotes, and pages have no scripts and no unquoted
+//! attributes.
 
 use std::fmt::{self, Display, Write};
 
@@ -58,13 +59,13 @@ impl Html {
         self
     }
 
-    /// Adds a name as the value of a field, which is encoded once here and once more where it is sent: a field cannot hold
-    /// all bytes.
+    /// Adds a name as the value of a field of a form. The name is encoded here, because a field cannot hold all bytes,
+    /// and once more by the browser that sends the form.
     pub(super) fn field(&mut self, name: &[u8]) -> &mut Html {
         self.segment(name)
     }
 
-    /// Adds a name as [`Html::field`] is sent, in the query of an address.
+    /// Adds a name to the query of an address, in the form in which a browser sends an [`Html::field`].
     pub(super) fn sent_field(&mut self, name: &[u8]) -> &mut Html {
         let field = percent_encode(name, RESERVED).to_string();
         self.segment(field.as_bytes())

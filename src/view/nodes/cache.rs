@@ -1,5 +1,5 @@
-//! The most recently shown arrays, bounded in number and in the memory of their models: a record
-//! type may have very many fields.
+//! The most recently shown nodes. Their number is bounded, and so is the memory of their models, because a record type
+//! may have very many fields.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -14,9 +14,9 @@ use crate::view::options::ViewKind;
 
 /// The most nodes that are kept.
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
-/// The most bytes of memory of their models.
+/// The most bytes of memory of the models of all kept nodes.
 const MOST_BYTES: u64 = 8 << 20;
-/// A node whose model takes more bytes is not kept here, so that it leaves room for others.
+/// A node whose model takes more bytes is not kept here, so that it leaves room for other nodes.
 const MOST_OF_A_NODE: u64 = 1 << 20;
 /// At most this many directories above an array count it as an array below them.
 const MOST_LEVELS: usize = 64;
@@ -26,7 +26,7 @@ const MOST_LEVELS: usize = 64;
 pub(in crate::view) struct ShownNodeCache {
     by_path: LruCache<(ViewKind, Prefix), ShownNode>,
     memory_bytes: u64,
-    /// How many of the nodes are at, or below, the paths with these hashes.
+    /// The number of kept nodes at or below a path, by the hash of the view and the path.
     n_below: HashMap<u64, usize>,
 }
 

@@ -39,7 +39,7 @@ impl Tree {
         name: &ChunkName,
         look: impl Fn() -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
-        // A shard of the array that replaced this one looks damaged by the old document.
+        // Read by the old document, a shard of the array that replaced this one looks damaged.
         let is_doubted =
             |found: &Result<_, Error>| matches!(found, Ok(None) | Err(Error::Chunk { .. }));
         let mut found = look();
@@ -92,7 +92,8 @@ impl Tree {
         let mut was_array = false;
         for gone in self.shown_from(view, path) {
             self.hierarchy.look_again(&gone.path)?;
-            // Documents of drafts are below another prefix, and the array has no directory before it has chunks.
+            // The node is looked up, not its directory: documents of the v3 draft are below another prefix, and an
+            // array of the draft has no directory before it has chunks.
             let node = self.hierarchy.node(&gone.path)?;
             if !matches!(node, Node::Array(_) | Node::Broken(_)) && self.is_gone_lately(&gone) {
                 self.forget_array(&gone.node, &gone.path);
