@@ -220,7 +220,7 @@ impl<'h> DocumentSearch<'h> {
     }
 
     /// As [`DocumentSearch::read`], for a file with these attributes that need not be a document:
-    /// `None` when it is large or cannot be read.
+    /// `None` when it is too large, denied, or no object.
     fn read_common(&mut self, key: &Key, meta: ObjectMeta) -> Result<Option<DocumentText>, Error> {
         if meta.size() > MAX_COMMON_BYTES {
             self.observations.add_object(key, Some(&meta));
