@@ -29,10 +29,10 @@ const MOST_N5_BYTES: u64 = 4 << 20;
 pub(super) enum StoreKind {
     /// As the keys of the hierarchy, of Zarr or of N5.
     Keys,
-    /// As those of an Icechunk repository.
+    /// As the keys of an Icechunk repository.
     #[cfg(feature = "icechunk")]
     Icechunk,
-    /// As those of a set of references in Parquet, with its metadata at this key.
+    /// As the keys of a set of references in Parquet, with its metadata at this key.
     References(Key),
 }
 

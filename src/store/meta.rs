@@ -70,8 +70,8 @@ pub enum Arrival {
     /// The time of the last change ([`ObjectMeta::changed`]), which no program can set back, with the grain of the
     /// [`Dating`].
     Changed,
-    /// The store dates uploads itself. By the clock of this machine, this one came at this time, or up to
-    /// [`SERVER_YOUTH`] later: the server sent its clock with the time.
+    /// The store dates uploads itself. By the clock of this machine, this version came at this time, or up to
+    /// [`SERVER_YOUTH`] later: the server sent the time of its own clock with it.
     Uploaded(SystemTime),
     /// Unknown. A web server reports the time of modification of its file, which may have been set to any time before
     /// the file was put in its place.
@@ -83,14 +83,14 @@ pub enum Arrival {
 pub const SERVER_YOUTH: Duration = Duration::from_secs(2);
 
 impl Dating {
-    /// That of files, whose times have the grain of the kernel's clock.
+    /// The dating of files whose times have the grain of the kernel's clock.
     pub const FILE: Dating = Dating::Times(GRAIN);
 
-    /// That of files whose times have whole seconds.
+    /// The dating of files whose times have whole seconds.
     pub const COARSE: Dating = Dating::Times(COARSE_GRAIN);
 
-    /// That of a file whose attributes were changed last at `ctime`, which no program can set. A clock with
-    /// nanoseconds, or with ticks of milliseconds, has a whole second hardly ever, and then the file is waited for
+    /// The dating of a file whose attributes were changed last at `ctime`, which no program can set. A clock with
+    /// nanoseconds, or with ticks of milliseconds, hardly ever shows a whole second. If it does, the file is waited for
     /// without need.
     pub fn of_file(ctime: SystemTime) -> Dating {
         let since = ctime.duration_since(SystemTime::UNIX_EPOCH);
@@ -188,7 +188,7 @@ impl ObjectMeta {
         let grain = match self.dating {
             Dating::Times(grain) => grain,
             Dating::Tag | Dating::Old | Dating::Length => return None,
-            // Our clock cannot show when it was old enough. It is by then.
+            // Our clock cannot show when the version becomes old enough, but after this time it is.
             Dating::Young => return Some(SERVER_YOUTH),
             Dating::Nothing => return Some(Duration::MAX),
         };

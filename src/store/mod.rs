@@ -164,8 +164,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.open(key)
     }
 
-    /// As [`Store::open`], for a caller that has memory for the bytes `part`, which it reads next. A remote store gets them
-    /// in the request that opens the object, where nothing is known of that.
+    /// As [`Store::open`], for a caller that has memory for the bytes `part`, which it reads next. A remote store gets
+    /// them in the request that opens the object, where nothing is known of that.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -180,7 +180,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.inner()?.known_object(key)
     }
 
-    /// When the answer about `key`, or its absence, was requested and arrived; those of now, if it is not remembered.
+    /// When the answer about `key`, or its absence, was requested and arrived; the present time, if no answer is
+    /// remembered.
     /// `None` if the store examines the key each time, or if all its answers are about one version.
     fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
         self.inner()?.told_at(key)
@@ -234,16 +235,16 @@ pub trait Store: Send + Sync + fmt::Debug {
             .collect()
     }
 
-    /// The attributes of each of the objects at `keys`, and its first bytes, up to `most_bytes`; `None` where nothing is.
-    /// A remote store sends the requests concurrently.
+    /// The attributes of each of the objects at `keys`, and its first bytes, up to `most_bytes`; `None` where nothing
+    /// is. A remote store sends the requests concurrently.
     fn starts_of(&self, keys: &[Key], most_bytes: u64) -> Vec<Result<ObjectStart, StoreError>> {
         keys.iter()
             .map(|key| fetch::start_of(self.open(key)?, most_bytes))
             .collect()
     }
 
-    /// Whether `path` is an object that is a prefix too, because a store is in it, and that is not open. To open it takes
-    /// requests, or much time, so that a listing leaves it closed.
+    /// Whether `path` is an object that is a prefix too, because a store is in it, and that is not open. To open it
+    /// takes requests, or much time, so that a listing leaves it closed.
     fn is_unopened(&self, path: &Prefix) -> bool {
         self.inner().is_some_and(|inner| inner.is_unopened(path))
     }
@@ -264,8 +265,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The cost of a request to this store. Sends no request.
     fn profile(&self) -> Profile;
 
-    /// Whether the last reads of a store on a server needed no request, because what they read was in the cache on disk.
-    /// Sends no request.
+    /// Whether the last reads of a store on a server needed no request, because what they read was in the cache on
+    /// disk. Sends no request.
     fn reads_from_disk(&self) -> bool {
         self.inner().is_some_and(Store::reads_from_disk)
     }
@@ -289,8 +290,8 @@ pub trait Store: Send + Sync + fmt::Debug {
             .map_or_else(by_profile, Store::useful_in_flight)
     }
 
-    /// A description of the store, as a line for people: of the zip file that contains all of it, of the set of references
-    /// that it consists of, or of virtual chunks that are not read. `None` for other stores.
+    /// A description of the store, as a line for people: of the zip file that contains all of it, of the set of
+    /// references that it consists of, or of virtual chunks that are not read. `None` for other stores.
     fn description(&self) -> Option<&str> {
         self.inner()?.description()
     }

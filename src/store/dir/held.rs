@@ -56,11 +56,11 @@ impl HeldDirectory {
         work()
     }
 
-    /// The result of `work` for the held directory and the name of `path` in it. `open` opens the directory in that
-    /// of the store, which is `root`. `None` if the held directory does not have `path`, or none is held.
+    /// The result of `work` for the held directory and the name of `path` in it. `open` opens the held directory below
+    /// the directory of the store, which is `root`. `None` if the held directory does not have `path`, or none is held.
     ///
     /// # Errors
-    /// Those of opening the directory when it was looked for, and those of `work`.
+    /// The error of opening the directory when it was first looked for; errors of `work`.
     pub(super) fn with<T>(
         root: RootIdentity,
         path: &Prefix,

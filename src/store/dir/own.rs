@@ -64,15 +64,14 @@ impl Default for OwnVersions {
 }
 
 impl OwnVersions {
-    /// The time for an object that was last written at `time`. No other object of this tick gets
-    /// the same.
+    /// The time for an object that was last written at `time`. No other object of this tick gets the same time.
     pub(super) fn own_time(&self, time: SystemTime) -> SystemTime {
         let n = self.n_times.fetch_add(1, Ordering::Relaxed);
         let more = Duration::from_nanos(u64::from(n % MOST_NANOSECONDS + 1));
         time.checked_add(more).unwrap_or(time)
     }
 
-    /// Notes a version with its own time, which is about to be that of an object.
+    /// Notes a version with its own time, which an object is about to have.
     pub(super) fn add(&self, version: Version) {
         self.lock().put(version, ());
         self.are_any.store(true, Ordering::Release);

@@ -1,9 +1,10 @@
-//! Claims on what is about to be requested, so that one of the processes that share a cache requests it, and the others find
-//! its entry.
+//! Claims on what is about to be requested, so that one of the processes that share a cache requests it, and the other
+//! processes find its entry.
 //!
-//! A claim is a lock on one byte of the file `claims`, which is always empty: the lock of a byte does not need the byte. Which
-//! byte it is follows from the name of the entry. The kernel releases the locks of a process however it ends, so that no claim
-//! is left over. Nothing depends on claims but the number of requests: whoever cannot lock goes on as if it had a claim.
+//! A claim is a lock on one byte of the file `claims`, which is always empty: the lock of a byte does not need the
+//! byte. Which byte it is follows from the name of the entry. The kernel releases the locks of a process however it
+//! ends, so that no claim is left over. Nothing depends on claims but the number of requests: a process that cannot
+//! lock goes on as if it had a claim.
 
 use std::collections::HashSet;
 use std::io;
@@ -15,8 +16,8 @@ use libc::{F_OFD_GETLK, F_OFD_SETLK, F_RDLCK, F_UNLCK, F_WRLCK, c_int, c_short};
 use super::directory::Directory;
 use super::entry::EntryName;
 
-/// The byte that is locked for an entry. It has 60 bits of a hash, so that two entries hardly ever have the same one; they
-/// would be requested one after the other.
+/// The byte that is locked for an entry. It has 60 bits of a hash, so that two entries hardly ever have the same one;
+/// they would be requested one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::store) struct ClaimByte(i64);
 
@@ -29,7 +30,7 @@ pub(super) struct Claims {
     held: Mutex<HashSet<ClaimByte>>,
 }
 
-/// A lock on one byte: no other process requests what has this byte, until the lock is dropped.
+/// A lock on one byte: until it is dropped, no other process requests the entry that the byte stands for.
 #[derive(Debug)]
 #[must_use]
 pub(in crate::store) struct Claim {
@@ -49,8 +50,8 @@ impl EntryName {
 }
 
 impl Claims {
-    /// Claims what has the byte `byte` in the cache in `directory`. `None` if another process, or another thread of this one,
-    /// has claimed it.
+    /// Claims the entry that `byte` stands for in the cache in `directory`. `None` if another process, or another
+    /// thread of this one, has claimed it.
     pub(super) fn claim(self: &Arc<Self>, directory: &Directory, byte: ClaimByte) -> Option<Claim> {
         if !self.lock().insert(byte) {
             return None;
@@ -92,10 +93,10 @@ impl Claims {
 impl Drop for Claim {
     fn drop(&mut self) {
         if let Some(Some(file)) = self.claims.file.get() {
-            // A file system without locks did not give this one.
+            // This fails on a file system without locks, which has given none.
             let _ = call(file, F_OFD_SETLK, F_UNLCK, self.byte);
         }
-        // After the lock was released: otherwise it could be that of another thread, which has claimed the byte since.
+        // The byte is freed after its lock: otherwise another thread could have claimed it, and would lose its lock.
         self.claims.lock().remove(&self.byte);
     }
 }

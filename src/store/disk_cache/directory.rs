@@ -1,5 +1,5 @@
-//! The directory of the cache. It is checked once, and then used by its descriptor, so that nothing that is put in its place
-//! later is followed.
+//! The directory of the cache. It is checked once, and then used by its descriptor, so that nothing that is put in its
+//! place later is followed.
 
 use std::fs::File;
 use std::io;
@@ -207,7 +207,7 @@ fn open_private(at: impl AsFd, name: &Path, refused: u32) -> Result<OwnedFd, Ref
     Ok(opened)
 }
 
-/// Deletes the file at `name`. That another process has deleted it is as good.
+/// Deletes the file at `name`. Returns whether this process has deleted it.
 pub(super) fn remove(at: impl AsFd, name: &str) -> bool {
     unlinkat(at, name, AtFlags::empty()).is_ok()
 }

@@ -1,7 +1,7 @@
 //! Deleting the entries that were not used for longest.
 //!
-//! Names are hashes, so each subdirectory has about the same share of the entries: some of them show how large the cache is.
-//! Only if that is too much does one process, which holds a lock, look at all of them.
+//! Names are hashes, so each subdirectory has about the same share of the entries: some of them show how large the
+//! cache is. Only if that is too much does one process, which holds a lock, look at all of them.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -31,8 +31,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const NAME_LEN: usize = 62;
 
 impl DiskCache {
-    /// Measures the cache on a thread of its own if that is due, and deletes old entries if it is too large, or the disk
-    /// too full.
+    /// Measures the cache on a thread of its own if that is due, and deletes old entries if it is too large, or the
+    /// disk too full.
     pub(super) fn check_usage(self: &Arc<Self>, is_disk_full: bool) {
         let Some(before) = self.usage.takes_check(is_disk_full) else {
             return;
@@ -105,7 +105,8 @@ impl DiskCache {
             0
         };
         let mut excess = size.saturating_sub(most).max(lacking);
-        // All entries that were used before `last` go, and of those of that second as many as need be.
+        // All entries that were last used before the second `last` are deleted, and as many as necessary of those that
+        // were last used in this second.
         let mut older = 0_u64;
         let last = by_time.iter().find(|(_, bytes)| {
             older = older.saturating_add(**bytes);

@@ -6,9 +6,10 @@
 //! DIR/zarr-mount-1/claims                           locked, byte by byte, by those that request something
 //! ```
 //!
-//! There is no index: a hit is the opening of a file by its name, so that starting costs nothing however many entries there
-//! are. A file is written under another name and renamed, so that each entry is whole or absent. Its bytes are not trusted
-//! all the same: every read compares the header with what was looked for, and the checksum of each block that it uses.
+//! There is no index: a hit is the opening of a file by its name, so that starting costs nothing however many entries
+//! there are. A file is written under another name and renamed, so that each entry is whole or absent. Its bytes are
+//! not trusted all the same: every read compares the header with what was looked for, and the checksum of each block
+//! that it uses.
 //!
 //! The cache gives no errors. What it cannot read is not in it, and what it cannot write is not kept.
 
@@ -59,8 +60,8 @@ pub(super) struct DiskCache {
 static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<DiskCache>>>> = LazyLock::new(Mutex::default);
 
 impl DiskCache {
-    /// The cache in the directory `path`, of at most `most_bytes`. The directory is made if it is absent, and nothing in it
-    /// is read. `None` where the system cannot open it, which is logged.
+    /// The cache in the directory `path`, of at most `most_bytes`. The directory is made if it is absent, and nothing
+    /// in it is read. `None` where the system cannot open it, which is logged.
     ///
     /// # Errors
     /// [`StoreError::Denied`] for a directory into which another user could put something, or that is a symbolic link.
@@ -100,8 +101,8 @@ impl DiskCache {
         self.directory.has(&name.place())
     }
 
-    /// Fills `buf` from `offset` of the entry `name`, of which these are the facts. `false` if the bytes are not here, or
-    /// are damaged; `buf` has any bytes then.
+    /// Fills `buf` from `offset` of the entry `name`, of which these are the facts. `false` if the bytes are not here,
+    /// or are damaged; `buf` has any bytes then.
     pub(super) fn read_into(
         &self,
         name: &EntryName,
@@ -133,8 +134,8 @@ impl DiskCache {
         found
     }
 
-    /// Opens the file of the entry `name`, and reads it by `read`. `true` if that was [`Reading::Sound`]. An entry that is
-    /// damaged is deleted.
+    /// Opens the file of the entry `name`, and reads it by `read`. `true` if that was [`Reading::Sound`]. An entry that
+    /// is damaged is deleted.
     fn with_entry(&self, name: &EntryName, read: impl FnOnce(&EntryFile) -> Reading) -> bool {
         let place = name.place();
         let opened = match EntryFile::open(&self.directory, &place) {
@@ -208,7 +209,8 @@ impl DiskCache {
         self.statistics.misses.add(1);
     }
 
-    /// Claims what has the byte `byte`. `None` if another process, or another thread of this one, has claimed it.
+    /// Claims the entry that `byte` stands for. `None` if another process, or another thread of this one, has claimed
+    /// it.
     pub(super) fn claim(&self, byte: ClaimByte) -> Option<Claim> {
         self.claims.claim(&self.directory, byte)
     }
@@ -218,7 +220,8 @@ impl DiskCache {
         self.claims.has(&self.directory, byte)
     }
 
-    /// Notes that something was not requested, because another process, or another thread of this one, was requesting it.
+    /// Notes that something was not requested, because another process, or another thread of this one, was requesting
+    /// it.
     pub(super) fn note_shared(&self) {
         self.statistics.shared.add(1);
     }

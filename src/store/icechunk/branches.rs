@@ -1,7 +1,7 @@
 //! Branches and tags, and the snapshots that they stand for.
 //!
-//! Version 2 of the specification has all of them in one file, `repo`, which is the only one that changes. Version 1 has
-//! a file for each: `refs/branch.NAME/ref.json` and `refs/tag.NAME/ref.json`. A tag beside which there is a file
+//! Version 2 of the specification has all of them in one file, `repo`, which is the only one that changes. Version 1
+//! has a file for each: `refs/branch.NAME/ref.json` and `refs/tag.NAME/ref.json`. A tag beside which there is a file
 //! `ref.json.deleted` is deleted.
 
 use std::sync::Arc;
@@ -29,9 +29,9 @@ const MOST_NAMES: usize = 20;
 /// The file that says which snapshot a branch or a tag stands for.
 #[derive(Debug, Clone)]
 pub(super) enum BranchFile {
-    /// That of version 2, which has all of them.
+    /// The file of version 2, which has all branches and tags.
     Repository(Key),
-    /// That of version 1.
+    /// The file of version 1, which has a single branch or tag.
     Single(Key),
 }
 
@@ -41,7 +41,7 @@ pub(super) struct NamedSnapshot {
     pub(super) id: ObjectId,
     /// The object that says so; `None` where no file does.
     pub(super) object: Option<Arc<dyn Object>>,
-    /// Those of the repository now.
+    /// The virtual chunk containers that the repository has now.
     pub(super) containers: Containers,
 }
 

@@ -17,10 +17,10 @@ use super::files::check_rights;
 use super::prefixes::Prefixes;
 use crate::store::{Access, Key, Store, StoreError};
 
-/// The file.
+/// The file of the configuration.
 const CONFIGURATION: &[u8] = b"config.yaml";
 
-/// The longest file that is read. One of a hundred containers has 20 KB.
+/// The longest file that is read. A file with a hundred containers has 20 KB.
 const MOST_BYTES: u64 = 256 << 10;
 
 type Events<'t> = Parser<'t, StrInput<'t>>;
@@ -29,7 +29,7 @@ type Events<'t> = Parser<'t, StrInput<'t>>;
 /// `shown` have to be allowed to read the file.
 ///
 /// # Errors
-/// Those that may not come again, and that of a file which fewer users may read.
+/// Errors that may not come again, and [`StoreError::Denied`] for a file that fewer users may read.
 pub(super) fn read(
     store: &dyn Store,
     shown: Option<Access>,
@@ -83,8 +83,8 @@ fn prefixes_in(text: &str) -> Result<Prefixes, String> {
     Ok(prefixes)
 }
 
-/// Calls `take` with the key of each member of a mapping, which has begun, and with the first event of its value. It reads
-/// the other events of that value.
+/// Calls `take` with the key of each member of a mapping, which has begun, and with the first event of its value. It
+/// reads the other events of that value.
 fn each_member<'t>(
     events: &mut Events<'t>,
     mut take: impl FnMut(&mut Events<'t>, &str, Event<'t>) -> Result<(), String>,

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Version 2 of the specification has them in the configuration in the file `repo`, and version 1 in a file of its own
-//! ([`config_file`]), which is only read for a location that names a container. What a container says besides, such as the
-//! server that has a bucket, is not used: the repository decides nothing about what is read.
+//! ([`config_file`]), which is only read for a location that names a container. What a container says besides, such as
+//! the server that has a bucket, is not used: the repository decides nothing about what is read.
 
 use std::sync::OnceLock;
 
@@ -23,15 +23,15 @@ const SCHEME: &str = "vcc://";
 /// The containers that have names, or why they are not known.
 #[derive(Debug)]
 pub(super) enum Containers {
-    /// Those of version 2.
+    /// The containers of a repository of version 2.
     Known(Result<Prefixes, String>),
-    /// Those of version 1, once they were needed.
+    /// The containers of a repository of version 1, once they were needed.
     InFile(OnceLock<Result<Prefixes, String>>),
 }
 
 impl Containers {
-    /// Those of a repository of version 2 with this configuration. If that is damaged, all chunks in other places are
-    /// still read.
+    /// The containers of a repository of version 2 with this configuration. If that is damaged, chunks that name no
+    /// container are still read.
     pub(super) fn of_configuration(config: Option<&[u8]>) -> Containers {
         let prefixes = config.map_or_else(|| Ok(Prefixes::default()), prefixes_in);
         let problem =
@@ -39,12 +39,13 @@ impl Containers {
         Containers::Known(prefixes.map_err(problem))
     }
 
-    /// Those of a repository of version 1.
+    /// The containers of a repository of version 1, which were not needed yet.
     pub(super) fn of_version_1() -> Containers {
         Containers::InFile(OnceLock::new())
     }
 
-    /// Whether the names stand for the same prefixes. Those of version 1 stay as they are as long as a snapshot is shown.
+    /// Whether the names stand for the same prefixes. The containers of version 1 stay as they are as long as a
+    /// snapshot is shown.
     pub(super) fn are_as(&self, others: &Containers) -> bool {
         match (self, others) {
             (Containers::Known(these), Containers::Known(others)) => these == others,
@@ -53,8 +54,8 @@ impl Containers {
         }
     }
 
-    /// Makes [`Containers::resolve`] ready for `location`, which may take a request to the `store` of the repository. It
-    /// is shown with the access `shown`, if other users can reach the mount.
+    /// Makes [`Containers::resolve`] ready for `location`, which may take a request to the `store` of the repository.
+    /// The repository is shown with the access `shown`, if other users can reach the mount.
     pub(super) fn prepare(
         &self,
         location: &str,

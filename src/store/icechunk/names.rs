@@ -33,7 +33,7 @@ pub(super) enum Named<'s> {
         index: Vec<u32>,
         place: ChunkPlace,
     },
-    /// A prefix of others.
+    /// A prefix of other keys.
     Prefix,
     Nothing,
 }
@@ -41,9 +41,9 @@ pub(super) enum Named<'s> {
 /// A name below a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Child<'n> {
-    /// That of a node.
+    /// The name of a node.
     Node(&'n str),
-    /// That of a prefix in which there are nodes, and which is none itself.
+    /// The name of a prefix that is no node, and has nodes below it.
     Above(&'n str),
 }
 

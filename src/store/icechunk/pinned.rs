@@ -1,8 +1,9 @@
 //! The snapshot that the store shows, until its branch has another one.
 //!
 //! Every request asks the store of the repository for the version of the file that has the branch. A store on a server
-//! answers that for the time to live from memory. When there is another version, the file is read again. A snapshot that
-//! takes the place of another one is a change of the whole store at once, which happens when this process notices it.
+//! answers that for the time to live from memory. When there is another version, the file is read again. A snapshot
+//! that takes the place of another one is a change of the whole store at once, which happens when this process notices
+//! it.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
@@ -27,7 +28,8 @@ pub(super) struct Pinning {
     /// The file that has the branch or tag; `None` where the snapshot itself was named, which never changes.
     pub(super) file: Option<BranchFile>,
     current: RwLock<Option<Current>>,
-    /// Held while a server is asked for the version of the file, so that one answer serves all who wait for it.
+    /// Held while a server is asked for the version of the file, so that one answer serves all callers that wait for
+    /// it.
     asking: Mutex<()>,
 }
 
@@ -45,9 +47,9 @@ struct Current {
 #[derive(Debug)]
 pub(super) struct Pinned {
     pub(super) snapshot: Snapshot,
-    /// The owner and mode with which all of it is shown.
+    /// The owner and mode with which all files of the snapshot are shown.
     pub(super) access: Access,
-    /// Those that the locations of its virtual chunks may name.
+    /// The containers that the locations of its virtual chunks may name.
     pub(super) containers: Containers,
     /// When it took the place of another snapshot.
     pub(super) arrival: Arrival,

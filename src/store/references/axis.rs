@@ -3,8 +3,8 @@
 /// Bytes of an index in a list.
 const LISTED_BYTES: u64 = 8;
 
-/// The indices along an axis. Each has the place of the value that makes it, among all values of the dimension; of
-/// several such values, that of the last.
+/// The indices along an axis. Each index has the place, among all values of the dimension, of the last value that makes
+/// it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Axis {
     /// `n` indices, each `step` more than the one before.
@@ -20,8 +20,8 @@ pub(super) enum Axis {
 }
 
 impl Axis {
-    /// The axis of a dimension of `n` values, of which the one at a place makes the index `index_of(place)`. `None` where
-    /// some value makes no index, or a list of the indices would take more than `most_bytes`.
+    /// The axis of a dimension of `n` values, in which the value at a place makes the index `index_of(place)`. `None`
+    /// where some value makes no index, or a list of the indices would take more than `most_bytes`.
     pub(super) fn of(
         n: u32,
         most_bytes: u64,

@@ -16,8 +16,8 @@ pub(super) struct ListedName {
     pub(super) cursor: Cursor,
 }
 
-/// A file of references that a listing has examined, and its attributes then. The names of one file are thousands, which
-/// need not examine it again.
+/// A file of references that a listing has examined, and its attributes then. The names of one file are thousands,
+/// which need not examine it again.
 pub(super) type ExaminedFile = Option<(Key, ObjectMeta)>;
 
 /// Cursors begin with one of these.
@@ -103,8 +103,8 @@ impl Table {
     }
 }
 
-/// The indices of the next name of `grid` after `last`, and whether it is a prefix. They are all of a key, or the one
-/// after `fixed`.
+/// The indices of the next name of `grid` after `last`, and whether it is a prefix. If indices are separated by `.`,
+/// these are all indices of a key; otherwise there is only the index after `fixed`.
 fn next_in(grid: &Grid, by: u8, fixed: &[u32], last: Option<u128>) -> Option<(Indices, bool)> {
     let n = grid.n_indices();
     if by == b'.' && n > 1 {

@@ -1,4 +1,4 @@
-//! What is found without a request, or else the request that others wait for.
+//! What is found without a request, or else the request that other callers wait for.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,11 +14,11 @@ use crate::store::disk_cache::Claim;
 )]
 pub(super) enum Looked<T> {
     Found(T),
-    /// It has to be requested, unless the object still has this version.
+    /// Nothing is found, so a request is necessary. The bytes are not sent if the object still has this version.
     Ask(Option<Pinned>, Request),
 }
 
-/// A request that others wait for. It is dropped after the answer was kept.
+/// A request that other callers wait for. It is dropped after the answer was kept.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     _claimed: Option<Claimed>,

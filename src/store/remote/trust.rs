@@ -27,7 +27,7 @@ impl Trust {
         }
     }
 
-    /// The same for another memory.
+    /// The same trust for another memory of answers.
     pub(super) fn anew(&self) -> Trust {
         Trust::new(self.time_to_live, self.begun == SystemTime::UNIX_EPOCH)
     }

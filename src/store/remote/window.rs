@@ -1,9 +1,9 @@
 //! How many requests are in flight: as many as the link carries, and few more, because the others would only queue.
 //!
 //! The rule is that of TCP Vegas, for requests of different lengths. The time of an answer is compared with its *base*:
-//! what an answer of that length takes if it waits for no other. As long as answers take no longer than that, the window
-//! grows; it doubles, as a new connection does, until requests queue. If they take twice as long, half of the window would
-//! have been enough (Little's law), so it shrinks to a little more than that.
+//! what an answer of that length takes if it waits for no other. As long as answers take no longer than that, the
+//! window grows; it doubles, as a new connection does, until requests queue. If they take twice as long, half of the
+//! window would have been enough (Little's law), so it shrinks to a little more than that.
 //!
 //! ```text
 //! round:   as many answers as a quarter of the window, all to requests that were sent since it last changed
@@ -12,9 +12,9 @@
 //!          faster, they had queued: it is halved again. If they do not, their time is the base from now on.
 //! ```
 //!
-//! A base is the mean of a round and not the least time, so that answers that differ by chance do not look like a queue.
-//! Probes correct a base that is too long, because requests queued from the beginning, or too short, because the link
-//! has changed.
+//! A base is the mean of a round and not the least time, so that answers that differ by chance do not look like a
+//! queue. Probes correct a base that is too long, because requests queued from the beginning, or too short, because the
+//! link has changed.
 //!
 //! Nothing here has a clock. The kept crates with such rules (`tower-acc`, `tower-resilience-adaptive`,
 //! `rate_limiter_aimd`, `throttle-net`) compare all answers with the fastest one, whatever their lengths.
@@ -24,8 +24,8 @@ use std::time::Duration;
 /// Requests in flight before the first answer.
 const FIRST: usize = 64;
 
-/// Then as many as answers in the time of the fastest, at one answer in this time. So a link of 2 ms begins with [`LEAST`],
-/// and one of 20 ms with [`FIRST`].
+/// Then as many as answers in the time of the fastest, at one answer in this time. So a link of 2 ms begins with
+/// [`LEAST`], and one of 20 ms with [`FIRST`].
 const FIRST_INTERVAL: Duration = Duration::from_micros(300);
 
 /// So few requests may always be in flight: they keep the server, the connections and the cores busy.
@@ -40,7 +40,7 @@ const ROUND: (usize, usize) = (16, 64);
 /// So many answers of one length tell their base.
 const ENOUGH: u64 = 4;
 
-/// Answers that take this part of their base, in percent, or more, wait for others.
+/// Answers that take this part of their base, in percent, or more, wait for other answers.
 const QUEUED: u64 = 150;
 
 /// Answers that take less than this part do not.
@@ -352,7 +352,8 @@ mod tests {
     }
 
     impl Link {
-        /// One that ends in this machine, whose cores and those of the server manage 2,000 requests and 500 MiB a second.
+        /// One that ends in this machine, whose cores and those of the server manage 2,000 requests and 500 MiB a
+        /// second.
         fn of(delay_ms: u64) -> Link {
             Link {
                 delay: Duration::from_millis(delay_ms),

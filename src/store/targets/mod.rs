@@ -1,7 +1,7 @@
 //! The objects that references name: which of them are read, and how.
 //!
-//! A set of references or a repository may come from anyone, so it decides nothing about what is read. What is said of a
-//! set here holds for a repository too:
+//! A set of references or a repository may come from anyone, so it decides nothing about what is read. What is said of
+//! a set here holds for a repository too:
 //!
 //! * Targets below the directory or prefix that the set lies in are read as the set itself is, with its
 //!   credentials.
@@ -144,9 +144,9 @@ impl Targets {
     /// Opens the object `key`, as [`Targets::stat`] examines it.
     ///
     /// # Errors
-    /// [`StoreError::Denied`] where the target may not be read; [`StoreError::Io`] where it is missing, which is not the
-    /// absence of the key; [`StoreError::Damaged`] where it ends before the range does. For an object on a server, the
-    /// errors may come when it is read.
+    /// [`StoreError::Denied`] where the target may not be read; [`StoreError::Io`] where it is missing, which is not
+    /// the absence of the key; [`StoreError::Damaged`] where it ends before the range does. For an object on a server,
+    /// the errors may come when it is read.
     pub(in crate::store) fn open(
         &self,
         key: &Key,
@@ -281,7 +281,7 @@ impl Targets {
         if *place == self.home.address {
             return Ok(Arc::clone(&self.home.store));
         }
-        // Held while a store is opened: others would open the same one.
+        // The lock is held while a store is opened: another thread would open the same store.
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, store)) = opened.iter().find(|(known, _)| known == place) {
             return Ok(Arc::clone(store));
@@ -345,8 +345,8 @@ fn is_immutable(_options: &OpenOptions) -> bool {
     true
 }
 
-/// Attributes of an object whose target gives `error` when it is examined. The object exists, and the error comes when it
-/// is opened: other chunks of its array are read.
+/// Attributes of an object whose target gives `error` when it is examined. The object exists, and the error comes when
+/// it is opened: other chunks of its array are read.
 ///
 /// # Errors
 /// `error`, where the length of the object is not known.

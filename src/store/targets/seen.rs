@@ -1,8 +1,8 @@
 //! The versions of the objects on servers that were read, and how many changes of them were noticed.
 //!
-//! The attributes of a chunk that is a range of such an object are known without a request, so they cannot tell the version
-//! of the object. In its place they have the number of changes. After a change, all chunks on servers count as changed:
-//! what was read before is not put together with what is read later.
+//! The attributes of a chunk that is a range of such an object are known without a request, so they cannot tell the
+//! version of the object. In its place they have the number of changes. After a change, all chunks on servers count as
+//! changed: what was read before is not put together with what is read later.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,7 +11,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::store::Version;
 
-/// The most objects whose versions are remembered, in some 2 MB. Changes of others are not noticed.
+/// The most objects whose versions are remembered, in some 2 MB. Changes of further objects are not noticed.
 const MOST_OBJECTS: usize = 1 << 16;
 
 /// What is known of the objects on servers.

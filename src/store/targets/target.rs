@@ -68,8 +68,8 @@ pub(super) enum TargetRights {
 }
 
 impl Target {
-    /// Attributes of the whole target. They are those to show, for those users who may read the set
-    /// too, which has the attributes `set`.
+    /// Attributes of the whole target, as they are shown: with read permission only for users who may also read the
+    /// set, which has the attributes `set`.
     ///
     /// # Errors
     /// [`StoreError`] where the target is missing or cannot be examined.
@@ -114,8 +114,8 @@ impl Target {
             || matches!(self.store.known_object(&self.key), Some(Some(_)))
     }
 
-    /// Whether the attributes of an object at `reference` are those of the set, because the target is on a server, and the
-    /// set tells the length.
+    /// Whether the attributes of an object at `reference` are those of the set, because the target is on a server, and
+    /// the set tells the length.
     fn has_told_length(&self, reference: &Reference<'_>) -> bool {
         reference.range.is_some() && self.rights == TargetRights::Object
     }
@@ -237,7 +237,8 @@ impl RangeObject {
         ))
     }
 
-    /// `meta` of the target or the set, as those of the range, after so many changes of targets on servers.
+    /// The attributes of the range, from `meta` of the target or of the set. `changes` counts the changes of targets on
+    /// servers so far.
     fn meta_of(
         meta: ObjectMeta,
         target: &Target,

@@ -8,8 +8,8 @@
 //! hang=FILE                                reads of chunks hang while FILE exists
 //! ```
 //!
-//! A later layer wraps the earlier ones. A call that it answers itself does not reach those, nor is
-//! it counted there.
+//! A later layer wraps the earlier ones. A call that a layer answers itself does not reach the layers in it, which do
+//! not count it.
 
 use std::io;
 use std::path::PathBuf;

@@ -29,7 +29,8 @@ use crate::store::{Key, Object, ObjectMeta, ReadRange, StoreError};
 /// whole.
 const MOST_INPUT_BYTES: u64 = 8 << 20;
 
-/// The same when ranges of the entry are read. This memory is held until the last range is read.
+/// The longest part that is read at once when ranges of the entry are read. Its memory is held until the last range is
+/// read.
 const RANGE_INPUT_BYTES: u64 = 256 << 10;
 
 /// An entry of one version of the zip file.

@@ -31,7 +31,7 @@ fn tried(temporaries: &Temporaries, root: &Root) -> Result<NameCalls, StoreError
     })
 }
 
-/// Whether a file can be made without a name, and then get this one.
+/// Whether a file can be made without a name, and then get `name`.
 fn has_nameless(name: &TemporaryName) -> bool {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let made = openat(name.path().0, ".", flags, Mode::RUSR | Mode::WUSR);

@@ -233,7 +233,7 @@ pub(crate) mod testing {
     }
 
     impl Program {
-        /// The same with another deadline.
+        /// This program with another deadline.
         pub(crate) fn within(mut self, deadline: Duration) -> Program {
             self.deadline = deadline;
             self

@@ -26,7 +26,7 @@ impl<B> Configured<B> {
         }
     }
 
-    /// The same, of another client.
+    /// The same access and credentials with the client that `change` makes of this one.
     pub(crate) fn map<C>(self, change: impl FnOnce(B) -> C) -> Configured<C> {
         Configured {
             builder: change(self.builder),

@@ -50,7 +50,7 @@ pub(crate) struct Renewed<T> {
 /// The result of the last fetch.
 struct Held<T> {
     credentials: Option<(Arc<T>, Option<SystemTime>)>,
-    /// That of the credentials, for refusals.
+    /// The number of the credentials, by which they are refused.
     number: u64,
     failure: Option<CredentialError>,
     pause_until: Instant,
@@ -113,7 +113,7 @@ impl<T: Send + Sync + 'static> Renewed<T> {
         if self.ended.load(Ordering::Acquire) != ended
             && let Some(failure) = &held.failure
         {
-            // That fetch failed while this caller waited for it.
+            // The fetch of another caller failed while this caller waited for it.
             return Err(failure.clone());
         }
         let fetch = Arc::clone(&self.fetch);

@@ -1,10 +1,11 @@
 //! One request for what several threads or processes want at the same time.
 //!
-//! Whoever finds something neither in memory nor on disk claims it, requests it, keeps the answer, and gives up the claim.
-//! Whoever finds it claimed waits until the claim is given up, on its own thread and without a permit for requests, and looks
-//! again. Whoever has claimed keys waits for nothing but ranges and pages, and whoever has claimed those waits for nothing, so
-//! that no circle of waits is possible. A wait that was of no use is followed by a request (`patience`), so that a
-//! process that is stopped or fails costs the others a moment and no answer.
+//! A caller that finds something neither in memory nor on disk claims it, requests it, keeps the answer, and gives up
+//! the claim. A caller that finds it claimed waits until the claim is given up, on its own thread and without a permit
+//! for requests, and looks again. No circle of waits is possible: a caller that has claimed keys waits for nothing but
+//! ranges and pages, and a caller that has claimed ranges or pages waits for nothing. A wait that was of no use is
+//! followed by a request (`patience`), so that a process that is stopped or fails costs other processes a moment and no
+//! answer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::store::remote::shared::Shared;
 use crate::store::remote::tag::Pinned;
 use crate::store::{CancelToken, Key, StoreError};
 
-/// The time after which a waiting thread looks whether the claim was given up. It grows up to the second one.
+/// The time after which a waiting thread first looks whether the claim was given up. It grows up to [`MOST_LOOK`].
 const FIRST_LOOK: Duration = Duration::from_micros(500);
 const MOST_LOOK: Duration = Duration::from_millis(10);
 
@@ -73,8 +74,8 @@ impl Kept {
 }
 
 impl Shared {
-    /// What `find` finds of `key`, after what is kept of it was brought into memory. If that is nothing, the caller requests
-    /// it, unless somebody else does: then this waits, and looks once more.
+    /// What `find` finds of `key`, after what is kept of it was brought into memory. If that is nothing, the caller
+    /// requests it, unless somebody else does: then this waits, and looks once more.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the caller's requests are cancelled.
@@ -110,9 +111,9 @@ impl Shared {
         Ok(Looked::Ask(version, Request::new(&kept.patience, claim)))
     }
 
-    /// Calls `ask` with the positions of those of `keys` that nobody else requests, and then, after the requests of the others
-    /// have ended, with those of the rest. What is kept of them is in memory then; `ask` also gets the versions that were kept.
-    /// No request is necessary for those that `is_here`.
+    /// Calls `ask` with the positions of the `keys` that nobody else requests. Waits for the requests of other callers,
+    /// and calls `ask` with the positions of all other keys. By then, what is kept of these keys is in memory; `ask`
+    /// also gets the versions that were kept. A key for which `is_here` is true needs no request.
     pub(in crate::store::remote) fn in_turn(
         &self,
         keys: &[Key],
@@ -197,8 +198,8 @@ impl Shared {
             .collect()
     }
 
-    /// Claims those of `keys` about which nothing is known, and a name that does not exist, before all of them are requested
-    /// at once. If others request one of them, this waits for them first.
+    /// Claims those of `keys` about which nothing is known, before all of them are requested at once. One of them may
+    /// be a name that does not exist. If another caller requests one of them, this waits for that request first.
     pub(in crate::store::remote) fn begin_all(&self, keys: &[(&Shared, &Key)]) -> Request {
         let Some(kept) = &self.kept else {
             return Request::default();
@@ -247,7 +248,7 @@ impl Shared {
         Request::new(&kept.patience, claims)
     }
 
-    /// Claims those of `ranges` that nobody else requests. The others are returned.
+    /// Claims those of `ranges` that nobody else requests. Returns the ranges that another caller requests.
     pub(in crate::store::remote) fn begin_ranges(
         &self,
         key: &Key,
@@ -306,7 +307,8 @@ impl Shared {
         })
     }
 
-    /// The byte that is claimed by those who request something about `key`. With `--offline`, nobody does.
+    /// The byte that a caller claims before it requests something about `key`; `None` with `--offline`, where nothing
+    /// is requested.
     fn claimed_for(&self, key: &Key) -> Option<(&Arc<Kept>, ClaimByte)> {
         let kept = self.kept.as_ref().filter(|kept| !kept.is_offline)?;
         let path = self.client.path(key)?;
@@ -314,8 +316,8 @@ impl Shared {
     }
 }
 
-/// Whether the end of a wait shows if waiting is of use. That the answer about a document is there, and too old for the
-/// caller, shows nothing.
+/// Whether the end of a wait shows if waiting is of use. The end of a wait for a document shows nothing if the answer
+/// is there but too old for the caller.
 fn may_be_vain(key: &Key, is_found: bool) -> bool {
     is_found || !is_asked_for_anew(key)
 }

@@ -1,5 +1,6 @@
-//! Pages of names, as they are kept on disk. They are used with `--immutable` and `--offline`: whoever lists names at other
-//! times wants to know whether they have changed. But several processes that list the same names at the same time share a page.
+//! Pages of names, as they are kept on disk. They are used with `--immutable` and `--offline`: without these options, a
+//! listing has to show whether names have changed. But several processes that list the same names at the same time
+//! share a page.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -15,7 +16,7 @@ use crate::store::remote::client::{Page, PageRequest};
 use crate::store::remote::failure::Failure;
 use crate::store::remote::shared::Shared;
 
-/// A page that others have requested is shared if its request was under way, so that it is not older than this.
+/// A page that another process has requested is shared if its request was under way, so that it is not older than this.
 const MOST_AGE: Duration = Duration::from_secs(10);
 
 impl Shared {
@@ -79,8 +80,8 @@ impl Kept {
         Some((of_json(&text, asked)?, times))
     }
 
-    /// The page, if it is of use: one that does not change, or that others have requested while this waited. Otherwise the
-    /// claim to request it.
+    /// The page, if it is of use: a page that does not change, or that another process has requested while this one
+    /// waited. Otherwise the claim to request it.
     fn look_for_page(self: &Arc<Self>, request: &PageRequest) -> (Option<KeptPage>, Option<Claim>) {
         if self.is_forever()
             && let Some(found) = self.page(request)
