@@ -117,7 +117,7 @@ impl ArrayToArray {
         Ok(())
     }
 
-    /// Whether some elements decode to others than were encoded.
+    /// Whether some elements decode to other values than were encoded.
     pub(super) fn can_lose(&self) -> bool {
         matches!(self, ArrayToArray::Filter(filter) if filter.can_lose())
     }

@@ -75,7 +75,7 @@ impl ArrayToBytes {
         }
     }
 
-    /// Whether some elements decode to others than were encoded.
+    /// Whether some elements decode to other values than were encoded.
     pub(super) fn can_lose(&self) -> bool {
         match self {
             ArrayToBytes::PackBits(codec) => codec.can_lose(),

@@ -15,8 +15,8 @@
 
 use crate::error::FormatError;
 
-/// Splits `encoded`, the chunk of a header of `header_bytes`, into those of `codecs` that were
-/// applied, and their bytes.
+/// Splits `encoded`, which begins with a header of `header_bytes`. Returns those of `codecs` that were applied, and the
+/// bytes behind the header.
 ///
 /// # Errors
 /// The header is cut short, or it has bits of codecs that do not exist.

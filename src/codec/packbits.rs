@@ -21,9 +21,9 @@ const NAME: &str = "packbits";
 pub enum PaddingEncoding {
     /// Nowhere.
     None,
-    /// In a byte before the others.
+    /// In a byte before the packed bits.
     FirstByte,
-    /// In a byte behind the others.
+    /// In a byte behind the packed bits.
     LastByte,
 }
 

@@ -12,9 +12,9 @@
 //! A chunk is divided into blocks of four elements along each axis. Elements are repeated to fill a block at the edge.
 //! Blocks are written one after the other, as bits ([`bits`]); a stream has whole words of 64 bits.
 //!
-//! zfp itself is a C library that reads from its buffer without a check, and whose crates run libclang when they are built
-//! (`docs/decisions/0016-own-zfp.md`). Here bits behind the end of the input are zeros, and the block that has some is an
-//! error.
+//! zfp itself is a C library that reads from its buffer without a check, and whose crates run libclang when they are
+//! built (`docs/decisions/0016-own-zfp.md`). Here bits behind the end of the input are zeros, and the block that has
+//! some is an error.
 
 mod bit_planes;
 mod bits;
@@ -58,10 +58,11 @@ enum Framing {
     /// In the document.
     Bare {
         parameters: Parameters,
-        /// The parameters of zarrs where they differ: it counts the bits of a fixed rate as in three dimensions, in all.
+        /// The parameters of zarrs where they differ: it counts the bits of a fixed rate as in three dimensions, in
+        /// all.
         of_zarrs: Option<Parameters>,
     },
-    /// In a header. Those of the document are for writing.
+    /// In a header. The parameters of the document are for writing.
     WithHeader(Setting<Parameters>),
 }
 
@@ -184,7 +185,7 @@ impl Zfp {
         bits.div_ceil(64).saturating_mul(8)
     }
 
-    /// Whether some elements decode to others than were encoded.
+    /// Whether some elements decode to other values than were encoded.
     pub(super) fn can_lose(&self) -> bool {
         let parameters = match self.framing {
             Framing::Bare { parameters, .. } => Ok(parameters),

@@ -115,7 +115,7 @@ mod tests {
         [&header[..], &numbers()].concat()
     }
 
-    /// The same with `checksum`.
+    /// The frame of `plain`, with a checksum.
     fn with_checksum() -> Vec<u8> {
         let mut bytes = plain();
         bytes[4] = 0x24;

@@ -21,9 +21,9 @@ pub struct FillValue {
 /// Whether Zarr libraries agree on the fill value of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Agreement {
-    /// There is none.
+    /// The document has no fill value.
     Undefined,
-    /// Some read another value than others.
+    /// Some libraries read another value than other libraries do.
     Disputed,
     Undisputed,
 }
@@ -73,7 +73,7 @@ impl FillValue {
         }
     }
 
-    /// The same fill value, in whose place other Zarr libraries may read another one if it `is_disputed`.
+    /// The same fill value. If it `is_disputed`, some Zarr libraries read another value in its place.
     pub(crate) fn disputed_if(mut self, is_disputed: bool) -> FillValue {
         if is_disputed && self.is_defined() {
             self.agreement = Agreement::Disputed;

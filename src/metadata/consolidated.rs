@@ -31,11 +31,11 @@ const MAX_NESTING: usize = 16;
 /// The document that a copy is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copied {
-    /// That of an array.
+    /// The document of an array.
     Array,
-    /// That of a group.
+    /// The document of a group.
     Group,
-    /// That of the attributes of a node of v2.
+    /// The document of the attributes of a node of v2.
     Attributes,
 }
 
@@ -117,8 +117,8 @@ pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
 /// A copy of the document of a group, the path of the group, and the text that replaces it.
 type ReplacedGroup<'d, 'm> = (&'m MemberSpan<'d>, String, Vec<u8>);
 
-/// The copies of groups that `edit` replaces, and the paths of those that it removes. Readers find no node of which a group above has no copy,
-/// so that those below such a group are not replaced.
+/// The copies of groups that `edit` replaces, and the paths of those that it removes. Readers find no node of which a
+/// group above has no copy, so that those below such a group are not replaced.
 fn edited_groups<'d, 'm>(
     groups: impl Iterator<Item = (&'m MemberSpan<'d>, String)>,
     text_of: impl Fn(&MemberSpan<'d>) -> &'d [u8],

@@ -255,7 +255,7 @@ pub(super) fn respelled_v2(data_type: &DataType, value: &RawValue) -> Option<Str
     let Json::String(text) = Json::of(value).ok()? else {
         return None;
     };
-    // JSON has no number for others.
+    // JSON has no number for NaN and the infinities.
     let value = float_of(&text).filter(|value| value.is_finite())?;
     Some(serde_json::Value::from(value).to_string())
 }
@@ -311,7 +311,8 @@ fn masks_in_v2(
     Masks::in_v2(data_type, &shown.fill_value, (attributes, fill_value))
 }
 
-/// Whether the attribute `_FillValue` among the `written` attributes of v2 says what the fill value says that is shown of
+/// Whether the attribute `_FillValue` among the `written` attributes of v2 says what the fill value says that is shown
+/// of
 /// `array`, which has the documents `source`.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Previews: a picture of the middle plane of an array, of at most 1024 pixels a side.
 //!
-//! Each pixel shows one element, so that a pixel of a mask is a label of it, and nothing is averaged over missing values.
+//! Each pixel shows one element, so that a pixel of a mask is a label of it, and nothing is averaged over missing
+//! values.
 //!
 //! | array | pixels |
 //! |---|---|
@@ -9,8 +10,9 @@
 //! | 2 to 7 channels | the sum of their colours |
 //! | red, green, blue, perhaps opacity | as they are |
 //!
-//! A range of values is shown: the window of a channel, or from the 2nd to the 98th percentile of the values that are shown.
-//! The size of a file follows from the metadata alone ([`Frame`]); the texts that follow from values have a fixed length.
+//! A range of values is shown: the window of a channel, or from the 2nd to the 98th percentile of the values that are
+//! shown. The size of a file follows from the metadata alone ([`Frame`]); the texts that follow from values have a
+//! fixed length.
 
 mod colours;
 mod file;
@@ -95,7 +97,8 @@ impl Colouring {
 }
 
 impl Preview {
-    /// The preview of the part `selected` of the array `whole`. Its integers are labels if the colours of `labels` are given.
+    /// The preview of the part `selected` of the array `whole`. Its integers are labels if the colours of `labels` are
+    /// given.
     ///
     /// # Errors
     /// When the part has no planes or no elements, or these are no real numbers.
@@ -186,9 +189,9 @@ impl Preview {
         self.longest_side <= MOST_PIXELS
     }
 
-    /// The place of the preview among those of other levels of the image, of which the first is the best: the longest without
-    /// elements left out, if it is more than half as long as a picture may be; then those that leave elements out, the
-    /// shortest plane first; then short ones.
+    /// The place of the preview among the previews of other levels of the image, of which the first is the best. First
+    /// come previews without elements left out that are more than half as long as a picture may be, the longest first;
+    /// then previews that leave elements out, the shortest plane first; then shorter previews, the longest first.
     pub fn rank(&self) -> (u8, u64) {
         match self.longest_side {
             side if side > MOST_PIXELS => (1, side),
@@ -294,7 +297,8 @@ impl Preview {
         })
     }
 
-    /// The ranges of the channels as a text of a length that does not depend on them; none for labels, and for colours as they are.
+    /// The ranges of the channels as a text of a length that does not depend on them; none for labels, and for colours
+    /// as they are.
     fn range_text(&self, ranges: &[Range]) -> Option<Text> {
         if matches!(self.colouring, Colouring::Samples | Colouring::Labels) {
             return None;

@@ -57,7 +57,7 @@ pub enum BloscShuffle {
     None,
     /// All first bytes of elements, then all second ones, and so on.
     Byte,
-    /// The same with bits.
+    /// All first bits of elements, then all second ones, and so on.
     Bit,
 }
 

@@ -23,7 +23,7 @@ const PREFIX_LEN: usize = HEADER_LEN + 4;
 pub(crate) struct BloscBlocks {
     header: BloscLayout,
     starts: Vec<u64>,
-    /// The same numbers, sorted.
+    /// The numbers of `starts`, sorted.
     sorted: Vec<u64>,
 }
 

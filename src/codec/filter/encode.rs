@@ -6,7 +6,7 @@ use crate::codec::number::{Number, map_numbers, unencodable};
 use crate::error::FormatError;
 
 impl Filter {
-    /// Whether some elements decode to others than were encoded.
+    /// Whether some elements decode to other values than were encoded.
     pub(in crate::codec) fn can_lose(&self) -> bool {
         match &self.kind {
             FilterKind::Elementwise {

@@ -62,8 +62,8 @@ trait Float: Value + PartialOrd {
 
     fn magnitude(self) -> Self;
     fn is_finite(self) -> bool;
-    /// The least e for which the number, which is not negative, is below two to the power of e; that of subnormal numbers
-    /// is the one of the least normal number, and that of zero is `-BIAS`.
+    /// The least e for which the number, which is not negative, is below two to the power of e. Subnormal numbers have
+    /// the exponent of the least normal number, and zero has `-BIAS`.
     fn exponent(self) -> i32;
     /// Two to the power of `exponent`, rounded to zero or infinity where there is no such number.
     fn power_of_two(exponent: i32) -> Self;

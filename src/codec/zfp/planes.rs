@@ -1,16 +1,16 @@
 //! Codes the coefficients of a block by bit planes, the highest plane first.
 //!
-//! The coefficients are ordered so that the first ones are most likely large. In each plane, the
-//! bits of those that had a one bit in a higher plane, or are before such a one, are written as they are.
-//! The other bits are coded in runs: a bit says whether there is any further one bit, and if so, zeros and a one bit
-//! lead to it.
+//! The coefficients are ordered so that the first ones are most likely large. A coefficient is *known* if it, or a
+//! coefficient behind it, had a one bit in a higher plane. In each plane, the bits of known coefficients are written as
+//! they are. The other bits are coded in runs: a bit says whether there is any further one bit, and if so, zeros and a
+//! one bit lead to it.
 //!
 //! ```text
 //! plane of 8 coefficients   1 0 1 | 0 0 1 0 0      n = 3 are known
 //! written                   1 0 1   1 001   0      then n = 6
 //! ```
 //!
-//! The one bit of the last coefficient is not written, because it follows from that there is any.
+//! If a run reaches the last coefficient, its one bit is not written: it follows from the bit before the run.
 
 use super::bit_planes::BitPlanes;
 use super::bits::{BitReader, BitWriter};

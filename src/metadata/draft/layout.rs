@@ -43,7 +43,7 @@ impl DraftLayout {
             .map(|(is_flat, suffix)| DraftLayout::new(is_flat, suffix.to_owned()))
     }
 
-    /// The same layout without (`is_flat`) or with the segment `root`.
+    /// The same layout, with the segment `root` in keys unless it `is_flat`.
     #[must_use]
     pub fn with_flatness(self, is_flat: bool) -> DraftLayout {
         DraftLayout { is_flat, ..self }

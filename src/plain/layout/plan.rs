@@ -67,9 +67,9 @@ pub struct PlannedRun {
 /// The elements that have a run.
 #[derive(Debug, Clone, Copy)]
 enum RunSource {
-    /// Those of a part of the layout.
+    /// The elements of a part of the layout.
     Part(usize),
-    /// Those of a tile of the plan.
+    /// The elements of a tile of the plan.
     Tile(usize),
 }
 
@@ -258,8 +258,8 @@ impl Plan {
         parts.take_while(move |(_, part)| part.offset < end)
     }
 
-    /// Adds the tiles at `start` that the range touches. Their number is that of the range's bytes,
-    /// divided by those of a tile.
+    /// Adds the tiles at `start` that the range touches. There are about as many of them as the bytes of the range,
+    /// divided by the bytes of a tile.
     fn add_tiles(&mut self, start: u64, tiles: &Tiles) {
         let Some((from, _, n)) = overlap(start, tiles.len(), self.offset, self.len) else {
             return;

@@ -1,12 +1,13 @@
 //! The colours of the labels of an image: those that the metadata give, and others that differ from label to label.
 //!
-//! OME-NGFF 0.5, section "labels": the group of an image of labels has `image-label`, in which `colors` has the colour of some labels.
+//! OME-NGFF 0.5, section "labels": the group of an image of labels has `image-label`, in which `colors` has the colour
+//! of some labels.
 
 use super::colours::{Palette, Rgb};
 use crate::metadata::{Attributes, JsonTree};
 
-/// From the hue of a label to that of the next one, of [`HUES`] around the circle. The hues of any two of 255 labels differ by 6 or
-/// more, and those of labels whose numbers differ by 8 or less by 156 or more.
+/// From the hue of a label to that of the next one, of [`HUES`] around the circle. The hues of any two of 255 labels
+/// differ by 6 or more, and those of labels whose numbers differ by 8 or less by 156 or more.
 const HUE_STEP: u32 = 846;
 const HUES: u32 = 6 * 256;
 
@@ -18,7 +19,7 @@ pub struct LabelColours {
 }
 
 impl LabelColours {
-    /// Those in the attributes of a group; `None` if it is no image of labels.
+    /// The colours in the attributes of a group; `None` if it is no image of labels.
     pub fn of_group(attributes: &Attributes) -> Option<LabelColours> {
         let ome = attributes.get("ome").and_then(JsonTree::as_object);
         let mut places = ome.into_iter().chain([attributes]);

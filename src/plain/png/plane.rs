@@ -9,7 +9,7 @@ use crate::plain::{Array, AxisKind, FileFormat};
 const VERTICAL: [&str; 3] = ["y", "lat", "latitude"];
 const HORIZONTAL: [&str; 3] = ["x", "lon", "longitude"];
 
-/// The axes of an array that a preview shows. It shows the middle of each other axis.
+/// The axes of an array that a preview shows. Of each other axis, the preview shows the middle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plane {
     pub(super) y: usize,
@@ -30,7 +30,8 @@ pub(super) enum Channels {
 }
 
 impl Plane {
-    /// That of `array`: the axes that are called y and x, or latitude and longitude; else the last two that are none of channels.
+    /// The plane of `array`: the axes that are called y and x, or latitude and longitude; else the last two axes that
+    /// are no axes of channels.
     ///
     /// # Errors
     /// When the array has no planes, or no elements.

@@ -26,7 +26,7 @@ enum Number {
 pub(super) type Range = [f64; 2];
 
 impl Values {
-    /// Those of `array`; `None` if they are no real numbers.
+    /// The values of `array`; `None` if its elements are no real numbers.
     pub(super) fn of(array: &Array) -> Option<Values> {
         let number = match &array.data_type.element {
             Element::Bool => Number::Bool,
@@ -76,8 +76,8 @@ impl Values {
     }
 }
 
-/// The range of `values`, which are finite: from the 2nd to the 98th percentile, both of which are one of the values; from the
-/// least to the greatest if these are equal, as where few pixels are not empty.
+/// The range of `values`, which are finite: from the 2nd to the 98th percentile, both of which are one of the values;
+/// from the least to the greatest if these are equal, as where few pixels are not empty.
 pub(super) fn percentiles(mut values: Vec<f64>) -> Range {
     let Some(last) = values.len().checked_sub(1) else {
         return [0.0, 1.0];

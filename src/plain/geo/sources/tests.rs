@@ -122,7 +122,7 @@ fn a_level_of_a_pyramid_has_its_own_transform() {
         known
     );
     assert_eq!(told(&of("{}", &[("r10m", pyramid)], None)), known);
-    // That of the group is for the first level.
+    // The transform of the group is that of the first level.
     assert_eq!(
         told(&of("{}", &[("r20m", pyramid)], None)),
         (Some("EPSG:32632".to_owned()), None)
