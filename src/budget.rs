@@ -17,9 +17,9 @@
 //! it decodes from ([`Holding`]), when no other load is at work, and when it has waited for `FAIR_WAIT`, because the
 //! loads that it waits for may be waiting for it.
 //!
-//! Callers that wait for a turn stand in a line, and so do those that wait until they may exceed the limit. The
-//! first of the line gets an error when it has been the first for too long. The others get none, however many are
-//! before them.
+//! Callers that wait for a turn stand in a line, and so do those that wait until they may exceed the limit. The first
+//! of the line gets an error when it has been the first for too long. A caller behind it gets no error, however many
+//! callers are before it.
 //!
 //! A writer holds memory for its chunk or document while it loads other things, such as the index of a
 //! shard. A reader may have begun the same load, and waits at a lesser depth than the writer. Therefore
@@ -78,7 +78,7 @@ impl Holding {
         purpose: "a part of a chunk",
     };
 
-    /// The same with one more reservation.
+    /// As this, for a caller that holds one more reservation.
     #[must_use]
     pub const fn and_one(self) -> Holding {
         Holding {
@@ -87,7 +87,7 @@ impl Holding {
         }
     }
 
-    /// The same for another `purpose`, which messages to callers that wait for this memory name.
+    /// As this, for another `purpose`, which is named in messages to callers that wait for this memory.
     #[must_use]
     pub fn to_hold(self, purpose: &'static str) -> Holding {
         Holding { purpose, ..self }
@@ -366,7 +366,7 @@ impl Budget {
                 state.turns += 1;
                 let mut reservation = self.grant(&mut state, bytes, holding, 0);
                 drop(state);
-                // This wakes the next caller, too.
+                // Kept bytes are waited for by nobody, so `keep` wakes the next caller.
                 reservation.keep();
                 reservation.is_turn = true;
                 // The limit may be exceeded now: cached blocks are evicted to make room for written data.

@@ -31,9 +31,9 @@ pub(crate) fn wait_timeout<'s, T>(
     (guard, timeout.timed_out())
 }
 
-/// The same without a clock. A short wait always times out, after other threads had a turn. A
-/// longer wait times out in half of the schedules, and one for `Duration::MAX` never does. So a
-/// missed notification that only a timeout would make up for is found as a deadlock.
+/// As the other `wait_timeout`, but without a clock. A short wait always times out, after other threads had a turn. A
+/// longer wait times out in half of the schedules, and one for `Duration::MAX` never does. So a missed notification
+/// that only a timeout would make up for is found as a deadlock.
 #[cfg(feature = "model")]
 pub(crate) fn wait_timeout<'s, T>(
     condition: &Condvar,

@@ -40,7 +40,7 @@ impl CliError {
         }
     }
 
-    /// The same error where it means that damage was looked for, and nothing is known.
+    /// This error, from a search for damage: nothing is known of the store then.
     pub(crate) fn of_search(self) -> Self {
         match self {
             CliError::Failed(problem) => CliError::Unread(problem),

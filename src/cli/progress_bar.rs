@@ -18,9 +18,9 @@ const LINES: Duration = Duration::from_secs(10);
 /// How far the work is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
-    /// The things that were found so far; `None` if nobody knows how many there are.
+    /// The number of things that were found so far; `None` if it is not counted.
     pub(super) found: Option<u64>,
-    /// Those that are done.
+    /// The number of things that are done.
     pub(super) done: u64,
     /// Their bytes, or 0 if they are not counted.
     pub(super) bytes: u64,

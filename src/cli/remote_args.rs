@@ -68,8 +68,8 @@ impl RemoteArgs {
         self.disk_cache.is_offline()
     }
 
-    /// The options that these mean, for a store that never changes if `is_immutable`; the caller fills in those of the mount. Files get absolute
-    /// paths, because the daemon changes its directory.
+    /// The checked options, for a store that never changes if `is_immutable`. The caller fills in the options of the
+    /// mount. Files get absolute paths, because the daemon changes its directory.
     pub(super) fn options(
         self,
         is_immutable: bool,

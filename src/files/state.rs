@@ -53,7 +53,7 @@ pub(super) enum Content {
 
 /// The attributes of an open file.
 pub(crate) enum FileAttributes {
-    /// Those of the file that has its bytes.
+    /// The attributes of the file that has the bytes.
     Object(ObjectMeta),
     /// The shown attributes, except for the fingerprint.
     Shown(CleanAttributes),

@@ -79,7 +79,7 @@ pub(super) struct Generations(RandomState);
 impl Generations {
     /// The generation of inode `ino`, which stands for the version `fingerprint`.
     pub(super) fn of(&self, ino: u64, fingerprint: u64) -> Generation {
-        // The kernel requires 0 of the root, and takes 32 bits of others.
+        // The kernel requires the generation 0 of the root, and takes 32 bits of other generations.
         let is_root = INodeNo(ino) == INodeNo::ROOT;
         let bits = if is_root {
             0

@@ -207,7 +207,7 @@ impl Core {
         self.stat(ino, handle)
     }
 
-    /// write(2), or pages of mapped memory (`is_mapped`), which the kernel writes through any handle.
+    /// write(2), or pages of mapped memory (`FUSE_WRITE_CACHE`), which the kernel writes through any handle.
     pub(super) fn write_file(
         &self,
         (ino, handle): (u64, FileHandle),
@@ -215,7 +215,6 @@ impl Core {
         flags: WriteFlags,
     ) -> Result<u32, Errno> {
         self.opened(ino, handle).and_then(|opened| {
-            // The kernel writes pages of a mapped file.
             let written = if flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
                 opened.file.write_mapped(offset, data)
             } else {

@@ -1,5 +1,4 @@
-//! The interface to the kernel: inode numbers, handles, replies, errno. Knows neither Zarr nor
-//! stores.
+//! The interface to the kernel: inode numbers, handles, replies, errno. This module knows neither Zarr nor stores.
 //!
 //! * `operations`: the operations of the kernel, a few lines each; `request` and `reply`; `device` and `ring`: the two
 //!   ways on which requests come and replies go;
@@ -198,8 +197,8 @@ impl ZarrFs {
         }
     }
 
-    /// Starts `rings` if the kernel behind `device` has taken the offer. Requests of users other than those with `access`
-    /// are refused.
+    /// Starts `rings` if the kernel behind `device` has taken the offer. Requests of users other than those with
+    /// `access` are refused.
     ///
     /// # Errors
     /// Those of the kernel. The mount answers no request in this case.

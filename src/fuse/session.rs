@@ -206,8 +206,8 @@ pub fn is_dead(mountpoint: &Path) -> bool {
     rustix::fs::statvfs(mountpoint).is_err_and(is_of_dead_mount)
 }
 
-/// Whether the error is one of a mount whose daemon is gone: "Transport endpoint is not connected", or
-/// one of the other two, for a request that was on its way at this moment. With rings the kernel ends
+/// Whether the error is one of a mount whose daemon is gone: `ENOTCONN` ("Transport endpoint is not connected"), or
+/// `ECONNABORTED` or `ECANCELED` for a request that was on its way when the daemon ended. With rings the kernel ends
 /// the mount a little later than the daemon, so that a request may still be on its way.
 pub fn is_of_dead_mount(errno: Errno) -> bool {
     matches!(errno, Errno::NOTCONN | Errno::CONNABORTED | Errno::CANCELED)

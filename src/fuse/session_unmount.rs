@@ -34,7 +34,7 @@ pub enum UnmountError {
 /// checked that this is a mount of zarr-mount.
 ///
 /// # Errors
-/// [`UnmountError::Busy`] only with [`Unmount::WhenIdle`]; the others always.
+/// [`UnmountError`], but [`UnmountError::Busy`] only with [`Unmount::WhenIdle`].
 pub fn unmount(mountpoint: &Path, how: Unmount) -> Result<(), UnmountError> {
     let flags = match how {
         Unmount::WhenIdle => UnmountFlags::NOFOLLOW,

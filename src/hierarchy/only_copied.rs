@@ -59,8 +59,7 @@ impl Hierarchy {
         Ok(missing)
     }
 
-    /// Whether the store has `prefix`. It lacks that of an array that was removed and has a copy
-    /// still.
+    /// Whether the store has `prefix`. If an array was removed and still has a copy, the store lacks its prefix.
     fn has_prefix(&self, prefix: &Prefix) -> Result<bool, Error> {
         let Some(key) = prefix.to_key() else {
             return Ok(true);

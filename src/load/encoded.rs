@@ -13,7 +13,7 @@ use crate::grid::Dims;
 pub(crate) type ChunkAt = (Dims, LocatedChunk);
 
 impl Loader {
-    /// The first of `chunks` that are received together, at least one, and the others.
+    /// The first of `chunks` that are received together, at least one, and the remaining chunks.
     pub(crate) fn split_group<'c>(&self, chunks: &'c [ChunkAt]) -> (&'c [ChunkAt], &'c [ChunkAt]) {
         let (most, mut len) = (self.most_together(), 0_u64);
         let fits = chunks

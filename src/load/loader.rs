@@ -481,8 +481,8 @@ impl Loader {
             .load(key, move || self.decode(array, indices, &chunk))
     }
 
-    /// Chunks of `array` that can be decoded at once while `held` others are in the cache, so that
-    /// none of these has to be evicted.
+    /// How many chunks of `array` can be decoded at once while `held` of its chunks are in the cache, so that none of
+    /// the latter has to be evicted.
     pub fn decodes_beside(&self, array: &ChunkedArray, held: u64) -> u64 {
         let held = held.saturating_mul(array.block_bytes());
         let limit = self.cache().budget().limit();

@@ -136,7 +136,7 @@ impl Loader {
 }
 
 impl Locator {
-    /// The same in an object whose bytes were received.
+    /// This locator for the same object, whose bytes were received.
     pub(super) fn of_received(self, bytes: Arc<Received>) -> Locator {
         Locator {
             whole: self.whole.received(bytes),

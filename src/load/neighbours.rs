@@ -46,8 +46,8 @@ struct Reading<'g> {
 }
 
 impl Neighbours {
-    /// Adds a chunk to `group` if it is near the others, else to a new group that replaces it. A
-    /// group has at most `most` chunks. `None` where chunks are read alone.
+    /// Adds a chunk to `group` if it is near the chunks of the group, else to a new group that replaces it. A group has
+    /// at most `most` chunks. `None` where chunks are read alone.
     pub(super) fn join(
         group: &mut Option<Arc<Neighbours>>,
         most: usize,

@@ -86,8 +86,9 @@ impl Region {
     /// `tile` has their lengths along the axes of the file, and is empty where the elements are in C order, which are
     /// tiles of one element.
     ///
-    /// Along each file axis up to the first one along which a chunk reaches into several tiles, the chunks that one tile
-    /// touches are needed, and after it all that the region touches. `None` when the number does not fit, or when the
+    /// The chunks that are needed are counted along each axis of the file, the slowest first. Up to and including the
+    /// first axis along which a chunk reaches into several tiles, these are the chunks that one tile touches. Along the
+    /// axes after it, they are all chunks that the region touches. `None` when the number does not fit, or when the
     /// region does not lie in `grid`.
     pub fn row_chunks_bytes(&self, tile: &[u64], grid: &ChunkGrid, item_size: u64) -> Option<u64> {
         self.lies_in(grid).then_some(())?;

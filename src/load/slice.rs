@@ -147,7 +147,7 @@ impl Slice {
         }
     }
 
-    /// The same range of an object, whose bytes were received.
+    /// The same range of the same object, whose bytes were received.
     pub(super) fn received(self, bytes: Arc<Received>) -> Slice {
         match self.source {
             SliceSource::Object { object, name } => Slice {

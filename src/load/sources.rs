@@ -20,8 +20,8 @@ use crate::store::{
 /// chunks.
 const MOST_KEPT_OPEN: usize = 64;
 
-/// The same limit for a store that is slow to answer, where opening an object again costs more than
-/// a descriptor.
+/// Most descriptors that are kept for a store that is slow to answer, where opening an object again costs more than a
+/// descriptor.
 const MOST_KEPT_FAR: usize = 4096;
 
 /// The fraction of all descriptors of the process that may be kept, where the process may have few.
@@ -88,8 +88,8 @@ impl Sources {
         self.directory_access.is_some()
     }
 
-    /// Whether all opened objects are kept for later callers. They are where nothing changes and
-    /// the store is not local, so that opening an object again would cost a request.
+    /// Whether all opened objects are kept for later callers. That is so where nothing changes and the store is not
+    /// local, so that opening an object again would cost a request.
     pub(super) fn keeps_all(&self) -> bool {
         self.freshness.is_immutable() && !self.store.profile().is_local
     }

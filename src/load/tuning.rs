@@ -13,7 +13,7 @@ pub(crate) const STEP_CHUNKS: usize = if cfg!(feature = "model") { 1 } else { 64
 /// Most encoded bytes of a shard that are read together in a store where requests take long.
 pub(crate) const TOGETHER_BYTES: u64 = 8 << 20;
 
-/// These bytes are also no more than the cache divided by this, because each thread that reads may hold as many
+/// [`TOGETHER_BYTES`] are also no more than the cache divided by this, because each thread that reads may hold as many
 /// bytes.
 pub(crate) const TOGETHER_SHARE: u64 = 16;
 
@@ -25,9 +25,9 @@ pub(crate) const TOGETHER_CHUNKS: usize = 256;
 /// copy from there.
 pub(crate) const MOST_EVICT_FIRST_BYTES: u64 = 16 << 20;
 
-/// The same for a remote store, where fetching a chunk again costs more than fresh memory. So the beginning of a
-/// sequential read stays for a second program. Without a limit, these blocks would fill the whole cache, in vain as
-/// long as the kernel has the bytes, too.
+/// The most memory of these blocks in a remote store, where fetching a chunk again costs more than fresh memory. So the
+/// beginning of a sequential read stays for a second program. Without a limit, these blocks would fill the whole cache,
+/// which is of no use as long as the kernel has the bytes, too.
 pub(crate) const MOST_EVICT_FIRST_BYTES_FAR: u64 = 64 << 20;
 
 /// Chunks of one read that are requested at once. The requests take no more memory than the bytes
@@ -78,22 +78,22 @@ pub(crate) const OPEN_READS: u64 = 3;
 /// does. A page fault, or a read of a header, is shorter.
 pub(crate) const FIRST_READ_BYTES: u64 = 128 << 10;
 
-/// In a store that is slow to answer, such a program has the readahead window of one that has read this much. With a
-/// smaller window, one more round trip passes before all requests are under way.
+/// In a store that is slow to answer, a program with such a first read has the readahead window of a program that has
+/// read this much. With a smaller window, one more round trip passes before all requests are under way.
 pub(crate) const EXPECTED_BYTES: u64 = 16 << 20;
 
 /// Chunks that are prefetched at least in a store that is slow to answer, unless they are longer than
 /// [`FIRST_WINDOW_BYTES`].
 pub(crate) const FIRST_WINDOW_CHUNKS: u64 = 4;
 
-/// The most bytes of these chunks.
+/// The most bytes of the first [`FIRST_WINDOW_CHUNKS`].
 pub(crate) const FIRST_WINDOW_BYTES: u64 = 16 << 20;
 
 /// The factor by which the readahead window of a local store grows while the reader reads to its
 /// end.
 pub(crate) const GROWTH_LOCAL: u64 = 2;
 
-/// The same factor in a store that is slow to answer.
+/// The factor by which the readahead window grows in a store that is slow to answer.
 pub(crate) const GROWTH_FAR: u64 = 4;
 
 /// Prefetching begins when a reader of chunk files has read this many files in order. Two

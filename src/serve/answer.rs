@@ -72,7 +72,7 @@ pub(super) fn with(status: StatusCode, body: Body) -> Answer {
     answer
 }
 
-/// The same without its body, if `method` is `HEAD`.
+/// `answer`, without its body if `method` is `HEAD`.
 pub(super) fn without_body(mut answer: Answer, method: &Method) -> Answer {
     if method == Method::HEAD {
         *answer.body_mut() = Body::empty();

@@ -17,7 +17,7 @@ pub(super) struct Validators {
     pub(super) etag: HeaderValue,
     /// The time of the last change, in whole seconds, if it is one that a header can have.
     modified: Option<SystemTime>,
-    /// The same as a header.
+    /// The time of the last change as a header.
     pub(super) last_modified: Option<HeaderValue>,
 }
 
@@ -93,7 +93,7 @@ impl Validators {
                 Comparison::Strong => tag,
                 Comparison::Weak => tag.strip_prefix(b"W/").unwrap_or(tag),
             };
-            // Whoever has the compressed bytes of this version has this version.
+            // A client that has the compressed bytes of this version has this version.
             tag == b"*" || tag == self.etag.as_bytes() || tag == self.etag_of(gzip::FORM)
         })
     }

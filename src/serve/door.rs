@@ -1,4 +1,4 @@
-//! Who may ask, and which pages of other sites may read the answers.
+//! Decides which clients get answers, and which pages of other sites may read them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

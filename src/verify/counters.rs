@@ -11,12 +11,12 @@ pub struct Counters {
     pub arrays: AtomicU64,
     /// The objects, or parts of large shards, that were found so far.
     pub found: AtomicU64,
-    /// Those that were examined.
+    /// The objects, or parts of large shards, that were examined.
     pub examined: AtomicU64,
     /// Whether all were found.
     pub is_found: AtomicBool,
     /// The chunks that were decoded, or could not be; or that were read to be kept.
     pub chunks: AtomicU64,
-    /// Their decoded bytes; or those that were read.
+    /// The decoded bytes of these chunks, or the bytes that were read to be kept.
     pub bytes: AtomicU64,
 }

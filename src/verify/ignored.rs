@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::finding::{Finding, Found, Severity};
 use crate::store::Prefix;
 
-/// The most of them that are named. The others are counted.
+/// The most findings of one kind that are named. Further findings are counted.
 const MOST_NAMED: u64 = 20;
 
 /// Things of one kind that readers ignore.

@@ -26,10 +26,10 @@ pub enum StoreArgument {
     Name(OsString),
 }
 
-/// How long metadata is trusted, unless `--ttl` says it.
+/// How long metadata of a local store is trusted, unless `--ttl` says it.
 const LOCAL_TTL: Duration = Duration::from_secs(1);
 
-/// The same for remote stores, where each check is a request.
+/// How long metadata of a remote store is trusted. There, each check is a request.
 const REMOTE_TTL: Duration = Duration::from_secs(60);
 
 /// Whether nothing in the store changes: what is not asked for does not.

@@ -36,8 +36,8 @@ impl Reason {
 }
 
 impl SaidOmissions {
-    /// The formats of `files`, those of the node at `prefix`, and the reasons why others leave something out; `None`
-    /// where nothing is to be said.
+    /// The formats that the node at `prefix` fits, by its `files`, and the reasons why files are missing or leave
+    /// something out; `None` where there is nothing to say.
     ///
     /// # Errors
     /// [`io::Error`] when an array that is left out cannot be examined.

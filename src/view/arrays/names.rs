@@ -12,8 +12,8 @@
 //! G/t.ERROR.txt the reason why the array G/t has no files
 //! ```
 //!
-//! If several files would have one name, a directory has it first, then the array with the longer name, where the group counts before
-//! an array of its name. The others get as many `~` behind the name as it takes to be unique.
+//! If several files would have one name, a directory has it first, then the array with the longer name, where the group
+//! counts before an array of its name. The others get as many `~` behind the name as it takes to be unique.
 
 use glob::Pattern;
 
@@ -162,8 +162,8 @@ impl Arrays {
                         Ok(false) => continue,
                         Ok(true) => {}
                         Err(error) if error.kind() == ErrorKind::Stale => return Err(error),
-                        // The file is listed, so that no copy lacks it without a word. Its lookup gives the error, and the
-                        // files of other formats are not concerned.
+                        // The file is listed, so that a program that copies the directory gets the error of its lookup.
+                        // The files of other formats are not concerned.
                         Err(error) => self.tree.warn_once(&(path, format), || {
                             format!("{path}: {} file: {error}", format.title())
                         }),

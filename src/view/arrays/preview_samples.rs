@@ -7,7 +7,7 @@ use crate::read::Samples;
 
 /// The most chunks that are decoded for a preview.
 const MOST_CHUNKS: u64 = 256;
-/// The most bytes of them.
+/// The most bytes of these chunks when they are decoded.
 const MOST_DECODED_BYTES: u64 = 64 << 20;
 /// A preview may take this fraction of the cache while it is made, so that chunks can be decoded meanwhile.
 const LIMIT_PARTS: u64 = 2;
@@ -20,7 +20,7 @@ pub(super) struct SampledPreview {
 }
 
 impl SampledPreview {
-    /// That of an array of this `layout`.
+    /// `preview`, with the places of its elements in an array of this `layout`.
     ///
     /// # Errors
     /// When too much would have to be decoded for a preview, or it takes too much memory of a cache of `cache_bytes`.

@@ -104,8 +104,8 @@ impl ChunkForm {
         }))
     }
 
-    /// The array that the encoded chunk belongs to, with its shards whole, and the indices of the chunk; `None` where it
-    /// belongs to none.
+    /// The array that the encoded chunk belongs to, with its shards whole, and the indices of the chunk; `None` where
+    /// it belongs to none.
     fn stored_array(&self) -> Result<Option<(Arc<ChunkedArray>, Dims)>, Error> {
         if let Some(place) = &self.place {
             let array = Arc::clone(&self.known_array()?.chunked);
@@ -213,7 +213,7 @@ impl Translation for ChunkForm {
     }
 
     fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
-        // It is right to encode any chunk. For many chunks that is known to be necessary without reading the documents.
+        // To encode a chunk is never wrong. For many chunks, it is known to be necessary without reading the documents.
         let is_encoded =
             self.rules.draft == DraftBytes::Encoded || !self.is_decoded && self.checks();
         Ok(!is_encoded && self.known_translation()?.is_shown_as_is(head)?)

@@ -1,11 +1,11 @@
 //! Consolidated metadata in the groups above a document that was written or removed: the copies of the document are
 //! updated to its current text. If the document itself has copies, these are updated from the store.
 //!
-//! Both can happen at the same time, if programs write several documents. After each document that the mount has saved,
-//! it reads the documents of the store and saves the one with their copies, while it holds a lock of that one. For a
-//! saved document that has copies itself, it reads those of all nodes below the group. So whatever a program saves in
-//! between, the last update reads every document that was saved before, and copies the ones that others have saved
-//! meanwhile.
+//! Both can happen at the same time, if programs write several documents. After the mount has saved a document, it
+//! reads the documents of the store and saves the document that has their copies, while it holds the lock of the
+//! latter. For a saved document that has copies itself, it reads the documents of all nodes below the group. So
+//! whatever a program saves in between, the last update reads every document that was saved before, and copies the ones
+//! that others have saved meanwhile.
 
 use std::io::Read;
 

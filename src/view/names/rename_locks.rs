@@ -86,7 +86,8 @@ impl View {
         self.tree.renames.steps.load(Ordering::SeqCst)
     }
 
-    /// Prevents renames of directories from changing these names in directories, and those of the directories.
+    /// Prevents renames of directories from changing the paths of these names: of each name in its directory, and of
+    /// the directory.
     ///
     /// # Errors
     /// [`Error::Stale`] when a directory is gone.
@@ -100,7 +101,7 @@ impl View {
     /// As [`View::keep_names`], for a rename of `from` to `to`, which is exclusive if it renames a directory.
     ///
     /// # Errors
-    /// As [`View::keep_names`]; those of saving the files below the directory.
+    /// As [`View::keep_names`]; errors of saving the files below the directory.
     pub(in crate::view) fn begin_rename(
         &self,
         from: (VnodeId, &[u8]),

@@ -43,8 +43,8 @@ impl Tree {
     /// Fails if the node of `folder` cannot be shown, and `name` in it could be the chunk of an array, or a
     /// part of the key of one.
     ///
-    /// The reason why the node cannot be shown; those of looking for a node of this name.
-    /// Why the node cannot be shown; those of looking for a node of this name.
+    /// # Errors
+    /// The reason why the node cannot be shown; errors of looking for a node of this name.
     pub(in crate::view) fn check_undamaged(
         &self,
         folder: &NodeDirectory,

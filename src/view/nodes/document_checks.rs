@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// A check begins no sooner after the one before than this fraction of the time that a check takes, so that callers
-/// that come soon after each other share one.
+/// The time from one check to the beginning of the next is at least this fraction of the time that a check takes, so
+/// that callers that come soon after each other share a check.
 const APART: u32 = 8;
 
 /// The checks of one array's document that sent a request to the store.

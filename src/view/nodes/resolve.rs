@@ -26,7 +26,8 @@ impl Tree {
         };
         let target = match (view, self.options.shown_as) {
             (ViewKind::Arrays, _) => None,
-            // The chunks of N5 are no chunks of Zarr, unless they are decoded: then v2 has the same keys but for their order.
+            // Decoded chunks of N5 are shown as chunks of v2, whose keys have the same indices in the opposite order.
+            // Encoded chunks of N5 are no chunks of Zarr.
             (ViewKind::Chunks, None) if self.is_of_n5(path, &node)? => Some(Target::V2),
             (_, target) => target,
         };

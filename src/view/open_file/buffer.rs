@@ -17,15 +17,15 @@ thread_local! {
 /// The bytes that a read gives.
 #[derive(Debug)]
 pub enum ReadBytes<'a> {
-    /// Bytes in memory of others. They are there while the callback runs.
+    /// Bytes in memory that this does not own. They are there while the callback runs.
     Shared(&'a [u8]),
     /// The first bytes of a buffer, as many as the number says. The callback may keep them.
     Own(Buffer, usize),
 }
 
 impl ReadBytes<'_> {
-    /// The same bytes in memory that the caller keeps: in their own buffer if it is little longer than they are, otherwise
-    /// in a copy.
+    /// The same bytes in memory that the caller keeps: in their own buffer if it is little longer than they are,
+    /// otherwise in a copy.
     pub fn keep(self) -> ReadBytes<'static> {
         match self {
             ReadBytes::Own(buffer, len) if buffer.capacity() <= len + len / 8 => {
@@ -60,7 +60,7 @@ impl<'a> From<&'a [u8]> for ReadBytes<'a> {
 pub(in crate::view) enum ReadBuffer {
     /// The buffer that this thread keeps, and the length that is used.
     Short(Vec<u8>, usize),
-    /// A scratch buffer, the one that was used last, whose pages are resident; or memory of the caller.
+    /// The scratch buffer that was used last, whose pages are resident, or memory of the caller.
     Long(Buffer),
 }
 

@@ -36,7 +36,7 @@ impl Gathering<'_> {
         let shape = &facts.array.node.metadata.shape;
         let n = product(shape).unwrap_or(u64::MAX);
         let limit = self.strings_limit(n);
-        // This is found before any memory is reserved.
+        // Too many strings are refused before any memory is reserved for them.
         if n.saturating_mul(ELEMENT_BYTES) > limit.bytes {
             return Ok(Err(limit.exceeded()));
         }
