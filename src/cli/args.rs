@@ -43,8 +43,8 @@ pub(crate) struct Args {
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub(crate) store: Option<OsString>,
 
-    /// Where to mount; created when missing. With --info and --verify, the path of a node in the store; with --cat, --export
-    /// and --serve, a path in the mount
+    /// Where to mount; created when missing. With --info and --verify, the path of a node in the store; with --cat,
+    /// --export and --serve, a path in the mount
     #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) target: Option<OsString>,
 
@@ -94,8 +94,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
     pub(crate) strings: Option<u64>,
 
-    /// In the arrays view: show integers of 32 and 64 bits in images (tif, ome.tif, nii, mrc) as numbers of
-    /// this type, for programs that open no wide ones; a value that it does not hold cannot be read
+    /// In the arrays view: show integers of 32 and 64 bits in images (tif, ome.tif, nii, mrc) as numbers of this type,
+    /// for programs that open no wide integers; a value that the type does not hold cannot be read
     #[arg(long, value_name = "TYPE", value_parser = narrow_type())]
     pub(crate) integers: Option<NarrowType>,
 
@@ -178,8 +178,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) follow_symlinks: bool,
 
-    /// Read what references and virtual chunks name below this path or URL, and not only what lies beside their own set;
-    /// may be given several times
+    /// Read what references and virtual chunks name below this path or URL, and not only what lies beside their own
+    /// set; may be given several times
     #[arg(long, value_name = "PREFIX", action = ArgAction::Append, value_parser = AllowedPrefix::parse)]
     pub(crate) allow_refs: Vec<AllowedPrefix>,
 
@@ -252,7 +252,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) recover: bool,
 
-    /// Examine every document, every chunk and every checksum of STORE, of the nodes at and below PATH, or of the arrays that
+    /// Examine every document, every chunk and every checksum of STORE, of the nodes at and below PATH, or of the
+    /// arrays that
     /// --array selects, without mounting. The exit status is 0 if all is sound, 1 for damage, 2 if something could not be
     /// examined
     #[arg(long)]
@@ -278,8 +279,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) resume: bool,
 
-    /// Show no progress of --info, --verify, --warm, --export, --recover and --unmount; of --export and --recover no summary either;
-    /// of --list nothing but the mountpoints; of --serve nothing
+    /// Show no progress of --info, --verify, --warm, --export, --recover and --unmount; of --export and --recover no
+    /// summary either; of --list nothing but the mountpoints; of --serve nothing
     #[arg(long)]
     pub(crate) quiet: bool,
 
@@ -486,8 +487,8 @@ fn group_id(text: &str) -> Result<u32, String> {
         .map_err(|_| "expected the number of a group, as `getent group NAME` prints it".to_owned())
 }
 
-/// Long options of a mount that cannot be given by `-o`: mount(8) passes `rw` for every mount, so that `-o writable` stands
-/// for `--rw`; the other is for tests.
+/// Long options of a mount that cannot be given by `-o`: mount(8) passes `rw` for every mount, so that `-o writable`
+/// stands for `--rw`; the other is for tests.
 const NO_MOUNT_OPTIONS: [&str; 2] = ["rw", "inject"];
 
 /// Whether `-o` takes the long option of `argument`.

@@ -15,12 +15,12 @@
 //! mode   rank   lengths, of the axis that varies fastest first
 //! ```
 //!
-//! In a container of N5 the axes are reversed: the first one of the array is the last one of its blocks, whose elements then
-//! have the order of Zarr. Blocks of mode 1 have their number of elements behind the lengths there.
+//! In a container of N5 the axes are reversed: the first one of the array is the last one of its blocks, whose elements
+//! then have the order of Zarr. In such a container, blocks of mode 1 have their number of elements behind the lengths.
 //!
-//! A block at the edge of an array may be truncated to the array, or have the full shape of a chunk. Here a truncated block
-//! is padded with the fill value. A block may be larger than its chunk only in a grid whose chunks differ in length, and
-//! no larger than the longest of them, so that the memory for it is known before the header is read.
+//! A block at the edge of an array may be truncated to the array, or have the full shape of a chunk. Here a truncated
+//! block is padded with the fill value. A block may be larger than its chunk only in a grid whose chunks differ in
+//! length. It must not be larger than the longest chunk, so that the memory for it is known before the header is read.
 
 use smallvec::SmallVec;
 
@@ -78,8 +78,8 @@ impl N5Block {
         })
     }
 
-    /// The same blocks in a container of N5, as the chunks of an array that has the axes reversed. Their `compressor` may
-    /// be one that Zarr does not have.
+    /// The same blocks in a container of N5, as the chunks of an array that has the axes reversed. Their `compressor`
+    /// may be one that Zarr does not have.
     #[must_use]
     pub fn in_container(mut self, compressor: Option<BytesToBytes>) -> N5Block {
         self.container = BlockContainer::N5;
@@ -233,8 +233,8 @@ fn header<'a>(lengths: impl ExactSizeIterator<Item = &'a u64>) -> Result<Vec<u8>
     Ok(header)
 }
 
-/// Copies the low corner that two arrays of these `shapes` share, with elements of `item` bytes in C order, from one to the
-/// other. `None` when they are larger than memory.
+/// Copies the low corner that two arrays of these `shapes` share, with elements of `item` bytes in C order, from one to
+/// the other. `None` when they are larger than memory.
 fn copy_corner(item: usize, shapes: [&[u64]; 2], from: &[u8], to: &mut [u8]) -> Option<()> {
     let lengths = |shape: &[u64]| -> Option<SmallVec<[usize; 6]>> {
         shape.iter().map(|&n| usize::try_from(n).ok()).collect()

@@ -13,8 +13,8 @@ const PIECE_BYTES: usize = 4 << 20;
 /// The pieces that are read at once, so that the disk is written to while chunks are decoded.
 const MOST_AT_ONCE: usize = 4;
 
-/// Calls `read` with the offset and the bytes of each piece of `file`, on the thread that has decoded the last of them,
-/// and `take` with what `read` returns, on this thread and in the order of the pieces.
+/// Calls `read` with the offset and the bytes of each piece of `file`, on the thread that has decoded the last chunk of
+/// the piece. Calls `take` with each result of `read`, on this thread and in the order of the pieces.
 ///
 /// # Errors
 /// [`FileError`] of the first piece that cannot be read, or that `take` refuses. Pieces behind it may have been read.

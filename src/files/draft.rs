@@ -216,8 +216,10 @@ impl FileDraft {
         self.parts.is_some()
     }
 
-    /// Whether the draft may replace another version, from which the bytes or members that were not written are taken:
-    /// they can be taken, and all writers are blind, or the mount merges changes of others in any case.
+    /// Whether the draft may replace another version than the one that it was made from. A draft that began as an empty
+    /// file may. A draft that began with the bytes of the object may if the bytes or members that were not written can
+    /// be taken from the other version, and if all writers are blind or the mount merges changes of other programs in
+    /// any case.
     pub(super) fn can_rebase(&self, rules: Rules) -> bool {
         let merges = rules.merges_in_any_case();
         let can_be_taken = rules.merges_members() || self.parts.is_some();

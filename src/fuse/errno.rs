@@ -24,9 +24,9 @@ pub(super) fn errno_of(kind: ErrorKind) -> Errno {
     }
 }
 
-/// The errno of the system for a change that failed, which shows the remedy, and whether the error is to be logged: those
-/// that a program may expect (a name that exists, a directory that is not empty) are not. `None` where the errno is that
-/// of any other request.
+/// The errno of the system for a change that failed, which shows the remedy, and whether the error is to be logged.
+/// Errors that a program may expect (a name that exists, a directory that is not empty) are not logged. `None` if the
+/// system gave no errno; then [`errno_of`] decides.
 pub(super) fn of_change(error: &Error) -> Option<(Errno, bool)> {
     let errno = error.errno()?;
     let is_logged = [libc::EIO, libc::ENOSPC, libc::EDQUOT].contains(&errno)

@@ -6,10 +6,9 @@
 //!  "dimension_separator": "."}
 //! ```
 //!
-//! A v2 array is parsed into the codec chain of a v3 array: `order: "F"` becomes a transpose that
-//! reverses the axes, the byte order of the data type that of the `bytes` codec, and filters and
-//! the compressor become codecs. Unknown members are ignored, and absent members have the defaults
-//! of the writers that leave them out.
+//! A v2 array is parsed into the codec chain of a v3 array: `order: "F"` becomes a transpose that reverses the axes,
+//! the byte order of the data type becomes the `endian` of the `bytes` codec, and filters and the compressor become
+//! codecs. Unknown members are ignored, and absent members have the defaults of the writers that leave them out.
 //!
 //! The elements of an array of `|O` depend on its object codec, which is the first filter, or the
 //! compressor where there is no filter.

@@ -81,8 +81,8 @@ pub fn parse(text: &[u8]) -> Result<NodeMetadata, FormatError> {
     Ok(NodeMetadata::Group)
 }
 
-/// Whether `text`, a `zarr.json` document that [`parse`] refuses, is that of a group all the same, of which all is known:
-/// the fault is that its version is spelled as text, or missing.
+/// Whether `text`, a `zarr.json` document that [`parse`] refuses, is that of a group all the same, of which all is
+/// known: the fault is that its version is spelled as text, or missing.
 pub fn is_faulty_group(text: &[u8]) -> bool {
     let is_sound = || {
         let document = JsonDocument::parse(text)?;
@@ -153,9 +153,9 @@ fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {
     })
 }
 
-/// The warning for records with numbers of several bytes and no byte order, which are little-endian by the specification.
-/// zarr-python 3.1 wrote such documents for all records, and stored big-endian fields as they were: neither the types of
-/// the fields nor the fill value, which are the same for both, tell these arrays from the others.
+/// The warning for records with numbers of several bytes and no byte order, which are little-endian by the
+/// specification. zarr-python 3.1 wrote such documents for all records, and stored big-endian fields as they were.
+/// Nothing tells these arrays from little-endian ones: the types of the fields and the fill value are the same in both.
 fn doubts(decoding: &Result<Decoding, FormatError>) -> Vec<String> {
     match decoding {
         Ok(decoding)

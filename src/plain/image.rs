@@ -146,9 +146,9 @@ const CHANNELS: [&str; 9] = [
     "c", "channel", "channels", "rgb", "rgba", "band", "bands", "sample", "samples",
 ];
 
-/// The samples of a pixel: 3 or 4 where the last axis is so long, is an axis of channels by its kind
-/// (OME) or by its name, comes after two axes that may be y and x, and has numbers that viewers take
-/// for colours (uint8, uint16, float32); else 1.
+/// The samples of a pixel: 3 or 4, or else 1. There are several samples if the last axis has a length of 3 or 4, is an
+/// axis of channels by its kind (OME) or by its name, and comes after two axes that may be y and x, and if the numbers
+/// are of a type that viewers take for colours (uint8, uint16, float32).
 pub(super) fn samples_of(array: &Array) -> u16 {
     let number = Scalar::of(&array.data_type);
     let is_colour = matches!(

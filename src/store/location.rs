@@ -1,11 +1,11 @@
 //! The STORE argument, and its forms.
 //!
-//! It names a directory, which may be a node inside a hierarchy, a zip file, a set of references, one of
-//! these on a server by its URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.
+//! It names a directory, which may be a node inside a hierarchy, a zip file, a set of references, one of these on a
+//! server by its URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.
 //!
-//! Steps behind a `|` say where in it the store is (`chain`): `STORE|icechunk:@branch.NAME` names a snapshot of
-//! a repository, of which the branch `main` is the store without that; `STORE|zip:PATH` names a directory in a zip file,
-//! or a zip file in it where another step follows.
+//! Steps behind a `|` say where in it the store is (`chain`). `STORE|icechunk:@branch.NAME` names a snapshot of a
+//! repository; without such a step, the store is the branch `main`. `STORE|zip:PATH` names a directory in a zip file,
+//! or, if another step follows, a zip file in it.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -182,8 +182,8 @@ impl Location {
     }
 }
 
-/// The directory of the set of references in Parquet whose metadata are in the file at `path`, and their key in it; `None`
-/// if the file has another name.
+/// The directory of the set of references in Parquet whose metadata are in the file at `path`, and their key in it;
+/// `None` if the file has another name.
 pub(super) fn metadata_at(path: &Path) -> Option<(&Path, Result<Key, StoreError>)> {
     let name = path.file_name()?.as_bytes();
     (name == METADATA).then_some((path.parent()?, Key::parse(name)))

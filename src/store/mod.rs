@@ -337,8 +337,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     }
 }
 
-/// Parts of objects that wait in journals: the key of each object, and the number of the part, which is that of an
-/// inner chunk in its shard in C order, and 0 for an object without parts.
+/// Parts of objects that wait in journals: the key of each object, and the number of the part. The number is the rank
+/// of an inner chunk in its shard, in C order, or 0 for an object without parts.
 pub type WaitingParts = BTreeSet<(Key, u64)>;
 
 /// One version of the bytes of a key, held open.

@@ -557,7 +557,7 @@ impl View {
         self.arrays.group_outcomes(path)
     }
 
-    /// What the documents around the array at `path` say of its place and cannot be used.
+    /// The descriptions of the place of the array at `path`, in the documents around it, that cannot be used.
     ///
     /// # Errors
     /// [`Error`] when they cannot be read.

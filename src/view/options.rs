@@ -17,7 +17,7 @@ pub use crate::translate::{Conflict, WriteOptions};
 pub enum ViewKind {
     /// The keys of the store, with their stored bytes; shards may be expanded.
     Keys,
-    /// The same tree, with decoded chunks.
+    /// The same names as in the keys view, with decoded chunks.
     Chunks,
     /// One or several files of other formats for each array.
     Arrays,
@@ -102,7 +102,7 @@ impl Default for ArrayOptions {
 pub struct ViewOptions {
     /// The views. A single view is the root of the mount; several are directories in it.
     pub views: Vec<ViewKind>,
-    /// The one format of which documents are looked at; `None` stands for all.
+    /// The only format whose documents are looked at; `None` for all formats.
     pub read_as: Option<ZarrFormat>,
     /// The Zarr version in which all nodes are shown; `None` shows each node in its own version.
     pub shown_as: Option<Target>,

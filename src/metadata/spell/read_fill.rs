@@ -10,11 +10,10 @@
 //! | text | `"ab"`; `0` | `"ab"` |
 //! | structured | base64 of the stored bytes; `0` | an object of every field, or base64 |
 //!
-//! A list of one number stands for the number in v2, as netCDF-C 4.8 wrote it, and a whole number that
-//! an unsigned type cannot hold for the one that `NumPy` wraps it to: -1 for the largest. In v2 `null`
-//! means undefined: zeros, or "not a time" (`NaT`) where the type is a time. GDAL and zarrita.js write
-//! it for numbers of v3, too.
-//! Provisional v3 documents also have `+Infinity`, `inf`, `nan` and `0b…`.
+//! In v2, a list of one number stands for the number, as netCDF-C 4.8 wrote it. A whole number that an unsigned type
+//! cannot hold stands for the number that `NumPy` wraps it to: -1 for the largest. In v2 `null` means undefined: zeros,
+//! or "not a time" (`NaT`) where the type is a time. GDAL and zarrita.js write it for numbers of v3, too. Provisional
+//! v3 documents also have `+Infinity`, `inf`, `nan` and `0b…`.
 //!
 //! Sources: Zarr v2, section "Fill value encoding"; Zarr v3 core, section "Fill value list".
 
@@ -138,10 +137,10 @@ fn wraps(format: IntegerFormat, value: i128) -> bool {
     !format.signed && has_whole_bytes && is_known
 }
 
-/// Whether all Zarr libraries that can read a fill value of a document older than v3 read it alike. They
-/// do not where the number 0 stands for something else, where a float is the whole number -0, where the type cannot hold
-/// a number, or where bytes are not in base64: it is the text `0` for some. In v2, bytes of variable length are base64 for some, and
-/// the characters themselves for others.
+/// Whether all Zarr libraries that can read a fill value of a document older than v3 read it alike. They differ where
+/// the number 0 stands for something else (some read it as the text `0`), where a float is the whole number -0, where
+/// the type cannot hold the number, and where bytes are not in base64. In v2, some libraries read bytes of variable
+/// length as base64, and some as the characters themselves.
 fn is_undisputed(element: &Element, json: &Json<'_>, dialect: Dialect) -> bool {
     match (element, json) {
         (Element::Integer(format), json) => {

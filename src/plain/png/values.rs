@@ -76,8 +76,8 @@ impl Values {
     }
 }
 
-/// The range of `values`, which are finite: from the 2nd to the 98th percentile, both of which are one of the values;
-/// from the least to the greatest if these are equal, as where few pixels are not empty.
+/// The range of `values`, which are finite: from the 2nd to the 98th percentile, both of which are among the values. If
+/// these are equal, as where few pixels are not empty, from the least to the greatest value.
 pub(super) fn percentiles(mut values: Vec<f64>) -> Range {
     let Some(last) = values.len().checked_sub(1) else {
         return [0.0, 1.0];

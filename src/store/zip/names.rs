@@ -1,8 +1,8 @@
 //! Keys for entry names that are not valid keys.
 //!
-//! Names in a zip file are any bytes. A name with a segment that no key has (empty, `.` or `..`, or
-//! with a NUL) is percent-encoded: that segment (an empty one becomes `%2F`), every NUL and, so
-//! that no two names become the same key, every `%`. Other names stay as they are.
+//! Names in a zip file are any bytes. A name with a segment that no key has (empty, `.` or `..`, or with a NUL) is
+//! percent-encoded. This encodes the segments `.` and `..`, every NUL, and, so that no two names become the same key,
+//! every `%`. An empty segment becomes `%2F`. Other names stay as they are.
 //!
 //! ```text
 //! ../../etc/passwd   %2E%2E/%2E%2E/etc/passwd

@@ -112,7 +112,7 @@ impl Arrays {
         }
     }
 
-    /// What the documents around the array at `path` say and cannot be used.
+    /// The descriptions of the place of the array at `path`, in the documents around it, that cannot be used.
     ///
     /// # Errors
     /// [`Error`] when they cannot be read.

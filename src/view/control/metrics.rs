@@ -177,7 +177,7 @@ const METRICS: [Metric; 35] = [
     plain(
         "cache_ahead_unused",
         Counter,
-        "Those that were dropped unused.",
+        "Blocks that were loaded before they were asked for, and dropped unused.",
         &[("", "/cache/ahead_unused")],
     ),
     plain(
@@ -247,7 +247,7 @@ const METRICS: [Metric; 35] = [
     plain(
         "server_in_flight_bytes",
         Gauge,
-        "Memory of their answers.",
+        "Memory of the answers to requests to a remote store that are under way.",
         &[("", "/server/in_flight_bytes")],
     ),
     labelled(

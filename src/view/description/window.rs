@@ -1,10 +1,11 @@
 //! The chunks of a window of the grid: which of them are stored, and how many bytes they take.
 //!
-//! A grid may have any number of chunks, so a caller sees it through a window of at most [`MOST_CELLS`] chunks along the
-//! last two dimensions. The other dimensions have one index each:
+//! A grid may have any number of chunks, so a caller sees it through a window of at most [`MOST_CELLS`] chunks along
+//! the last two dimensions. The other dimensions have one index each:
 //!
 //! ```text
-//! grid of 3 x 40 x 100 chunks, asked from [1, 20, 30]:   rows 20..36, columns 30..46, at index 1 of the first dimension
+//! grid of 3 x 40 x 100 chunks, asked from [1, 20, 30]:   rows 20..36, columns 30..46, at index 1 of the first
+//! dimension
 //! ```
 
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ const MOST_OF_ONE_ROW: u64 = 32;
 /// The most chunks of a window.
 #[cfg(test)]
 pub(super) const MOST_CELLS: u64 = MOST_SIDE * MOST_SIDE;
-/// The most shards of which the indices are read for one window, and the time after which no other one is.
+/// The most shards of which the indices are read for one window, and the time after which no further index is read.
 const MOST_SHARDS: usize = 64;
 const MOST_TIME: Duration = Duration::from_secs(5);
 
@@ -67,8 +68,8 @@ pub enum ChunkState {
 }
 
 impl HeldVnode {
-    /// The window of the chunk grid from the chunk `first` on, or from the chunk of the grid that is nearest to it. `None`
-    /// if this is not the directory or a file of an array with chunks that can be shown.
+    /// The window of the chunk grid from the chunk `first` on, or from the chunk of the grid that is nearest to it.
+    /// `None` if this is not the directory or a file of an array with chunks that can be shown.
     ///
     /// # Errors
     /// [`Error`] when the array cannot be found. A chunk that cannot be examined is [`ChunkState::Unreadable`].

@@ -396,7 +396,7 @@ impl Documents {
         }
         Err(Error::Store(StoreError::Denied {
             key: original.key.to_string(),
-            reason: format!("fewer may read it than {}", copy.key),
+            reason: format!("fewer users may read it than {}", copy.key),
         }))
     }
 }

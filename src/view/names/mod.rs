@@ -7,8 +7,8 @@
 //! 3. vnodes have numbers, which the kernel keeps as inode numbers (`numbers::renamed`);
 //! 4. caches have what was found at a path: nodes of the hierarchy, documents, chunks of arrays that are gone.
 //!
-//! The store is first, so that a change that it refuses has changed nothing. Threads that resolve a name meanwhile see the
-//! change as one step (`rename_locks`).
+//! The store is first, so that a change that it refuses has changed nothing. Threads that resolve a name meanwhile see
+//! the change as one step (`rename_locks`).
 //!
 //! | file | contents |
 //! |---|---|
@@ -17,7 +17,8 @@
 //! | `rename` | renames and links |
 //! | `rename_locks` | locks that make a rename one step for every thread that resolves names meanwhile |
 //!
-//! The module [`super::forms`] decides as what a file is saved under its name, and which documents change with it.
+//! The module [`super::forms`] decides in which form a file is saved under its name, and which documents change with
+//! it.
 
 mod new;
 mod remove;

@@ -81,8 +81,8 @@ impl DirWriter {
 
     /// The mode and the owner of a new object at `new` that no program has made: those of the object at `like`, which
     /// has the attributes `meta`, without the right to execute. If that object has an access list, no user gets rights
-    /// that the list denies: the group bits of its mode, which are the mask, become those of the new object if the
-    /// directory gives the new object such a list.
+    /// that the list denies. The group bits of its mode are the mask of the list, so the new object gets the whole mode
+    /// only if its directory gives it a list that grants no more.
     ///
     /// # Errors
     /// [`StoreError::Io`].
