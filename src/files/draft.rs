@@ -160,12 +160,12 @@ impl FileDraft {
     /// Notes that the whole draft was saved, by removing the object.
     pub(super) fn saved_as_nothing(&mut self) {
         self.replaces = Replaces::Nothing;
-        // The file can be read.
+        // From now on, programs may read the file before they write to it.
         self.beginning = Beginning::Emptied;
         self.rewriters.clear();
     }
 
-    /// Whether its writer has not read the version that it replaces.
+    /// Whether the draft began empty, and its writer has not read the version that it replaces.
     pub(super) fn began_empty(&self) -> bool {
         self.beginning == Beginning::Empty
     }

@@ -81,7 +81,7 @@ impl DraftFile {
         }
         let noted = file.set_len(len as u64);
         if noted.is_err() {
-            // As with a limit of file sizes: both keep their length.
+            // The file may be over a limit of file sizes. It has kept its length, and so must the memory.
             memory.set_len(before as u64)?;
         }
         noted

@@ -21,7 +21,7 @@ pub(super) struct DraftMemory {
 }
 
 impl DraftMemory {
-    /// Memory for the bytes that `form` shows; `None` if they belong into a file. A file never becomes a part of an
+    /// Memory for the bytes that `form` shows; `None` if they belong in a file. A file never becomes a part of an
     /// object, so the bytes of a part may always be in memory.
     pub(super) fn of(form: &dyn Form) -> Option<DraftMemory> {
         let rules = form.rules();
@@ -156,7 +156,7 @@ mod tests {
                         FileChange::Write { offset, data: &data }
                     }
                     Step::SetLen(len) => FileChange::SetLen(len),
-                    // The system call refuses to allocate nothing.
+                    // The system call refuses a length of 0.
                     Step::Allocate((_, 0), _) => continue,
                     Step::Allocate((offset, len), allocation) => {
                         FileChange::Allocate { offset, len, allocation }

@@ -125,8 +125,8 @@ impl KeyFile {
         }
         let has_room = writing.has_room_for_unsaved();
         let mut state = self.lock();
-        // Another handle may have been opened since, and may have made the file empty. It could do neither unseen,
-        // because it is counted before it takes this lock.
+        // Another handle may have been opened since, and may have made the file empty. It was counted before it took
+        // this lock, so it is seen here.
         let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
         // Programs that have opened a file without a name read the bytes that were written to it.
         let ends = |state: &FileState| {

@@ -18,7 +18,7 @@ pub(crate) trait Form: Translation {
     /// The rules of the file, which do not change with its object.
     fn rules(&self) -> Rules;
 
-    /// Opens the current version in the store; `None` if the store has none and nothing is shown for that.
+    /// Opens the current version in the store; `None` if the store has none and nothing is shown for an absent object.
     ///
     /// # Errors
     /// [`Error`] when it cannot be opened.
@@ -106,8 +106,8 @@ pub(crate) trait Translation: Debug + Send + Sync {
     /// [`Error::Unacceptable`] when the file must not have these bytes.
     fn encode(&self, shown: &[u8], stored: Option<&StoredFile>) -> Result<Encoded, Error>;
 
-    /// Whether the store gets all bytes of the file unchanged. `head` are the first bytes. If so, the others are not
-    /// read.
+    /// Whether the first bytes of the file, `head`, suffice to know that the store gets all bytes unchanged. Then the
+    /// other bytes are not read.
     ///
     /// # Errors
     /// As [`Translation::encode`].

@@ -159,12 +159,12 @@ impl Writing {
                 && (form.is_some() || is_replaced_whole(key))
                 && let Some(wait) = meta.and_then(|meta| meta.settles_in(SystemTime::now()))
             {
-                // No other caller waits for this meanwhile.
+                // Without the lock of the name, no other caller has to wait.
                 drop(name);
                 thread::sleep(wait);
                 name = self.share_name(key);
-                // A replaced file still has its bytes, but a file that was written to has not. It may have been renamed
-                // meanwhile, and another file may have its name.
+                // If the file was replaced, its bytes are still there. If it was written to, they are lost. It may also
+                // have been renamed, and another file may have its name.
                 let now = self.now(key, form.map(|form| &**form))?;
                 if !file.lock().is_unchanged(self)? || now.map(|now| now.version) != version {
                     continue;
@@ -228,7 +228,7 @@ impl Writing {
         };
         let own = own.filter(|&own| is_text_of(own));
         let fingerprint = own.unwrap_or(shown);
-        // From now on, no other text is shown under it.
+        // From now on, no other text is shown under this fingerprint.
         is_text_of(fingerprint);
         let is_own = own.is_some();
         let file = KeyFile::of_form((key, Arc::clone(form)), clean, fingerprint, is_own);
@@ -292,7 +292,7 @@ impl Writing {
         Ok(KeyHandle::new(self, file, id, access, true))
     }
 
-    /// A number for a handle, which no other one has.
+    /// An identity for a handle, with a number that no other handle has.
     pub(super) fn new_handle(&self, process: Option<u32>) -> HandleId {
         HandleId {
             number: self.new_number(),
@@ -308,7 +308,7 @@ impl Writing {
         Some(Arc::clone(file))
     }
 
-    /// Adds `file` to the open files, with one handle; `false` when another one is at its key.
+    /// Adds `file` to the open files, with one handle; `false` when another open file is at its key.
     fn register(&self, key: &Key, file: &Arc<KeyFile>, access: HandleAccess) -> bool {
         let mut open = self.lock_open();
         if open.contains_key(key) {
@@ -427,7 +427,7 @@ impl KeyHandle {
             && had_written
             && state.phase.draft().is_some()
         {
-            // The earlier changes are not all that had to be saved.
+            // The draft has earlier changes of this handle, and lacks this one, so it must not be committed.
             state.phase.change_fails(error, *offset);
         }
         changed

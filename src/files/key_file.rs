@@ -163,8 +163,7 @@ impl KeyFile {
         key: &Key,
         (must_write, has_form): (bool, bool),
     ) -> Result<Option<bool>, Error> {
-        // No other handle commits while the store is examined. A caller that only reads does not wait for one that
-        // does.
+        // No other handle commits while the store is examined. A caller that only reads does not wait for a commit.
         let looked = (!must_write).then(|| self.look());
         let mut state = match looked {
             Some(Err(saving)) => return Ok(Some(!saving.has_wrong_pages)),

@@ -53,8 +53,8 @@ impl FileState {
     }
 
     /// Notes that the draft was saved: the writers of a document know the text that they have written, and not the
-    /// merged one. Handles may have it open (`is_open`). If the file is no longer shown (`is_shown`), these go on with
-    /// the draft.
+    /// merged one. Handles may have it open (`is_open`). If the file is no longer shown (`is_shown`), these handles go
+    /// on with the draft.
     pub(super) fn end_saving(&mut self, writing: &Writing, is_open: bool, is_shown: bool) {
         let merges = self
             .form

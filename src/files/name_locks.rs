@@ -138,7 +138,7 @@ impl Drop for NameLock<'_> {
     }
 }
 
-/// Whether one of them is the other, or is above it.
+/// Whether the paths are equal, or one is above the other.
 fn are_related(one: &Prefix, other: &Prefix) -> bool {
     one == other || one.strip(other.as_bytes()).is_some() || other.strip(one.as_bytes()).is_some()
 }

@@ -82,14 +82,14 @@ impl Writing {
         written
     }
 
-    /// Makes an open file one without a name.
+    /// Removes the name of an open file.
     fn unlink_file(&self, key: &Key, file: &Arc<KeyFile>) {
         self.unregister(key, file);
         file.lose_name(self);
     }
 
-    /// Saves the drafts below `directory`, which is about to be renamed: other callers wait for the rename, and this
-    /// may take long.
+    /// Saves the drafts below `directory`, which is about to be renamed. Saving may take long, and other callers wait
+    /// for the rename, so it comes before the rename.
     pub(super) fn prepare_rename(&self, directory: &Key) -> Result<(), Error> {
         let _names = self.take_names(&[directory], &[]);
         self.save_before_rename(directory).map(drop)

@@ -99,7 +99,7 @@ fn together(own: Option<ObjectMeta>, other: Option<ObjectMeta>) -> Option<Object
     let is_settled = own.settles_in(now).or(other.settles_in(now)).is_none();
     Some(ObjectMeta {
         version,
-        // No reader has to wait until they are older.
+        // If both are settled, no reader has to wait until the version is older.
         is_own: is_settled,
         ..own
     })

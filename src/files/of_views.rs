@@ -133,17 +133,18 @@ impl Writings {
         committed.and(Ok(removed.and(self.writer.sync_below(&Prefix::root()))?))
     }
 
-    /// The files of all views but the one that `own` are of.
+    /// The files of all views but that of `own`.
     fn others(&self, own: &Arc<Writing>) -> impl Iterator<Item = &Arc<Writing>> {
         let is_other = move |other: &&Arc<Writing>| !Arc::ptr_eq(own, other);
         self.all().into_iter().filter(is_other)
     }
 
     /// Waits for all commits below `directory`, through any view, and commits the files of `own`, which are those of
-    /// the caller's view. The directory is about to be renamed: other callers wait for that, and this may take long.
+    /// the caller's view. The directory is about to be renamed. Saving may take long, and other callers wait for the
+    /// rename, so it comes before the rename.
     ///
     /// # Errors
-    /// Those of saving.
+    /// The errors of saving.
     pub(crate) fn prepare_rename(&self, own: &Arc<Writing>, directory: &Key) -> Result<(), Error> {
         for other in self.others(own) {
             drop(other.take_names(&[directory], &[]));

@@ -192,7 +192,7 @@ impl Phase {
         !self.is_broken() && self.draft().is_some_and(FileDraft::has_rewriters)
     }
 
-    /// Makes `draft` that of the file, which had none. An earlier lost change makes it a broken one.
+    /// Gives the file, which has no draft, this `draft`. After a lost change, the draft is broken.
     pub(super) fn begin(&mut self, draft: FileDraft) {
         debug_assert!(self.state().after(FileEvent::Begin).is_some());
         let failure = self.clean_mut().and_then(|clean| clean.failure.take());

@@ -47,7 +47,7 @@ pub(super) enum Content {
     Version(Arc<File>, Version),
     /// In a file that reads them itself.
     Clean(Arc<dyn CleanBytes>),
-    /// In memory. This many of them were read from there.
+    /// In memory, from which this many bytes were read.
     Read(usize),
 }
 
@@ -261,7 +261,7 @@ impl FileState {
                 }
                 return Ok(opened);
             }
-            // If other parts of its object were written meanwhile, this one is looked up again.
+            // If other parts of the object were written meanwhile, this part is looked up again.
             if !self.target(writing).is_part() {
                 break;
             }

@@ -10,7 +10,8 @@ use crate::store::Key;
 /// The program for which a file is synced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Syncer {
-    /// The process of this thread, by a handle that `has_written` since it was last flushed, or not.
+    /// The process of this thread, by the handle `id`, which may have written since it was last flushed
+    /// (`has_written`).
     Handle {
         id: HandleId,
         thread: u32,
@@ -25,8 +26,8 @@ pub(crate) enum Syncer {
 impl KeyFile {
     /// Commits, and makes the bytes survive a loss of power, and also the name, if the program syncs this file. A chunk
     /// with all its bytes is always committed. Half-written bytes are left to the handles that write the file anew,
-    /// unless their process syncs it, or another one that has written, or everything is to be saved and this file can
-    /// be.
+    /// with these exceptions: their own process syncs the file, a handle that has written syncs it, or everything is to
+    /// be saved.
     pub(super) fn sync(&self, writing: &Writing, syncer: Syncer) -> Result<(), Error> {
         let mut state = self.lock();
         let len = state.form.as_ref().and_then(|form| form.rules().len);

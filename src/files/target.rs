@@ -164,7 +164,8 @@ impl<'t> Target<'t> {
         Ok(committed.into())
     }
 
-    /// Makes `bytes` the object, with the attributes of the draft; `None` erases it. It was opened as `stored`.
+    /// Makes `bytes` the object, with the attributes of the draft; `None` erases the object, which was opened as
+    /// `stored`.
     pub(super) fn put(
         &self,
         bytes: Option<&[u8]>,

@@ -279,8 +279,8 @@ impl InnerChunk {
     }
 
     /// Checks that `maker`, who may make files beside the shard, may change the shard, and that this daemon may replace
-    /// it. A user who may make files in a directory may replace those of others, unless the directory has the sticky
-    /// bit.
+    /// it. A user who may make files in a directory may replace the files of other users, unless the directory has the
+    /// sticky bit.
     ///
     /// # Errors
     /// [`Refusal::Denied`]; [`Error::Store`].

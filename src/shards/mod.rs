@@ -18,9 +18,7 @@
 //! * Chunks of arrays without shards that could not be saved before the mount ended go to a journal, too.
 //! * `ChunkObject` is an inner chunk or an object of the store. It has the same verbs for both, so that its callers need
 //!   not know which of the two it is.
-//! * `View::recover` recovers what an earlier daemon has left, in two steps. The journals are recovered here. Then `view`
-//!   brings consolidated metadata up to date, of which that daemon has left notes: its copies of documents are made of
-//!   the documents that are shown, which this module does not know.
+//! * `View::recover` recovers what an earlier daemon has left, in two steps. The journals are recovered here. Then `view` brings the consolidated metadata up to date of which that daemon has left notes: the copies are made from the documents that are shown, which this module does not know.
 //! * A shard that was packed has new bytes, but its untouched inner chunks have not changed. `PackedShards` remembers
 //!   their versions and times, so that the kernel keeps their pages.
 
@@ -198,7 +196,7 @@ impl Staging {
         shards.iter().map(|shard| shard.n_parts()).sum()
     }
 
-    /// How many of them are in journals that were deleted, for example with the store.
+    /// How many staged inner chunks are in journals that were deleted, for example with the store.
     pub(crate) fn n_deleted(&self) -> usize {
         let shards = self.shards_where(|_| true);
         shards.iter().map(|shard| shard.n_deleted()).sum()

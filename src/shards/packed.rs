@@ -34,7 +34,7 @@ struct PackedShard {
     version: Version,
     /// The version and the times of the inner chunks that the mount has not written; `None` if there was no shard.
     untouched: Option<(Version, Times)>,
-    /// The parts that it has written, by slot.
+    /// The parts that the mount has written, by slot.
     parts: Parts,
     /// Earlier versions, the newest first. A program that has opened one of them reads its inner chunks later.
     former: VecDeque<FormerShard>,
@@ -44,7 +44,7 @@ struct PackedShard {
 #[derive(Debug)]
 struct FormerShard {
     version: Version,
-    /// Whether this mount has made it.
+    /// Whether this mount has made the version.
     is_own: bool,
     /// The earlier parts of the slots that the next version has written anew; `None` for a slot that the mount had not
     /// written.
@@ -55,7 +55,7 @@ type Parts = HashMap<u64, PackedPart>;
 
 /// The content of a slot of a shard.
 enum SlotPart {
-    /// The content that it had before the mount first wrote the shard.
+    /// The content that the slot had before the mount first wrote the shard.
     Untouched,
     Written(PackedPart),
 }

@@ -12,7 +12,7 @@ use crate::store::Durability;
 use crate::store::power_loss::{self, Chance, Disk, History, shown};
 use crate::store::recorded::{self, Call, Lacking};
 
-/// The steps of a script.
+/// The number of steps of a script.
 const STEPS: usize = 10;
 
 /// The number of losses of power after each call of a script.
@@ -89,7 +89,7 @@ fn recovered(disk: &Disk, folder: &TempDir) -> Vec<Option<Vec<u8>>> {
         unusable: found.unusable,
         ..Recovered::default()
     };
-    assert_eq!(again, nothing, "twice is once");
+    assert_eq!(again, nothing, "a second recovery finds nothing");
     (0..SLOTS).map(|slot| mounted.bytes(slot)).collect()
 }
 

@@ -74,7 +74,7 @@ pub(super) struct StagedPart {
 pub(super) struct Slots {
     /// The first inner chunk.
     pub(super) first: Dims,
-    /// Inner chunks of a whole shard, in each dimension.
+    /// The number of inner chunks of a whole shard, in each dimension.
     counts: Dims,
     /// The number of inner chunks that lie inside the array.
     pub(super) n_inside: u64,
@@ -173,7 +173,7 @@ impl StagedShard {
         state.parts.values().filter(is_deleted).count()
     }
 
-    /// Whether parts are staged that are not removals of inner chunks.
+    /// Whether any staged part has bytes, so is no removal of an inner chunk.
     pub(super) fn has_chunks(&self) -> bool {
         let state = self.lock();
         let mut parts = state.parts.values();

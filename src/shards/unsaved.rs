@@ -15,7 +15,7 @@ use crate::store::{
 const WHOLE: u64 = 0;
 
 impl Staging {
-    /// Writes the change that the object at `key` was to get to a journal: `bytes` or the removal, replacing `stored`.
+    /// Writes to a journal the change that the object at `key` was to get: `bytes`, or its removal, replacing `stored`.
     /// Returns `false` if the object is not a chunk of an array without shards.
     ///
     /// # Errors

@@ -111,7 +111,7 @@ impl DecodedChunk<'_> {
         if is_bool(layout)
             && let Some(at) = shown.iter().position(|byte| *byte > 1)
         {
-            return Err(self.refused(format!("byte {at} is no boolean, which is 0 or 1")));
+            return Err(self.refused(format!("byte {at} is neither 0 nor 1, so it is no boolean")));
         }
         let is_whole = layout.absent_len(self.indices) == Some(shown.len() as u64);
         if !self.writes.empty_chunks && is_whole && is_fill_value((layout, self.indices), shown) {
@@ -171,7 +171,8 @@ fn is_bool(layout: &ChunkLayout) -> bool {
     layout.data_type().element == Element::Bool
 }
 
-/// Whether `shown`, the bytes of the chunk `indices` or the first of them, are fill values that all libraries read alike.
+/// Whether `shown`, the bytes of the chunk `indices` or the first of them, are fill values that all libraries read
+/// alike.
 fn is_fill_value((layout, indices): (&ChunkLayout, &[u64]), shown: &[u8]) -> bool {
     const STEP: usize = 8 << 10;
     if !layout.shows_absent() || !layout.fill_value().is_undisputed() {
@@ -196,8 +197,8 @@ pub(crate) struct EncodedChunk<'a> {
     pub(crate) is_of_array: bool,
     /// Whether it is an inner chunk of an array whose document was removed.
     pub(crate) has_ended: bool,
-    /// The array that has the chunk, and the indices of the chunk. If it is not an inner chunk, the shards of this array
-    /// count as its chunks.
+    /// The array that has the chunk, and the indices of the chunk. If it is not an inner chunk, the shards of this
+    /// array count as its chunks.
     pub(crate) array: Option<(Arc<ChunkedArray>, Dims)>,
     /// Whether the bytes are decoded before they are saved, if an array has the chunk.
     pub(crate) is_checked: bool,
@@ -284,7 +285,7 @@ impl EarlierChunk<'_> {
         memory_to_check(self.array.layout(), len)
     }
 
-    /// Checks the bytes of the file, or the error of reading them.
+    /// Checks `read`, which is the bytes of the file or the error of reading them.
     ///
     /// # Errors
     /// [`Error::Unacceptable`], of the document, when they are not those of a chunk.

@@ -79,7 +79,8 @@ impl Document<'_> {
         self.check_shown(written, metadata, written)
     }
 
-    /// The document of a node that is not an array, which was `stored` and `shown` in its own version, after `written`.
+    /// The document to store when `written` replaces the document of a node that is not an array. That document was
+    /// `stored`, and `shown` in its own version.
     ///
     /// # Errors
     /// [`Error::Unacceptable`] when it is not a JSON object.
@@ -131,8 +132,8 @@ impl Document<'_> {
         Err(self.refused(reason))
     }
 
-    /// Refuses a document that a strict reader of its version does not accept, or whose chunks it looks for under other
-    /// keys. `shown` are the changes of the writer; `None` for a new document.
+    /// Refuses a document that a strict reader of its version does not accept, or whose chunks such a reader looks for
+    /// under other keys. `shown` are the changes of the writer; `None` for a new document.
     fn check_strict(
         &self,
         metadata: &ArrayMetadata,

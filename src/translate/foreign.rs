@@ -169,7 +169,7 @@ impl ForeignDocument {
         Wish::of((self.name, written), before).map_err(|error| self.refused(error))
     }
 
-    /// The documents of a group of the version `format` after `written`.
+    /// The documents to store when `written` replaces the document of a group of the version `format`.
     ///
     /// # Errors
     /// [`Error::Unacceptable`] when the group cannot become as it is written.

@@ -10,8 +10,7 @@
 //! | consolidated metadata | copies of the documents that the store has (`copies`) | a wish to have it: the copies are made anew |
 //! | other object | its bytes | these bytes |
 //!
-//! `view` reads the bytes and the texts that a translation takes, and finds out everything else that it depends on
-//! before it calls it. `Rules` hold for a file however often its object changes: how long it may be, and which parts of
+//! `view` reads the bytes and the texts that a translation takes, and finds out everything else that the translation depends on, before it calls the translation. `Rules` hold for a file however often its object changes: how long it may be, and which parts of
 //! it are merged. A `Presentation` says how a view shows arrays. Documents and chunk files follow from it alike.
 
 mod chunk;

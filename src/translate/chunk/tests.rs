@@ -76,7 +76,7 @@ fn elements_that_no_chunk_may_have_are_refused() {
     let chunk = decoded(&bools, &key);
     assert_eq!(chunk.encode(&[1, 0]).unwrap(), Encoded::AsShown);
     let found = reason(chunk.encode(&[1, 2]));
-    assert_eq!(found, "byte 1 is no boolean, which is 0 or 1");
+    assert_eq!(found, "byte 1 is neither 0 nor 1, so it is no boolean");
 
     let plain = array("int32", "0", &[BYTES]);
     let chunk = decoded(&plain, &key);
