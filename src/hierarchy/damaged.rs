@@ -68,8 +68,8 @@ impl Hierarchy {
         Ok(false)
     }
 
-    /// The node at `prefix`, which has no document of its own. It cannot be shown either if a draft's hierarchy with a
-    /// damaged root has the chunks of an array there.
+    /// The node at `prefix`, which has no document of its own. A node that cannot be shown is there if a draft's
+    /// hierarchy with a damaged root has the chunks of an array there.
     pub(super) fn node_of_damaged_root(&self, prefix: &Prefix) -> Result<Node, Error> {
         for root in possible_roots(prefix) {
             let root = root?;

@@ -9,10 +9,10 @@ const MOST_PARSED_PER_BYTE: u64 = 36;
 const VALUE_BYTES: u64 = 34;
 /// Memory, in bytes, that each list or object takes beside that.
 const LIST_BYTES: u64 = 64;
-/// Memory, in bytes, that each byte of a document with copies of others takes: the copies stay as text, beside an index of
-/// their names.
+/// Memory, in bytes, that each byte of a document with copies of others takes: the copies stay as text, beside an index
+/// of their names.
 const COPIED_PER_BYTE: u64 = 9;
-/// An outline has at most one byte for so many bytes of the memory that a document may take.
+/// The longest outline has one byte for this many bytes of the memory that a document may take.
 const OUTLINED_PER_BYTE: u64 = 8;
 /// Up to this length, in bytes, the memory budget counts only the text of a document and one copy
 /// of it, not the parsed values.
@@ -29,7 +29,8 @@ pub(super) enum OmittedParts {
     Copies,
 }
 
-/// The most memory, in bytes, that a document of `size` bytes may take while it is parsed. [`parsed_bytes`] is more exact.
+/// The most memory, in bytes, that a document of `size` bytes may take while it is parsed. [`parsed_bytes`] is more
+/// exact.
 pub(super) fn most_parsed_bytes(size: u64) -> u64 {
     let per_byte = if size > SHORT_BYTES {
         MOST_PARSED_PER_BYTE
@@ -39,8 +40,8 @@ pub(super) fn most_parsed_bytes(size: u64) -> u64 {
     size.saturating_mul(per_byte)
 }
 
-/// Memory, in bytes, that the document `text` takes while it is parsed. Numbers of one digit take ten times as much for each
-/// byte as long texts, so that the values are counted by what separates them.
+/// Memory, in bytes, that the document `text` takes while it is parsed. Numbers of one digit take ten times as much for
+/// each byte as long texts, so that the values are counted by what separates them.
 pub(super) fn parsed_bytes(text: &[u8]) -> u64 {
     let copies = 2 * text.len() as u64;
     if text.len() as u64 <= SHORT_BYTES {

@@ -16,7 +16,8 @@ const MAX_CACHED_NODES: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is n
 /// The most memory of cached nodes without a reservation, in bytes. It is rarely reached, because 8 KiB holds the model
 /// of many codecs.
 const MAX_CACHE_BYTES: u64 = 8 << 20;
-/// A node that takes more bytes is cached if the budget has memory for it. The list of a million chunk lengths takes 32 MB.
+/// A node that takes more bytes is cached if the budget has memory for it. The list of a million chunk lengths takes 32
+/// MB.
 const LARGE_NODE_BYTES: u64 = 1 << 20;
 
 /// The cache of nodes that the threads share, and from which the budget evicts large nodes.
@@ -200,7 +201,7 @@ impl CachedNode {
         }
     }
 
-    /// Whether the paths below it are nodes in the same prefix of the store.
+    /// Whether the nodes below this one are at the same paths in the store.
     fn may_have_children(&self) -> bool {
         match &self.node {
             Node::Group(group) => group.draft.is_none(),

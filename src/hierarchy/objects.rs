@@ -20,7 +20,7 @@ pub enum ObjectRole {
     Directory,
     /// An object in the place of a directory of chunks or shards.
     InTheWay,
-    /// None of them.
+    /// None of these.
     Other,
 }
 
@@ -35,8 +35,8 @@ pub struct ObjectBelow {
     pub role: ObjectRole,
 }
 
-/// Passes the objects below `array` to `visit`, until that breaks. Returns the reason why the store does not list them, or
-/// not all of them, if that is so.
+/// Passes the objects below `array` to `visit`, until that breaks. Returns the reason why the store does not list them,
+/// or not all of them, if that is so.
 ///
 /// # Errors
 /// [`StoreError`] of listing them.

@@ -33,7 +33,7 @@ impl Loader {
     /// [`Error::Store`] when they cannot be read, and those of memory.
     pub(crate) fn receive_group(&self, group: &[ChunkAt]) -> Result<Vec<LocatedChunk>, Error> {
         let each = || group.iter().map(|(_, chunk)| chunk.clone());
-        // Those that came with the request that opened the object are in memory.
+        // Chunks that came with the request that opened the object are in memory.
         let unread = group.iter().map(|(_, chunk)| &chunk.encoded);
         let unread = unread.filter(|encoded| encoded.object().is_some());
         let Some(object) = unread.clone().find_map(|encoded| encoded.object()) else {

@@ -59,8 +59,8 @@ struct Queues {
 struct Queue(BTreeMap<Ticket, Arc<Condvar>>);
 
 impl Queue {
-    /// Calls the first thread, which then tries to enter. It is not called again, so that the next
-    /// call goes to another one.
+    /// Calls the first thread, which then tries to enter. It is not called again, so that the next call goes to another
+    /// thread.
     fn call(&mut self) {
         if let Some((_, called)) = self.0.pop_first() {
             called.notify_one();
@@ -151,7 +151,7 @@ impl PriorityGate {
         }
     }
 
-    /// Waits for a permit, but not longer than `patience`. Returns whether it got one.
+    /// Waits for a permit, but not longer than `patience`. Returns whether the thread got one.
     fn wait(&self, wanted: Wanted, patience: Duration) -> bool {
         if self.try_enter(wanted.one()) {
             return true;

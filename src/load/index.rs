@@ -56,8 +56,8 @@ struct Page {
 }
 
 impl ShardIndex {
-    /// Opens and verifies the index of the shard `place`, whose bytes are `body`. It has `own_layout`
-    /// where it is not encoded as all indices of its level are.
+    /// Opens and verifies the index of the shard `place`, whose bytes are `body`. The index has the layout
+    /// `own_layout`, or the layout of all indices of its level if that is `None`.
     pub(super) fn open(
         (loader, array): (Arc<Loader>, Arc<ChunkedArray>),
         version: Version,

@@ -147,7 +147,8 @@ impl ChunkLayout {
         &self.shown
     }
 
-    /// The most bytes of a shard that has to be decompressed as a whole before any of its chunks; `None` if no shard has to.
+    /// The most bytes of a shard that has to be decompressed as a whole before any of its chunks; `None` if no shard
+    /// has to.
     pub fn whole_shard_bytes(&self) -> Option<u64> {
         let levels = self.levels.iter();
         let compressed = levels.filter(|level| !level.chain.bytes_to_bytes.is_empty());
@@ -269,9 +270,8 @@ impl ChunkLayout {
         &self.levels
     }
 
-    /// The indices of the stored chunk that holds the shown chunk `indices`. Where `indices` are
-    /// only those of the leading dimensions, so is the result. Behind the last stored chunk of a list,
-    /// it is the number of these.
+    /// The indices of the stored chunk that holds the shown chunk `indices`. If `indices` has only the leading
+    /// dimensions, so has the result. Behind the last stored chunk of a list, the index is the number of stored chunks.
     pub fn stored_indices(&self, indices: &[u64]) -> Dims {
         let axes = axes_of(&self.stored, &self.shown);
         axes.zip(indices)
@@ -284,9 +284,9 @@ impl ChunkLayout {
         self.stored.counts()
     }
 
-    /// In each dimension, the first shown chunk that is in the stored chunk `stored`, and the number
-    /// of shown chunks in it, at least 1. `None` where the grid does not say the shape of such a chunk.
-    /// Where `stored` are only the indices of the leading dimensions, so is the result.
+    /// In each dimension, the first shown chunk that is in the stored chunk `stored`, and the number of shown chunks in
+    /// it, at least 1. `None` where the grid does not say the shape of such a chunk. If `stored` has only the leading
+    /// dimensions, so has the result.
     pub fn shown_in(&self, stored: &[u64]) -> Option<SmallVec<[ShownInAxis; 6]>> {
         let axes = axes_of(&self.stored, &self.shown);
         axes.zip(stored)
@@ -400,7 +400,7 @@ fn outer_of((outer, shown): AxisOfBoth<'_>, index: u64) -> u64 {
         (AxisChunks::Listed(_), AxisChunks::Equal(shown)) => {
             outer.chunk_at(index.saturating_mul(*shown))
         }
-        // Only chunks that are shown as they are stored are those of a list.
+        // A list of lengths occurs only where chunks are shown as they are stored.
         (_, AxisChunks::Listed(_)) => index,
     }
 }

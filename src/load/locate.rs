@@ -196,7 +196,7 @@ impl Locator {
         self.outermost.as_ref().map(ShardIndex::range).transpose()
     }
 
-    /// `error` of the index of nesting level `number` with its place: that of the shard, or of a chunk in an inner one.
+    /// `error` of the index of nesting level `number`, with its place: that of the shard, or that of a chunk in an inner shard.
     fn of_index(&self, error: Error, number: usize, indices: &[u64]) -> Error {
         let array = &self.array;
         error.at(|| match number {

@@ -15,7 +15,7 @@ use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 pub(super) struct Neighbours {
     pub(super) array: Arc<ChunkedArray>,
     pub(super) versions: Arc<dyn Versions>,
-    /// Cancels the requests for all of them.
+    /// Cancels the requests for all chunks.
     pub(super) token: Option<Arc<CancelToken>>,
     shard: Key,
     state: Mutex<State>,
@@ -94,9 +94,8 @@ impl Neighbour {
         self.number == 0
     }
 
-    /// The chunk with its encoded bytes, which are read together with those of the others: `read`
-    /// is called for the chunks that are still needed, unless another caller has read them. `None`
-    /// if the chunk has to be read alone.
+    /// The chunk with its encoded bytes, which are read together with those of the other chunks: `read` is called for
+    /// the chunks that are still needed, unless another caller has read them. `None` if the chunk has to be read alone.
     pub(super) fn take(
         self,
         read: impl FnOnce(&Neighbours, &[Option<Dims>]) -> Vec<Option<FoundChunk>>,

@@ -16,7 +16,7 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    /// No flights yet, of which a step has at most `most`.
+    /// No flights yet. A step will have at most `most` flights.
     pub(super) fn of(most: usize) -> Batches {
         Batches {
             keys: Vec::new(),

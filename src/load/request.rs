@@ -62,8 +62,8 @@ pub trait Versions: Send + Sync + 'static {
     }
 
     /// The version that the object of the shown chunk `indices` had when it was read some time ago, if
-    /// [`Versions::version`] finds out whether it still has it. If the chunk is in memory in this version, finding
-    /// that out needs no bytes of the chunk.
+    /// [`Versions::version`] finds out whether the object still has that version. If the chunk is in memory in that
+    /// version, finding this out needs no bytes of the chunk.
     fn earlier(&self, _array: &ChunkedArray, _indices: &[u64]) -> Option<Version> {
         None
     }

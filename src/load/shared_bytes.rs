@@ -1,7 +1,7 @@
 //! Entries of a shard index that have bytes in common.
 //!
-//! The specification allows this, and readers do not look for it, but writers give each inner chunk bytes of its own. So
-//! a chunk may have been overwritten by another one, or an entry may be that of another chunk.
+//! The specification allows this, and readers do not look for it, but writers give each inner chunk bytes of its own.
+//! So a chunk may have been overwritten by another one, or an entry may be that of another chunk.
 
 use std::ops::Range;
 
@@ -21,13 +21,13 @@ const RANGE_BYTES: u64 = 16;
 pub struct SharedBytes {
     /// The number of entries that have bytes of an entry before them, or of the index itself.
     pub count: u64,
-    /// The ranges of two of them.
+    /// The ranges of two entries that have bytes in common.
     pub ranges: [Range<u64>; 2],
 }
 
 impl Locator {
-    /// The bytes that entries of the index of the stored shard have in common; `None` if there are none. Shards of very many
-    /// inner chunks are not examined.
+    /// The bytes that entries of the index of the stored shard have in common; `None` if there are none. Shards of very
+    /// many inner chunks are not examined.
     ///
     /// # Errors
     /// As [`Loader::locate`](super::Loader::locate).

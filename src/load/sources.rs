@@ -263,7 +263,7 @@ impl Sources {
             if let Some(wait) = self.freshness.settles_in(object.meta()) {
                 let patience = object.meta().dating.patience();
                 thread::sleep(wait);
-                // A file that was replaced meanwhile still has its bytes, but a file that was written to has not.
+                // If the file was replaced meanwhile, its bytes are still there. If it was written to, they are lost.
                 match object.verify() {
                     Err(StoreError::Changed { .. }) if begun.elapsed() < patience => continue,
                     checked => checked?,
@@ -345,7 +345,7 @@ impl Sources {
         }
         let turn = self.opening.turn(key, &*self.store);
         let _turn = turn.wait();
-        // Another caller may have opened it meanwhile.
+        // Another caller may have opened the object meanwhile.
         if turn.is_shared()
             && let Some(object) = self.kept_current(key, None)?
         {

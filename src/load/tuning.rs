@@ -82,7 +82,7 @@ pub(crate) const FIRST_READ_BYTES: u64 = 128 << 10;
 /// read this much. With a smaller window, one more round trip passes before all requests are under way.
 pub(crate) const EXPECTED_BYTES: u64 = 16 << 20;
 
-/// Chunks that are prefetched at least in a store that is slow to answer, unless they are longer than
+/// The least number of chunks that are prefetched in a store that is slow to answer, unless they are longer than
 /// [`FIRST_WINDOW_BYTES`].
 pub(crate) const FIRST_WINDOW_CHUNKS: u64 = 4;
 

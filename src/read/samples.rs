@@ -101,7 +101,7 @@ impl Samples {
                         Error::internal(format!("{prefix}: samples out of place"))
                     })
                 });
-                // Nothing waits for it after an error of another chunk.
+                // After an error of another chunk, no receiver is left.
                 let _ = sender.send(copied);
             };
             Some((request, Box::new(done) as AnswerCallback))
@@ -117,8 +117,8 @@ impl Samples {
         Ok(std::mem::take(&mut *lock(&out)))
     }
 
-    /// Copies the samples in the chunk `indices` to `out`, or fill values for an absent chunk. `None` if the chunk is shorter
-    /// than its shape.
+    /// Copies the samples in the chunk `indices` to `out`, or fill values for an absent chunk. `None` if the chunk is
+    /// shorter than its shape.
     fn copy(
         &self,
         array: &ChunkedArray,

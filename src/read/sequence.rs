@@ -13,7 +13,7 @@ pub struct Sequence {
     /// The number of reads in order, and their bytes.
     reads: u64,
     in_order: u64,
-    /// Whether one of its first reads was a long one at the beginning of the file.
+    /// Whether one of the first reads of the handle was a long one at the beginning of the file.
     is_from_start: bool,
 }
 

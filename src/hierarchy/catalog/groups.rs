@@ -283,7 +283,7 @@ impl Catalog {
         ))
     }
 
-    /// A time that no trusted answer, of copies or of the store, is older than. `since` is that time for the
+    /// A time before which no trusted answer, of copies or of the store, was given. `since` is that time for the
     /// store's remembered answers. Copies are checked by those answers, and trusted for the time to live.
     pub(super) fn trusted_before(&self, since: SystemTime) -> SystemTime {
         match self.freshness {

@@ -140,7 +140,7 @@ impl Guesses {
         let found = self.names_found_in(prefix).into_iter();
         left.extend(found.filter_map(|name| Some(prefix.key(&name).ok()?.to_prefix())));
         let (mut asked, mut children) = (BTreeSet::new(), BTreeSet::new());
-        // Arrays mention their coordinates, and these may mention others.
+        // Arrays mention their coordinates, and these may mention other nodes.
         while !left.is_empty() && asked.len() < MOST_CANDIDATES {
             let candidates: Vec<Prefix> = left.iter().take(MOST_CANDIDATES).cloned().collect();
             let keys: Vec<Key> = candidates.iter().flat_map(documents_of).collect();

@@ -331,13 +331,13 @@ impl Store for CatalogStore {
         self.within().profile()
     }
 
-    /// The answer about a copy is that about the document that has it.
+    /// The times for a copy are those of the document that has it.
     fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
         let holder = self.catalog.document_with(key);
         self.within().told_at(holder.as_ref().unwrap_or(key))
     }
 
-    /// Copies are trusted for the time to live after a check, by answers that may have been as old.
+    /// Copies are trusted for the time to live after a check, and the answers that the check used may have been as old.
     fn told_since(&self) -> Option<SystemTime> {
         let since = self.within().told_since()?;
         Some(self.catalog.trusted_before(since))

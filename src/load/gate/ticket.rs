@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A place in the order of requests for work. No two pieces of work have the same.
+/// A place in the order of requests for work. No two pieces of work have the same ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct Ticket(u64);
 

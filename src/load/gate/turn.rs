@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use super::PriorityGate;
 use crate::sync::{Arc, sleep};
 
-/// How long a turn may be while others wait for a permit.
+/// How long a turn may be while other threads wait for a permit.
 const MOST: Duration = if cfg!(feature = "model") {
     Duration::ZERO
 } else {
     Duration::from_millis(10)
 };
 
-/// How long a thread whose turn is over lets others go first.
+/// How long a thread whose turn is over lets other threads go first.
 const BREAK: Duration = Duration::from_micros(200);
 
 crate::sync::thread_local! {

@@ -19,8 +19,8 @@ pub(super) struct CopyAxis {
 
 pub(super) type CopyAxes = SmallVec<[CopyAxis; 7]>;
 
-/// Copies a box that begins with the first byte on both sides. `None` when it passes the end of
-/// one; `to` then has unspecified bytes.
+/// Copies a box that begins with the first byte on both sides. `None` when it passes the end of one side; `to` then has
+/// unspecified bytes.
 pub(super) fn copy(axes: &[CopyAxis], from: &[u8], to: &mut [u8]) -> Option<()> {
     let (axes, run) = fold(axes)?;
     let fits = end(&axes, run, |axis| axis.from)? <= from.len()

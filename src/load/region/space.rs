@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::grid::{ChunkGrid, product};
 
-/// The first point of a box along each axis, and the one after its last. A box has a point.
+/// The first point of a box along each axis, and the one after its last. A box has at least one point.
 pub(crate) type Bounds = SmallVec<[(u64, u64); 7]>;
 
 /// The lengths of axes with their strides in C order, slowest first. There are at most `i64::MAX`
@@ -39,8 +39,8 @@ impl Space {
         })
     }
 
-    /// The space of the chunk `indices` of `grid`, where this one is that of its longest chunk. `None`
-    /// outside of the grid.
+    /// The space of the chunk `indices` of `grid`. `self` is the space of the longest chunk. `None` outside of the
+    /// grid.
     pub(crate) fn of_chunk(&self, grid: &ChunkGrid, indices: &[u64]) -> Option<Cow<'_, Space>> {
         match grid.chunk_shape(indices)? {
             Cow::Borrowed(_) => Some(Cow::Borrowed(self)),
