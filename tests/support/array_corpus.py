@@ -23,7 +23,7 @@ def refusal_of(root, array):
 
 
 def left_out(root, store, array):
-    """The reasons in the JSON why formats cannot hold it."""
+    """The reasons in the JSON why formats cannot hold the array."""
     path = file_of(root, store, array, "json")
     return json.loads(path.read_text())["left_out"] if path.exists() else {}
 

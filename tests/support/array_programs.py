@@ -34,7 +34,7 @@ values = fread(file, [%(nx)d, Inf], 'uint16=>uint16');
 printf('%%d %%d %%d %%d\\n', rows(values), columns(values), sum(double(values(:))), values(3, 2));
 """
 
-# ImageJ, whose menus need a display, even if nobody sees it: opens a file, and prints its dimensions, its voxel and the
+# A macro of ImageJ, which needs a display for its menus. It opens a file, and prints its dimensions, its voxel and the
 # sum of every pixel.
 IMAGEJ = """
 setBatchMode(true);

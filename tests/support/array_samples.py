@@ -12,7 +12,7 @@ STRING_VALUES = np.array([["a", "é日𝛼"], ["", 'quote " \\ line\nend'], ["\x
 
 
 def random_values(dtype, shape, seed=0):
-    """Full range, every bit in use; NaN and infinities among floats; text of one to four bytes a letter."""
+    """Values that use every bit of the type. Among floats are NaN and infinities. Text has letters of one to four bytes."""
     dice = np.random.default_rng(seed)
     count = int(np.prod(shape))
     if dtype.kind == "b":

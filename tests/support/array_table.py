@@ -9,7 +9,7 @@ TYPES |= {
     "datetime": np.dtype("<M8[s]"), "timedelta": np.dtype("<m8[ms]"), "bytes": np.dtype("S5"), "text": np.dtype("<U3"),
     "opaque": np.dtype("V6"), "record": np.dtype([("a", "<i4"), ("b", ">f8"), ("c", "S3")]),
 }
-STRINGS = "string"  # of any length: no NumPy type, jsonl and files of groups alone
+STRINGS = "string"  # of any length: they have no NumPy type, and only jsonl and the files of groups hold them
 INTEGERS = [name for name in TYPES if "int" in name]
 REALS = [*INTEGERS, "float32", "float64"]
 COMPLEX = ["complex64", "complex128"]
@@ -22,9 +22,9 @@ def same(*names):
 
 BOOL_AS_BYTE = {"bool": np.dtype("u1")}
 TIME_AS_INTEGER = {name: np.dtype("<i8") for name in TIMES}
-# One axis more, of length 2.
+# These types have one more axis, of length 2.
 PAIRS = {"complex64": np.dtype("<f4"), "complex128": np.dtype("<f8")}
-# One axis more, of single bytes.
+# These types have one more axis, of single bytes.
 LETTERS = {"bytes": np.dtype("S1"), "text": np.dtype("S1")}
 
 # Format -> data type -> the type that the reader gives. The format refuses types without an entry.

@@ -112,7 +112,7 @@ def unpacked():
     if root.is_dir():
         return root
     root.parent.mkdir(exist_ok=True)
-    # Into a fresh folder, followed by one rename: of two runs at once, neither can see half an archive.
+    # The archive is unpacked into a fresh folder, which is then renamed, so that no other run sees half of it.
     fresh = tempfile.mkdtemp(dir=root.parent, prefix="corpus-unpacking-")
     with tarfile.open(ARCHIVE, errors="surrogateescape") as tar:
         tar.extractall(fresh, filter="tar")

@@ -1,6 +1,6 @@
 """Icechunk repositories of both specifications, and the arrays that their branches and tags have.
 
-`tests/corpus/icechunk.tar.gz`, which `tests/corpus/generate/generate_icechunk.py` has made.
+They are in `tests/corpus/icechunk.tar.gz`, which `tests/corpus/generate/generate_icechunk.py` has made.
 """
 import tarfile
 

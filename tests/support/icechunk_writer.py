@@ -49,7 +49,7 @@ class Numbers:
 
 @dataclass
 class Repeated:
-    """A vector of tables, which are one."""
+    """A vector whose elements all refer to one table."""
 
     table: Table
     count: int

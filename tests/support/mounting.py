@@ -16,7 +16,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[2]
 WORKERS = Path(__file__).resolve().parent / "workers"
 BINARY = os.environ.get("ZARR_MOUNT_BINARY", str(CHECKOUT / "target" / "release" / "zarr-mount"))
-TRANSPORT = []  # options of each mount, of `--transport` of pytest
+TRANSPORT = []  # options that each mount gets, by the option `--transport` of pytest
 PATIENCE = 60  # seconds until a wait is given up; never a measure of speed
 
 
@@ -65,7 +65,7 @@ def mount_entry(path):
 
 def daemons(mountpoint):
     """Process ids of daemons that serve `mountpoint`, found by their command lines."""
-    # Daemons become children of this process, unless another one has started them.
+    # Daemons become children of this process, unless another process has started them.
     return serving(mountpoint, children()) or serving(mountpoint, (int(name) for name in os.listdir("/proc") if name.isdigit()))
 
 
@@ -189,7 +189,7 @@ class Mount:
         until(self._ended, "the killed daemon's end")
 
     def clean_up(self):
-        """For teardown: ends the mount and the daemon, by force if necessary, and returns what was wrong."""
+        """For teardown: ends the mount and the daemon, by force if necessary, and raises the error of ending them."""
         try:
             if self.mounted():
                 self.unmount()
@@ -237,7 +237,7 @@ def held_lock(path):
 
 @contextmanager
 def opened_by_others(path):
-    """Waits at the end of the block until another program has opened the file since its beginning."""
+    """At the end of the block, waits until another program has opened the file since the block began."""
     in_open = 0x20
     libc = ctypes.CDLL(None, use_errno=True)
     events = libc.inotify_init1(0)

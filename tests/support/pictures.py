@@ -1,6 +1,7 @@
 """Maps and microscope images by the libraries that users write them with, and what these libraries say of each.
 
-`tests/corpus/pictures.tar.gz`, which `tests/corpus/generate/generate_pictures_*.py` have made. Its folder of stores is mounted as a whole.
+They are in `tests/corpus/pictures.tar.gz`, which `tests/corpus/generate/generate_pictures_*.py` have made. Its folder of stores is
+mounted as a whole.
 """
 import json
 import tarfile

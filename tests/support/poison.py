@@ -74,7 +74,7 @@ def parsed(path):
 
 
 def nodes(root):
-    """Makes a folder of nodes, copies of those of the corpus, each with one change of its own. Returns how many."""
+    """Makes a folder of nodes, copies of those of the corpus, each with one change of its own. Returns their number."""
     root.mkdir()
     seen, count = set(), 0
     for name in NODES:
@@ -95,7 +95,7 @@ def nodes(root):
 
 
 def trees(root):
-    """As `nodes`, for a hierarchy that has all its documents below `meta`: one store for each."""
+    """As `nodes`, for hierarchies that have all their documents below `meta`: one store for each of TREES."""
     root.mkdir()
     seen, count = set(), 0
     for name in TREES:

@@ -6,15 +6,16 @@ Every case of FAILURES must fail with this message. A case that passes must be r
 FAILURES = [
     ("there are no devices and FIFOs in a store: mknod(2) of them is refused", r"EPERM|mknod\(",
      ["*::block", "*::char", "*::fifo", "open::fifo_nonblock_wronly"]),
-    ("the same of sockets, whose path may also be too long for the suite", "EPERM|ENAMETOOLONG", ["*::socket", "open::socket_error"]),
-    ("the same, by calls of mkfifo(2) and mknod(2) alone", r"EPERM|f\(&path, .*\)\.is_ok\(\)",
+    ("there are no sockets in a store; their path may also be too long for the suite", "EPERM|ENAMETOOLONG",
+     ["*::socket", "open::socket_error"]),
+    ("there are no FIFOs in a store: these cases make one by mkfifo(2) or mknod(2)", r"EPERM|f\(&path, .*\)\.is_ok\(\)",
      [f"{call}::{case}" for call in ("mkfifo", "mknod")
       for case in ("changed_time_fields_success", "permission_bits_from_mode", "uid_gid_eq_euid_egid")]),
     ("symbolic links are not made in a store: symlink(2) is refused", r"EPERM|Operation not permitted|symlink\(",
      ["*::symlink", "*::eloop_comp", "*::eloop_final_comp", "*::enoent_symlink", "open::open_nofollow", "rename::preserve_metadata_symlink",
       "symlink::create_symlink::regular", "symlink::create_symlink::dir", "symlink::create_symlink_to_symlink",
       "symlink::changed_parent_time_success", "utimensat::follow_symlink"]),
-    ("the same: these change a mode, which works, and then the mode behind a symbolic link", "EPERM",
+    ("symbolic links are not made in a store: these cases change a mode, which works, and then the mode behind such a link", "EPERM",
      ["chmod::change_perm::regular", "chmod::change_perm::dir"]),
     ("each file is shown with one link, also one that has two names in the store", r"left: 1\s+right: 2",
      ["link::remove_link::regular", "link::share_metadata::regular", "rename::to_multiply_linked::regular"]),
@@ -26,7 +27,7 @@ FAILURES = [
 # The clock decides whether these pass.
 VARYING = {
     "link::changed_ctime_success::regular": "a second name is another file, and for a second the kernel keeps what it knows of the first",
-    "unlink::update_ctime_success::regular": "the same",
+    "unlink::update_ctime_success::regular": "as in link::changed_ctime_success::regular",
     "open::etxtbsy": "O_RDONLY | O_TRUNC: the kernel has FUSE empty the program, and looks only then whether it still runs",
 }
 

@@ -1,4 +1,7 @@
-"""Scripts of R and Octave that print the contents of a file as JSON. Their last axis is the slowest, so the values are in C order."""
+"""Scripts of R and Octave that print the contents of a file as JSON.
+
+The last axis of an array of R or Octave is the slowest, so the printed values are in C order.
+"""
 
 R_NCDF4 = r"""
 suppressMessages({library(ncdf4); library(jsonlite)})
@@ -41,8 +44,7 @@ for (n in which(found$otype == "H5I_DATASET")) {
 cat("\n", toJSON(list(variables = variables, attributes = unboxed(attributes_of("/"))), digits = NA, na = "null"), sep = "")
 """
 
-# Functions of the scripts of Octave. Text is letters, one element a column; letters that JSON does not have are written
-# as \u.
+# Functions of the scripts of Octave. Text is a matrix of letters with one element in each column.
 OCTAVE_COMMON = r"""
 1;
 function out = told_values(values)

@@ -27,16 +27,16 @@ class Question:
     path: str  # of the file
     names: list  # of the variables that it should have
     folder: Path  # for what the program writes
-    store: str  # of which the file is made, for libraries that compare the two themselves
-    ask: Callable  # a library of Python: `array_client.Readers.ask`
+    store: str  # path of the store that the file is made of, for libraries that compare the two themselves
+    ask: Callable  # asks a library of Python: `array_client.Readers.ask`
 
 
 @dataclass
 class Program:
-    says: Callable  # of a `Question`
+    says: Callable  # gives the report for a `Question`
     heavy: bool = True  # whether it is large to install
     tolerance: float = 0  # relative: how many digits it prints, or computes with
-    # The variables that it is for, in words and as a predicate on xarray's report of a variable.
+    # The variables that the program is for, in words and as a predicate on xarray's report of a variable.
     subject: str = "everything"
     is_subject: Callable = lambda variable: True
 
@@ -50,7 +50,7 @@ def output(*command):
 
 
 def one_by_one(says):
-    """For a program that may crash over a variable: then it is asked for the others one by one."""
+    """For a program that may crash over a variable: after a crash, it is asked for each variable alone."""
     def patient(question):
         try:
             return says(question)
@@ -125,7 +125,7 @@ def gdal(question):
         shown = json.loads(output("gdalinfo", "-json", raster))
         try:
             output("gdal_translate", "-q", "-of", "ENVI", raster, question.folder / "raster")
-        except Failed:  # text, which it takes for a raster of letters
+        except Failed:  # GDAL takes text for a raster of letters
             continue
         values = np.fromfile(question.folder / "raster", {"Byte": "u1"}.get(shown["bands"][0]["type"]) or shown["bands"][0]["type"].lower())
         values = values.reshape(-1, *shown["size"][::-1])

@@ -21,7 +21,7 @@ FRAMED = {"vlen-utf8", "vlen-bytes"}
 
 @dataclass
 class Shown:
-    """An array, described by its document in a `chunks` mount. Asserts that the document says uncompressed."""
+    """An array, described by its document in a `chunks` mount. Asserts that, by the document, chunks are uncompressed."""
 
     directory: Path
     document: dict

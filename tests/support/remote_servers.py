@@ -100,7 +100,7 @@ def process(log, port, *command, **kwargs):
 
 @contextmanager
 def moto(root, tmp, public=True):
-    """S3, and Google's XML interface. Objects are public unless said otherwise."""
+    """S3, and Google's XML interface. Objects are public, unless `public` is false."""
     assert REMOTE_PYTHON.exists(), f"{REMOTE_PYTHON} is missing: scripts/test makes it"
     port = free_port()
     worker = mounting.WORKERS / "moto_worker.py"
@@ -229,7 +229,7 @@ class AzureUpload(Upload):
     """Signed with the key of the account ("Shared Key")."""
 
     def create(self):
-        # Who has no key may read its objects, and not list them.
+        # A client without the key may read the objects of the container, but not list them.
         self.signed(f"/{self.bucket}", {"x-ms-blob-public-access": "blob"}, b"", {"restype": "container"})
 
     def put(self, key, data):

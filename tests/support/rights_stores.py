@@ -8,7 +8,7 @@ from support.rights_users import MARKER, NUMBER
 
 URI = "https://purl.org/zarr/spec/protocol/core/3.0"
 STRANGER, MEMBER, GROUP = 12345, 12346, 12400
-"""A user in no group of the store's, one in GROUP, and that group."""
+"""A user in no group that the store's files have, a user in GROUP, and the number of that group."""
 OWNERS = [(0, 0), (STRANGER, STRANGER), (0, GROUP), (MEMBER, GROUP), (STRANGER, GROUP)]
 FILE_MODES = [0o600, 0o640, 0o604, 0o400, 0o000, 0o644, 0o444, 0o044]
 DIRECTORY_MODES = [0o700, 0o750, 0o711, 0o705, 0o744, 0o755, 0o710, 0o055]
@@ -145,7 +145,7 @@ def about(store, dimensions):
 
 
 def shape_of(dimensions):
-    """Eight rows of two chunks, or as many coordinates as there are rows or columns."""
+    """The shape and the chunk shape: eight rows of two chunks, or as many coordinates as there are rows or columns."""
     shapes = {"y": ([8], [8]), "x": ([16], [8])}
     return shapes[dimensions[0]] if len(dimensions) == 1 else ([8, 16], [1, 8])
 

@@ -56,7 +56,7 @@ class Server:
 
 @contextmanager
 def serving(store, *options, address="0", path=(), token=TOKEN, tmp_path=None):
-    """Serves `store`, with a token of the tests if `tmp_path` has room for its file."""
+    """Serves `store`, with `token` if `tmp_path` is given, a folder for the file of the token."""
     if tmp_path:
         file = tmp_path / "token-of-the-server"
         file.touch(mode=0o600)

@@ -45,7 +45,7 @@ def values(path):
 
 
 def refusal(path):
-    """The reason of zarrs for not reading an array. Fails if it reads it."""
+    """The reason why zarrs does not read an array. Fails if zarrs reads it."""
     try:
         values(path)
     except REFUSALS as error:

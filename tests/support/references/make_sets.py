@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes sets of references below FOLDER with fsspec 2026 and fastparquet: make_sets.py FOLDER
 
-`lazy` as fsspec does; `snappy` the same with the compression that pandas takes by itself; `bomb` with files that decompress to a gigabyte.
+`lazy` is as fsspec writes it. `snappy` has the same references, with the compression that pandas uses by default. The files of `bomb`
+decompress to a gigabyte.
 """
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Small independent parsers of formats that are a text and a payload: MetaImage, ENVI, VTK image data."""
+"""Small independent parsers of formats that consist of a text and bytes of elements: MetaImage, ENVI, VTK image data."""
 import re
 from pathlib import Path
 from xml.etree import ElementTree

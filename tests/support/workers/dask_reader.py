@@ -34,7 +34,7 @@ def main(store, name, mountpoint):
         rows = array.rechunk((5, -1, -1))
         blocks = [rows.blocks[number].compute().shape[0] for number in (0, rows.numblocks[0] - 1)]
         n_mounts = mounts_of_this_user().count(mountpoint)
-        # The workers left share the mount with those that are closed.
+        # The workers that are left keep the mount that they shared with the closed one.
         client.retire_workers([next(iter(client.scheduler_info()["workers"]))])
         after_one = mounts_of_this_user().count(mountpoint)
         again = float(from_npy(client, path).sum().compute())

@@ -17,7 +17,7 @@ import signal
 import sys
 from contextlib import suppress
 
-READERS = 24  # more than have a thread of the daemon each
+READERS = 24  # more than the daemon has threads
 AT_ONCE = 8  # readers are killed together
 PATIENCE = 60  # seconds until a killed reader is called stuck
 LONGEST = 128 << 10
@@ -32,7 +32,7 @@ def read_for_ever(directory, files, chosen):
         if how == 0:
             os.listdir(directory)
         elif how == 1:
-            # This is a request each time.
+            # Each absent name is a request.
             with suppress(FileNotFoundError):
                 os.stat(f"{path}.{chosen.randrange(1 << 30)}")
         else:
@@ -46,7 +46,7 @@ class Reader:
     def __init__(self, directory, files, seed):
         self.pid = os.fork()
         if self.pid == 0:
-            # The process that kills them does not wait for its turn.
+            # The process that kills the readers must not wait until they leave it a core.
             os.nice(10)
             try:
                 read_for_ever(directory, files, random.Random(seed))

@@ -1,8 +1,8 @@
 """The faults of a server's answers: rules, each with one fault for some requests.
 
 A rule is a dictionary: `fault`, and the parameters of the fault. These members select requests: `key` (a pattern of fnmatch, of the
-path without its first slash), `method` (GET, HEAD or LIST) and `ranged` (whether a range is requested). `skip` and `count` are numbers:
-first, this many requests are spared, then this many are hit. `probability` uses a generator that the server seeds.
+path without its first slash), `method` (GET, HEAD or LIST) and `ranged` (whether a range is requested). The first `skip` requests are
+spared, and the next `count` are hit. `probability` uses a generator that the server seeds.
 """
 import fnmatch
 import gzip
@@ -76,7 +76,7 @@ def stall(answer, rule):
 
 
 def hold(answer, _rule):
-    """Nothing is sent until the rules are replaced; then the right answer is."""
+    """Nothing is sent until the rules are replaced. Then the right answer is sent."""
     answer.is_held = True
 
 
@@ -165,7 +165,7 @@ def odd_names(answer, rule):
 
 
 def login(answer, _rule):
-    """A login page, as servers answer that require a login, and single-page applications."""
+    """A login page, as servers that require a login and single-page applications send it."""
     answer.status, answer.body = 200, b"<html><body>Please log in.</body></html>\n"
     answer.headers = {"Content-Type": "text/html", "ETag": '"login"', "Last-Modified": "Mon, 03 Nov 2025 00:00:00 GMT"}
 

@@ -1,6 +1,6 @@
 """The process of a server of faults: `python fault_worker.py ROOT KIND [CERTIFICATE KEY]`, KIND being `http`, `s3` or `az`.
 
-Commands are lines of JSON on standard input, each answered by a line on standard output; the end of the input ends it.
+Commands are lines of JSON on standard input, each answered by a line on standard output. The end of the input ends the process.
 """
 import asyncio
 import json
@@ -42,7 +42,7 @@ class Worker:
             writer.close()
 
     async def answer(self, head, writer):
-        """Answers one request; whether the connection goes on."""
+        """Answers one request, and returns whether the connection goes on."""
         lines = head.split("\r\n")
         verb, target, _ = lines[0].split(" ", 2)
         headers = dict((name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines[1:] if line))

@@ -117,7 +117,7 @@ def odd(path, zarr_format):
         attributes = attributes if zarr_format == 3 else {"_ARRAY_DIMENSIONS": ["x"]} | attributes
         array = group.create_array(name, shape=(4,), chunks=(4,), dtype=dtype, fill_value=fill, attributes=attributes, **more)
         array[...] = np.array([0, 1, 2, -INF if dtype in ("f4", "f8") else 3]).astype(dtype if dtype not in ("U2", "S2") else "i1").astype(dtype)
-    # A leftover from a version in which it named the dimensions.
+    # The attribute `_ARRAY_DIMENSIONS` is left from a version in which it named the dimensions.
     if zarr_format == 3:
         group.create_array("renamed", shape=(2, 2), dtype="i4", dimension_names=["t", "z"], attributes={"_ARRAY_DIMENSIONS": ["a", "b"]})[...] = 5
         group.create_array("scalar", shape=(), dtype="i4", attributes={"_ARRAY_DIMENSIONS": 5})[...] = 5
@@ -163,7 +163,8 @@ def groups(path):
 
 def read(path, group, consolidated=False):
     opened = xarray.open_zarr(path, group=group or None, consolidated=consolidated).load()
-    # NCZarr's own, and a list that names nothing in v3, which xarray hides in v2 alone.
+    # Attributes of NCZarr itself, and `_ARRAY_DIMENSIONS`, which names nothing in v3 and which xarray hides in v2
+    # alone.
     for variable in opened.variables.values():
         for attribute in [name for name in variable.attrs if name.lower().startswith(("_nc", "_array_dimensions"))]:
             del variable.attrs[attribute]

@@ -1,6 +1,6 @@
 """The process of moto: `python moto_worker.py PORT ROOT ACL`. Each directory in ROOT is a bucket.
 
-Objects are put into its memory directly, because uploads by requests take minutes.
+Objects are put into moto's memory directly, because uploads by requests take minutes.
 """
 import os
 import sys

@@ -2,7 +2,7 @@
 
 newest_worker.py write FOLDER       writes a group of stores, and prints the hash of each array that was given to zarr-python
 newest_worker.py read FOLDER        prints the hash of what each library reads of these stores
-newest_worker.py files FOLDER       prints the same of the files of whole arrays
+newest_worker.py files FOLDER       prints the hash of what each library reads of the files of whole arrays
 newest_worker.py change FOLDER      changes arrays of these stores, and makes some
 """
 import json
@@ -155,8 +155,8 @@ def change(folder):
 def change_array(path):
     array = zarr.open_array(path, mode="r+")
     array[3:9, 2:11] = -5
-    # By whole chunks of the grids that have shards or lists of equal lengths, which grow otherwise in zarr-python than in a mount that
-    # shows them as regular grids.
+    # The array grows by whole chunks. By a part of a chunk, grids of shards or of lists of equal lengths would grow
+    # otherwise in zarr-python than in a mount that shows them as regular grids.
     array.resize((40, 12))
     array[24:32] = 7
     array.attrs["changed"] = [1, 2.5]

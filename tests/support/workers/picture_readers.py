@@ -20,7 +20,7 @@ def rasterio(path, level=None, same_as=None):
 
 
 def rio_cogeo(path):
-    """What is against its being a cloud-optimised GeoTIFF."""
+    """Whether the file is a cloud-optimised GeoTIFF, and the reasons why not."""
     from rio_cogeo.cogeo import cog_validate
 
     valid, errors, warnings = cog_validate(path, strict=True, quiet=True)

@@ -1,6 +1,6 @@
 """Runs in .venv-arrays: xarray and anndata write stores, and say what is in them. usage: program_stores.py FOLDER [NAME...]
 
-Makes FOLDER/NAME for each of `STORES`, or those named, and of those of xarray FOLDER/NAME.json: see `told`.
+Makes FOLDER/NAME for each NAME, or for each of `STORES`, and FOLDER/NAME.json for the stores of xarray: see `told`.
 """
 import json
 import sys
@@ -194,7 +194,7 @@ def flat(values):
 
 
 def plain(value):
-    """The value as JSON can have it. Values that are not numbers become None."""
+    """The value as JSON can have it. NaN becomes None."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):

@@ -1,7 +1,9 @@
 """Reads arrays that `--serve` shows with zarr-python and xarray, and prints a digest of each as JSON.
 
 usage: serve_reader.py TOKEN JOBS
-JOBS is a JSON list of a reader (members, paths, xarray or netcdf), a URL and, for `paths`, the paths of arrays. Runs in the environment `.venv-serve`, for many URLs at once: to import the libraries takes seconds."""
+JOBS is a JSON list of jobs: a reader (members, paths, xarray or netcdf), a URL and, for `paths`, the paths of arrays. Runs in the
+environment `.venv-serve`, for many URLs at once, because importing the libraries takes seconds.
+"""
 import hashlib
 import json
 import sys
@@ -16,7 +18,7 @@ def digest(values):
 
 def zarr_store(url, headers):
     import zarr
-    # With a slash at the end, zarr-python would ask for URLs with two.
+    # With a slash at the end, zarr-python would ask for URLs with two slashes.
     return zarr.storage.FsspecStore.from_url(url.rstrip("/"), read_only=True, storage_options={"client_kwargs": {"headers": headers}})
 
 
@@ -42,7 +44,7 @@ def xarray_variables(url, headers, _):
 
 def netcdf_variables(url, headers, _):
     import xarray
-    # By ranges: the whole file is never downloaded.
+    # The file is read by ranges, and never downloaded whole.
     files = fsspec.filesystem("http", client_kwargs={"headers": headers})
     with files.open(url, block_size=1 << 14) as file, xarray.open_dataset(file, engine="h5netcdf", decode_cf=False) as dataset:
         return {name: digest(variable.values) for name, variable in dataset.variables.items()}

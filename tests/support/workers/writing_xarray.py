@@ -17,7 +17,7 @@ START = np.datetime64("2020-01-01", "ns")
 
 
 def days(first, count):
-    """Fields of some days. Only the fields from the first day on include those that do not change."""
+    """Fields of some days. Those of the first days come with two fields without a time axis."""
     times = START + np.arange(first, first + count) * np.timedelta64(1, "D")
     made = xarray.Dataset(
         {"temperature": (("time", "lat", "lon"), DICE.random((count, 20, 30)).astype("f4"), {"units": "K"})},
@@ -56,7 +56,7 @@ def region(store, shown, zarr_format, shards):
 
 
 def edit(store, shown, zarr_format, shards):
-    """Boxes across chunks, a chunk that becomes fill values, a string, an attribute."""
+    """Changes a box across chunks, a chunk that becomes fill values, a string, and an attribute."""
     data = write(store, zarr_format, shards).load()
     group = zarr.open_group(shown, mode="r+")
     array, values, box = group["temperature"], data["temperature"].values, np.s_[1:5, 3:17, 4:29]
