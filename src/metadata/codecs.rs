@@ -16,6 +16,7 @@
 mod bitround;
 mod blosc;
 mod bytes_to_bytes;
+mod known;
 mod lzma;
 pub(super) mod members;
 mod n5;
@@ -26,6 +27,7 @@ mod registered;
 mod sharding;
 mod zfp;
 
+pub(super) use known::{CodecRole, InV3, Numcodec};
 pub(super) use registered::RegisteredCodec;
 
 use serde_json::value::RawValue;
@@ -154,8 +156,16 @@ type CodecParser = fn(&Input, &Members<'_>) -> Result<Codec, FormatError>;
 /// The parser of the configuration of the codec `name`; `None` when the codec is unknown.
 fn parser(name: &str) -> Option<CodecParser> {
     match name.strip_prefix("numcodecs.") {
-        Some(id) => numcodecs::parser(id).or_else(|| bytes_to_bytes::numcodecs_parser(id)),
+        Some(id) => numcodecs_parser(id),
         None => registered::parser(name),
+    }
+}
+
+/// The parser of the configuration of the codec `numcodecs.ID`; `None` when the codec is unknown, or not in this build.
+fn numcodecs_parser(id: &str) -> Option<CodecParser> {
+    match Numcodec::of_id(id) {
+        Some(codec) => codec.parser,
+        None => numcodecs::object_codec_parser(id),
     }
 }
 

@@ -15,15 +15,13 @@
 //! `zarr.codecs.numcodecs`.
 
 mod configuration;
-mod known;
 
 use serde_json::value::RawValue;
 
 pub(super) use configuration::{blosc, bytes, codec_text, zstd};
 use configuration::{is_at_end, of_numcodecs};
-pub(super) use known::{CodecRole, InV3, Numcodec};
 
-use super::codecs;
+use super::codecs::{self, Numcodec};
 use super::document::object_text;
 use super::json::{self, Members};
 use super::whole_numbers::parameter;

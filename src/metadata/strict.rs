@@ -12,10 +12,9 @@
 use serde_json::value::RawValue;
 
 use super::carry::{differences, is_same};
-use super::codecs::{self, RegisteredCodec, members::check_known};
+use super::codecs::{self, Numcodec, RegisteredCodec, members::check_known};
 use super::document::JsonDocument;
 use super::json::{self, Extension, Json, Members};
-use super::numcodecs::Numcodec;
 use super::whole_numbers::parameter;
 use super::{ArrayMetadata, ZarrFormat};
 use crate::dtype::Element;

@@ -28,54 +28,64 @@ pub(super) const BLOSC: CodecParser = |input, members| {
 /// `crc32c` of v3 has no configuration.
 pub(super) const CRC32C: CodecParser = |_, _| Ok(Codec::BytesToBytes(BytesToBytes::CRC32C));
 
-/// The parser of the configuration of the codec `numcodecs.ID`.
-pub(super) fn numcodecs_parser(id: &str) -> Option<CodecParser> {
-    use ChecksumKind::{Adler32, Crc32, Crc32c, Fletcher32};
-    use ChecksumLocation::{End, Start};
-    Some(match id {
-        // Some writers stored zlib streams under this name.
-        "gzip" => |_, members| {
-            let level = setting(members, "level", Some(1), deflate_level);
-            Ok(Codec::BytesToBytes(BytesToBytes::GzipOrZlib { level }))
-        },
-        "zlib" => |_, members| {
-            let level = setting(members, "level", Some(1), deflate_level);
-            Ok(Codec::BytesToBytes(BytesToBytes::Zlib { level }))
-        },
-        "zstd" => ZSTD,
-        "blosc" => |_, members| {
-            Ok(Codec::BytesToBytes(BytesToBytes::Blosc(blosc::numcodecs(
-                members,
-            ))))
-        },
-        "lz4" => |_, members| {
-            let acceleration = setting(
-                members,
-                "acceleration",
-                Some(1),
-                within(i32::MIN..=i32::MAX),
-            );
-            Ok(Codec::BytesToBytes(BytesToBytes::Lz4 { acceleration }))
-        },
-        "bz2" => |_, members| {
-            let level = setting(members, "level", Some(1), within(1..=9));
-            Ok(Codec::BytesToBytes(BytesToBytes::Bz2 { level }))
-        },
-        "base64" => |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Base64)),
-        "lzma" => |_, members| {
-            let format = lzma::format(members)?;
-            let settings = lzma::settings(&format, members);
-            Ok(Codec::BytesToBytes(BytesToBytes::Lzma(format, settings)))
-        },
-        "shuffle" => shuffle,
-        "crc32" => |_, configuration| checksum(configuration, Crc32, Start),
-        "adler32" => |_, configuration| checksum(configuration, Adler32, Start),
-        "crc32c" => |_, configuration| checksum(configuration, Crc32c, End),
-        "fletcher32" => |_, _| checksum(&Members::default(), Fletcher32, End),
-        "jenkins_lookup3" => jenkins_lookup3,
-        _ => return None,
-    })
-}
+/// Parses the configuration of `gzip` of numcodecs. Some writers stored zlib streams under this name.
+pub(super) const NUMCODECS_GZIP: CodecParser = |_, members| {
+    let level = setting(members, "level", Some(1), deflate_level);
+    Ok(Codec::BytesToBytes(BytesToBytes::GzipOrZlib { level }))
+};
+
+/// Parses the configuration of `zlib`.
+pub(super) const ZLIB: CodecParser = |_, members| {
+    let level = setting(members, "level", Some(1), deflate_level);
+    Ok(Codec::BytesToBytes(BytesToBytes::Zlib { level }))
+};
+
+/// Parses the configuration of `blosc` of numcodecs.
+pub(super) const NUMCODECS_BLOSC: CodecParser = |_, members| {
+    let settings = blosc::numcodecs(members);
+    Ok(Codec::BytesToBytes(BytesToBytes::Blosc(settings)))
+};
+
+/// Parses the configuration of `lz4`.
+pub(super) const LZ4: CodecParser = |_, members| {
+    let any = within(i32::MIN..=i32::MAX);
+    let acceleration = setting(members, "acceleration", Some(1), any);
+    Ok(Codec::BytesToBytes(BytesToBytes::Lz4 { acceleration }))
+};
+
+/// Parses the configuration of `bz2`.
+pub(super) const BZ2: CodecParser = |_, members| {
+    let level = setting(members, "level", Some(1), within(1..=9));
+    Ok(Codec::BytesToBytes(BytesToBytes::Bz2 { level }))
+};
+
+/// `base64` has no configuration.
+pub(super) const BASE64: CodecParser = |_, _| Ok(Codec::BytesToBytes(BytesToBytes::Base64));
+
+/// Parses the configuration of `lzma`.
+pub(super) const LZMA: CodecParser = |_, members| {
+    let format = lzma::format(members)?;
+    let settings = lzma::settings(&format, members);
+    Ok(Codec::BytesToBytes(BytesToBytes::Lzma(format, settings)))
+};
+
+/// Parses the configuration of `crc32`.
+pub(super) const CRC32: CodecParser =
+    |_, members| checksum(members, ChecksumKind::Crc32, ChecksumLocation::Start);
+
+/// Parses the configuration of `adler32`.
+pub(super) const ADLER32: CodecParser =
+    |_, members| checksum(members, ChecksumKind::Adler32, ChecksumLocation::Start);
+
+/// Parses the configuration of `crc32c` of numcodecs.
+pub(super) const NUMCODECS_CRC32C: CodecParser =
+    |_, members| checksum(members, ChecksumKind::Crc32c, ChecksumLocation::End);
+
+/// `fletcher32` has no configuration.
+pub(super) const FLETCHER32: CodecParser = |_, _| {
+    let kind = ChecksumKind::Fletcher32;
+    checksum(&Members::default(), kind, ChecksumLocation::End)
+};
 
 /// A level of deflate; -1 is zlib's name for 6.
 fn deflate_level(raw: &RawValue) -> Option<u8> {
@@ -113,7 +123,11 @@ fn checksum(
     })))
 }
 
-fn jenkins_lookup3(_: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+/// Parses the configuration of `jenkins_lookup3`.
+pub(super) fn jenkins_lookup3(
+    _: &Input,
+    configuration: &Members<'_>,
+) -> Result<Codec, FormatError> {
     let initval = members::integer(configuration, "initval", (0, u32::MAX))?;
     let prefix = match configuration.get_some("prefix") {
         // The prefix is a bytes object of Python, which has no defined spelling in JSON.
@@ -127,7 +141,8 @@ fn jenkins_lookup3(_: &Input, configuration: &Members<'_>) -> Result<Codec, Form
     checksum(&Members::default(), kind, ChecksumLocation::End)
 }
 
-fn shuffle(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+/// Parses the configuration of `shuffle`.
+pub(super) fn shuffle(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let size = members::integer(configuration, "elementsize", (0, 0x7fff_ffff))?;
     // zarr-python uses the element size of the array when the configuration has none.
     let size = size.unwrap_or(input.data_type.item_size);

@@ -3,32 +3,21 @@
 //! An absent member has the default of numcodecs, except that an absent type is the type of the
 //! input, as in zarr-python. Unknown members are ignored.
 
-use super::bitround::bitround;
-use super::{Codec, CodecParser, Input, members, zfp};
+use super::{Codec, CodecParser, Input, members};
 use crate::codec::{ArrayToBytes, Categories, Elementwise, FilterKind, Number, VariableLength};
 use crate::dtype::element_bytes::utf32;
 use crate::dtype::{DataType, Element};
 use crate::error::FormatError;
 use crate::metadata::json::{self, Members};
 
-/// The parser of the configuration of the codec `numcodecs.ID`.
-pub(super) fn parser(id: &str) -> Option<CodecParser> {
+/// The parser of the configuration of the object codec `numcodecs.ID`.
+pub(super) fn object_codec_parser(id: &str) -> Option<CodecParser> {
     Some(match id {
-        "delta" => delta,
-        "fixedscaleoffset" => fixed_scale_offset,
-        "quantize" => quantize,
-        "bitround" => bitround,
-        "astype" => astype,
-        "packbits" => packbits,
-        "categorize" => categorize,
         "vlen-array" => vlen_array,
         "json" => |input, _| object_codec(input, "numcodecs.json"),
         "json2" => |input, _| object_codec(input, "numcodecs.json2"),
         "msgpack" => |input, _| object_codec(input, "numcodecs.msgpack"),
         "msgpack2" => |input, _| object_codec(input, "numcodecs.msgpack2"),
-        "zfpy" => zfp::zfpy,
-        #[cfg(feature = "pcodec")]
-        "pcodec" => super::pcodec::pcodec,
         _ => return None,
     })
 }
@@ -41,7 +30,8 @@ fn types(input: &Input, configuration: &Members<'_>) -> Result<(DataType, DataTy
     Ok((own, encoded))
 }
 
-fn delta(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+/// Parses the configuration of `delta`.
+pub(super) fn delta(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let (own, encoded) = types(input, configuration)?;
     let numbers = (members::arithmetic(&own)?, members::arithmetic(&encoded)?);
     if let (Number::Integer(_), Number::Float(_)) = numbers {
@@ -56,7 +46,11 @@ fn delta(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatErro
     Ok(members::filter(input, kind, encoded))
 }
 
-fn fixed_scale_offset(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+/// Parses the configuration of `fixedscaleoffset`.
+pub(super) fn fixed_scale_offset(
+    input: &Input,
+    configuration: &Members<'_>,
+) -> Result<Codec, FormatError> {
     let (own, encoded) = types(input, configuration)?;
     let operation = Elementwise::FixedScaleOffset {
         offset: members::value(configuration, "offset")?,
@@ -65,7 +59,8 @@ fn fixed_scale_offset(input: &Input, configuration: &Members<'_>) -> Result<Code
     members::elementwise(input, operation, members::arithmetic(&own)?, encoded)
 }
 
-fn quantize(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+/// Parses the configuration of `quantize`.
+pub(super) fn quantize(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let (own, encoded) = types(input, configuration)?;
     for data_type in [&own, &encoded] {
         if !matches!(members::number(data_type)?, Number::Float(_)) {
@@ -79,14 +74,16 @@ fn quantize(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatE
     members::elementwise(input, operation, members::number(&own)?, encoded)
 }
 
-fn astype(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+/// Parses the configuration of `astype`.
+pub(super) fn astype(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let own = members::own_type(input, configuration, "decode_dtype")?;
     let encoded = members::data_type(configuration, "encode_dtype")?
         .ok_or_else(|| json::missing("encode_dtype"))?;
     members::elementwise(input, Elementwise::AsType, members::number(&own)?, encoded)
 }
 
-fn packbits(input: &Input, _: &Members<'_>) -> Result<Codec, FormatError> {
+/// `packbits` has no configuration.
+pub(super) fn packbits(input: &Input, _: &Members<'_>) -> Result<Codec, FormatError> {
     if input.data_type.item_size != 1 {
         let name = format!("{} with packbits", input.data_type.name);
         return Err(FormatError::unsupported("", "data type", name));
@@ -98,8 +95,8 @@ fn packbits(input: &Input, _: &Members<'_>) -> Result<Codec, FormatError> {
     ))
 }
 
-/// `categorize`: a filter for strings of a fixed length, or an object codec.
-fn categorize(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
+/// Parses the configuration of `categorize`: a filter for strings of a fixed length, or an object codec.
+pub(super) fn categorize(input: &Input, configuration: &Members<'_>) -> Result<Codec, FormatError> {
     let code = members::data_type(configuration, "astype")?;
     let code = code.unwrap_or_else(|| DataType::unsigned(1));
     let Ok(number @ Number::Integer(_)) = members::number(&code) else {

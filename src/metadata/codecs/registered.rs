@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::bitround::bitround;
 use super::{
-    Codec, CodecParser, Endian, Input, bytes_to_bytes, members, n5, numcodecs, sharding,
+    Codec, CodecParser, Endian, Input, bytes_to_bytes, members, n5, numcodecs_parser, sharding,
     transpose_order, zfp,
 };
 use crate::codec::{
@@ -73,11 +73,11 @@ pub(super) fn parser(name: &str) -> Option<CodecParser> {
     if let Some(path) = name.strip_prefix("https://codec.zarrs.dev/") {
         return match path {
             "array_to_array/bitround" | "array_to_bytes/bitround" => Some(bitround),
-            "array_to_bytes/pcodec" => numcodecs::parser("pcodec"),
+            "array_to_bytes/pcodec" => numcodecs_parser("pcodec"),
             "array_to_bytes/zfp" => Some(zfp::zfp),
             "array_to_bytes/zfpy" => Some(zfp::zfpy),
-            "bytes_to_bytes/fletcher32" => bytes_to_bytes::numcodecs_parser("fletcher32"),
-            "bytes_to_bytes/bz2" => bytes_to_bytes::numcodecs_parser("bz2"),
+            "bytes_to_bytes/fletcher32" => numcodecs_parser("fletcher32"),
+            "bytes_to_bytes/bz2" => numcodecs_parser("bz2"),
             _ => None,
         };
     }

@@ -14,10 +14,10 @@
 
 use serde_json::value::RawValue;
 
+use super::super::Decoding;
+use super::super::codecs::{self, CodecRole, Numcodec};
 use super::super::document::quoted;
-use super::super::numcodecs::{CodecRole, Numcodec};
 use super::super::render::Shards;
-use super::super::{Decoding, codecs};
 use super::chain;
 use super::v2_config::{config, inexpressible, numcodecs_id};
 use super::v2_filters::FilterList;

@@ -3,9 +3,8 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::codecs::{self, RegisteredCodec};
+use super::super::codecs::{self, InV3, Numcodec, RegisteredCodec};
 use super::super::document::{JsonDocument, list_of};
-use super::super::numcodecs::{InV3, Numcodec};
 use super::super::render::{self, Shards};
 use super::super::{ArrayMetadata, ChunkKeyEncoding, Decoding, KeyKind, ZarrFormat};
 use super::members::document;
