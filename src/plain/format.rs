@@ -196,13 +196,13 @@ impl FileFormat {
         matches!(self, FileFormat::Nhdr | FileFormat::Mhd | FileFormat::Envi)
     }
 
-    /// An error: the format cannot express `name`, which stands at `place`.
-    /// Whether a file of the format tells the transform of its pixels, for which coordinates may have to be read. `NetCDF`
+    /// Whether a file of this format tells the transform of its pixels, for which coordinates may have to be read. `NetCDF`
     /// and HDF5 hold the coordinates themselves.
     pub fn tells_transform(self) -> bool {
         matches!(self, FileFormat::Envi | FileFormat::GeoTif)
     }
 
+    /// An error: the format cannot express `name`, which stands at `place`.
     pub(super) fn refused(self, place: &str, name: impl Into<String>) -> FormatError {
         FormatError::inexpressible(place, name, self.title())
     }
