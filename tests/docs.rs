@@ -94,6 +94,16 @@ fn quoted(cell: &str) -> Vec<String> {
         .collect()
 }
 
+/// Checks that a table of `page` has the names that the program has, and no others.
+fn check_names(page: &str, documented: &BTreeSet<String>, program: &BTreeSet<String>) {
+    let missing: Vec<_> = program.difference(documented).collect();
+    let unknown: Vec<_> = documented.difference(program).collect();
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "{page} has no row for {missing:?}, and rows for {unknown:?}, which the program does not have"
+    );
+}
+
 fn output(arguments: &[&str]) -> String {
     let program = env!("CARGO_BIN_EXE_zarr-mount");
     let output = Command::new(program).args(arguments).output().unwrap();
@@ -133,7 +143,7 @@ fn options_are_those_of_the_help() {
         .flat_map(|row| quoted(&row[0]))
         .flat_map(|text| options(&text).collect::<Vec<_>>())
         .collect();
-    assert_eq!(documented, in_help);
+    check_names("docs/src/options.md, \"Options\",", &documented, &in_help);
     assert!(in_help.contains("--cache-size") && in_help.contains("-o"));
 }
 
@@ -141,17 +151,21 @@ fn options_are_those_of_the_help() {
 fn mount_options_are_those_of_the_help() {
     let help = output(&["--help"]);
     let (_, list) = help.split_once("\nThe mount options (-o)").unwrap();
-    let in_help: BTreeSet<&str> = list
+    let in_help: BTreeSet<String> = list
         .lines()
         .skip(1)
         .filter_map(|line| line.strip_prefix("  "))
         .filter(|line| !line.starts_with(' '))
         .flat_map(|line| line.split("  ").next().unwrap_or_default().split(", "))
+        .map(str::to_owned)
         .collect();
     let rows = rows("Mount options");
-    let documented: Vec<String> = rows.iter().flat_map(|row| quoted(&row[0])).collect();
-    let documented: BTreeSet<&str> = documented.iter().map(String::as_str).collect();
-    assert_eq!(documented, in_help);
+    let documented: BTreeSet<String> = rows.iter().flat_map(|row| quoted(&row[0])).collect();
+    check_names(
+        "docs/src/options.md, \"Mount options\",",
+        &documented,
+        &in_help,
+    );
 }
 
 #[test]
@@ -162,7 +176,11 @@ fn defaults_are_those_of_the_help() {
         for default in quoted(&row[1]) {
             // The only one that the program does not spell.
             let spelled = help.contains(&format!("[default: {default}]"));
-            assert!(spelled || default == "0", "{row:?}");
+            assert!(
+                spelled || default == "0",
+                "the help has no `[default: {default}]` for {}",
+                row[0]
+            );
         }
     }
 }
@@ -183,7 +201,7 @@ fn counters_are_those_of_the_program() {
         }
     }
     expected.extend(server_counters());
-    assert_eq!(members, expected);
+    check_names("docs/src/counters.md, \"Counters\",", &members, &expected);
 }
 
 /// The counters of a remote store, which is sent no request.

@@ -240,7 +240,10 @@ mod tests {
             let is_verb = VERBS.iter().any(|(verb, _)| *verb == id);
             let rows = TAKEN.iter().filter(|(_, options)| options.contains(&id));
             let n = rows.count() + usize::from(is_verb || id == "help");
-            assert_eq!(n, 1, "{id}");
+            assert_eq!(
+                n, 1,
+                "an option is in one row of TAKEN, that of the verbs with which it has an effect; see `{id}`"
+            );
         }
         // This build has all of them.
         if cfg!(all(feature = "remote", feature = "serve", debug_assertions)) {
