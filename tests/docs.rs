@@ -148,6 +148,19 @@ fn options_are_those_of_the_help() {
 }
 
 #[test]
+fn the_synopsis_is_that_of_the_help() {
+    let help = output(&["--help"]);
+    let (_, usage) = help.split_once("Usage: ").unwrap();
+    let (usage, _) = usage.split_once("\n\n").unwrap();
+    let lines: Vec<_> = usage.lines().map(str::trim).collect();
+    let synopsis = format!("# Options\n\n```text\n{}\n```\n", lines.join("\n"));
+    assert!(
+        documentation().contains(&synopsis),
+        "docs/src/options.md does not begin with the synopsis of the help:\n{synopsis}"
+    );
+}
+
+#[test]
 fn mount_options_are_those_of_the_help() {
     let help = output(&["--help"]);
     let (_, list) = help.split_once("\nThe mount options (-o)").unwrap();
