@@ -33,7 +33,7 @@ pub struct Access {
 const READ: u32 = 0o444;
 
 impl ObjectMeta {
-    /// Its owner, group and permission bits.
+    /// The owner, group and permission bits of the object.
     pub fn access(&self) -> Access {
         Access {
             mode: self.mode,

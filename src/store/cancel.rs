@@ -1,4 +1,4 @@
-//! Cancels requests for whose answers no caller waits any more.
+//! Cancels requests when no caller waits for their answers any more.
 //!
 //! A caller makes its requests in the scope of a [`CancelToken`]. A store that is slow to answer
 //! gives up those that read bytes, and those for the attributes of objects, once the token is

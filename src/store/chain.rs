@@ -1,13 +1,14 @@
-//! Steps behind a `|` in a STORE argument: where in what is named before it the store is.
+//! Steps behind a `|` in a STORE argument. A step says where the store is within the file or repository that is named
+//! before the `|`.
 //!
 //! ```text
 //! a.zip|zip:b/c               the directory b/c of a zip file
-//! a.zip|zip:b.zip|zip:c       that of a zip file in a zip file
+//! a.zip|zip:b.zip|zip:c       the directory c of a zip file in a zip file
 //! repo|icechunk:@tag.v1       a snapshot of a repository
 //! ```
 //!
-//! fsspec spells the first two as chains of URLs, `zip://b/c::a.zip` and `zip://c::zip://b.zip::a.zip`. A file or directory
-//! that has such a name itself is found by it.
+//! fsspec spells the first two as chains of URLs, `zip://b/c::a.zip` and `zip://c::zip://b.zip::a.zip`. A file or
+//! directory whose own name looks like this is found by that name.
 //!
 //! Source: ZEP 8, a draft
 

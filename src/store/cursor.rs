@@ -4,10 +4,9 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-/// A position in a listing: bytes that only the store that made them can interpret. Those of a
-/// directory are the 8 bytes of an offset, those of an object store a name to start after or a
-/// continuation token of the server.
-/// Short ones are held inline, so that no entry of a directory costs an allocation.
+/// A position in a listing: bytes that only the store that made them can interpret. In a directory, they are the 8
+/// bytes of an offset. In an object store, they are a name to start after, or a continuation token of the server. Short
+/// positions are held inline, so that no entry of a directory costs an allocation.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Cursor(SmallVec<[u8; 16]>);
 

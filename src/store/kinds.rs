@@ -114,7 +114,7 @@ fn is_n5(store: &dyn Store) -> Result<bool, StoreError> {
     let mut bytes = Vec::new();
     let fetched = match store.fetch(&Key::parse(b"attributes.json")?, MOST_N5_BYTES, &mut bytes) {
         Ok(fetched) => fetched,
-        // The search for nodes says so.
+        // The search for nodes returns the error.
         Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. }) => None,
         Err(error) => return Err(error),
     };

@@ -3,9 +3,9 @@
 //! It names a directory, which may be a node inside a hierarchy, a zip file, a set of references, one of these on a
 //! server by its URL, or `demo:`. Everything else is refused here, so that the message can say what to do instead.
 //!
-//! Steps behind a `|` say where in it the store is (`chain`). `STORE|icechunk:@branch.NAME` names a snapshot of a
-//! repository; without such a step, the store is the branch `main`. `STORE|zip:PATH` names a directory in a zip file,
-//! or, if another step follows, a zip file in it.
+//! Steps behind a `|` say where the store is within what is named before (`chain`). `STORE|icechunk:@branch.NAME` names
+//! a snapshot of a repository; without such a step, the store is the branch `main`. `STORE|zip:PATH` names a directory
+//! in a zip file, or, if another step follows, a zip file in it.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -69,7 +69,7 @@ pub fn path_of_file_url(text: &OsStr) -> Result<Option<PathBuf>, StoreError> {
     )))))
 }
 
-/// `text` with `%41` as `A`. What is no escape stays.
+/// `text` with `%41` as `A`. Bytes that are no escape stay.
 pub(super) fn percent_decoded(text: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -20,7 +20,7 @@ pub const GRAIN: Duration = Duration::from_millis(20);
 /// inodes, on FAT, over SFTP.
 const COARSE_GRAIN: Duration = Duration::from_millis(2020);
 
-/// How long a version is waited for, at least, that keeps changing.
+/// The least time for which an object that keeps changing is waited for.
 const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// The attributes of an object or prefix that a store reports without reading it.
@@ -28,7 +28,7 @@ const SETTLE_PATIENCE: Duration = Duration::from_millis(200);
 pub struct ObjectMeta {
     /// Identifies the bytes.
     pub version: Version,
-    /// When they were accessed and changed.
+    /// When the bytes and the attributes were accessed or changed.
     pub times: Times,
     /// Permission bits (`0o7777`), without the file type.
     pub mode: u32,
@@ -102,7 +102,7 @@ impl Dating {
         }
     }
 
-    /// How long an object is waited for that keeps changing.
+    /// How long an object that keeps changing is waited for.
     pub fn patience(self) -> Duration {
         match self {
             Dating::Times(grain) => SETTLE_PATIENCE.max(3 * grain),
@@ -112,7 +112,7 @@ impl Dating {
         }
     }
 
-    /// How long before a moment an object may be dated that changed after it.
+    /// If an object changed after a moment, its times are at most this long before the moment.
     pub fn grain(self) -> Duration {
         match self {
             Dating::Times(grain) => grain,
@@ -173,9 +173,9 @@ impl ObjectMeta {
         self.times.ctime
     }
 
-    /// How long to wait until the version can be trusted; `None` when it can be now. A time
-    /// in the future was set by hand, and such a version is trusted at once, unless another clock may be that
-    /// little ahead. `ctime` counts too, because `mtime` can be set back after a change.
+    /// How long to wait until the version can be trusted; `None` when it can be now. A time in the future was set by
+    /// hand, and such a version is trusted at once, unless the time is so near that another clock may be ahead. `ctime`
+    /// counts too, because `mtime` can be set back after a change.
     pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
         if self.is_own {
             return None;

@@ -164,8 +164,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.open(key)
     }
 
-    /// As [`Store::open`], for a caller that has memory for the bytes `part`, which it reads next. A remote store gets
-    /// them in the request that opens the object, where nothing is known of that.
+    /// As [`Store::open`], for a caller that has memory for the bytes `part`, which it reads next. A remote store that
+    /// knows nothing of the object gets them in the request that opens it.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -200,8 +200,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         }
     }
 
-    /// Tells that a file is about to be opened, which must not be looked for in a place that another
-    /// store has taken since requests last found it there.
+    /// Tells that a file is about to be opened. Before that, the store has to check that no other store has taken its
+    /// place.
     fn begin_open(&self) {
         if let Some(inner) = self.inner() {
             inner.begin_open();
@@ -243,8 +243,8 @@ pub trait Store: Send + Sync + fmt::Debug {
             .collect()
     }
 
-    /// Whether `path` is an object that is a prefix too, because a store is in it, and that is not open. To open it
-    /// takes requests, or much time, so that a listing leaves it closed.
+    /// Whether `path` is an object that is a prefix too, because a store is in it, and this store is not open. Opening
+    /// it takes requests, or much time, so a listing leaves it closed.
     fn is_unopened(&self, path: &Prefix) -> bool {
         self.inner().is_some_and(|inner| inner.is_unopened(path))
     }
@@ -312,8 +312,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.inner().is_some_and(Store::is_page)
     }
 
-    /// Opens the store for changes, of which no other process may make any meanwhile. `None` where
-    /// the store cannot be changed, and in a store around another one, which would not see the changes.
+    /// Opens the store for changes. No other process may make changes meanwhile. `None` where the store cannot be
+    /// changed, and in a store around another one, which would not see the changes.
     ///
     /// # Errors
     /// [`StoreError::Denied`] when another process has opened it for changes; [`StoreError::Io`] when
@@ -420,12 +420,12 @@ pub struct ReadRange<'b> {
 pub struct Capacity {
     /// Total size.
     pub total_bytes: u64,
-    /// Free, for anyone.
+    /// Free space, for any user.
     pub free_bytes: u64,
 }
 
 impl Capacity {
-    /// Of the file system that `file` lies on.
+    /// The capacity of the file system that `file` lies on.
     fn of_file_system(file: impl AsFd) -> Option<Capacity> {
         let stat = fstatvfs(file).ok()?;
         Some(Capacity {

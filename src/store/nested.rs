@@ -12,11 +12,10 @@
 //!
 //! Listings of `a` name `x.zip` once, as an object. Stores within these stores are objects only.
 //!
-//! Names tell which files may be stores (`form`), and the contents tell which are. Requests go to the store that has the
-//! key (`store`). Each request examines the version of
-//! the file first, so that a file that is replaced is looked at again. The contents of a file of one version are
-//! remembered for many files (`contents`); the directories and references of few stores are in memory, because they may
-//! be large (`opened`).
+//! Names tell which files may be stores (`form`), and the contents tell which are. Requests go to the store that has
+//! the key (`store`). Each request examines the version of the file first, so that a file that is replaced is looked at
+//! again. The contents of a file of one version are remembered for many files (`contents`); the directories and
+//! references of few stores are in memory, because they may be large (`opened`).
 //!
 //! A store that is damaged is a prefix too, in which every request gets the error: it might hold a hierarchy, and
 //! absence would mean the fill value.
@@ -24,9 +23,9 @@
 //! # On servers
 //!
 //! There a look takes a request. A zip file counts as a prefix by its name alone, and is opened when something below it
-//! is asked for, by its last bytes. JSON is a common form of other files, so that the first bytes of such a file are read,
-//! those of a listing together (`listing`). Nothing is looked at in what is known to be a Zarr hierarchy, which has no
-//! nodes but its own.
+//! is asked for, by its last bytes. JSON is a common form of other files, so the first bytes of such a file are read.
+//! For the files of a listing, this is one round trip (`listing`). Nothing is looked at in what is known to be a Zarr
+//! hierarchy, which has no nodes but its own.
 
 mod contents;
 mod form;
@@ -79,7 +78,7 @@ pub struct NestedStores {
     forms: NestedForms,
     is_on_server: bool,
     profile: Profile,
-    /// Where `within` is, by which references name what they lie beside.
+    /// The address of `within`, to which the addresses in references are relative.
     address: Option<Address>,
     /// How sets of references are opened.
     options: OpenOptions,
@@ -95,7 +94,7 @@ pub struct NestedStores {
 enum Place {
     /// In the outer store.
     Outside,
-    /// In a store in it, at this path.
+    /// In a store within the outer store, at this path.
     Within(Arc<dyn Store>, Prefix),
 }
 

@@ -72,7 +72,7 @@ pub fn open_store_for(
     open_at(location, options).map(|opened| opened.store)
 }
 
-/// As [`open_store_for`], with those stores in a directory of stores that `forms` says.
+/// As [`open_store_for`]. In a directory of stores, `forms` says which stores are looked into.
 ///
 /// # Errors
 /// As [`open_store_for`].

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::AtFlags;
 
 /// The kind of handle that is an inode number and a generation (`FILEID_INO32_GEN`). File systems of FUSE and of
-/// networks have others, which may name the same file anew.
+/// networks have other kinds, and may give one file several handles.
 const INODE_AND_GENERATION: c_int = 1;
 
 /// The bytes of such a handle. The call fails if a handle has more.

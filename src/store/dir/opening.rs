@@ -73,7 +73,7 @@ fn open_at(
     name: &[u8],
     (flags, resolve): (OFlags, ResolveFlags),
 ) -> Result<OwnedFd, Errno> {
-    // Links of /proc lead to open files, not to paths: never followed.
+    // Links of /proc lead to open files, not to paths, so they are never followed.
     let resolve = resolve | ResolveFlags::NO_MAGICLINKS;
     let flags = flags | OFlags::CLOEXEC;
     let open = || openat2(directory, name, flags, Mode::empty(), resolve);

@@ -9,10 +9,10 @@
 //! next write.
 //!
 //! If file times have only whole seconds, no such time can be given, and two commits of one second may have the same
-//! size, time and inode number, which the file system gives to the next file once it is free. If the file system gives
-//! neither the time at which a file was made nor its generation, so may two commits whose writers have set their times.
-//! In these cases, each commit has a number ([`OwnVersions::number`]), which is a part of the version of this file
-//! wherever it is found: no two files that exist at the same time have one inode number.
+//! size, time and inode number, which the file system gives to the next file once it is free. Two commits whose writers
+//! have set their times may be equal in the same way, if the file system gives neither the time at which a file was
+//! made nor its generation. In these cases, each commit has a number ([`OwnVersions::number`]), which is a part of the
+//! version of this file wherever it is found: no two files that exist at the same time have one inode number.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

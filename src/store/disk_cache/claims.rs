@@ -16,8 +16,8 @@ use libc::{F_OFD_GETLK, F_OFD_SETLK, F_RDLCK, F_UNLCK, F_WRLCK, c_int, c_short};
 use super::directory::Directory;
 use super::entry::EntryName;
 
-/// The byte that is locked for an entry. It has 60 bits of a hash, so that two entries hardly ever have the same one;
-/// they would be requested one after the other.
+/// The byte that is locked for an entry. It has 60 bits of a hash, so that two entries hardly ever have the same byte.
+/// Entries with the same byte are requested one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::store) struct ClaimByte(i64);
 
@@ -68,12 +68,12 @@ impl Claims {
         Some(Claim { claims, byte })
     }
 
-    /// Whether this or another process has claimed what has the byte `byte`.
+    /// Whether this or another process has claimed the entry that `byte` stands for.
     pub(super) fn has(&self, directory: &Directory, byte: ClaimByte) -> bool {
         if self.lock().contains(&byte) {
             return true;
         }
-        // The question is which lock prevents one for reading.
+        // The system is asked which lock would exclude a lock for reading.
         let file = self.file(directory);
         let found = file.map(|file| call(file, F_OFD_GETLK, F_RDLCK, byte));
         matches!(found, Some(Ok(kind)) if kind != F_UNLCK)

@@ -16,7 +16,7 @@ use rustix::process::geteuid;
 
 use super::entry::Place;
 
-/// The directory of this form of the cache. Another form has another one.
+/// The directory of this form of the cache. Another form has another directory.
 const NAME: &str = "zarr-mount-1";
 
 /// The permissions of directories that are made.
@@ -33,10 +33,10 @@ const OPEN_ENTRY: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
 
-/// Permissions by which others could put something into a directory.
+/// Permissions by which other users could put something into a directory.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// All permissions of others.
+/// All permissions of other users.
 const OTHERS: u32 = 0o077;
 
 /// The user of this process, who never changes.
@@ -133,7 +133,7 @@ impl Directory {
         Ok(openat(&self.0, name, OPEN_DIRECTORY, Mode::empty())?)
     }
 
-    /// The file that the process holds that deletes old entries.
+    /// The file that is locked by the process that deletes old entries.
     ///
     /// # Errors
     /// Those of the system.
@@ -142,7 +142,7 @@ impl Directory {
         Ok(openat(&self.0, "lock", flags, Mode::RUSR | Mode::WUSR)?)
     }
 
-    /// The file whose bytes are locked by those that request something.
+    /// The file whose bytes are locked by the processes that request entries.
     ///
     /// # Errors
     /// Those of the system, and one for what is no regular file of this user.

@@ -120,7 +120,7 @@ impl EntryName {
         Place(digits.collect())
     }
 
-    /// The fields of the name, in a form from which each can be told.
+    /// The fields of the name, in a form from which each field can be read back.
     fn encoded(&self) -> Vec<u8> {
         let texts = [
             &*self.origin.endpoint,

@@ -11,7 +11,8 @@
 //! not trusted all the same: every read compares the header with what was looked for, and the checksum of each block
 //! that it uses.
 //!
-//! The cache gives no errors. What it cannot read is not in it, and what it cannot write is not kept.
+//! The cache gives no errors. An entry that it cannot read counts as absent, and an entry that it cannot write is not
+//! kept.
 
 mod claims;
 mod directory;
@@ -215,7 +216,7 @@ impl DiskCache {
         self.claims.claim(&self.directory, byte)
     }
 
-    /// Whether this or another process has claimed what has the byte `byte`.
+    /// Whether this or another process has claimed the entry that `byte` stands for.
     pub(super) fn is_claimed(&self, byte: ClaimByte) -> bool {
         self.claims.has(&self.directory, byte)
     }

@@ -8,7 +8,7 @@ use crate::counters::Counter;
 pub(super) struct DiskCacheStatistics {
     /// Entries that were read.
     pub(super) hits: Counter,
-    /// Bytes that came from them.
+    /// Bytes that were read from entries.
     pub(super) hit_bytes: Counter,
     /// Ranges that were not here, so that they were requested.
     pub(super) misses: Counter,
@@ -16,13 +16,13 @@ pub(super) struct DiskCacheStatistics {
     pub(super) shared: Counter,
     /// Entries that were written.
     pub(super) writes: Counter,
-    /// Bytes of their files.
+    /// Bytes of the files that were written.
     pub(super) written_bytes: Counter,
     /// Entries that could not be written.
     pub(super) refused: Counter,
     /// Old entries that were deleted.
     pub(super) evictions: Counter,
-    /// Bytes of their files.
+    /// Bytes of the files of old entries that were deleted.
     pub(super) evicted_bytes: Counter,
     /// Damaged entries, which were deleted.
     pub(super) corrupt: Counter,

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 /// The file system keeps a twentieth of its bytes free of the cache.
 const FREE_PART: u64 = 20;
 
-/// After entries were written that take this part of the limit, the cache is measured again, because other processes write
-/// too.
+/// After entries were written that take this part of the limit, the cache is measured again, because other processes
+/// write too.
 const MEASURED_PART: u64 = 16;
 
 /// While old entries are being deleted, or cannot be, new ones may take this part of the limit.
@@ -26,7 +26,7 @@ pub(super) struct Usage {
     limit: u64,
     /// The size when it was measured last.
     measured: AtomicU64,
-    /// Written since then.
+    /// The bytes that were written since then.
     written: AtomicU64,
     /// Whether the size was ever measured.
     is_measured: AtomicBool,
@@ -91,7 +91,8 @@ impl Usage {
         taken(len) <= self.limit && self.estimate() <= most
     }
 
-    /// Counts an entry of `len` bytes as being written, until the result is dropped. The result has the bytes of all of them.
+    /// Counts an entry of `len` bytes as being written, until the result is dropped. The result has the bytes of all of
+    /// them.
     pub(super) fn begin(&self, len: u64) -> UnderWay<'_> {
         let len = taken(len);
         let all = self.under_way.fetch_add(len, Ordering::Relaxed) + len;
@@ -112,7 +113,8 @@ impl Usage {
         self.written.fetch_add(taken(len), Ordering::Relaxed);
     }
 
-    /// Whether the cache should be measured now. If so, the caller does, and passes the result on to [`Usage::checked`].
+    /// Whether the cache should be measured now. If so, the caller does, and passes the result on to
+    /// [`Usage::checked`].
     pub(super) fn takes_check(&self, is_disk_full: bool) -> Option<WrittenBefore> {
         let written = self.written.load(Ordering::Relaxed);
         let is_due = !self.is_measured.load(Ordering::Relaxed)

@@ -4,7 +4,7 @@
 //! of Icechunk (`repo.fbs`, `snapshot.fbs`, `manifest.fbs`), in their order; a union takes two. Every access is checked
 //! against the bytes, so that nothing has to be verified beforehand, and nothing is copied or allocated.
 //!
-//! The crate `planus` finds the slots. What is here gives its results the few types that Icechunk uses.
+//! The crate `planus` finds the slots. This module gives the results of that crate the few types that Icechunk uses.
 
 use planus::errors::ErrorKind;
 use planus::table_reader::Table;

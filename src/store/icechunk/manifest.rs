@@ -99,8 +99,7 @@ impl Manifest {
         self.place(chunk).map(Some)
     }
 
-    /// The number after the indices `first` of the first chunk that begins with these, has there `least` or more, and lies
-    /// in `extents`. No other chunks of the manifest count.
+    /// The least number, from `least` on, that follows `first` in the index of a chunk. Only chunks in `extents` count.
     pub(super) fn next(
         &self,
         node: NodeId,

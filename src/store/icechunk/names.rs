@@ -180,8 +180,8 @@ impl<'r> ChunkReader<'r> {
         Some(None)
     }
 
-    /// The number after [`Chunks::first`] of the first of these chunks that has there `least` or more. Manifests that
-    /// only have later ones are not read.
+    /// The least number, from `least` on, that follows [`Chunks::first`] in the index of a chunk. Manifests that only
+    /// have later chunks are not read.
     pub(super) fn next(&self, chunks: &Chunks<'_>, least: u32) -> Result<Option<u32>, StoreError> {
         let mut parts = self.of_snapshot(chunks.array.manifests_of(&chunks.first))?;
         let at = chunks.first.len();

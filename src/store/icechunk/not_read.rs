@@ -14,7 +14,7 @@ const MOST_MANIFESTS: usize = 16;
 /// The most chunks that are examined.
 const MOST_CHUNKS: usize = 100_000;
 
-/// Which virtual chunks of the snapshot are not read; `None` if all are that were examined.
+/// Which virtual chunks of the snapshot are not read; `None` if all that were examined are read.
 pub(super) fn not_read(reader: &ChunkReader<'_>) -> Option<String> {
     let mut refused = Refused::default();
     let all = add_refused(reader, &mut refused);

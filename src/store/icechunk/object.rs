@@ -85,7 +85,10 @@ impl NativeChunk {
         check_rights(&self.file, &*opened, self.shown)?;
         let size = opened.meta().size();
         if size < end {
-            let problem = format!("its file {} ends at {size}, and it at {end}", self.file);
+            let problem = format!(
+                "it ends at byte {end} of {}, which has {size} bytes",
+                self.file
+            );
             return Err(StoreError::damaged(&self.key, problem));
         }
         Ok(self.opened.get_or_init(|| opened))

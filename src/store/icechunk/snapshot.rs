@@ -1,8 +1,8 @@
 //! A snapshot: the nodes of a repository at one moment.
 //!
 //! The file stays in memory as it is. Beside it there is one number for each node, in the order of the paths, so that a
-//! path is found by halving. All nodes are read once for that, so that a damaged snapshot is an error when it is opened,
-//! and never the absence of a node.
+//! path is found by halving. All nodes are read once for that, so that a damaged snapshot is an error when it is
+//! opened, and never the absence of a node.
 
 use std::time::{Duration, SystemTime};
 
@@ -71,7 +71,7 @@ impl Snapshot {
             return Err(Malformed(format!("this is the snapshot {found}")));
         }
         let nodes = root.required_records(2)?;
-        // Nodes that are one in a hostile file would take more memory than the file.
+        // A hostile file may refer to one node many times, so that its nodes would take more memory than the file.
         if nodes.len() > table.len() / LEAST_NODE_BYTES {
             let problem = format!("{} nodes in {} bytes", nodes.len(), table.len());
             return Err(Malformed(problem));
@@ -136,11 +136,11 @@ impl Snapshot {
         self.first(|node| node < path)
     }
 
-    /// The first node whose path is not the beginning `is_before`, in the order of the paths.
+    /// The first node, in the order of the paths, for whose path `is_before` is false.
     pub(super) fn first(&self, is_before: impl Fn(&str) -> bool) -> Flat<Option<Node<'_>>> {
         let nodes = Record::root(&self.table)?.required_records(2)?;
         let node = |at: u32| Node::of(nodes.get(usize::try_from(at).unwrap_or(usize::MAX))?);
-        // All nodes could be read before.
+        // All nodes were read without an error when the snapshot was opened.
         let before = |&at: &u32| node(at).is_ok_and(|node| is_before(node.path));
         let first = self.by_path.partition_point(before);
         self.by_path.get(first).map(|&at| node(at)).transpose()

@@ -17,12 +17,12 @@ pub(super) struct VirtualChunk<'p> {
 }
 
 impl VirtualChunk<'_> {
-    /// Attributes of the object `key` of the repository, which is this chunk and has the attributes `meta` apart from its
-    /// target.
+    /// Attributes of the object `key` of the repository, which is this chunk and has the attributes `meta` apart from
+    /// its target.
     pub(super) fn stat(&self, key: &Key, meta: &ObjectMeta) -> Result<ObjectMeta, StoreError> {
         match self.address() {
             Ok(address) => self.targets.stat(key, &self.reference(&address), meta),
-            // The error comes when it is opened.
+            // The error is returned when the chunk is opened.
             Err(_) => Ok(ObjectMeta {
                 mode: 0,
                 ..sized(self.place.length, meta)
@@ -39,7 +39,7 @@ impl VirtualChunk<'_> {
         self.targets.open(key, &self.reference(&address), meta)
     }
 
-    /// What it lies in, if that is not read.
+    /// The directory or bucket of the object, if chunks in it are not read.
     pub(super) fn refused_directory(&self) -> Option<String> {
         if let Ok(address) = self.address() {
             let is_refused = self.targets.refusal(&address).is_some();

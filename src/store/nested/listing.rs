@@ -1,7 +1,7 @@
 //! Listings of a store on a server, in which sets of references in JSON are told from other files.
 //!
-//! That takes the first bytes of a file. So as soon as a listing comes to a file that may be a set, those of the names
-//! that follow are looked at too, in one round trip.
+//! That takes the first bytes of a file. So as soon as a listing comes to a file that may be a set, the next files that
+//! may be sets are looked at too, in one round trip.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

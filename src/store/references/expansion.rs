@@ -1,4 +1,5 @@
-//! Adds the references of generators to a table: as a whole, where each can be made when it is asked for, or one by one.
+//! Adds the references of generators to a table: as a whole, where each can be made when it is asked for, or one by
+//! one.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(super) fn add(
     let Some(keys) = ProductKeys::of(&generator, templates, builder.left_bytes()) else {
         return add_each(&generator, builder, templates).map_err(failed);
     };
-    // What no reference can name is told at once.
+    // An error that all references would have is returned at once.
     let first = generator.reference(&generator.places_of(0), templates);
     first.map_err(failed)?;
     let added = builder.add_product(Product::new(keys, generator, templates));

@@ -18,7 +18,7 @@ pub(super) type Indices = SmallVec<[u32; 6]>;
 /// The most indices of a key.
 const MOST_INDICES: usize = 16;
 
-/// A key, apart.
+/// A key, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GridKey<'k> {
     /// What is before the indices: nothing, or a prefix with its slash.

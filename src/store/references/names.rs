@@ -16,8 +16,8 @@ pub(super) struct ListedName {
     pub(super) cursor: Cursor,
 }
 
-/// A file of references that a listing has examined, and its attributes then. The names of one file are thousands,
-/// which need not examine it again.
+/// A file of references that a listing has examined, and its attributes then. It has thousands of names, for which it
+/// need not be examined again.
 pub(super) type ExaminedFile = Option<(Key, ObjectMeta)>;
 
 /// Cursors begin with one of these.

@@ -1,7 +1,7 @@
 //! All references of a set in JSON, in memory.
 //!
-//! Keys that end in indices are in grids ([`Grid`]), by their heads. All others, such as those of
-//! documents, are in a map. Addresses and the bytes that the set itself has are kept once.
+//! Keys that end in indices are in grids ([`Grid`]), by their heads. All other keys, such as those of documents, are in
+//! a map. Addresses and the bytes that the set itself has are kept once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;

@@ -64,7 +64,7 @@ impl RemoteStore {
         if let Some((shared, key)) = &asked {
             keys.push((shared, key));
         }
-        // The first of several daemons that begin at the same time asks for all of them.
+        // If several daemons begin at the same time, the first one requests all of these objects.
         let _request = self.shared.begin_all(&keys);
         let kept_nothing = self.shared.kept_nothing();
         let is_nothing_kept = kept_nothing.is_some();

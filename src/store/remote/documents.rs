@@ -25,7 +25,7 @@ pub(super) const ROOT_DOCUMENTS: [&[u8]; 10] = [
     b"attributes.json",
     b"meta",
     b"__zmeta__",
-    // Those of a repository of Icechunk.
+    // The documents of a repository of Icechunk.
     b"repo",
     b"refs/branch.main/ref.json",
 ];

@@ -1,5 +1,5 @@
-//! How long a daemon waits for what another one requests. What another one does is not known: it may be stopped, or its cache
-//! may be full. So waiting is given up where it was of no use.
+//! How long a daemon waits for what another daemon requests. What the other daemon does is not known: it may be
+//! stopped, or its cache may be full. So waiting is given up where it was of no use.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,8 @@ const LEAST_WAIT: Duration = Duration::from_secs(2);
 
 const MOST_WAIT: Duration = Duration::from_secs(10);
 
-/// After two waits, one after the other, in which nothing happened, none is begun for this time. The other daemon may have
-/// been stopped while it requested much.
+/// After two waits, one after the other, in which nothing happened, none is begun for this time. The other daemon may
+/// have been stopped while it requested much.
 const STOPPED: Duration = Duration::from_secs(60);
 
 /// After this many waits in a row whose result was not there, none is begun for a while.

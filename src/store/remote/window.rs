@@ -24,7 +24,7 @@ use std::time::Duration;
 /// Requests in flight before the first answer.
 const FIRST: usize = 64;
 
-/// Then as many as answers in the time of the fastest, at one answer in this time. So a link of 2 ms begins with
+/// After the first answers, the window is the time of the fastest one divided by this. So a link of 2 ms begins with
 /// [`LEAST`], and one of 20 ms with [`FIRST`].
 const FIRST_INTERVAL: Duration = Duration::from_micros(300);
 
@@ -49,7 +49,7 @@ const CLEAR: u64 = 120;
 /// Answers that take less than this part have become faster.
 const FASTER: u64 = 83;
 
-/// The window for what would be enough, in percent: a next request is there when one is answered.
+/// The window is this many percent of what would be enough, so that another request is there whenever one is answered.
 const SPARE: u64 = 125;
 
 /// After so many rounds in a row without a queue the window doubles again.
@@ -71,7 +71,7 @@ pub(super) struct Window {
     base: [u64; CLASSES],
     /// The shortest time of an answer.
     shortest: Duration,
-    /// The limit before it was halved for a probe, and the phase that follows if it had not queued.
+    /// The limit before it was halved for a probe, and the phase that follows if requests had not queued.
     before_probe: (usize, Phase),
     /// Rounds in a row without a queue.
     clear: u32,
@@ -352,7 +352,7 @@ mod tests {
     }
 
     impl Link {
-        /// One that ends in this machine, whose cores and those of the server manage 2,000 requests and 500 MiB a
+        /// A link that ends in this machine, whose cores and those of the server manage 2,000 requests and 500 MiB a
         /// second.
         fn of(delay_ms: u64) -> Link {
             Link {

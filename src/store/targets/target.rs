@@ -251,7 +251,7 @@ impl RangeObject {
             tag: hash((meta.version.tag, &target.shown, offset, changes)),
             ..meta.version
         };
-        // When the set came does not tell since when a changed target is there.
+        // The time at which the set came does not tell since when a changed target is there.
         let arrival = match changes {
             0 => arrival_of(&meta, set),
             _ => Arrival::Untold,

@@ -97,7 +97,7 @@ impl Directory {
         let comment_offset = zip.eocd_offset().saturating_add(END_BYTES);
         let comment_len = size.saturating_sub(comment_offset).min(MOST_COMMENT_BYTES);
         let mut comment = vec![0; usize::try_from(comment_len).unwrap_or(0)];
-        // Only people are told of it.
+        // The version is only shown to people, so an error of reading it is ignored.
         let read = zip.get_ref().read_exact_at(&mut comment, comment_offset);
         Ok(Directory {
             index,
@@ -186,7 +186,7 @@ impl<'f> WindowedReader<'f> {
     /// Ends reading.
     ///
     /// # Errors
-    /// That of the first read that failed.
+    /// The error of the first read that failed.
     fn end(self) -> Result<(), StoreError> {
         self.failure.into_inner().map_or(Ok(()), Err)
     }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! MAGIC | lengths and checksum of the head | key | document | record | record | …
-//! record:  slot | length and hash | those of what it takes the place of | checksum | bytes
+//! record:  slot | length and hash | length and hash of the earlier content | checksum | bytes
 //! ```
 //!
 //! All numbers are little-endian; checksums are CRC-32C. Bytes of parts are identified by their XXH3 of
@@ -94,7 +94,7 @@ impl PartContent {
     }
 }
 
-/// Takes the bytes of a part one after the other.
+/// Hashes the bytes of a part, which come one after the other.
 #[derive(Default)]
 #[expect(missing_debug_implementations, reason = "the hasher has none")]
 pub struct PartHasher {
@@ -127,7 +127,7 @@ pub struct JournalRecord {
     pub new: PartContent,
     /// The earlier content in the object.
     pub before: PartContent,
-    /// The first byte in the journal.
+    /// The offset of the first byte in the journal.
     pub offset: u64,
 }
 

@@ -1,8 +1,8 @@
 //! One writer of a store at a time.
 //!
-//! The writer holds an exclusive flock(2) on the directory of the store. So that writers of a directory and of a
-//! store in it find each other too, it also locks a byte of its own directory, and another one of each directory
-//! above it that it may open, up to the root of the file tree:
+//! The writer holds an exclusive flock(2) on the directory of the store. So that writers of a directory and of a store
+//! in it find each other too, it also locks a byte of its own directory, and another byte of each directory above it
+//! that it may open, up to the root of the file tree:
 //!
 //! ```text
 //! writer of /data/a.zarr    /data/a.zarr: flock, byte OWN     /data, /: byte BELOW
@@ -12,10 +12,10 @@
 //!
 //! A directory is known by its inode, whatever mounts it is reached by. A path through a bind mount lacks some of the
 //! directories above the store, so the directories of all other paths that the mounts of this process show are locked
-//! too ([`MountTable::other_paths`]). Mounts of other namespaces are not known. The locks of bytes are shared locks
-//! of an open file, so writers of several stores in one directory do not exclude each other, and other programs are
-//! not disturbed, as they would be by an flock(2) on a directory such as /tmp. Each writer locks before it looks for
-//! other locks, so that of two at least one finds the other.
+//! too ([`MountTable::other_paths`]). Mounts of other namespaces are not known. The locks of bytes are shared locks of
+//! an open file, so writers of several stores in one directory do not exclude each other, and other programs are not
+//! disturbed, as they would be by an flock(2) on a directory such as /tmp. Each writer locks before it looks for other
+//! locks, so that of two writers at least one finds the other.
 
 use std::collections::BTreeSet;
 use std::fs;

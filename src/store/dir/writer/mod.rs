@@ -103,7 +103,7 @@ pub struct StoredFile {
 #[derive(Debug)]
 pub struct DirWriter {
     followed: Arc<FollowedRoot>,
-    /// The directory that is locked. Another one that takes its place is not changed.
+    /// The directory that is locked. Another directory that takes its place is not changed.
     root: Arc<Root>,
     _lock: WriterLock,
     temporaries: Temporaries,

@@ -22,14 +22,14 @@ pub(crate) use disk::{Chance, Disk, shown};
 pub(crate) use history::History;
 use script::{KEYS, Script};
 
-/// The steps of a script.
+/// The number of steps of a script.
 const STEPS: usize = 8;
 
-/// The losses after each call of a script.
+/// The number of losses after each call of a script.
 const LOSSES: usize = 4;
 
-/// A folder in memory if there is one. The record shows which changes are synced, and a disk would take most of the
-/// time of these tests for it.
+/// A folder in memory if there is one. The record shows which changes are synced, so no disk is needed, which would
+/// take most of the time of these tests.
 pub(crate) fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())

@@ -40,8 +40,8 @@ impl Drop for TemporaryName {
 }
 
 impl Temporaries {
-    /// Removes the temporary files that a killed writer left in `root`. The caller has the lock, so
-    /// that no other writer uses it. Returns the number of files.
+    /// Removes the temporary files that a killed writer left in `root`. The caller has the lock, so no other writer
+    /// uses these files. Returns their number.
     pub(super) fn remove_left(&self, root: &Root) -> Result<usize, StoreError> {
         let Some(directory) = open_directory(root)? else {
             return Ok(0);

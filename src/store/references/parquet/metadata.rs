@@ -23,7 +23,7 @@ const MOST_RECORDS: u64 = 10_000_000;
 #[derive(Debug)]
 pub(super) struct SetMetadata {
     pub(super) documents: Table,
-    /// By their paths.
+    /// The grids of the arrays, by their paths.
     pub(super) arrays: BTreeMap<Vec<u8>, RecordedArray>,
     /// The number of chunks whose references are in one file.
     pub(super) record_size: u64,

@@ -4,7 +4,7 @@
 //! path     text, or null       address of the target; null: the chunk is absent
 //! offset   integer             both 0: the whole target
 //! size     integer
-//! raw      bytes, or null      the chunk itself, whatever the others say
+//! raw      bytes, or null      the chunk itself, whatever the other columns say
 //! ```
 //!
 //! A file has one row for each chunk, and may lack `raw`, or have nothing else.

@@ -53,8 +53,8 @@ impl ConfiguredS3 {
         self.settings.region.as_deref()
     }
 
-    /// The server, by which its objects are distinguished from those of others: the one that is configured, or AWS. Names of
-    /// buckets are unique in AWS, but for its own servers in China and those for governments.
+    /// The server, by which its objects are distinguished from those of other servers: the one that is configured, or
+    /// AWS. Names of buckets are unique in AWS, but for its own servers in China and those for governments.
     pub(crate) fn endpoint(&self) -> String {
         if let Some(endpoint) = &self.settings.endpoint {
             return format!("s3 {endpoint}");

@@ -7,7 +7,7 @@ use crate::store::remote::credentials::credential_error::CredentialError;
 use crate::store::remote::credentials::endpoint::Endpoint;
 use crate::store::remote::credentials::environment::Environment;
 
-/// Other servers than those of AWS do not have regions, but signatures do.
+/// The region in signatures for servers other than those of AWS, which have no regions.
 const REGION_OF_OTHERS: &str = "us-east-1";
 
 /// Where the bucket is named.

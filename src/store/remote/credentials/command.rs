@@ -129,8 +129,8 @@ impl Program {
     }
 }
 
-/// A program that is killed when this is dropped, with its group, unless its end was waited for.
-/// Until then the number of the group belongs to no other.
+/// A program that is killed when this is dropped, with its group, unless its end was waited for. Until then the number
+/// belongs to no other group.
 struct Running {
     child: Child,
     is_reaped: bool,

@@ -65,7 +65,7 @@ impl Environment {
         }
     }
 
-    /// Whether the value of `name` is not that of the process. Some libraries only look there.
+    /// Whether the file gives `name` another value than the process has. Some libraries only look in the process.
     pub(crate) fn is_changed_by_file(&self, name: &str) -> bool {
         self.file.contains_key(name) && self.file.get(name) != self.process.get(name)
     }

@@ -119,7 +119,7 @@ impl Kept {
     }
 
     fn page_name(&self, request: &PageRequest) -> EntryName {
-        // A token or an offset may be any text, so the four are told apart as JSON.
+        // A token or an offset may be any text, so the fields are joined as JSON, from which each can be read back.
         let PageRequest {
             start,
             token,

@@ -1,5 +1,5 @@
-//! Brings what is kept into memory before requests, and keeps their answers after them. Callers wait for the disk on their
-//! own threads, not on that of the requests.
+//! Brings what is kept into memory before requests, and keeps their answers after them. Callers wait for the disk on
+//! their own threads, not on that of the requests.
 
 use std::time::Instant;
 
@@ -15,16 +15,17 @@ use crate::store::remote::shared::Shared;
 use crate::store::remote::tag::Pinned;
 use crate::store::{AnswerTimes, FetchBuffer, Key, ObjectMeta, ObjectStart, StoreError};
 
-/// The path under which the answer to a request for a name that does not exist is kept. No object has an empty segment in
-/// its path here.
+/// The path under which the answer to a request for a name that does not exist is kept. No object has an empty segment
+/// in its path here.
 pub(super) const NOTHING: &str = "//nothing";
 
 /// Documents up to this length are kept in memory.
 const MOST_DOCUMENT_BYTES: u64 = 1 << 20;
 
 impl Shared {
-    /// Brings what is kept of `key` into memory, unless the memory has an answer. If that is no longer trusted, but the
-    /// bytes of its version are kept, this is the version: a request need only find out whether it is still there.
+    /// Brings what is kept of `key` into memory, unless the memory has an answer. If the answer is no longer trusted,
+    /// but the bytes of its version are kept, returns that version: a request need only find out whether it is still
+    /// there.
     pub(in crate::store::remote) fn recall(&self, key: &Key) -> Option<Pinned> {
         let kept = self.kept.as_ref()?;
         let known = self.remembered.get(key);

@@ -43,7 +43,8 @@ pub(crate) struct Lacking {
 }
 
 impl Lacking {
-    /// No features for every other seed, and else those that real file systems lack.
+    /// The features that are missing for this seed: none for every other seed, and else some that real file systems
+    /// lack.
     pub(crate) fn of(seed: u64) -> Lacking {
         Lacking {
             nameless: [1, 3, 5].contains(&(seed % 8)),
