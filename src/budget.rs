@@ -366,7 +366,7 @@ impl Budget {
                 state.turns += 1;
                 let mut reservation = self.grant(&mut state, bytes, holding, 0);
                 drop(state);
-                // Kept bytes are waited for by nobody, so `keep` wakes the next caller.
+                // No caller waits for kept bytes, so `keep` wakes the next caller.
                 reservation.keep();
                 reservation.is_turn = true;
                 // The limit may be exceeded now: cached blocks are evicted to make room for written data.

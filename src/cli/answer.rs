@@ -29,7 +29,7 @@ const PIECE: usize = 16 << 10;
 /// The bytes of the file at `path` in a mount; `None` if its daemon does not answer within `patience`.
 ///
 /// # Errors
-/// Those of the mount, and those of the system.
+/// Errors of the mount, and of the system.
 pub(super) fn read_in_time(path: &Path, patience: Duration) -> io::Result<Option<Vec<u8>>> {
     let end = Instant::now() + patience;
     let (child, pipe) = ask(path)?;

@@ -137,8 +137,8 @@ fn bind(serve: &ServeConfig) -> Result<TcpListener, CliError> {
     for address in addresses {
         if !address.ip().is_loopback() && !serve.is_insecure && serve.tls.is_none() {
             return Err(failed(
-                &"other machines reach this address, and who sees the network would see the token and the data; \
-                  --tls-cert and --tls-key encrypt it, and --insecure allows it",
+                &"other machines reach this address, and anyone who can read the network traffic would see the token and \
+                  the data; --tls-cert and --tls-key encrypt it, and --insecure allows it",
             ));
         }
         match listen(address) {

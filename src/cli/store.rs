@@ -13,7 +13,7 @@ use crate::store::{
 };
 use crate::view::{View, ViewKind};
 
-/// Opens STORE, with those stores in it that `forms` says.
+/// Opens STORE. `forms` says which stores in it are looked into.
 pub(super) fn open(
     store: &StoreArgument,
     options: &OpenOptions,
@@ -35,8 +35,8 @@ pub(super) fn open(
     opened.map_err(|error| CliError::of_store(&error))
 }
 
-/// Which stores in a directory of stores are shown as directories of their own. Nothing is written into them, so that
-/// there are none where the store is written to, and files stay files in the keys view.
+/// Which stores in a directory of stores are shown as directories of their own. Nothing can be written into them. So
+/// there are none in a store that is written to, and in the keys view files stay files.
 pub(super) fn nested_forms(views: &[ViewKind], is_written: bool) -> Option<NestedForms> {
     if is_written {
         None

@@ -33,7 +33,7 @@ pub(super) fn for_each<T: Send + 'static>(
             let (sender, receiver) = sync_channel(1);
             let (read, at) = (Arc::clone(&read), offset);
             file.read_exactly(offset, len, move |bytes| {
-                // Nobody waits for it after an error.
+                // After an error, no receiver is left.
                 drop(sender.send(bytes.map(|bytes| read(at, &bytes))));
             });
             waiting.push_back(receiver);

@@ -117,8 +117,8 @@ pub fn edit_v2(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
 /// A copy of the document of a group, the path of the group, and the text that replaces it.
 type ReplacedGroup<'d, 'm> = (&'m MemberSpan<'d>, String, Vec<u8>);
 
-/// The copies of groups that `edit` replaces, and the paths of those that it removes. Readers find no node of which a
-/// group above has no copy, so that those below such a group are not replaced.
+/// The copies of groups that `edit` replaces, and the paths of the groups whose copies it removes. Copies below a
+/// removed one are not replaced, because readers find no node below a group without a copy.
 fn edited_groups<'d, 'm>(
     groups: impl Iterator<Item = (&'m MemberSpan<'d>, String)>,
     text_of: impl Fn(&MemberSpan<'d>) -> &'d [u8],

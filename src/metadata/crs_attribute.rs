@@ -1,5 +1,5 @@
-//! GDAL's attribute `_CRS`, by which its driver of Zarr knows the coordinate system of an array. Documents that are shown in
-//! a version of the user's choice have it where the store has the coordinate system in another form.
+//! GDAL's attribute `_CRS`, by which its driver of Zarr knows the coordinate system of an array. Documents that are
+//! shown in a version of the user's choice have it where the store has the coordinate system in another form.
 //!
 //! ```text
 //! .zattrs     {"grid_mapping": "crs", "_CRS": {"wkt": ..}}
@@ -17,7 +17,8 @@ use crate::error::FormatError;
 const CRS: &str = "_CRS";
 const ATTRIBUTES: &str = "attributes";
 
-/// `text`, the document `name` of an array, with the attribute of this `value`, JSON. One that the document has is kept.
+/// `text`, the document `name` of an array, with the attribute of this `value`, JSON. If the document has the attribute
+/// already, that stays.
 ///
 /// # Errors
 /// When the document or its attributes are no JSON object.

@@ -14,7 +14,7 @@ use crate::error::FormatError;
 /// Consolidated metadata is made from the stored nodes, whatever a document says.
 const CONSOLIDATED: &str = "consolidated_metadata";
 
-/// Of another kind of node, each member means something else.
+/// In a document of another kind of node, each member means something else.
 const KIND: &str = "node_type";
 
 /// Whether the two texts differ in nothing but consolidated metadata.

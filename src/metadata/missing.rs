@@ -375,8 +375,8 @@ fn is_same(data_type: &DataType, one: &FillValue, other: &FillValue) -> bool {
     other.is_defined() && (one.bytes() == other.bytes() || are_nan())
 }
 
-/// Why programs do not read the same missing values and attributes from the document that is written of `array`, which
-/// has these `attributes`, in the version `target` as from the store; `None` where they do.
+/// The reason why programs read other missing values or attributes than from the store, if the document of `array`,
+/// which has these `attributes`, is written in the version `target`; `None` if they read the same.
 ///
 /// # Errors
 /// When the array cannot be decoded, or the attributes are not a JSON object.

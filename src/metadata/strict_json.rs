@@ -199,7 +199,8 @@ impl Iterator for Characters<'_> {
     }
 }
 
-/// The string that the member `wanted` of the document `text` says, without its quotes, also where the text ends too soon.
+/// The string that the member `wanted` of the document `text` says, without its quotes, also where the text ends too
+/// soon.
 pub(super) fn text_member<'t>(text: &'t str, wanted: &str) -> Option<&'t str> {
     let mut members = Members::of(text);
     let mut found = None;
@@ -311,7 +312,7 @@ impl<'t> Tokens<'t> {
         Tokens { text, at: 0 }
     }
 
-    /// Passes the rest of a member, the comma behind it, and the space after that. Returns where it is then.
+    /// Passes the rest of a member, the comma behind it, and the space after that. Returns the position after that.
     fn pass_member(&mut self) -> usize {
         let mut depth = 0_usize;
         while let Some((span, token)) = self.next() {

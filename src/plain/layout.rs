@@ -92,7 +92,7 @@ pub struct ElementBox {
 /// Elements in slabs of equal length with gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slabs {
-    /// Bytes of elements in each; divides [`Elements::len`].
+    /// Bytes of elements in each slab; divides [`Elements::len`].
     pub len: u64,
     /// Bytes from the start of one slab to the start of the next; `len` or more.
     pub stride: u64,

@@ -27,7 +27,7 @@ const SANDBOX: &str =
 pub(super) enum Liking {
     /// A page, as browsers do.
     Page,
-    /// Links, for which programs look that list directories of any web server, and say nothing.
+    /// Links, for programs that list directories of any web server. Such programs state no preference.
     Links,
     /// JSON.
     Json,

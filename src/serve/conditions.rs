@@ -24,7 +24,7 @@ pub(super) struct Validators {
 /// The answer that the conditions of a request allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The one that is asked for.
+    /// The answer that is asked for.
     Answer,
     /// 304: the client has this version.
     NotModified,

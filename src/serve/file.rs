@@ -48,7 +48,7 @@ pub(super) async fn answer(
         if let Some(date) = &validators.last_modified {
             shown.insert(LAST_MODIFIED, date.clone());
         }
-        // A browser asks each time whether its copy is the current one. No other cache may have one.
+        // A browser asks each time whether its copy is the current one. No other cache may keep a copy.
         answer::set_static(&mut answer, CACHE_CONTROL, "private, no-cache");
     } else {
         answer::set_static(&mut answer, CACHE_CONTROL, "no-store");

@@ -1,8 +1,9 @@
-//! WebDAV, class 1 and read-only (RFC 4918): `PROPFIND` for one file or directory, or for a directory and what is in it.
+//! WebDAV, class 1 and read-only (RFC 4918): `PROPFIND` for one file or directory, or for a directory and what is in
+//! it.
 //!
-//! File managers mount the server by this. The bytes of files are those of `GET`. There is no library between, because the
-//! ones there are bring a file system of their own with another `GET`, locks and changes, all of which would have to be
-//! switched off.
+//! File managers mount the server by this. The bytes of files are those of `GET`. There is no library between, because
+//! the ones there are bring a file system of their own with another `GET`, locks and changes, all of which would have
+//! to be switched off.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Reads what `request` asks for, or returns the answer to one that asks for what nobody gets.
+    /// Reads what `request` asks for, or returns the answer that refuses it.
     pub(super) async fn read<B>(request: &Request<()>, body: B) -> Result<Asked, Answer>
     where
         B: HttpBody<Data = Bytes>,

@@ -1,4 +1,5 @@
-//! Consolidated metadata: whether each copy of a document says what the document says, and whether each document has one.
+//! Consolidated metadata: whether each copy of a document says what the document says, and whether each document has
+//! one.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,12 +31,13 @@ struct Consolidated {
     format: ZarrFormat,
     /// The key of the document that has it.
     key: Key,
-    /// The hashes of the keys, relative to the group, of which it has copies. A million keys themselves would take much memory.
+    /// The hashes of the keys, relative to the group, of which it has copies. A million keys themselves would take much
+    /// memory.
     copied: HashSet<u64>,
     lacking: Ignored,
 }
 
-const LACKING: &str = "so that those who read only that do not find the node";
+const LACKING: &str = "so readers of consolidated metadata alone do not find the node";
 
 impl Copies {
     /// Looks for a copy of the document of `node` in the consolidated metadata of each group above `path`.

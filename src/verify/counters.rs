@@ -13,7 +13,7 @@ pub struct Counters {
     pub found: AtomicU64,
     /// The objects, or parts of large shards, that were examined.
     pub examined: AtomicU64,
-    /// Whether all were found.
+    /// Whether all objects were found.
     pub is_found: AtomicBool,
     /// The chunks that were decoded, or could not be; or that were read to be kept.
     pub chunks: AtomicU64,

@@ -32,7 +32,7 @@ const LOCAL_TTL: Duration = Duration::from_secs(1);
 /// How long metadata of a remote store is trusted. There, each check is a request.
 const REMOTE_TTL: Duration = Duration::from_secs(60);
 
-/// Whether nothing in the store changes: what is not asked for does not.
+/// Whether the store counts as one in which nothing changes. Offline, no change can be seen.
 #[cfg(feature = "remote")]
 pub(super) fn is_immutable(args: &Args) -> bool {
     args.immutable || args.remote.is_offline()

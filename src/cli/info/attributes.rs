@@ -119,8 +119,8 @@ fn object(attributes: &Attributes) -> Map<String, Value> {
         .collect()
 }
 
-/// The value as JSON. A number that JSON has not is the text that Zarr v3 has for it, and an integer beyond 64 bits
-/// its digits, because programs would read another number.
+/// The value as JSON. A number that JSON lacks becomes the text that Zarr v3 has for it. An integer beyond 64 bits
+/// becomes the text of its digits, because programs would read another number.
 fn json(tree: &JsonTree) -> Value {
     match tree {
         JsonTree::Null => Value::Null,

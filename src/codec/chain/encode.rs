@@ -27,7 +27,7 @@ pub enum Losses {
 }
 
 impl CodecChain {
-    /// Checks that chunks can be encoded, which does not follow from that they can be decoded.
+    /// Checks that chunks can be encoded. Some chunks can only be decoded.
     ///
     /// # Errors
     /// [`FormatError::Unsupported`] with the name of the first codec that cannot be encoded, and

@@ -53,7 +53,8 @@ pub(super) fn rectangular(
 }
 
 /// The document `text` of an array with more chunks in the lists of its `rectilinear` grid that do not cover its shape:
-/// as many of the last length of a list as it lacks. So an array grows whose grid is shown as a regular one.
+/// each list gets as many chunks of its last length as it lacks. In this way, an array grows whose grid is shown as a
+/// regular one.
 ///
 /// # Errors
 /// When the text is no JSON object.
@@ -178,8 +179,8 @@ fn axis(chunks: &RawValue, length: u64, spelling: Spelling) -> Result<AxisChunks
         })
 }
 
-/// The length of the chunks that an item of a list stands for, and their number; `None` where it is neither a length nor
-/// a run.
+/// The length of the chunks that an item of a list stands for, and their number; `None` where it is neither a length
+/// nor a run.
 fn run(item: &RawValue, spelling: Spelling) -> Option<(u64, u64)> {
     match Json::of(item).ok()? {
         Json::Array(parts) if spelling == Spelling::Runs => match parts.as_slice() {

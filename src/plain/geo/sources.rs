@@ -11,8 +11,8 @@
 //! coordinates                                                 x and y, if they are regular
 //! ```
 //!
-//! A description that is wrong is not replaced by one that is less specific: the array has none, and the reason is kept.
-//! No CRS is guessed, not even from longitudes and latitudes.
+//! A description that is wrong is not replaced by one that is less specific: the array has none, and the reason is
+//! kept. No CRS is guessed, not even from longitudes and latitudes.
 
 use std::sync::Arc;
 
@@ -162,8 +162,8 @@ impl GeoSources<'_> {
         Ok(Some(FoundTransform::of(transform)))
     }
 
-    /// The transform of the convention `spatial:`, which the array, its level of a pyramid or its group may have. A level
-    /// has not the transform of its group, which is that of the first level.
+    /// The transform of the convention `spatial:`, which the array, its level of a pyramid or its group may have. A
+    /// level does not have the transform of its group, which is that of the first level.
     fn spatial(&self) -> Found<FoundTransform> {
         let mut places = vec![self.attributes];
         places.extend(self.ancestors.iter().filter_map(level_of));
@@ -236,7 +236,8 @@ impl GeoSources<'_> {
         Ok(axes.map(|(y, x)| [y, x]))
     }
 
-    /// Checks that a transform is for an array of this size: `shape` is the lengths of y and x, if the store tells them.
+    /// Checks that a transform is for an array of this size: `shape` is the lengths of y and x, if the store tells
+    /// them.
     fn check_shape(
         &self,
         shape: Option<&JsonTree>,

@@ -59,7 +59,7 @@ pub(super) fn check_parts(
     omitted: Option<&Omitted>,
 ) -> Result<(), FormatError> {
     let encoding = group.attributes.text(ENCODING);
-    // The user alone knows the members that these should have.
+    // Any members are complete here: only the user knows which ones there should be.
     if matches!(encoding, None | Some("anndata" | "dict")) {
         return Ok(());
     }

@@ -6,8 +6,8 @@
 use super::colours::{Palette, Rgb};
 use crate::metadata::{Attributes, JsonTree};
 
-/// From the hue of a label to that of the next one, of [`HUES`] around the circle. The hues of any two of 255 labels
-/// differ by 6 or more, and those of labels whose numbers differ by 8 or less by 156 or more.
+/// The distance from the hue of a label to that of the next label. There are [`HUES`] around the circle. The hues of
+/// any two of 255 labels differ by 6 or more, and those of labels whose numbers differ by 8 or less by 156 or more.
 const HUE_STEP: u32 = 846;
 const HUES: u32 = 6 * 256;
 
@@ -79,7 +79,7 @@ fn hue(hue: u32) -> Rgb {
         4 => [up, 0, most],
         _ => [most, 0, down],
     };
-    // Not as dark as a full colour is where it is blue.
+    // A full blue would be dark, so all colours are lighter.
     [red, green, blue]
         .map(|part| 40 + u8::try_from(u16::from(part) * 5 / 6).unwrap_or(u8::MAX - 40))
 }

@@ -86,7 +86,7 @@ fn plane_of(array: &Array, channel: Option<usize>) -> [usize; 2] {
     [last.next().unwrap_or_default(), x]
 }
 
-/// The axis that is so, if there is no other.
+/// The axis for which `is_so` holds, if it is the only one.
 fn only(array: &Array, is_so: impl Fn(usize) -> bool) -> Option<usize> {
     let mut found = (0..array.rank()).filter(|&axis| is_so(axis));
     let first = found.next();

@@ -70,7 +70,7 @@ impl Values {
         matches!(self.number, Number::Unsigned | Number::Signed)
     }
 
-    /// Whether there are two values only, which no range of theirs could tell.
+    /// Whether the elements are truth values.
     pub(super) fn are_truths(self) -> bool {
         matches!(self.number, Number::Bool)
     }

@@ -4,8 +4,7 @@
 //! the last two dimensions. The other dimensions have one index each:
 //!
 //! ```text
-//! grid of 3 x 40 x 100 chunks, asked from [1, 20, 30]:   rows 20..36, columns 30..46, at index 1 of the first
-//! dimension
+//! grid of 3 x 40 x 100 chunks, from [1, 20, 30]:   rows 20..36, columns 30..46, at index 1 of the first dimension
 //! ```
 
 use std::collections::BTreeMap;
