@@ -288,7 +288,7 @@ fn a_busy_mount_is_refused_and_detached_after_a_signal() {
     let occupant = occupy(&place.path("m"));
     place.unmount("m").fails(1, "fuser -vm");
     let daemon = place.daemon("m");
-    // The second one says that it is urgent.
+    // The first signal lets programs close their files. The second one ends the mount at once.
     signal(daemon, "TERM");
     sleep(Duration::from_millis(300));
     assert!(place.entry("m").is_some(), "it gets some seconds");

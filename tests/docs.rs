@@ -187,7 +187,7 @@ fn defaults_are_those_of_the_help() {
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for row in rows("Options") {
         for default in quoted(&row[1]) {
-            // The only one that the program does not spell.
+            // 0 is the only default that the help does not spell.
             let spelled = help.contains(&format!("[default: {default}]"));
             assert!(
                 spelled || default == "0",
@@ -239,7 +239,7 @@ fn server_counters() -> impl Iterator<Item = String> {
     counters.map(|(name, _)| format!("server.{name}"))
 }
 
-/// Those that the documentation has, which the program lacks without remote stores.
+/// Counters that the documentation has, and that the program lacks without remote stores.
 #[cfg(not(feature = "remote"))]
 fn server_counters() -> impl Iterator<Item = String> {
     let rows = rows("Counters").into_iter();

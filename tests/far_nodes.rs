@@ -125,7 +125,7 @@ impl Far {
         Some(String::from_utf8(bytes).unwrap())
     }
 
-    /// The calls since the last time.
+    /// The calls since this was last called.
     fn calls(&self) -> Vec<String> {
         let calls = self.recording.calls();
         self.recording.clear();

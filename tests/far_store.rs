@@ -29,7 +29,7 @@ use common::{files, open, read, read_at, view, walk};
 const LATENCY: Duration = Duration::from_millis(50);
 const IN_FLIGHT: usize = 64;
 
-/// For what cannot take long, on a machine of any load.
+/// The limit for what cannot take long, on a machine under any load.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn key(key: &str) -> Key {
@@ -571,7 +571,7 @@ fn requests_for_a_file_that_is_closed_are_given_up_and_the_next_reader_gets_its_
         assert!(gate.waiting() > 0, "another handle is open");
         drop(other);
         until(|| gate.waiting() == 0);
-        // Whoever opens the file meanwhile does not get the error of those requests.
+        // A caller that opens the file meanwhile does not get the error of those requests.
         let bytes = std::thread::scope(|scope| {
             let reader = scope.spawn(|| read_in_order(&view, "a.raw"));
             std::thread::sleep(Duration::from_millis(100));

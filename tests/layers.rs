@@ -1,5 +1,5 @@
-//! The layers of the house, as the table in `src/lib.rs` draws them: a module imports from the
-//! rows above its own, never from those below.
+//! The layers of the crate, as the table in `src/lib.rs` draws them: a module imports from the rows above its own,
+//! never from those below.
 //!
 //! Every path `crate::…` below `src` counts, in imports and in code, tests included; comments do
 //! not, because a link in a document may point anywhere. For the crates that are used, and for
@@ -42,8 +42,7 @@ const ROWS: [&[&str]; 22] = [
     &["cli"],
 ];
 
-/// What is wrong in bytes is pure, and every row may say it; `error::Error` is for the rows below
-/// `error`.
+/// `FormatError` knows neither keys nor stores, so every row may use it. `error::Error` is for the rows below `error`.
 const PURE_ERROR: [&str; 2] = ["error", "FormatError"];
 
 /// The crates that this one depends on, and the modules that may know each. Documents

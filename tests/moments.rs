@@ -156,7 +156,7 @@ fn sequence(ways: Ways, layout: Layout, seed: u64) {
         server.change_every(0);
         assert!(server.had(&shown), "{what}: no state has {shown:?}");
     }
-    // What stays is read, by whoever opens the file once more after an error.
+    // If nothing changes any more, a program that opens the file once more after an error can read it.
     let mut shown = Shown::new();
     let is_read = (0..6).any(|_| {
         shown.clear();

@@ -266,7 +266,7 @@ impl Model {
         let mut body = Vec::new();
         let mut index = Vec::new();
         let mut at = if self.index_at_start { index_len } else { 0 };
-        // Any order will do, and each shard has its own: backwards where its bytes add up odd.
+        // The inner chunks may have any order. Here it is backwards if the sum of the shard's bytes is odd.
         let sum: usize = parts
             .iter()
             .flatten()

@@ -1,4 +1,4 @@
-//! The cache itself: hits, misses that make others leave, by one thread and by two.
+//! The cache itself: hits, misses that evict other blocks, by one thread and by two.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use zarr_mount::store::{Profile, Version};
 /// Blocks that fit the budget, of as many bytes.
 const BLOCKS: u64 = 1000;
 const BLOCK_BYTES: usize = 4096;
-/// A step through them that is not their order.
+/// The step from one requested block to the next, so that they are not requested in their order.
 const STRIDE: u64 = 7;
 
 fn key(rank: u64) -> BlockKey {
@@ -31,7 +31,7 @@ fn key(rank: u64) -> BlockKey {
 }
 
 fn cache() -> Arc<Cache> {
-    // Each costs some hundred bytes more than its own.
+    // Each block costs some hundred bytes beside its own.
     let budget = Budget::new(BLOCKS * (BLOCK_BYTES as u64 + 512));
     Cache::new(budget, Arc::new(LoadCounters::default()), Profile::local())
 }
@@ -44,7 +44,7 @@ fn load(cache: &Cache, rank: u64) -> usize {
     cache.load(key(rank), load).expect("room").len()
 }
 
-/// Time for `iterations` calls of `work` in each of `threads`, told a number that never repeats.
+/// Time for `iterations` calls of `work` in each of `threads`, which gets a number that never repeats.
 fn side_by_side(threads: u64, iterations: u64, work: impl Fn(u64) + Sync) -> Duration {
     let next = AtomicU64::new(0);
     let start = Instant::now();

@@ -21,7 +21,7 @@ pub fn latencies(mut each: Vec<Duration>) -> Value {
     })
 }
 
-/// Prints it. A reader that has gone away is its own problem.
+/// Prints `value`. Panics if the reader of the output has gone away.
 #[expect(clippy::print_stdout, reason = "this is what the programs are for")]
 pub fn tell(value: &Value) {
     println!("{value}");

@@ -14,8 +14,8 @@ const MOST_SCRATCH: u64 = 32 << 20;
 /// What decoding may take beyond what the chain says: messages, and lists as long as a rank.
 const SMALL: u64 = 1 << 14;
 
-/// Decodes `encoded` as a chunk of `array`: as often as it is asked for, the same comes out, and
-/// it takes no more memory than the chain said. What cannot be decoded, or is large, is passed over.
+/// Decodes `encoded` as a chunk of `array`: each time the result is the same, and decoding takes no more memory than
+/// the chain said. What cannot be decoded, or is large, is passed over.
 pub fn check(array: &ArrayMetadata, encoded: &[u8]) {
     let Ok(decoding) = &array.decoding else {
         return;
@@ -64,7 +64,7 @@ pub fn check(array: &ArrayMetadata, encoded: &[u8]) {
     check_variable(array, &spec, encoded);
 }
 
-/// What `decoded` is after it was encoded, if it can be: the same where losses are refused. Encoding
+/// Encodes `decoded`, if that is possible, and decodes it again. The result is the same if losses are refused. Encoding
 /// takes no more memory than the chain said.
 fn encode(
     array: &ArrayMetadata,

@@ -156,7 +156,7 @@ fn complaint(pages: &BTreeMap<String, String>, page: &str, target: &str) -> Opti
         return Some(format!("there is no {path}"));
     }
     let in_the_book = |path: &str| path.starts_with("docs/src/");
-    // mdBook makes `.html` of it, which is nowhere.
+    // mdBook would link to an `.html` file that does not exist.
     if in_the_book(page) && is_markdown(&path) && !in_the_book(&path) {
         return Some(format!("{path} is no page of the book: link its directory"));
     }

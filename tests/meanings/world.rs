@@ -186,7 +186,7 @@ pub(crate) struct World {
     state: Mutex<State>,
 }
 
-/// As a person reads it who looks for a fault: what is stored in which versions, and what is still to be done.
+/// For a person who looks for a fault: what is stored in which versions, and what is still to be done.
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = self.state();
@@ -441,7 +441,7 @@ fn decide(state: &mut State) {
         writes = objects
             .map(|(key, bytes)| (folder.clone() + &key, Some(bytes)))
             .collect();
-        // Libraries write the document first; those who copy a tree write in any order.
+        // Libraries write the document first. Programs that copy a tree write in any order.
         if state.random.below(2) == 0 {
             let count = writes.len();
             for at in (1..count).rev() {

@@ -332,7 +332,7 @@ impl Answers for Shared {
         let modified = match self.ways.dates {
             Dates::None => None,
             Dates::Upload => Some(world.uploads[&number]),
-            // The newer, the older.
+            // The newer a version is, the older is its time.
             Dates::Old => {
                 let before = Duration::from_secs(1_000_000 + 10 * u64::from(number));
                 Some(world.begun - before)

@@ -1,4 +1,4 @@
-//! One suite, run against every store; then what only a directory can get wrong.
+//! One suite that is run against every store, and then tests of what only directories have.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

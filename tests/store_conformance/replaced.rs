@@ -1,4 +1,4 @@
-//! A directory that another one takes the place of, while the store is open.
+//! Another directory takes the place of the store's directory while the store is open.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -242,7 +242,7 @@ enum Happens {
 
 const KEYS: [&str; 3] = ["a/b", "a/c", "d"];
 
-/// A directory, told from others by its number.
+/// A directory, which its number distinguishes from other directories.
 #[derive(Default)]
 struct Dir {
     number: usize,

@@ -208,7 +208,7 @@ impl<F: Fixture, W: StoreWriter> Written<F, W> {
         said
     }
 
-    /// What those who have opened objects read now; `None` where another program has written to one.
+    /// What programs that have opened objects read now; `None` where another program has written to one.
     fn read(&self) -> Vec<Option<Vec<u8>>> {
         let read = self.readers.iter().map(|(object, expected)| {
             let found = bytes(&**object);

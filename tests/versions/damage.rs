@@ -103,7 +103,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Changes the value that `left` others come before; true when it is to be removed.
+/// Changes the value before which there are `left` other values; true when it is to be removed.
 fn change(value: &mut Value, left: &mut usize, removed: bool, mark: &str) -> bool {
     if *left == 0 {
         *left = usize::MAX;

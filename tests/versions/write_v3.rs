@@ -50,7 +50,7 @@ impl Model {
         let serialization = match (&self.item, filters.last(), big) {
             (Type::Strings, ..) => Some(json!({"name": "vlen-utf8"})),
             (Type::ByteStrings, ..) => Some(json!({"name": "vlen-bytes", "configuration": {}})),
-            // Until July 2023 one could leave it out.
+            // Until July 2023 the codec from array to bytes could be left out.
             (_, None, Some(false)) if self.older && !compressors.is_empty() => None,
             (_, Some(Codec::PackBits), _) | (_, _, None) => Some(json!({"name": "bytes"})),
             (_, _, Some(big)) => {

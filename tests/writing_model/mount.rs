@@ -193,7 +193,7 @@ fn writable(path: &Path, options: ViewOptions) -> Arc<View> {
     assert_eq!(
         view.recover().unwrap(),
         Recovered::default(),
-        "twice is once"
+        "a second recovery finds nothing"
     );
     Arc::new(view)
 }

@@ -37,7 +37,7 @@ fn main() -> io::Result<()> {
 }
 
 fn whole(spec: &Spec, threads: usize) -> io::Result<()> {
-    // Every page is touched: the floor is not the kernel's zeroing.
+    // Every page is touched before the clock starts, so that the kernel's zeroing is not measured.
     let mut array = vec![1u8; spec.array_bytes()];
     let start = Instant::now();
     let stored = spec.open()?;

@@ -23,7 +23,7 @@ fn main() -> io::Result<()> {
     let (item_size, threads) = (number(4)?, number(5)?);
     let encoders = (0..threads).map(|_| {
         let mut encoder = Encoder::new(codec, item_size)?;
-        // The first chunk touches each page that is needed: the floor is not the kernel's zeroing.
+        // The first chunk touches each page that is needed, so that the kernel's zeroing is not measured.
         encoder.encode(source.chunk(0).unwrap_or_default())?;
         Ok(encoder)
     });

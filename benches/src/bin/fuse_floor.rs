@@ -2,10 +2,10 @@
 //!
 //! usage: `fuse_floor MOUNTPOINT [--no-open | --write] DIRECTORY:COUNT:BYTES...`
 //!
-//! Each directory has COUNT files of BYTES bytes, named 0, 1, 2 and so on. Two threads, each with
-//! its own descriptor of the device; pages are kept; times are long. With `--no-open`, opens ask
-//! nothing. With `--write`, files can be emptied and written: each thread copies what arrives to a
-//! buffer of its own, and forgets it, so what is read does not change. It ends when it is unmounted.
+//! Each directory has COUNT files of BYTES bytes, named 0, 1, 2 and so on. Two threads, each with its own descriptor of
+//! the device; pages are kept; times are long. With `--no-open`, the kernel sends no request for an open. With
+//! `--write`, files can be emptied and written: each thread copies what arrives to a buffer of its own, and forgets it,
+//! so what is read does not change. The program ends when its mount is unmounted.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ use fuser::{
 const TTL: Duration = Duration::from_secs(4000);
 const READ_AHEAD_KIB: &str = "1024";
 const THREADS: usize = 2;
-/// As long as the kernel's write requests are at most; the mount asks for the same.
+/// The longest write request of the kernel. The mount asks for the same length.
 const MAX_WRITE_BYTES: u32 = 1 << 20;
 /// A directory is number 2 and up; its files have that number here, and their own below.
 const SHIFT: u32 = 32;

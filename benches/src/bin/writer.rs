@@ -65,8 +65,7 @@ fn write(path: &str, content: &[u8], write_bytes: usize) -> io::Result<()> {
     close(file)
 }
 
-/// Closes a file and tells the error, which `drop` would keep to itself: a mount saves a chunk when
-/// its file is closed.
+/// Closes a file and returns the error, which `drop` would ignore: a mount saves a chunk when its file is closed.
 fn close(file: File) -> io::Result<()> {
     #[expect(
         unsafe_code,

@@ -122,7 +122,7 @@ impl Model {
         let what = (writing.file, writing.access);
         let now = self.size(what.0);
         if now != len && len == 0 {
-            // Who may have read the file may have computed what is written then.
+            // A writer that may have read the file may have computed the written bytes from it.
             return self.empty(handle, what.1 != HandleAccess::ReadsAndWrites);
         }
         if now != len {
@@ -219,7 +219,7 @@ impl Model {
         self.store[name] = (!is_absent).then_some(object);
     }
 
-    /// Whether it was committed, and not left to those who write it anew.
+    /// Whether the draft was committed, and not left to the handles that write the file anew.
     pub(super) fn flush_file(&mut self, file: usize, writer: usize) -> Result<bool, i32> {
         if let Some(draft) = &mut self.files[file].draft {
             draft.rewriters.remove(&writer);
@@ -328,7 +328,7 @@ impl Model {
         let writes = |other: &Handle| other.file == handle.file && other.access.writes();
         let has_writers = self.handles.iter().any(writes);
         let file = &mut self.files[handle.file];
-        // Those who have opened a file without a name read what was written to it.
+        // Programs that have opened a file without a name read what was written to it.
         let is_end = is_last || (!has_writers && file.name.is_some());
         let Some(draft) = &mut file.draft else {
             return;
