@@ -21,7 +21,7 @@ need_packages() {
     install_packages ${missing[@]+"${missing[@]}"}
 }
 
-# need_libraries PACKAGE...: the same for packages that bring no program to look for.
+# need_libraries PACKAGE...: installs missing packages that bring no program to look for.
 need_libraries() {
     local package missing=()
     for package in "$@"; do

@@ -63,7 +63,7 @@ def add_row(bench, table, dataset, found, view, n_bytes):
 
 
 def measured(bench, mounted, chunks, read):
-    """Reads, and says what it cost the daemon."""
+    """Reads, and returns what that cost the daemon."""
     before = workbench.cpu_seconds(mounted.pid)
     told = read()
     user, system = (b - a for a, b in zip(before, workbench.cpu_seconds(mounted.pid)))
@@ -110,7 +110,7 @@ def check(bench, dataset):
 
 
 def cold(bench):
-    """The same with the store evicted from the page cache before each reading: what the disk leaves of it."""
+    """The same readings, with the store evicted from the page cache before each of them, so that the disk is read."""
     table = bench.report.table("Whole array, the store cold",
                                ["store", "mount `.raw`", "zarr-python", "tensorstore", "zarrs", "mount / best library"], note="GB/s of decoded bytes. The files of the store are dropped from the page cache before each reading; "
                                "nothing is wanted of these figures, they are the disk's.")

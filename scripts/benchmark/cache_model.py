@@ -25,7 +25,7 @@ def lru_hits(trace, budget):
 
 
 def belady_hits(trace, budget):
-    """Hits of a cache that knows the future: what is used again last leaves first, or never enters."""
+    """Hits of a cache that knows the future: the entry whose next use is the latest is evicted first, or not kept at all."""
     following, last = [None] * len(trace), {}
     for at in range(len(trace) - 1, -1, -1):
         key = trace[at][0]

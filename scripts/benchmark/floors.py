@@ -56,7 +56,7 @@ def run_plain(bench):
 
 
 def compare(bench, table, label, against, wanted, found, n):
-    """A row out of two readers' rounds: `n` bytes, or files, each."""
+    """A row out of two readers' rounds. In each round, a reader reads `n` bytes, or `n` files."""
     ours, theirs = found["mount"], found["other"]
     figure = ratio(ours, theirs)
     scale = 1e9 if n > 1e6 else 1

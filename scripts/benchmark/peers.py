@@ -21,7 +21,7 @@ def tensor_store(store, zarr_format):
 
 
 class Peers:
-    """The peers of one data set: `readers()` names them, each call reads all of it once."""
+    """The peers of one data set: `readers()` gives functions by their names, each of which reads the whole data set once."""
 
     def __init__(self, data, dataset):
         self.store, self.spec, self.dataset = data.store(dataset), data.spec(dataset), dataset

@@ -103,7 +103,7 @@ class Tables:
 
 
 class Remote:
-    """One store behind one link: each method reads once, and tells what it took."""
+    """One store behind one link. Each method reads once, and returns what that took."""
 
     def __init__(self, bench, data, dataset, url):
         self.bench, self.data, self.dataset, self.url = bench, data, dataset, url
@@ -147,7 +147,7 @@ class Remote:
             mounting.ok(mounting.BINARY, "--unmount", point)
 
     def library(self, name, requests, how, lines=()):
-        """`exec` in what is told is from the start of the process to its end, or to its first byte."""
+        """The result `exec` is the time from the start of the process to its end, or to its first byte."""
         if name == "object_store":
             command = [workbench.PROGRAMS / "object_store_read", self.url, self.spec, str(requests), how]
         else:

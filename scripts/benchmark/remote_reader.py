@@ -1,4 +1,4 @@
-"""One reading of an array of a web server by a Python library, in a process of its own, which tells what it cost.
+"""One reading of an array of a web server by a Python library, in a process of its own, which prints what that cost.
 
 usage: remote_reader.py LIBRARY URL REQUESTS HOW
 

@@ -1,4 +1,4 @@
-"""The report: tables as Markdown and JSON, and how the figures stand against what is wanted."""
+"""The report: tables as Markdown and JSON, and how the figures compare with the goals."""
 import json
 import os
 import platform
@@ -71,7 +71,7 @@ class Report:
 
 
 def number(value):
-    """Three digits that matter."""
+    """A number with three significant digits."""
     if value is None:
         return "–"
     if isinstance(value, int) or abs(value) >= 1000:

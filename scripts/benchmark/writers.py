@@ -164,7 +164,7 @@ def folder_in_memory(bench, n_bytes):
 
 
 def remove(folder):
-    """Removes a folder. A signal waits; so does this, for a daemon that was left without its mount and still saves."""
+    """Removes a folder, without being interrupted by a signal. Waits for a daemon that has lost its mount and still saves."""
     stops = {signal.SIGINT, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     try:

@@ -46,7 +46,7 @@ class ByMount:
             self.client.unregister_worker_plugin(self.plugin.name)
 
     def cpu(self):
-        """CPU time of the mount, which is fresh."""
+        """CPU time of the mount since it began."""
         return cpu_seconds(json.loads((self.point / ".zarr-mount" / "stats.json").read_bytes())["pid"])
 
 
