@@ -40,7 +40,7 @@ struct OpenedChunk {
 
 /// All bytes of an object.
 #[derive(Default)]
-struct WholeObject {
+pub(super) struct WholeObject {
     received: Option<ReceivedBytes>,
     /// Memory for a store that has none of its own.
     filled: Vec<u8>,
@@ -61,7 +61,7 @@ impl FetchBuffer for WholeObject {
 }
 
 impl WholeObject {
-    fn into_received(self) -> ReceivedBytes {
+    pub(super) fn into_received(self) -> ReceivedBytes {
         self.received.unwrap_or_else(|| {
             let mut received = ReceivedBytes::default();
             received.push(0, self.filled.into());
@@ -95,9 +95,12 @@ impl Loader {
         if let Some(answer) = self.peek(array, &**versions, indices) {
             return Ok(LatestChunk::Known(answer));
         }
-        if let Some(found) = neighbour
-            .and_then(|neighbour| neighbour.take(|group, wanted| self.read_together(group, wanted)))
-        {
+        if let Some(found) = neighbour.and_then(|neighbour| {
+            neighbour.take(|group, wanted| match group.shard {
+                Some(_) => self.read_together(group, wanted),
+                None => self.fetch_together(group, wanted),
+            })
+        }) {
             let (key, chunk) = found?;
             let (loader, array) = (Arc::clone(self), Arc::clone(array));
             let indices = Dims::from(indices);
@@ -285,7 +288,7 @@ impl Loader {
     /// request costs more than the bytes; a longer one is read by a request of its own. `None`
     /// where opening reads nothing: in a local store, for shards and parts of long chunks, and where
     /// chunks are long.
-    fn fetched_bytes(&self, array: &ChunkedArray, retention: Retention) -> Option<u64> {
+    pub(super) fn fetched_bytes(&self, array: &ChunkedArray, retention: Retention) -> Option<u64> {
         if self.is_local() || array.layout.is_sharded() {
             return None;
         }
@@ -303,7 +306,7 @@ impl Loader {
 
     /// Holds `bytes` for a chunk that is received as a whole, beside what decoding takes. `None` where the chunks that are
     /// received now have too much memory.
-    fn hold_whole(&self, bytes: u64) -> Option<Held> {
+    pub(super) fn hold_whole(&self, bytes: u64) -> Option<Held> {
         Held::within(self.held_whole(), bytes, self.most_held_whole())
     }
 

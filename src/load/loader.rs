@@ -279,7 +279,11 @@ impl Loader {
         };
         match batches.only() {
             Some(key) if patience == Patience::Waits => self.cache().run(key),
-            _ => self.run_all(batches, self.workers(&array), patience),
+            _ => {
+                let workers = self.workers(&array);
+                let workers = workers.div_ceil(self.requests_per_thread(&array));
+                self.run_all(batches, workers, patience);
+            }
         }
     }
 
@@ -344,12 +348,14 @@ impl Loader {
     }
 
     /// Chunks of `array` that one step loads: one, or several small ones where no request has to be waited for, or
-    /// several of a shard that are read together.
+    /// several that are read together.
     pub(super) fn chunks_per_step(&self, array: &ChunkedArray) -> usize {
         let (bytes, most) = if !self.is_local() && array.layout.is_sharded() {
             (self.most_together(), tuning::TOGETHER_CHUNKS)
         } else if self.is_near() {
             (tuning::STEP_BYTES, tuning::STEP_CHUNKS)
+        } else if self.fetches_together(array) {
+            (self.request_bytes(), tuning::TOGETHER_CHUNKS)
         } else {
             return 1;
         };
@@ -357,18 +363,34 @@ impl Loader {
         step.unwrap_or(usize::MAX).clamp(1, most)
     }
 
-    /// Most chunks of a shard of `array` that are read together; 1 where each is read alone.
+    /// Whether several chunks of `array`, each of which is an object, take no longer than one.
+    fn fetches_together(&self, array: &ChunkedArray) -> bool {
+        !array.layout.is_sharded()
+            && self.sources().store().fetches_at_once()
+            && self.loads_early(array)
+    }
+
+    /// Most chunks of `array` that are read together; 1 where each is read alone.
     fn most_neighbours(&self, array: &ChunkedArray) -> usize {
-        if self.is_local() {
-            return 1;
+        if array.layout.is_sharded() && !self.is_local() || self.fetches_together(array) {
+            return self.chunks_per_step(array);
         }
-        self.chunks_per_step(array)
+        1
     }
 
     /// Most encoded bytes that are read together, so that many such reads fit in the budget.
     pub(super) fn most_together(&self) -> u64 {
         let limit = self.cache().budget().limit();
         tuning::TOGETHER_BYTES.min(limit / tuning::TOGETHER_SHARE)
+    }
+
+    /// The number of requests that a thread sends at once for chunks of `array`.
+    pub(super) fn requests_per_thread(&self, array: &ChunkedArray) -> usize {
+        if self.fetches_together(array) {
+            self.chunks_per_step(array)
+        } else {
+            1
+        }
     }
 
     /// The number of threads that load the chunks of one read.

@@ -11,6 +11,7 @@ mod deadline;
 mod decode;
 mod encode;
 mod encoded;
+mod fetched_together;
 mod find;
 mod gate;
 mod gated;

@@ -1,5 +1,5 @@
-//! Chunks of one shard that are requested at once. In a store where requests take long they are
-//! read together, because one request for several takes no longer than a request for one.
+//! Chunks that are requested at once. In a store where requests take long they are read together, because several take no
+//! longer than one: one request gets chunks of one shard, and concurrent requests of one thread get small objects.
 
 use super::array::ChunkedArray;
 use super::block::BlockKey;
@@ -10,14 +10,15 @@ use crate::grid::Dims;
 use crate::store::{CancelToken, Key};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Chunks of one shard, each of which is loaded by a flight of its own. The first flight reads the
-/// encoded bytes of all chunks that are still needed, and the other flights wait for it.
+/// Chunks of one shard, or small chunks that are objects, each of which is loaded by a flight of its own. The first
+/// flight reads the encoded bytes of all chunks that are still needed, and the other flights wait for it.
 pub(super) struct Neighbours {
     pub(super) array: Arc<ChunkedArray>,
     pub(super) versions: Arc<dyn Versions>,
     /// Cancels the requests for all chunks.
     pub(super) token: Option<Arc<CancelToken>>,
-    shard: Key,
+    /// `None` where each chunk is an object.
+    pub(super) shard: Option<Key>,
     state: Mutex<State>,
     is_read: Condvar,
 }
@@ -58,7 +59,11 @@ impl Neighbours {
         if most < 2 {
             return None;
         }
-        let shard = array.stored_key(indices).ok()?;
+        let shard = if array.layout.is_sharded() {
+            Some(array.stored_key(indices).ok()?)
+        } else {
+            None
+        };
         if let Some(group) = group
             && Arc::ptr_eq(&group.array, array)
             && Arc::ptr_eq(&group.versions, versions)

@@ -194,7 +194,7 @@ impl Loader {
                 batches.push(key, false);
             }
         }
-        self.prefetch_queued(batches, None)
+        self.prefetch_queued(batches, None, self.most_prefetches())
     }
 
     fn begin_page(self: &Arc<Self>, pages: &Arc<Pages>, number: u64) {

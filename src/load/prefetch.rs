@@ -52,7 +52,10 @@ impl Loader {
                 batches.push(flight.key, flight.is_first);
             }
         }
-        self.prefetch_queued(batches, Some(Arc::clone(versions)))
+        let jobs = self
+            .most_prefetches()
+            .div_ceil(self.requests_per_thread(array));
+        self.prefetch_queued(batches, Some(Arc::clone(versions)), jobs)
     }
 
     /// Begins to read the indices of the shards that `chunks` lie in, so that a later prefetch of
@@ -81,12 +84,13 @@ impl Loader {
         }
     }
 
-    /// Runs queued flights as prefetches. After a step this calls `settle` on `versions`: in a local
+    /// Runs queued flights as prefetches, in at most `jobs` at once. After a step this calls `settle` on `versions`: in a local
     /// store after each step, else after the last one, because each call costs a request.
     pub(super) fn prefetch_queued(
         self: &Arc<Self>,
         batches: Batches,
         versions: Option<Arc<dyn Versions>>,
+        jobs: usize,
     ) -> Prefetch {
         let count = batches.count();
         let (is_local, last) = (self.is_local(), count.saturating_sub(1));
@@ -95,7 +99,7 @@ impl Loader {
                 versions.settle();
             }
         });
-        for _ in 0..count.min(self.most_prefetches()) {
+        for _ in 0..count.min(jobs) {
             self.go_on(&queued);
         }
         self.prefetchers.fetch_add(1, Ordering::Relaxed);

@@ -41,6 +41,12 @@ enum SliceSource {
 #[derive(Debug)]
 pub(super) struct Received {
     bytes: ReceivedBytes,
+    _memory: Arc<ReceivedMemory>,
+}
+
+/// The memory of bytes that were received, of one object or of several that were requested together.
+#[derive(Debug)]
+struct ReceivedMemory {
     _reservation: Reservation,
     _held: Option<Held>,
 }
@@ -79,27 +85,55 @@ impl Drop for Held {
 impl Received {
     /// `bytes`, for which `reservation` was made.
     pub(super) fn new(bytes: ReceivedBytes, reservation: Reservation) -> Arc<Received> {
-        Received::made(bytes, reservation, None)
+        let memory = ReceivedMemory::new(&[bytes.len()], reservation, None);
+        Arc::new(Received {
+            bytes,
+            _memory: memory,
+        })
     }
 
     /// As [`Received::new`], for a whole chunk.
     pub(super) fn of_whole(
         bytes: ReceivedBytes,
         reservation: Reservation,
-        mut held: Held,
+        held: Held,
     ) -> Arc<Received> {
-        held.shrink_to(bytes.len());
-        Received::made(bytes, reservation, Some(held))
-    }
-
-    fn made(
-        bytes: ReceivedBytes,
-        mut reservation: Reservation,
-        held: Option<Held>,
-    ) -> Arc<Received> {
-        reservation.shrink_to(bytes.len() + ENTRY_OVERHEAD_BYTES);
+        let memory = ReceivedMemory::new(&[bytes.len()], reservation, Some(held));
         Arc::new(Received {
             bytes,
+            _memory: memory,
+        })
+    }
+
+    /// As [`Received::of_whole`], for several chunks, whose memory is held until the last of them is dropped.
+    pub(super) fn of_several(
+        chunks: Vec<ReceivedBytes>,
+        reservation: Reservation,
+        held: Held,
+    ) -> Vec<Arc<Received>> {
+        let lens: Vec<u64> = chunks.iter().map(ReceivedBytes::len).collect();
+        let memory = ReceivedMemory::new(&lens, reservation, Some(held));
+        let each = chunks.into_iter().map(|bytes| Received {
+            bytes,
+            _memory: Arc::clone(&memory),
+        });
+        each.map(Arc::new).collect()
+    }
+}
+
+impl ReceivedMemory {
+    /// The part of `reservation` and `held` that bytes of these lengths need.
+    fn new(
+        lens: &[u64],
+        mut reservation: Reservation,
+        mut held: Option<Held>,
+    ) -> Arc<ReceivedMemory> {
+        let bytes: u64 = lens.iter().sum();
+        reservation.shrink_to(bytes + ENTRY_OVERHEAD_BYTES * lens.len() as u64);
+        if let Some(held) = &mut held {
+            held.shrink_to(bytes);
+        }
+        Arc::new(ReceivedMemory {
             _reservation: reservation,
             _held: held,
         })

@@ -12,8 +12,8 @@ use super::opening::Opening;
 use crate::counters::LoadCounters;
 use crate::fresh::{DirectoryAccess, Freshness, LastCheck, Observed, Subject, look};
 use crate::store::{
-    Access, FetchBuffer, Fetched, FirstRead, Key, Object, ObjectMeta, Prefix, ReadRight, Stat,
-    Store, StoreError, Version, descriptor_limit,
+    Access, FetchBuffer, FetchRequest, Fetched, FirstRead, Key, Object, ObjectMeta, Prefix,
+    ReadRight, Stat, Store, StoreError, Version, descriptor_limit,
 };
 
 /// Most descriptors that are kept after their last reader. Shards are few, and each has many
@@ -287,6 +287,29 @@ impl Sources {
     ) -> Result<Option<Fetched>, StoreError> {
         let begun = SystemTime::now();
         let fetched = self.with_descriptors(|| self.store.fetch(key, most_bytes, buffer))?;
+        self.trusted(key, fetched, begun)
+    }
+
+    /// [`Sources::fetch`] of each of `requests`, in their order, for a store that sends them concurrently
+    /// ([`Store::fetches_at_once`]).
+    pub(super) fn fetch_many(
+        &self,
+        requests: &mut [FetchRequest<'_>],
+    ) -> Vec<Result<Option<Fetched>, StoreError>> {
+        let begun = SystemTime::now();
+        let fetched = self.store.fetch_many(requests);
+        let each = requests.iter().zip(fetched);
+        each.map(|(request, fetched)| self.trusted(request.key, fetched?, begun))
+            .collect()
+    }
+
+    /// What was fetched at `begun`, or the object alone if it was too young then.
+    fn trusted(
+        &self,
+        key: &Key,
+        fetched: Option<Fetched>,
+        begun: SystemTime,
+    ) -> Result<Option<Fetched>, StoreError> {
         let Some(fetched) = fetched else {
             return Ok(None);
         };

@@ -235,6 +235,11 @@ pub trait Store: Send + Sync + fmt::Debug {
             .collect()
     }
 
+    /// Whether [`Store::fetch_many`] sends its requests concurrently, so that several objects take no longer than one.
+    fn fetches_at_once(&self) -> bool {
+        self.inner().is_some_and(Store::fetches_at_once)
+    }
+
     /// The attributes of each of the objects at `keys`, and its first bytes, up to `most_bytes`; `None` where nothing
     /// is. A remote store sends the requests concurrently.
     fn starts_of(&self, keys: &[Key], most_bytes: u64) -> Vec<Result<ObjectStart, StoreError>> {

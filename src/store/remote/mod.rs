@@ -250,8 +250,11 @@ impl RemoteStore {
                 (request.key.clone(), most_bytes, kept)
             })
             .collect();
+        let Some((first, _, _)) = asked.first().cloned() else {
+            return;
+        };
         let shared = Arc::clone(&self.shared);
-        let found = self.shared.runtime.wait_for(async move {
+        let found = self.shared.runtime.wait_while_wanted(&first, async move {
             let bytes = asked.iter().map(|(_, most_bytes, _)| most_bytes).sum();
             let memory = shared.client.flow.reserve(bytes).await;
             let each = asked
@@ -557,6 +560,10 @@ impl Store for RemoteStore {
         all.into_iter()
             .map(|found| found.unwrap_or(Ok(None)))
             .collect()
+    }
+
+    fn fetches_at_once(&self) -> bool {
+        true
     }
 
     fn starts_of(&self, keys: &[Key], most_bytes: u64) -> Vec<Result<ObjectStart, StoreError>> {

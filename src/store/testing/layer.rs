@@ -8,8 +8,8 @@ use std::thread::{self, ScopedJoinHandle};
 
 use super::call::{Call, CallKind};
 use crate::store::{
-    Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing, Object,
-    ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError,
+    CancelToken, Cursor, Detail, FetchBuffer, FetchRequest, Fetched, Key, ListEntry, Listing,
+    Object, ObjectMeta, Prefix, Profile, ReadRange, Stat, Store, StoreError,
 };
 
 /// Entries of a listing in one reply of a server.
@@ -134,6 +134,10 @@ impl<L: Layer> Store for Layered<L> {
         }))
     }
 
+    fn fetches_at_once(&self) -> bool {
+        !self.profile().is_local
+    }
+
     /// As [`Store::stat_many`].
     fn fetch_many(
         &self,
@@ -149,9 +153,12 @@ impl<L: Layer> Store for Layered<L> {
         let at_once = requests.chunks_mut(profile.most_in_flight.max(1));
         let each = at_once.flat_map(|requests| {
             self.layer.concurrent(requests.len());
+            let token = CancelToken::current();
             thread::scope(|scope| {
                 let asked = requests.iter_mut().map(|request| {
-                    scope.spawn(|| self.fetch(request.key, request.most_bytes, request.buffer))
+                    let fetch = || self.fetch(request.key, request.most_bytes, request.buffer);
+                    let token = token.clone();
+                    scope.spawn(move || CancelToken::scope(token, fetch))
                 });
                 let asked: Vec<_> = asked.collect();
                 let told = asked.into_iter().map(ScopedJoinHandle::join);
