@@ -355,7 +355,7 @@ impl Loader {
         } else if self.is_near() {
             (tuning::STEP_BYTES, tuning::STEP_CHUNKS)
         } else if self.fetches_together(array) {
-            (self.request_bytes(), tuning::TOGETHER_CHUNKS)
+            (self.request_bytes(), tuning::TOGETHER_OBJECTS)
         } else {
             return 1;
         };
@@ -363,9 +363,11 @@ impl Loader {
         step.unwrap_or(usize::MAX).clamp(1, most)
     }
 
-    /// Whether several chunks of `array`, each of which is an object, take no longer than one.
+    /// Whether several chunks of `array`, each of which is an object, take no longer than one, because reads wait for
+    /// requests.
     fn fetches_together(&self, array: &ChunkedArray) -> bool {
-        !array.layout.is_sharded()
+        !self.is_near()
+            && !array.layout.is_sharded()
             && self.sources().store().fetches_at_once()
             && self.loads_early(array)
     }

@@ -20,6 +20,9 @@ pub(crate) const TOGETHER_SHARE: u64 = 16;
 /// Most chunks that are read together. One thread decodes them.
 pub(crate) const TOGETHER_CHUNKS: usize = 256;
 
+/// Most objects that one thread requests at once. The first of them is decoded when all have come.
+pub(crate) const TOGETHER_OBJECTS: usize = 16;
+
 /// The most memory of blocks that are marked "evict first" in a local store. Beyond this, the next block reuses the
 /// memory of the last of them: the page cache of the kernel holds the bytes as well, and fresh memory costs more than a
 /// copy from there.
