@@ -57,11 +57,12 @@ impl Describer<'_> {
         self.add_files(node, &mut report)?;
         if let (Node::Array(array), true) = (node, self.config.sizes) {
             let store = Arc::clone(self.hierarchy.store());
-            let stored = StoredObjects::of(&*store, array, &self.counters);
-            match stored.map_err(io::Error::other)? {
+            match StoredObjects::of(&*store, array, &self.counters) {
                 Ok(stored) => stored.insert_into(&mut report.facts, &array.metadata),
-                Err(unlisted) => {
-                    let remark = format!("the stored size is unknown: {unlisted}");
+                // The rest of the array is described all the same, and so are the other nodes.
+                Err(error) => {
+                    report.facts["stored_error"] = error.to_string().into();
+                    let remark = format!("the stored size is unknown: {error}");
                     report.remarks.push(remark);
                 }
             }

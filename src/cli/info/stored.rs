@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::grid::{ChunkGrid, product};
 use crate::hierarchy::{ArrayNode, ObjectRole, objects_below};
 use crate::metadata::ArrayMetadata;
-use crate::store::{Detail, Store, StoreError};
+use crate::store::{Detail, Store};
 
 /// The objects below an array that are chunks or shards.
 #[derive(Debug, Default)]
@@ -25,15 +25,15 @@ pub(super) struct StoredObjects {
 }
 
 impl StoredObjects {
-    /// Lists the objects of `array`, or returns the reason why the store does not list them.
+    /// Lists the objects of `array`.
     ///
     /// # Errors
-    /// [`Error`] of the store.
+    /// [`Error`] of the store, also where it lists no names.
     pub(super) fn of(
         store: &dyn Store,
         array: &ArrayNode,
         counters: &InfoCounters,
-    ) -> Result<Result<StoredObjects, StoreError>, Error> {
+    ) -> Result<StoredObjects, Error> {
         let metadata = &array.metadata;
         let grid = ChunkGrid::of(&metadata.shape, metadata.chunks.clone());
         let mut found = StoredObjects {
@@ -54,10 +54,10 @@ impl StoredObjects {
             counters.add_object(bytes);
             ControlFlow::Continue(())
         })?;
-        Ok(match unlisted {
-            Some(unlisted) => Err(unlisted),
+        match unlisted {
+            Some(unlisted) => Err(unlisted.into()),
             None => Ok(found),
-        })
+        }
     }
 
     /// Counts an object; `indices` are those of its chunk if that is in the grid.

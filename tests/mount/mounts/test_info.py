@@ -1,6 +1,8 @@
 """`--info STORE PATH --at i,j,k` against zarr-python and against the bytes of the store."""
 import itertools
 import json
+import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -170,3 +172,21 @@ def test_a_path_without_a_node_is_an_error_with_advice(tmp_path):
                           ([tmp_path / "empty"], "is this the directory that holds the hierarchy?")]:
         done = run(BINARY, "--info", *words)
         assert done.returncode == 1 and f"no Zarr node here or below; {advice}" in done.stderr, done.stderr
+
+
+def test_an_array_whose_objects_cannot_be_listed_is_described(tmp_path):
+    if os.getuid():
+        pytest.skip("root reads everything, and another user is needed")
+    group = zarr.create_group(tmp_path / "s.zarr")
+    for name in "ab":
+        group.create_array(name, data=np.ones((4, 4), "u1"), chunks=(2, 2))
+    (tmp_path / "s.zarr" / "a" / "c" / "0").chmod(0)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and len(folder.parts) > 2:
+            os.chmod(folder, 0o755)
+    command = [BINARY, "--info", "--sizes", tmp_path / "s.zarr"]
+    lines, nodes = (subprocess.run([*command, *form], capture_output=True, text=True, user=65534, group=65534, extra_groups=[]).stdout
+                    for form in ([], ["--json"]))
+    assert "the stored size is unknown: a/c/0: access denied" in lines and "all stored" in lines, lines
+    nodes = {node["path"]: node for node in json.loads(nodes)}
+    assert nodes["b"]["stored_objects"] == 4 and "access denied" in nodes["a"]["stored_error"], nodes
