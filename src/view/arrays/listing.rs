@@ -65,16 +65,20 @@ impl Arrays {
 
     /// The files, or the directory, of the node at `path`, which has the stored name `name`.
     fn listed_as(&self, name: Vec<u8>, path: &Prefix) -> Vec<(Vec<u8>, Vnode)> {
-        // A node that cannot be examined does not end the listing. The lookup of its files gives the error.
+        let directory = |name| {
+            let (view, path) = (ViewKind::Arrays, path.clone());
+            (name, Vnode::Prefix { view, path })
+        };
+        // A node that cannot be examined does not end the listing. Its name is listed, so that it is not taken for absent,
+        // and a lookup of the name gives the error.
         let Ok(resolved) = self.tree.resolve(ViewKind::Arrays, path) else {
-            return Vec::new();
+            return vec![directory(name)];
         };
         let mut listed = Vec::new();
         let is_broken_group =
             matches!(&resolved.node, Node::Broken(broken) if broken.kind.may_have_nodes());
         if is_broken_group || matches!(resolved.node, Node::Group(_) | Node::Implicit) {
-            let (view, path) = (ViewKind::Arrays, path.clone());
-            listed.push((name, Vnode::Prefix { view, path }));
+            listed.push(directory(name));
             if !is_broken_group {
                 return listed;
             }
