@@ -18,6 +18,17 @@ pub struct Key(Arc<[u8]>);
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix(Arc<[u8]>);
 
+/// The most segments of a key that a zip file or a set of references may have. Each directory above a node is looked at for
+/// documents, so that a short file with very deep names would take hours.
+pub(super) const MOST_SEGMENTS: usize = 256;
+
+/// Whether `name` has more segments than a name in a file of names may have.
+pub(super) fn is_too_deep(name: &[u8]) -> bool {
+    name.split(|&byte| byte == b'/')
+        .nth(MOST_SEGMENTS)
+        .is_some()
+}
+
 fn is_segment(segment: &[u8]) -> bool {
     !segment.is_empty() && segment != b"." && segment != b".." && !segment.contains(&0)
 }

@@ -15,6 +15,7 @@ use super::grid_key::{GridKey, Indices, index};
 use super::product::{Product, ProductKeys};
 use super::row::{Found, MOST_ADDRESSES, ReferenceValue, Row};
 use super::stored_rows::ROW_BYTES;
+use crate::store::key::is_too_deep;
 use crate::store::{Key, Prefix};
 
 /// References that are still added.
@@ -67,7 +68,7 @@ impl TableBuilder {
 
     /// Adds the reference at `key`, in place of an earlier one.
     pub(super) fn add(&mut self, key: &[u8], value: ReferenceValue) -> Result<(), TooLarge> {
-        if Key::parse(key).is_err() {
+        if Key::parse(key).is_err() || is_too_deep(key) {
             self.n_invalid += 1;
             return Ok(());
         }
@@ -376,14 +377,16 @@ mod tests {
         builder.add(b"a", value(100)).unwrap();
         assert_eq!(builder.add(b"b", value(1000)), Err(TooLarge));
         let mut builder = TableBuilder::new(1 << 20);
+        let deep = "d/".repeat(256) + "x";
         for (key, value) in [
             ("x/0", ReferenceValue::Bad("no".to_owned())),
             ("x/0", ReferenceValue::Whole("u".to_owned())),
             ("../x", value(1)),
+            (&deep, value(1)),
         ] {
             builder.add(key.as_bytes(), value).unwrap();
         }
-        assert_eq!(builder.n_invalid, 1);
+        assert_eq!(builder.n_invalid, 2);
         let table = builder.finish();
         assert_eq!(table.get(b"x/0"), Some(Found::At("u".into(), None)));
     }

@@ -18,6 +18,7 @@ use rawzip::ZipFileHeaderRecord;
 
 use super::names::{self, Separator};
 use super::time;
+use crate::store::key::{MOST_SEGMENTS, is_too_deep};
 
 /// Most entries of a zip file that is opened.
 const MAX_ENTRIES: usize = 20_000_000;
@@ -180,6 +181,12 @@ impl IndexBuilder {
             return Err(format!("more than {MAX_ENTRIES} entries"));
         }
         let key = names::to_key(&name);
+        if is_too_deep(&key) {
+            return Err(format!(
+                "an entry is in more than {} directories",
+                MOST_SEGMENTS - 1
+            ));
+        }
         let (name_start, name_len) = self.index.store_name(&key)?;
         let entry = IndexEntry {
             size: record.uncompressed_size_hint(),

@@ -313,6 +313,16 @@ fn a_damaged_checksum_spoils_ranges_of_deflated_entries_too() {
 }
 
 #[test]
+fn names_that_are_too_deep_are_refused() {
+    let name = |n_directories| ["d/".repeat(n_directories).as_bytes(), b"x"].concat();
+    let opened = Opened::new(&zip(&[(&name(255), b"1", STORED)]));
+    let key = Key::parse(&name(255)).unwrap();
+    assert!(opened.store().open(&key).unwrap().is_some());
+    let message = Opened::new(&zip(&[(&name(256), b"1", STORED)])).refusal();
+    assert!(message.contains("more than 255 directories"), "{message}");
+}
+
+#[test]
 fn a_file_that_is_no_zip_file_says_why() {
     let whole = zip(&[(b"a", b"0123456789", STORED), (b"b", b"0123456789", STORED)]);
     for cut in [whole.len() - 1, whole.len() - 22, whole.len() / 2, 30, 4, 0] {
