@@ -22,7 +22,7 @@ use crate::budget::Budget;
 use crate::escape::Text;
 use crate::fresh::Freshness;
 use crate::hierarchy::Hierarchy;
-use crate::store::{NestedForms, Prefix};
+use crate::store::{NestedForms, Prefix, Store};
 use crate::verify::{Counters, Finding, Purpose, Severity, Verification};
 use crate::view::View;
 
@@ -31,18 +31,47 @@ const BUDGET_BYTES: u64 = 64 << 20;
 
 /// Examines the store and prints what was found.
 pub(super) fn verify(config: &ShownConfig, verify: &VerifyConfig) -> Result<(), CliError> {
-    let done = examine(config, verify).map_err(|error| match verify.purpose {
+    let of_purpose = |error: CliError| match verify.purpose {
         Purpose::Verify => error.of_search(),
         Purpose::Warm => error,
-    })?;
-    done.end()
+    };
+    daemon::raise_descriptor_limit();
+    start_log_at_terminal(&config.log, Arc::default())?;
+    match open(&config.store, &config.open, Some(NestedForms::All)) {
+        Ok(store) => examine(store, config, verify).map_err(of_purpose)?.end(),
+        Err(error) => {
+            let error = of_purpose(error);
+            if verify.json {
+                report_unopened(&error, verify);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Prints the list for programs of a store that cannot be opened because of `error`.
+fn report_unopened(error: &CliError, verify: &VerifyConfig) {
+    let severity = match error {
+        CliError::Damaged(_) => Severity::Damage,
+        _ => Severity::Unread,
+    };
+    let mut report = Report::new(verify);
+    report.add(&Finding {
+        severity,
+        path: Prefix::root(),
+        place: None,
+        bytes: None,
+        problem: error.to_string(),
+    });
+    report.summarize(&Counters::default(), &Prefix::root(), &[]);
 }
 
 /// Examines the store and prints the findings.
-fn examine(config: &ShownConfig, verify: &VerifyConfig) -> Result<Done, CliError> {
-    daemon::raise_descriptor_limit();
-    start_log_at_terminal(&config.log, Arc::default())?;
-    let store = open(&config.store, &config.open, Some(NestedForms::All))?;
+fn examine(
+    store: Arc<dyn Store>,
+    config: &ShownConfig,
+    verify: &VerifyConfig,
+) -> Result<Done, CliError> {
     #[cfg(debug_assertions)]
     let store =
         crate::store::testing::inject(store, &config.injections).map_err(CliError::failed)?;
@@ -251,12 +280,13 @@ impl Report {
             }
             _ => {}
         }
-        if counters.nodes.load(Ordering::Relaxed) == 0 && self.damaged == 0 {
+        let n_problems = self.damaged + self.unread;
+        if counters.nodes.load(Ordering::Relaxed) == 0 && n_problems == 0 {
             let problem = format!("{}: no Zarr node is here or below", self.option());
             return Err(CliError::Unread(problem));
         }
-        if self.purpose == Purpose::Warm && self.damaged + self.unread > 0 {
-            let parts = counted(self.damaged + self.unread, "part", "parts");
+        if self.purpose == Purpose::Warm && n_problems > 0 {
+            let parts = counted(n_problems, "part", "parts");
             let problem = format!("--warm: {parts} could not be read; see above");
             return Err(CliError::Failed(problem));
         }
