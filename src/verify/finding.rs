@@ -83,6 +83,7 @@ fn severity_of(error: &Error) -> Severity {
             StoreError::Damaged { .. }
             | StoreError::Short { .. }
             | StoreError::NotAnObject { .. }
+            | StoreError::Loop { .. }
             | StoreError::Io {
                 errno: Some(libc::ENOENT),
                 ..
@@ -127,6 +128,12 @@ mod tests {
             (io(libc::ENOENT), Severity::Damage),
             (io(libc::EACCES), Severity::Unread),
             (io(libc::EIO), Severity::Unread),
+            (
+                Error::Store(StoreError::Loop {
+                    key: "c/0".to_owned(),
+                }),
+                Severity::Damage,
+            ),
             (Error::Stale, Severity::Unread),
         ] {
             let found = Finding::of_error(&Prefix::root(), None, &error);

@@ -78,7 +78,7 @@ impl<'d> Walk<'d> {
                 Ok(fd) => fd,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) if self.is_link(name) => {
                     let problem = "a symbolic link that leads nowhere";
-                    return Err(StoreError::problem(path, problem));
+                    return Err(StoreError::damaged(path, problem));
                 }
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => return Ok(None),
                 Err(errno) => return Err(failed(path, errno)),

@@ -201,6 +201,25 @@ def test_what_cannot_be_read_is_not_called_sound(store, tmp_path):
     assert done.returncode == 2 and "not examined: gzip: chunk (0, 0)" in done.stdout, done
 
 
+def test_links_that_lead_nowhere_are_damage(store):
+    for name, target in (("0", "gone"), ("1", "1")):
+        chunk = store / "gzip" / "c" / "0" / name
+        chunk.unlink()
+        chunk.symlink_to(target)
+    status, found, _ = verify(store)
+    damaged = {tuple(one["chunk"]): one["problem"] for one in found if one["severity"] == "damaged"}
+    assert status == 1 and set(damaged) == {(0, 0), (0, 1)}, found
+    assert "leads nowhere" in damaged[0, 0] and "form a loop" in damaged[0, 1], damaged
+
+
+def test_a_store_that_cannot_be_opened_is_one_finding(tmp_path):
+    (tmp_path / "cut.zip").write_bytes(b"PK\3\4")
+    done = run(BINARY, "--verify", "--json", tmp_path / "cut.zip")
+    found, summary = json.loads(done.stdout)
+    assert done.returncode == 1 and found["severity"] == "damaged" and found["path"] == "/", done
+    assert found["problem"] in done.stderr and summary["severity"] == "summary" and summary["damaged"] == 1, done
+
+
 def test_paths_and_mistakes(store):
     assert verify(store)[2]["nodes"] == 4
     done = run(BINARY, "--verify", "--json", store, "gzip")
