@@ -17,6 +17,9 @@ pub enum FileError {
     /// It is a directory.
     #[error("this is a directory")]
     IsDirectory,
+    /// It is where an export keeps what is not complete.
+    #[error("an export that was interrupted has left this; nothing in it is complete")]
+    Unfinished,
     /// No file on disk can have its name.
     #[error("no file on disk can have this name")]
     Name,

@@ -17,6 +17,12 @@ use super::ExportError;
 /// The name of the directory of files that are not whole yet.
 const UNFINISHED: &str = ".zarr-mount-export";
 
+/// Whether the file at `path` of an export has the place of unfinished files, as in a store that is itself an export which
+/// was interrupted.
+pub(super) fn is_unfinished(path: &[u8]) -> bool {
+    path == UNFINISHED.as_bytes()
+}
+
 /// A directory that is written to.
 #[derive(Debug)]
 pub(super) struct Target {
@@ -43,6 +49,10 @@ impl Target {
             return Err(ExportError::NotEmpty(root.to_owned()));
         }
         let unfinished = root.join(UNFINISHED);
+        let failed = |error| ExportError::Target {
+            path: unfinished.clone(),
+            error,
+        };
         create_directory(&unfinished).map_err(failed)?;
         let lock = File::open(&unfinished).map_err(failed)?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -88,8 +98,11 @@ impl Target {
     }
 
     /// Ends the export.
-    pub(super) fn finish(self) -> io::Result<()> {
-        fs::remove_dir(&self.unfinished)
+    pub(super) fn finish(self) -> Result<(), ExportError> {
+        fs::remove_dir(&self.unfinished).map_err(|error| ExportError::Target {
+            path: self.unfinished,
+            error,
+        })
     }
 }
 
@@ -166,7 +179,13 @@ mod tests {
         drop(first);
         let resumed = again(true).unwrap();
         assert!(!left.1.exists());
-        resumed.finish().unwrap();
+        fs::create_dir(root.path().join(UNFINISHED).join("other")).unwrap();
+        let unfinished = resumed.finish().unwrap_err().to_string();
+        let refused = again(true).unwrap_err().to_string();
+        for error in [unfinished, refused] {
+            assert!(error.contains(UNFINISHED), "{error}");
+        }
+        fs::remove_dir(root.path().join(UNFINISHED).join("other")).unwrap();
         fs::write(root.path().join("file"), "").unwrap();
         std::os::unix::fs::symlink("/", root.path().join("link")).unwrap();
         let resumed = again(true).unwrap();

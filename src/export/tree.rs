@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use super::target::Target;
+use super::target::{Target, is_unfinished};
 use super::{ExportError, FileError, pieces};
 use crate::error::Error;
 use crate::store::Detail;
@@ -102,12 +102,7 @@ impl Export<'_> {
             // The threads end after the last file.
             drop(sender);
         });
-        let Run { target, .. } = run;
-        let finished = target.finish();
-        finished.map_err(|error| ExportError::Target {
-            path: self.directory.to_owned(),
-            error,
-        })
+        run.target.finish()
     }
 }
 
@@ -160,6 +155,10 @@ impl Run<'_> {
             };
             if !is_name(&entry.name) {
                 self.fail(&below, &FileError::Name);
+                continue;
+            }
+            if is_unfinished(&below) {
+                self.fail(&below, &FileError::Unfinished);
                 continue;
             }
             let child = vnode.listed(&entry);

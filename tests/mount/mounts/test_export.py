@@ -130,6 +130,29 @@ def test_damage_of_one_file_stops_no_other(store, tmp_path):
             assert (out / str(i) / str(j)).read_bytes() == values[32 * i:32 * i + 32, 32 * j:32 * j + 32].tobytes()
 
 
+def test_what_an_interrupted_export_has_left_is_not_exported(store, tmp_path):
+    path, _ = store
+    expected = set(files(path))
+    (path / ".zarr-mount-export").mkdir()
+    (path / ".zarr-mount-export" / ".tmpAbCdEf").write_bytes(b"half of a file")
+    done = run(BINARY, "--export", tmp_path / "out", path)
+    assert done.returncode == 1 and ".zarr-mount-export: an export that was interrupted" in done.stderr, done.stderr
+    assert set(files(tmp_path / "out")) == expected
+
+
+@pytest.mark.parametrize("options", [[], ["--view", "chunks"], ["--view", "arrays"]])
+def test_a_node_that_cannot_be_examined_is_named(options, store, tmp_path):
+    path, _ = store
+    zarr.open_group(path).create_array("y", shape=(4,), dtype="u1")
+    document = path / "x" / "zarr.json"
+    document.unlink()
+    document.symlink_to("/dev/null")
+    done = run(BINARY, "--export", tmp_path / "out", *options, path)
+    assert done.returncode == 1 and "zarr-mount: x: x/zarr.json: access denied" in done.stderr, done.stderr
+    assert "1 file or directory was not exported" in done.stderr
+    assert any(name.startswith("y") for name in files(tmp_path / "out")), "the other array is exported"
+
+
 def test_an_interrupted_export_is_resumed(store, tmp_path):
     path, values = store
     out = tmp_path / "out"
