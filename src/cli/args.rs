@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "GLOB", value_parser = pattern, action = ArgAction::Append)]
     pub(crate) array: Vec<Pattern>,
 
-    /// In the arrays view: files t.json with what the other files do not say [default: yes]
+    /// In the arrays view: beside the files of an array NAME, a file NAME.json with what they do not say [default: yes]
     #[arg(long, value_name = "WHETHER", value_parser = one_of(&[("yes", true), ("no", false)]))]
     pub(crate) sidecar: Option<bool>,
 

@@ -10,7 +10,7 @@ const GROUPS: [(&str, &str); 11] = [
     ("follow_symlinks", "Links and references"),
     ("passthrough", "The mount"),
     ("log_level", "The log"),
-    ("unmount", "Mounts that there are"),
+    ("unmount", "Mounts and their daemons"),
     ("recover", "Without a mount"),
     ("anonymous", "Remote stores"),
     ("serve", "Serving"),

@@ -1,7 +1,7 @@
 //! The chunks of a window of the grid: which of them are stored, and how many bytes they take.
 //!
-//! A grid may have any number of chunks, so a caller sees it through a window of at most [`MOST_CELLS`] chunks along
-//! the last two dimensions. The other dimensions have one index each:
+//! A grid may have any number of chunks, so a caller sees it through a window of at most 16 rows of 16 chunks along the
+//! last two dimensions. The other dimensions have one index each:
 //!
 //! ```text
 //! grid of 3 x 40 x 100 chunks, from [1, 20, 30]:   rows 20..36, columns 30..46, at index 1 of the first dimension
@@ -20,9 +20,6 @@ use crate::view::nodes::node::ShownArray;
 /// The most rows and columns of a window, and the columns where the grid has one dimension.
 const MOST_SIDE: u64 = 16;
 const MOST_OF_ONE_ROW: u64 = 32;
-/// The most chunks of a window.
-#[cfg(test)]
-pub(super) const MOST_CELLS: u64 = MOST_SIDE * MOST_SIDE;
 /// The most shards of which the indices are read for one window, and the time after which no further index is read.
 const MOST_SHARDS: usize = 64;
 const MOST_TIME: Duration = Duration::from_secs(5);
@@ -255,7 +252,7 @@ mod tests {
             );
             let all = cells(&found, n_rows, n_columns);
             assert_eq!(all.len() as u64, rows * columns);
-            assert!(all.len() as u64 <= MOST_CELLS);
+            assert!(all.len() as u64 <= MOST_SIDE * MOST_SIDE);
             let inside = |indices: &Dims| {
                 indices
                     .iter()
