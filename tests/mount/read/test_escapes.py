@@ -29,7 +29,7 @@ def said(*arguments):
 
 def info(store, *arguments):
     """The output of `--info`, after its log on standard error was checked. The reason of a failure may stand at the end."""
-    status, out, err = said("--info", "-vv", *arguments, store)
+    status, out, err = said("--info", "-vv", "--quiet", *arguments, store)
     assert status in (0, 1), err
     lines = err.splitlines(keepends=True)
     if status:
