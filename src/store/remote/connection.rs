@@ -109,14 +109,16 @@ impl Connector {
                 .user_agent(concat!("zarr-mount/", env!("CARGO_PKG_VERSION")))
                 .tls_certs_merge(certificates.clone())
         };
-        let public = |allowed: &[IpAddr]| PublicNames {
+        let public = |allowed: Option<&[IpAddr]>| PublicNames {
             proxies: Arc::clone(&proxies),
-            allowed: allowed.to_vec(),
+            allowed: allowed.map(<[IpAddr]>::to_vec),
         };
-        let foreign = builder().dns_resolver(Arc::new(public(&[])));
+        let foreign = builder().dns_resolver(Arc::new(public(None)));
         let own = match &options.private_addresses {
             PrivateAddresses::All => builder(),
-            PrivateAddresses::Only(allowed) => builder().dns_resolver(Arc::new(public(allowed))),
+            PrivateAddresses::Only(allowed) => {
+                builder().dns_resolver(Arc::new(public(Some(allowed))))
+            }
         };
         let failed = |error: reqwest::Error| StoreError::problem("TLS", error.to_string());
         Ok(Connector(Arc::new(Connection {
@@ -393,15 +395,15 @@ fn is_same_origin(origin: &http::Uri, target: &Url) -> bool {
 struct PublicNames {
     /// The hosts of proxies, which may have private addresses.
     proxies: Arc<[String]>,
-    /// Private addresses that names may stand for.
-    allowed: Vec<IpAddr>,
+    /// Private addresses that the names of the store's own server may stand for, beside that of this machine for
+    /// `localhost`; `None` for the names that redirects lead to.
+    allowed: Option<Vec<IpAddr>>,
 }
 
 impl Resolve for PublicNames {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str();
         let is_proxy = self.proxies.iter().any(|it| it.eq_ignore_ascii_case(host));
-        // This name says that the address is private.
         let is_this_machine = host.eq_ignore_ascii_case("localhost");
         let allowed = self.allowed.clone();
         Box::pin(async move {
@@ -410,8 +412,10 @@ impl Resolve for PublicNames {
                 let address = found.ip();
                 is_proxy
                     || is_public(address)
-                    || allowed.contains(&address)
-                    || (is_this_machine && address.is_loopback())
+                    || allowed.as_ref().is_some_and(|allowed| {
+                        // The user has named this machine.
+                        allowed.contains(&address) || is_this_machine && address.is_loopback()
+                    })
             };
             let public: Vec<SocketAddr> = found.filter(is_allowed).collect();
             if public.is_empty() {

@@ -9,9 +9,6 @@ from support.remote_fault_server import FaultServer
 from support.remote_samples import attempt, key, mounted
 from test_remote_faults import ARGS, BOTH, RIGHT, got, got_of_chunks
 
-pytestmark = pytest.mark.long
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("root")
@@ -105,6 +102,7 @@ def test_object_stores_do_not_redirect(root, mount):
 
 # The network
 
+@pytest.mark.long
 @BOTH
 def test_a_server_that_has_ended(kind, root, mount):
     with FaultServer(root, kind) as server:
@@ -117,6 +115,7 @@ def test_a_server_that_has_ended(kind, root, mount):
     made.unmount()
 
 
+@pytest.mark.long
 def test_a_mount_ends_while_its_server_says_nothing(root, mount):
     with FaultServer(root, "s3") as server:
         url, more, env = remote_samples.store(server)
@@ -134,6 +133,7 @@ def test_a_mount_ends_while_its_server_says_nothing(root, mount):
             assert not reader.is_alive()
 
 
+@pytest.mark.long
 @BOTH
 def test_a_body_that_stalls_is_read_on(kind, root, mount):
     """After 10 s without a byte, the rest is requested again."""
@@ -144,6 +144,7 @@ def test_a_body_that_stalls_is_read_on(kind, root, mount):
         made.unmount()
 
 
+@pytest.mark.long
 @BOTH
 def test_many_faults_at_once(kind, root, mount):
     """One request in five fails in one of many ways: every byte is right, and the reader gets no error."""
