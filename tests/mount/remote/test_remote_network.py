@@ -9,6 +9,7 @@ from support.remote_fault_server import FaultServer
 from support.remote_samples import attempt, key, mounted
 from test_remote_faults import ARGS, BOTH, RIGHT, got, got_of_chunks
 
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("root")
