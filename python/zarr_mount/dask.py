@@ -110,21 +110,23 @@ def from_npy(client: Client, path: AnyPath, chunks: Any = "auto") -> da.Array:
     path = os.fspath(path)
     shape, dtype = client.submit(_header, path, pure=False).result()
     chunks = da.core.normalize_chunks(chunks, shape, dtype=dtype)
-    return da.map_blocks(_block, path, dtype=dtype, chunks=chunks, meta=np.empty((0,) * len(shape), dtype))
+    blocks: da.Array = da.map_blocks(_block, path, dtype=dtype, chunks=chunks, meta=np.empty((0,) * len(shape), dtype))
+    return blocks
 
 
-def _header(path: str) -> tuple[tuple[int, ...], np.dtype]:
+def _header(path: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     array = np.load(path, mmap_mode="r")
     return array.shape, array.dtype
 
 
-def _block(path: str, block_info: dict | None = None) -> np.ndarray:
+def _block(path: str, block_info: Any = None) -> np.ndarray[Any, Any]:
     bounds = block_info[None]["array-location"]
     name, extension = os.path.splitext(path)
     part = ",".join(f"{first}:{end}" for first, end in bounds)
     try:
         # A reader of the whole file would make the mount read ahead beyond the end of the block.
-        return np.load(f"{name}@{part}{extension}")
+        block: np.ndarray[Any, Any] = np.load(f"{name}@{part}{extension}")
     except FileNotFoundError:
         # It is no file of a mount, or is a part itself.
-        return np.array(np.load(path, mmap_mode="r")[tuple(slice(*each) for each in bounds)])
+        block = np.array(np.load(path, mmap_mode="r")[tuple(slice(*each) for each in bounds)])
+    return block
