@@ -28,6 +28,8 @@ struct Outline {
     /// The positions of entries whose names the client library refuses.
     unreadable: Vec<Range<usize>>,
     is_truncated: Option<String>,
+    /// Whether it says that it has no names.
+    says_empty: bool,
     next_token: String,
 }
 
@@ -35,7 +37,8 @@ struct Outline {
 ///
 /// # Errors
 /// The problem, as a message, of a document that is not a page of names, and of a page that has no token for the next
-/// one although more names follow. A page of S3 without names must say that none follow.
+/// one although more names follow. A page of S3 without names must say that it has none,
+/// or that none follow.
 pub(super) fn checked_page(page: &str) -> Result<(String, usize), String> {
     let page = page.trim_start_matches('\u{feff}');
     let mut outline = Outline::default();
@@ -46,12 +49,15 @@ pub(super) fn checked_page(page: &str) -> Result<(String, usize), String> {
         n_entries,
         unreadable,
         is_truncated,
+        says_empty,
         next_token,
     } = outline;
     if !PAGES.contains(&outer.as_str()) {
         return Err(format!("its outer element is {outer:?}"));
     }
-    if outer == "ListBucketResult" && is_truncated.is_none() && n_entries == 0 {
+    // Some servers leave out `IsTruncated` where it is false.
+    let says_nothing = is_truncated.is_none() && !says_empty;
+    if outer == "ListBucketResult" && says_nothing && n_entries == 0 {
         return Err("it has no name, and does not say that none follow".to_owned());
     }
     if is_truncated.as_deref() == Some("true") && next_token.is_empty() {
@@ -96,6 +102,7 @@ impl Outline {
                 Event::End(element) => {
                     match element.local_name().as_ref() {
                         b"IsTruncated" => self.is_truncated = Some(text.trim().to_owned()),
+                        b"KeyCount" => self.says_empty = text.trim() == "0",
                         b"NextContinuationToken" => self.next_token.clone_from(&text),
                         name => {
                             if let Some((_, within, inner, found)) = &mut entry
@@ -200,6 +207,7 @@ mod tests {
             "<a:ListBucketResult>\n<a:IsTruncated>false</a:IsTruncated></a:ListBucketResult>",
             &format!("{head}<EnumerationResults ServiceEndpoint='a'></EnumerationResults>"),
             "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>",
+            "<ListBucketResult><Name>b</Name><Prefix>a/</Prefix><KeyCount>0</KeyCount></ListBucketResult>",
             "<ListBucketResult><IsTruncated>true</IsTruncated>\
              <NextContinuationToken>a</NextContinuationToken></ListBucketResult>",
         ] {
@@ -215,6 +223,7 @@ mod tests {
             "<ListAllMyBucketsResult></ListAllMyBucketsResult>",
             "<ListBucketResult></ListBucketResult>",
             "<ListBucketResult/>",
+            "<ListBucketResult><KeyCount>1</KeyCount></ListBucketResult>",
             "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
             "<ListBucketResult><IsTruncated>true</IsTruncated>\
              <NextContinuationToken></NextContinuationToken></ListBucketResult>",
