@@ -28,10 +28,27 @@ use html::Html;
 use names::Names;
 use query::Query;
 
+/// A file that pages refer to, which tells nothing about the store.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asset {
+    /// No view has such a name, because `.zarr-mount` is the program's own directory.
+    pub(super) path: &'static str,
+    pub(super) content_type: &'static str,
+    pub(super) text: &'static str,
+}
+
 /// The style sheet of all pages.
-pub(super) const STYLE: &str = include_str!("pages/page.css");
-/// The path of the style sheet. No view has such a name, because `.zarr-mount` is the program's own directory.
-pub(super) const STYLE_PATH: &str = "/.zarr-mount/page.css";
+pub(super) const STYLE: Asset = Asset {
+    path: "/.zarr-mount/page.css",
+    content_type: "text/css; charset=utf-8",
+    text: include_str!("pages/page.css"),
+};
+/// The icon of all pages. A browser that finds none in a page asks for `/favicon.ico`.
+pub(super) const ICON: Asset = Asset {
+    path: "/.zarr-mount/icon.svg",
+    content_type: "image/svg+xml",
+    text: include_str!("pages/icon.svg"),
+};
 /// The header `Content-Security-Policy` of a page.
 pub(super) const POLICY: &str = "default-src 'none'; img-src 'self'; style-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";

@@ -61,8 +61,9 @@ where
         return explain(StatusCode::MISDIRECTED_REQUEST, text);
     }
     let path = request.uri().path();
-    if is_read && path == pages::STYLE_PATH {
-        return style(method);
+    let asset = [pages::STYLE, pages::ICON].into_iter();
+    if let Some(asset) = asset.filter(|_| is_read).find(|asset| asset.path == path) {
+        return of_page(asset, method);
     }
     if let Some(code) = path.strip_prefix(LINK) {
         return open(served, request, code);
@@ -266,10 +267,10 @@ fn with_single_slashes(path: &str) -> Answer {
     answer
 }
 
-/// The style sheet of the pages, which tells nothing about the store.
-fn style(method: &Method) -> Answer {
-    let mut answer = answer::with(StatusCode::OK, Body::Whole(pages::STYLE.into()));
-    answer::set(&mut answer, CONTENT_TYPE, "text/css; charset=utf-8");
+/// A file that pages refer to.
+fn of_page(asset: pages::Asset, method: &Method) -> Answer {
+    let mut answer = answer::with(StatusCode::OK, Body::Whole(asset.text.into()));
+    answer::set(&mut answer, CONTENT_TYPE, asset.content_type);
     answer::set(&mut answer, CONTENT_SECURITY_POLICY, pages::POLICY);
     answer::set(&mut answer, CACHE_CONTROL, "max-age=3600");
     answer::without_body(answer, method)

@@ -1,7 +1,7 @@
 //! What all pages have: the head, the way to the directory, the heading and the foot.
 
 use super::html::{Html, shown_name};
-use super::{Request, STYLE_PATH};
+use super::{ICON, Request, STYLE};
 
 /// A page with this title and these contents. `way` is the navigation above them.
 pub(super) fn page(title: &str, way: &Html, contents: &Html) -> String {
@@ -13,7 +13,9 @@ pub(super) fn page(title: &str, way: &Html, contents: &Html) -> String {
     );
     page.text(title)
         .markup("</title>\n<link rel=\"stylesheet\" href=\"");
-    page.markup(STYLE_PATH).markup("\">\n</head>\n<body>\n");
+    page.markup(STYLE.path)
+        .markup("\">\n<link rel=\"icon\" href=\"");
+    page.markup(ICON.path).markup("\">\n</head>\n<body>\n");
     page.markup("<a class=\"skip\" href=\"#content\">Skip to the contents</a>\n");
     page.part(way);
     page.markup("<main id=\"content\" tabindex=\"-1\">\n")

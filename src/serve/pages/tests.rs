@@ -257,6 +257,7 @@ fn an_error_page_is_whole() {
     let page = error(404, "Not found", "No <file> is here.");
     check(&page);
     assert!(page.contains("No &lt;file&gt; is here."));
-    assert!(STYLE.contains("prefers-color-scheme: dark") && !STYLE.contains("url("));
+    assert!(page.contains(STYLE.path) && page.contains(ICON.path));
+    assert!(STYLE.text.contains("prefers-color-scheme: dark") && !STYLE.text.contains("url("));
     assert!(POLICY.contains("default-src 'none'") && !POLICY.contains("unsafe"));
 }
