@@ -184,13 +184,15 @@ mod tests {
     fn two_other_kinds_are_refused_with_what_decides() {
         let n5 = ("a container of N5", "s3://b/a|n5:");
         let set = ("a set of references in Parquet", "s3://b/a/.zmetadata");
-        let mut cases = vec![([N5, REFERENCES], [n5, set])];
+        let cases = [([N5, REFERENCES], [n5, set])].into_iter();
         #[cfg(feature = "icechunk")]
-        {
+        let cases = {
             let repository = ("an Icechunk repository", "s3://b/a|icechunk:");
-            cases.push(([ICECHUNK, N5], [repository, n5]));
-            cases.push(([REFERENCES, ICECHUNK], [repository, set]));
-        }
+            cases.chain([
+                ([ICECHUNK, N5], [repository, n5]),
+                ([REFERENCES, ICECHUNK], [repository, set]),
+            ])
+        };
         for (documents, said) in cases {
             let message = found(&documents).unwrap_err();
             for (title, step) in said {
