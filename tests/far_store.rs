@@ -70,6 +70,15 @@ fn put_shard(store: &MemoryStore, path: &str, chunk_len: usize, codecs: &str, ch
     store.insert(key(&format!("{path}/0")), shard);
 }
 
+/// A v3 group `g` with `n` arrays of one chunk.
+fn put_group(store: &MemoryStore, n: usize) {
+    let group = r#"{"zarr_format": 3, "node_type": "group", "attributes": {"of": "all"}}"#;
+    store.insert(key("g/zarr.json"), group);
+    for array in 0..n {
+        put_array(store, &format!("g/a{array}"), 1, false);
+    }
+}
+
 fn put_document(store: &MemoryStore, path: &str, shape: usize, stored: usize, codecs: &str) {
     let document = format!(
         r#"{{"zarr_format": 3, "node_type": "array", "shape": [{shape}], "data_type": "uint8",
@@ -437,11 +446,7 @@ fn parts_of_a_chunk_that_are_far_apart_take_one_request() {
 fn a_directory_of_arrays_is_listed_with_attributes_in_four_round_trips() {
     const N: usize = 100;
     let store = MemoryStore::new();
-    let group = r#"{"zarr_format": 3, "node_type": "group", "attributes": {"of": "all"}}"#;
-    store.insert(key("g/zarr.json"), group);
-    for array in 0..N {
-        put_array(&store, &format!("g/a{array}"), 1, false);
-    }
+    put_group(&store, N);
     // What is as young as the grain of the clock is asked for again.
     std::thread::sleep(GRAIN);
     let options = ViewOptions {
@@ -474,11 +479,7 @@ fn a_directory_of_arrays_is_listed_with_attributes_in_four_round_trips() {
 fn arrays_that_are_opened_at_once_ask_once_for_the_documents_of_their_group() {
     const N: usize = 32;
     let store = MemoryStore::new();
-    let group = r#"{"zarr_format": 3, "node_type": "group", "attributes": {"of": "all"}}"#;
-    store.insert(key("g/zarr.json"), group);
-    for array in 0..N {
-        put_array(&store, &format!("g/a{array}"), 1, false);
-    }
+    put_group(&store, N);
     let (view, recording, _) = far(store, options(ViewKind::Arrays, true));
     let (directory, _) = walk(&view, "g").unwrap().unwrap();
     recording.clear();

@@ -303,7 +303,7 @@ impl Sources {
             .collect()
     }
 
-    /// What was fetched at `begun`, or the object alone if it was too young then.
+    /// The result of a fetch that began at `begun`, or the object alone if it was too young then.
     fn trusted(
         &self,
         key: &Key,

@@ -1,4 +1,4 @@
-//! What is found without a request, or else the request that other callers wait for.
+//! An answer that is found without a request, or else the request that other callers wait for.
 
 use std::sync::Arc;
 use std::time::Instant;
