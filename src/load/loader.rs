@@ -90,6 +90,17 @@ pub(super) struct NewFlight {
     pub(super) is_first: bool,
 }
 
+/// What one step loads, with the most chunks of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StepKind {
+    /// Chunks that are read one after the other: several small ones where no request has to be waited for.
+    OneByOne(usize),
+    /// Chunks of a shard, which one request reads.
+    PartsOfShard(usize),
+    /// Small chunks that are objects, which concurrent requests of one thread read.
+    Objects(usize),
+}
+
 /// Counts a lookup that loads a chunk, until it is dropped.
 #[derive(Debug)]
 pub(super) struct EarlyLoad<'l>(&'l AtomicU64);
@@ -347,37 +358,36 @@ impl Loader {
         }
     }
 
-    /// Chunks of `array` that one step loads: one, or several small ones where no request has to be waited for, or
-    /// several that are read together.
-    pub(super) fn chunks_per_step(&self, array: &ChunkedArray) -> usize {
-        let (bytes, most) = if !self.is_local() && array.layout.is_sharded() {
-            (self.most_together(), tuning::TOGETHER_CHUNKS)
-        } else if self.is_near() {
-            (tuning::STEP_BYTES, tuning::STEP_CHUNKS)
-        } else if self.fetches_together(array) {
-            (self.request_bytes(), tuning::TOGETHER_OBJECTS)
-        } else {
-            return 1;
+    /// How the chunks of `array` are divided into steps.
+    fn steps_of(&self, array: &ChunkedArray) -> StepKind {
+        let most = |bytes: u64, most: usize| {
+            let step = usize::try_from(bytes / array.chunk_bytes());
+            step.unwrap_or(usize::MAX).clamp(1, most)
         };
-        let step = usize::try_from(bytes / array.chunk_bytes());
-        step.unwrap_or(usize::MAX).clamp(1, most)
+        if !self.is_local() && array.layout.is_sharded() {
+            StepKind::PartsOfShard(most(self.most_together(), tuning::TOGETHER_CHUNKS))
+        } else if self.is_near() {
+            StepKind::OneByOne(most(tuning::STEP_BYTES, tuning::STEP_CHUNKS))
+        } else if self.sources().store().fetches_at_once() && self.loads_early(array) {
+            StepKind::Objects(most(self.request_bytes(), tuning::TOGETHER_OBJECTS))
+        } else {
+            StepKind::OneByOne(1)
+        }
     }
 
-    /// Whether several chunks of `array`, each of which is an object, take no longer than one, because reads wait for
-    /// requests.
-    fn fetches_together(&self, array: &ChunkedArray) -> bool {
-        !self.is_near()
-            && !array.layout.is_sharded()
-            && self.sources().store().fetches_at_once()
-            && self.loads_early(array)
+    /// Most chunks of `array` that one step loads.
+    pub(super) fn chunks_per_step(&self, array: &ChunkedArray) -> usize {
+        let (StepKind::OneByOne(most) | StepKind::PartsOfShard(most) | StepKind::Objects(most)) =
+            self.steps_of(array);
+        most
     }
 
     /// Most chunks of `array` that are read together; 1 where each is read alone.
     fn most_neighbours(&self, array: &ChunkedArray) -> usize {
-        if array.layout.is_sharded() && !self.is_local() || self.fetches_together(array) {
-            return self.chunks_per_step(array);
+        match self.steps_of(array) {
+            StepKind::OneByOne(_) => 1,
+            StepKind::PartsOfShard(most) | StepKind::Objects(most) => most,
         }
-        1
     }
 
     /// Most encoded bytes that are read together, so that many such reads fit in the budget.
@@ -388,10 +398,9 @@ impl Loader {
 
     /// The number of requests that a thread sends at once for chunks of `array`.
     pub(super) fn requests_per_thread(&self, array: &ChunkedArray) -> usize {
-        if self.fetches_together(array) {
-            self.chunks_per_step(array)
-        } else {
-            1
+        match self.steps_of(array) {
+            StepKind::Objects(most) => most,
+            StepKind::OneByOne(_) | StepKind::PartsOfShard(_) => 1,
         }
     }
 
