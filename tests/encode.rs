@@ -99,8 +99,8 @@ fn text(words: &[&str], length: usize) -> Vec<u8> {
     words.iter().flat_map(word).collect()
 }
 
-/// The filters of numcodecs 0.16.6: the dtype, the filter, elements, what it encodes them to, and
-/// whether they come back.
+/// The filters of numcodecs 0.16.6: the dtype, the filter, elements, their encoded bytes, and
+/// whether decoding gives the same elements.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn filters_encode_to_the_bytes_of_numcodecs() {
@@ -233,7 +233,7 @@ fn filters_encode_to_the_bytes_of_numcodecs() {
         assert_eq!(stored, bytes_of(encoded), "{filter}");
         let refused = encode(&array, &decoded, Losses::Refused);
         assert_eq!(refused.is_ok(), exact, "{filter}: {refused:?}");
-        // What was rounded once is stored as it is.
+        // Elements that were rounded once are not changed by a second encoding.
         let rounded = decode(&array, &stored, decoded.len());
         if !filter["id"].as_str().unwrap().starts_with("delta") {
             let again = encode(&array, &rounded, Losses::Refused);
@@ -453,7 +453,8 @@ fn parameters_may_be_absent() {
     assert_eq!(encode(&array, &numbers, Losses::Refused).unwrap()[3], 4);
 }
 
-/// Every older version hands its parameters on: two arrays of the same codec encode to the same.
+/// The parameters in documents of every older version reach the codec: the same codec encodes to the same bytes in
+/// each version.
 #[test]
 fn older_documents_say_the_same() {
     let numbers = of(&(0..600).collect::<Vec<i32>>(), i32::to_le_bytes);
@@ -500,7 +501,7 @@ fn older_documents_say_the_same() {
     assert_eq!(stored(&in_v1("<i4", &shape, &json!("bz2"), &json!(9))), bz2);
 }
 
-/// Documents that cannot be written by are read as before.
+/// An array that cannot be encoded by its document can still be read.
 #[test]
 fn refusals_are_by_name() {
     let little = json!({"name": "bytes", "configuration": {"endian": "little"}});

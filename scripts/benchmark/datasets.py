@@ -88,7 +88,7 @@ class Data:
         return path
 
     def spec(self, dataset):
-        """What the floor's programs are told of a store."""
+        """The description of a store for the programs that measure the floor."""
         values = self.values(dataset.source)
         return json.dumps({
             "store": str(self.store(dataset)), "shape": values.shape, "chunks": dataset.chunks, "shards": dataset.shards,

@@ -198,7 +198,7 @@ pub(crate) fn place_of_nobody() -> Option<Place> {
     fs::set_permissions("/dev/fuse", fs::Permissions::from_mode(0o666)).unwrap();
     fs::create_dir(place.path("u")).unwrap();
     std::os::unix::fs::chown(place.path("u"), Some(NOBODY), Some(NOBODY)).unwrap();
-    // Nobody may not look into the directory that this program was built in.
+    // The user `nobody` may not search the directory that this program was built in.
     fs::copy(PROGRAM, place.path("zarr-mount")).unwrap();
     Some(place)
 }

@@ -93,7 +93,7 @@ def serving(mountpoint, processes):
 @contextmanager
 def linked(link):
     """Makes `link`, in a folder of the system, point to the binary; None if the name is taken. Tests that run side by side wait for each
-    other, because one would otherwise take the link of another for a user's."""
+    other here: a test must not find the link of another test, which looks like a link that a user has made."""
     folder = os.open(link.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -244,7 +244,7 @@ def opened_by_others(path):
     assert events >= 0 and libc.inotify_add_watch(events, os.fsencode(path), in_open) >= 0, os.strerror(ctypes.get_errno())
     try:
         yield
-        assert select.select([events], [], [], PATIENCE)[0], f"nobody opens {path}"
+        assert select.select([events], [], [], PATIENCE)[0], f"no program opens {path}"
     finally:
         os.close(events)
 

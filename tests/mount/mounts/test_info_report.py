@@ -184,7 +184,7 @@ def test_json_is_what_zarr_python_reads(name):
 
 
 def test_attributes_are_bounded(tmp_path):
-    """Of very long ones, the short members are told."""
+    """Of attributes that are very long together, only the short members are printed."""
     zarr.open_group(str(tmp_path / "s"), mode="w", attributes={"long": "x" * (2 << 20), "title": "short"})
     node = described(tmp_path / "s")["/"]
     assert node["attributes"] == {"title": "short"} and "only short ones" in node["attributes_left_out"]

@@ -31,7 +31,7 @@ def injected(mount):
 
 
 def requests_of_cat(injected, folder):
-    """The requests before a chunk is read, and those of reading it."""
+    """The requests before a chunk is read, and the requests for the chunk."""
     file = folder / "requests"
     made = injected(f"record={file}")
     before = file.read_text().splitlines()
@@ -53,7 +53,7 @@ def test_the_requests_of_one_cat_are_recorded(injected, tmp_path):
     chunk = [line for line in reads(asked) if f" {CHUNK} " in line]
     assert len(chunk) == 1, asked
     assert chunk[0].split()[2].startswith("0.."), asked
-    # Of no other chunk. Documents are opened and read by one request, also where there is none.
+    # No other chunk is read. A document is opened and read by one request, also where there is no document.
     names = {line: line.split()[1].rpartition("/")[2] for line in reads(asked)}
     others = [line for line, name in names.items() if not name.startswith(".z") and name != "zarr.json"]
     assert others == chunk
@@ -66,7 +66,7 @@ def test_a_read_that_fails_is_an_error_once(injected, tmp_path):
     kind = lines[at].split()[0]
     nth = sum(line.startswith(kind + " ") for line in lines[:at + 1])
     made = injected(f"fail={kind}:{nth}:io")
-    # Past the page cache: where reading ahead fails, the kernel says nothing and reads once more.
+    # The read bypasses the page cache: if readahead fails, the kernel reports nothing and reads once more.
     file = os.open(made.path / CHUNK, os.O_RDONLY | os.O_DIRECT)
     try:
         with pytest.raises(OSError) as refused:
@@ -89,7 +89,7 @@ def test_chunks_hang_while_a_file_exists(injected, tmp_path):
         reader.start()
         time.sleep(0.3)
         assert reader.is_alive() and not got
-        # Documents and cached chunks come all the while.
+        # Documents and cached chunks can be read meanwhile.
         assert (made.path / "legacy/elevation/.zarray").read_bytes()
         assert (made.path / "legacy/elevation/0.1").read_bytes() == cached
         assert reader.is_alive()

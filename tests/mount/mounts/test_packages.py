@@ -232,7 +232,7 @@ def test_the_module_of_the_wheel_reports_errors(python, tmp_path, timed):
         except KeyError as error:
             assert error.args == ("mine",)
         assert not os.path.ismount(sys.argv[1])
-        # A mount that is still in use leaves its place, which is told.
+        # A mount that is still in use is detached from its path, with a warning.
         try:
             with zarr_mount.mount("demo:", sys.argv[1], view="arrays") as path:
                 held = open(path / "air/temperature.npy", "rb")

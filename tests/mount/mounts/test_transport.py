@@ -220,7 +220,7 @@ def test_a_reader_waits_while_the_daemon_is_stopped(mount, written):
 
 
 def test_a_stopped_daemon_and_a_killed_one_are_told_apart(mount, store):
-    """The kernel passes requests on to a stopped daemon with rings, and whoever has made one cannot end. `--list` ends nevertheless."""
+    """With rings, the kernel passes requests on to a stopped daemon, and a program that waits for such a request cannot end. `--list` ends nevertheless."""
     with rings.switched("Y"):
         made = mount(store, "--transport", "ring")
         os.kill(made.pid, signal.SIGSTOP)

@@ -173,8 +173,8 @@ def test_a_directory_of_another_owner_is_not_shown(tmp_path, mount):
     store = write(tmp_path / "s.zarr", 1)
     made = mount(store, "--view", "chunks", "--ttl", "0")
     assert shown(made) == [1]
-    # It has its owner before it is there: whoever asks the mount for anything meanwhile, as `df` does,
-    # would make it the store.
+    # The directory gets its other owner before it is moved to the path of the store. Otherwise, any
+    # request to the mount in between, for example by `df`, would make it the store.
     write(tmp_path / "other.zarr", 2)
     os.chown(tmp_path / "other.zarr", 4711, 4711)
     shutil.rmtree(store)

@@ -12,7 +12,7 @@ from support.array_corpus import check
 from support.remote_fault_server import FaultServer
 from support.remote_samples import BUCKET, mounted
 
-# Their groups have documents in one of them alone.
+# Only in one of them, the groups have documents.
 STORES = {name: corpus.stores()[name] for name in ("ts_n5.n5", "zp2_n5.n5")}
 TYPES = ("/int16", "/float64")
 VIEW = ("--view", "arrays", "--files", "npy,raw")
@@ -20,7 +20,7 @@ VIEW = ("--view", "arrays", "--files", "npy,raw")
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """A bucket of each container, and of zip files of one: the container itself, and a directory that has it."""
+    """A bucket with the containers, and with two zip files of one of them: it is at the root of the first, and in a directory of the second."""
     root = tmp_path_factory.mktemp("n5")
     for name, store in STORES.items():
         shutil.copytree(store.path, root / BUCKET / name)
@@ -49,7 +49,7 @@ def test_a_container_on_a_server(mount, root, kind, name):
     with FaultServer(root, kind) as server:
         made = mounted(mount, server, *VIEW, path=name)
         below = "a/b/c/"
-        # This web server has no directories, so that nothing tells of a group without a document. Its arrays can be named in STORE.
+        # This web server does not list directories, so that a group without a document is not found. STORE can still name its arrays.
         has_name = kind == "s3" or (store.path / "a/attributes.json").exists()
         deep = [array for array in store.arrays if array["path"].startswith(below)]
         assert not faults(made.path, store) and not faults(made.path, store, deep if has_name else None)

@@ -1,7 +1,7 @@
 """System calls of the daemon that fail, or at which it is killed, one after the other: `strace` makes them.
 
 The same steps are made in a plain directory, which for decoded chunks works where the array has no codecs. After a kill, the store is as after the steps that had returned, or one step further; after an
-error, each file is wholly old or wholly new, the caller was told, and the mount goes on.
+error, each file is wholly old or wholly new, the caller got the error, and the mount goes on.
 """
 import contextlib
 import errno

@@ -221,7 +221,7 @@ def append(store, shown):
 
 
 def told(path):
-    """What a document says, and the attributes beside it, but for the shape."""
+    """The members of a document and of the attributes beside it, without the shape."""
     beside = path.with_name(".zattrs")
     return [json.loads(file.read_text()) | {"shape": None} for file in (path, beside) if file.exists()]
 
