@@ -176,7 +176,7 @@
 //!     -> files/handle  flush -> files/commit  flush, commit, commits, try_commit
 //!     -> files/target  put -> store/dir/writer/draft  commit
 //! close(2), until an inner chunk is in the journal of its shard   13 functions in 8 files
-//!   as before, and then
+//!   as for an object, and then
 //!     files/target  put, stage -> shards/put  put, append -> store/dir/writer/journal  append
 //! pack of a shard                            7 functions in 4 files
 //!   shards/packer  run -> shards/pack  pack, pack_until, try_pack, write -> load/pack  pack,

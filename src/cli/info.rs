@@ -1,7 +1,7 @@
 //! `--info STORE [PATH]`: describes the hierarchy and each array, without a mount.
 //!
 //! For people, it prints a tree with a line for each node, or the details of one array. For programs (`--json`), it
-//! prints a list of JSON objects (`cli::json_list`), which has everything that people are told. Nodes are found,
+//! prints a list of JSON objects (`cli::json_list`), which has everything that people see. Nodes are found,
 //! described and printed one after the other, so that memory does not grow with their number.
 //!
 //! | file | contents |

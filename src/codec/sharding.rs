@@ -200,8 +200,8 @@ impl<'a> VerifiedIndex<'a> {
     }
 }
 
-/// The runs of bytes that inner chunks are in the decoded shard, each of `run_len` bytes; they are
-/// the same for every slot but for where they start.
+/// An inner chunk is several runs of `run_len` contiguous bytes in the decoded shard. The runs of all
+/// inner chunks are alike; only their first byte differs.
 pub(super) struct InnerRuns {
     counts: Dims,
     /// The number of bytes between the starts of adjacent inner chunks, for each axis.

@@ -1,7 +1,7 @@
 //! The interface to the kernel: inode numbers, handles, replies, errno. This module knows neither Zarr nor stores.
 //!
 //! * `operations`: the operations of the kernel, a few lines each; `request` and `reply`; `device` and `ring`: the two
-//!   ways on which requests come and replies go;
+//!   ways by which requests come and replies go;
 //! * `inode`: the version of a vnode that an inode number stands for, and what the kernel may
 //!   cache;
 //! * `changes`: writing, and changes of names and attributes; `notices`: pages that the kernel must drop;
@@ -16,8 +16,8 @@
 //! `events` decides which requests are answered by the thread that took them, and which by others.
 //! A panic is confined to its request: the reply, dropped unanswered, becomes `EIO`.
 
-/// The newest version of the FUSE protocol that `fuser` speaks, major and minor. Its own number is not
-/// public; its version is pinned.
+/// The newest version of the FUSE protocol that `fuser` speaks, major and minor. `fuser` does not export this
+/// number. `Cargo.toml` pins the version of `fuser`, so the number cannot change unnoticed.
 pub const PROTOCOL: (u32, u32) = (7, 40);
 
 mod attr;
@@ -368,8 +368,8 @@ impl Core {
         self.reported(ino, &attributes)
     }
 
-    /// The inode of a file handle, which the kernel has forgotten. A handle is for one version, so it is stale if the
-    /// file has another version, or is gone.
+    /// Finds an inode that the kernel has forgotten, but that an NFS client still names by a file handle. Such a handle
+    /// is for one version, so it is stale if the file has another version, or is gone.
     fn find_again(&self, ino: u64) -> Result<Reported, Errno> {
         let vnode = self.versions.recall(ino).ok_or(Errno::ESTALE)?;
         let found = self
@@ -384,7 +384,7 @@ impl Core {
         Ok(self.reported(ino, &attributes))
     }
 
-    /// The parent of the directory of a file handle.
+    /// The parent of a directory that an NFS client names by a file handle.
     fn find_parent(&self, ino: u64) -> Result<Reported, Errno> {
         let child = self.versions.recall(ino).ok_or(Errno::ESTALE)?;
         let found = self.present(self.view.parent(child))?;

@@ -287,7 +287,7 @@ impl Hierarchy {
             (Err(error), Subject::Object(key)) if document::counts_as_absent(key, &error) => {
                 Ok(None)
             }
-            // This is absence, as before: buckets deny access to absent objects.
+            // This is absence, too: buckets deny access to absent objects.
             (Err(StoreError::Denied { .. }), Subject::Object(_)) if self.catalog.is_some() => {
                 Ok(None)
             }

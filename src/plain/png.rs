@@ -62,13 +62,13 @@ pub struct Preview {
 
 #[derive(Debug, Clone)]
 enum Colouring {
-    /// The place of a value in the range is a number of the palette.
+    /// The position of a value within the range selects a colour of the palette.
     Palette,
     /// Each channel adds its colour.
     Sum(Vec<Rgb>),
     /// The channels are red, green, blue, and perhaps opacity.
     Samples,
-    /// Each value is a label, which has a number of the palette.
+    /// Each value is a label, and each label has a colour of the palette.
     Labels,
 }
 
@@ -189,9 +189,11 @@ impl Preview {
         self.longest_side <= MOST_PIXELS
     }
 
-    /// The place of the preview among the previews of other levels of the image, of which the first is the best. First
-    /// come previews without elements left out that are more than half as long as a picture may be, the longest first;
-    /// then previews that leave elements out, the shortest plane first; then shorter previews, the longest first.
+    /// The place of the preview among the previews of other levels of the image; the lowest is the best:
+    ///
+    /// 0. previews that have all elements, and are more than half as long as a picture may be, the longest first;
+    /// 1. previews that leave elements out, the shortest plane first;
+    /// 2. shorter previews, the longest first.
     pub fn rank(&self) -> (u8, u64) {
         match self.longest_side {
             side if side > MOST_PIXELS => (1, side),
@@ -241,7 +243,7 @@ impl Preview {
         elements + pixels * size_of::<f64>() as u64 + self.frame.rows_bytes() + self.len()
     }
 
-    /// The file. `elements` are the samples in the order of the array, as it decodes.
+    /// The bytes of the file. `elements` are the decoded samples, in the order of the array.
     pub fn paint(&self, elements: &[u8]) -> Vec<u8> {
         let row_bytes = usize::try_from(self.frame.row_bytes()).unwrap_or(usize::MAX);
         let pixel_bytes = self.frame.pixel_bytes();
@@ -297,8 +299,8 @@ impl Preview {
         })
     }
 
-    /// The ranges of the channels as a text of a length that does not depend on them; none for labels, and for colours
-    /// as they are.
+    /// The ranges of the channels as a text, whose length does not depend on the ranges. `None` for labels, and where
+    /// the channels are the colours.
     fn range_text(&self, ranges: &[Range]) -> Option<Text> {
         if matches!(self.colouring, Colouring::Samples | Colouring::Labels) {
             return None;

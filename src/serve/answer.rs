@@ -22,7 +22,7 @@ pub(super) const METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
 const SANDBOX: &str =
     "sandbox; default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// What the client likes best.
+/// The form of answer that the client likes best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Liking {
     /// A page, as browsers do.
@@ -36,7 +36,7 @@ pub(super) enum Liking {
 }
 
 impl Liking {
-    /// What the client with these headers likes.
+    /// The form that the client with these headers likes best.
     pub(super) fn of(headers: &HeaderMap) -> Liking {
         let lists = headers.get_all(ACCEPT).into_iter();
         let types = lists.filter_map(|list| list.to_str().ok());
@@ -51,7 +51,7 @@ impl Liking {
         found.unwrap_or(Liking::Links)
     }
 
-    /// Whether the client is a browser that shows a page to somebody, as opposed to a program that says nothing.
+    /// Whether the client is a browser, which shows a page to a person, and not a program without an `Accept` header.
     pub(super) fn is_browser(headers: &HeaderMap) -> bool {
         headers.contains_key(ACCEPT)
             && headers

@@ -1,7 +1,7 @@
 //! The type of a file, by its name.
 //!
-//! What a store has is not trusted, and no browser may run it: only types that browsers do not run are told, and no
-//! browser guesses another one (`nosniff`).
+//! The files of a store are not trusted, and no browser may run them. So the server names only types that browsers do
+//! not run, and it forbids browsers to guess another type (`nosniff`).
 
 /// Types by the ends of names.
 const TYPES: [(&str, &str); 11] = [

@@ -39,7 +39,7 @@ pub(super) struct ServedFile {
 struct Opened {
     /// When it is opened anew.
     until: Instant,
-    /// The file is as new as everything that clients were told until then.
+    /// The file is as new as everything that was sent to clients until this moment.
     as_of: Instant,
     file: Arc<ServedFile>,
 }
@@ -47,7 +47,7 @@ struct Opened {
 #[derive(Debug)]
 struct Files {
     by_path: LruCache<Vec<u8>, Opened>,
-    /// When clients were last told something new.
+    /// When clients were last sent something new.
     news: Option<Instant>,
 }
 

@@ -125,7 +125,7 @@ impl Wanted {
         !matches!(self, Wanted::Names(_))
     }
 
-    /// Whether the client wants what there is, and knows no names.
+    /// Whether the client wants all properties, because it knows no names of properties.
     pub(super) fn is_all(&self) -> bool {
         !matches!(self, Wanted::Some(_))
     }

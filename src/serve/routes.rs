@@ -193,7 +193,7 @@ async fn find(served: &Served, path: &RequestPath) -> Outcome {
     let news = served.opened.news();
     loop {
         let found = served.lookups.share(&path.names, look()).await?;
-        // The lookup of another request may have begun before this client was told something new.
+        // The lookup of another request may have begun before this client was sent something new.
         match &found {
             Some(Found::File(file)) if news.is_some_and(|news| file.asked < news) => {}
             _ => return Ok(found),

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_reads_a_file_of_several_parts_may_read_each() {
+    fn a_user_who_may_read_a_file_of_several_parts_may_read_each() {
         let parts: Vec<Access> = all_parts().collect();
         for &first in &parts {
             for &second in &parts {

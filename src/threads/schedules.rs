@@ -30,7 +30,7 @@ impl Tally {
         let tally = Arc::clone(self);
         move || {
             let running = tally.running.fetch_add(1, Ordering::SeqCst) + 1;
-            assert!(running <= limit, "{running} jobs beside each other");
+            assert!(running <= limit, "{running} jobs at once");
             tally.running.fetch_sub(1, Ordering::SeqCst);
             tally.done.fetch_add(1, Ordering::SeqCst);
         }

@@ -1,4 +1,4 @@
-//! What is said about one node, before it has a form.
+//! The report of `--info` about one node, before it is written as text or as JSON.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::fill_text::FillText;
 use super::words;
 use crate::store::Prefix;
 
-/// What is said about one node.
+/// The report about one node.
 #[derive(Debug)]
 pub(super) struct NodeReport {
     pub(super) prefix: Prefix,

@@ -169,8 +169,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// The most bits of a block of numbers in `dimensions`. Each coefficient has a bit in each plane, and each but the
-    /// last one is told from the end of its plane by another bit once.
+    /// The most bits of a block of numbers in `dimensions`. Each coefficient has a bit in each plane. Each coefficient
+    /// but the last one also takes one more bit, once, which says that its plane does not end there.
     pub(super) fn block_bits(self, number: NumberType, dimensions: u32) -> u64 {
         let size = 1_u64 << (2 * dimensions);
         let planes = self.max_precision.min(number.bits());

@@ -309,7 +309,7 @@ impl Catalog {
         let now = self.store.stat_objects(&keys);
         for ((_, before), now) in looked_at.into_iter().zip(now) {
             let now = match now {
-                // These errors count as absence, as before.
+                // These errors count as absence, as they did when the holder was made.
                 Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. }) => None,
                 now => now?,
             };

@@ -1,7 +1,7 @@
-//! Listings of a store on a server, in which sets of references in JSON are told from other files.
+//! Listings of a store on a server, which tell sets of references in JSON from other files.
 //!
-//! That takes the first bytes of a file. So as soon as a listing comes to a file that may be a set, the next files that
-//! may be sets are looked at too, in one round trip.
+//! To tell them apart takes the first bytes of each file. So as soon as a listing comes to a file that may be a set, it
+//! also requests the first bytes of the next files that may be sets, in one round trip.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

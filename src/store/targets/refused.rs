@@ -1,10 +1,10 @@
-//! The list of what is not read, for people.
+//! The list of the targets that are not read, for people.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The most prefixes that are told.
-const MOST_TOLD: usize = 16;
+/// The most prefixes that are listed by name.
+const MOST_LISTED: usize = 16;
 
 /// The prefixes of targets that are not read, and how many there are in each.
 #[derive(Debug, Default)]
@@ -23,12 +23,12 @@ impl Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (directory, n)) in self.0.iter().take(MOST_TOLD).enumerate() {
+        for (at, (directory, n)) in self.0.iter().take(MOST_LISTED).enumerate() {
             let space = if at == 0 { "" } else { " " };
             write!(f, "{space}{directory} ({n})")?;
         }
-        if self.0.len() > MOST_TOLD {
-            write!(f, " and {} others", self.0.len() - MOST_TOLD)?;
+        if self.0.len() > MOST_LISTED {
+            write!(f, " and {} others", self.0.len() - MOST_LISTED)?;
         }
         Ok(())
     }

@@ -5,12 +5,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// The memory of all compressed bytes of a zip file.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Counts the memory of compressed bytes. A caller that holds memory waits for no other caller
-/// before it releases it, except for the server.
+/// Counts the memory of compressed bytes. A caller that holds memory waits only for the server before
+/// it releases that memory, so that callers cannot wait for each other in a circle.
 #[derive(Debug, Default)]
 pub(super) struct InflateMemory {
     taken: Mutex<usize>,
-    given_back: Condvar,
+    released: Condvar,
 }
 
 /// A part of the memory, until it is dropped.
@@ -21,11 +21,11 @@ pub(super) struct InflateBytes<'m> {
 }
 
 impl InflateMemory {
-    /// Waits for `bytes` of memory, or for all of it where they are more.
+    /// Waits for `bytes` of memory, or for all of the memory if `bytes` is more than that.
     pub(super) fn take(&self, bytes: usize) -> InflateBytes<'_> {
         let bytes = bytes.min(MOST_BYTES);
         let is_full = |taken: &mut usize| *taken + bytes > MOST_BYTES;
-        let waited = self.given_back.wait_while(self.lock(), is_full);
+        let waited = self.released.wait_while(self.lock(), is_full);
         *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
         let memory = self;
         InflateBytes { memory, bytes }
@@ -39,7 +39,7 @@ impl InflateMemory {
 impl Drop for InflateBytes<'_> {
     fn drop(&mut self) {
         *self.memory.lock() -= self.bytes;
-        self.memory.given_back.notify_all();
+        self.memory.released.notify_all();
     }
 }
 

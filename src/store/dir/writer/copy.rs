@@ -14,7 +14,7 @@ const STEP: usize = 1 << 16;
 /// Copies `len` bytes from a place in one file to a place in another one.
 ///
 /// # Errors
-/// Those of the system calls; [`ErrorKind::UnexpectedEof`] when the first file ends before.
+/// Those of the system calls; [`ErrorKind::UnexpectedEof`] when the first file ends before the range does.
 pub fn copy_range(
     (from, mut at): (impl AsFd, u64),
     (to, mut into): (&File, u64),

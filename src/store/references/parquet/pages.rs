@@ -1,8 +1,8 @@
 //! The pages of a column, decompressed within a limit.
 //!
-//! The crate `parquet` allocates what the head of a page says, up to 2 GiB. So it is told that no
-//! column is compressed, and what it hands over is decompressed here, where the numbers of values are
-//! checked too.
+//! The crate `parquet` allocates as many bytes as the head of a page says, up to 2 GiB. So this module
+//! tells the crate that no column is compressed. It decompresses the pages from the crate itself, and
+//! checks their numbers of values.
 
 use std::io::Read;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! How requests are authorized, and what happens to credentials that the server refuses: fetched
-//! credentials are fetched anew, once for all requests that had them.
+//! How requests are authorized. If the server refuses credentials that were fetched, they are fetched
+//! anew, once for all requests that had them.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -153,7 +153,7 @@ impl<T: fmt::Debug + Send + Sync + 'static> CredentialProvider for Reissued<T> {
     {
         Box::pin(async {
             let provider = self.provider()?;
-            // The client library panics where an answer has characters that no request can have.
+            // `object_store` panics if the answer has characters that cannot stand in a header.
             let fetched = AssertUnwindSafe(provider.get_credential()).catch_unwind();
             fetched.await.unwrap_or_else(|_| {
                 let problem = "the server that gives them answers with characters that none has";

@@ -79,7 +79,7 @@ fn region(
     if is_host_label(&region) {
         return Ok(Some(region));
     }
-    let problem = "a region has lower-case letters, digits and `-` alone, as in eu-west-1";
+    let problem = "a region has only lower-case letters, digits and `-`, as in eu-west-1";
     Err(CredentialError::setting(name, problem))
 }
 

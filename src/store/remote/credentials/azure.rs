@@ -108,7 +108,7 @@ fn account(
     if is_host_label(&account) {
         return Ok(account);
     }
-    let problem = "an account has lower-case letters, digits and `-` alone";
+    let problem = "an account has only lower-case letters, digits and `-`";
     Err(CredentialError::setting(name, problem))
 }
 
@@ -242,7 +242,7 @@ fn managed_identity(
     mut builder: MicrosoftAzureBuilder,
     env: &Environment,
 ) -> Result<MicrosoftAzureBuilder, CredentialError> {
-    // The client library looks for this in the variables of the process alone.
+    // The client library looks for this only in the variables of the process.
     let header = "IDENTITY_HEADER";
     if env.is_changed_by_file(header) {
         let problem = "this has to be set in the environment, and not by --env-file";

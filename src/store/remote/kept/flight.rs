@@ -74,8 +74,8 @@ impl Kept {
 }
 
 impl Shared {
-    /// What `find` finds of `key`, after what is kept of it was brought into memory. If that is nothing, the caller
-    /// requests it, unless somebody else does: then this waits, and looks once more.
+    /// What `find` finds of `key` once the entries on disk were brought into memory. If it finds nothing, the caller has
+    /// to request it from the server, unless another mount is requesting it: then this waits, and looks once more.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the caller's requests are cancelled.
