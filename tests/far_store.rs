@@ -447,7 +447,7 @@ fn a_directory_of_arrays_is_listed_with_attributes_in_four_round_trips() {
     const N: usize = 100;
     let store = MemoryStore::new();
     put_group(&store, N);
-    // What is as young as the grain of the clock is asked for again.
+    // Objects that are younger than the grain of the clock would be requested again.
     std::thread::sleep(GRAIN);
     let options = ViewOptions {
         freshness: Freshness::Checked(PATIENCE),

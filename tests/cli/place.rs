@@ -59,7 +59,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// `None` where mounting is left out on request.
+    /// `None` if mounting is left out on request.
     pub(crate) fn new() -> Option<Self> {
         if std::env::var_os("ZARR_MOUNT_TEST_NO_FUSE").is_some() {
             return None;
@@ -96,8 +96,8 @@ impl Place {
         run(command)
     }
 
-    /// As `mount`, also where the tests themselves run under nohup(1): what ignores SIGHUP passes
-    /// that on.
+    /// Mounts with the default action for SIGHUP, even if the tests themselves run under nohup(1): a child
+    /// inherits that SIGHUP is ignored.
     pub(crate) fn mount_hearing_hangups(&self, name: &str) -> Outcome {
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP", PROGRAM]);
@@ -182,7 +182,7 @@ pub(crate) fn leave(mut occupant: Child) {
     occupant.wait().unwrap();
 }
 
-/// As `run`, for a user without privileges.
+/// Like `run`, for a user without privileges.
 pub(crate) fn as_nobody(mut command: Command) -> Outcome {
     command.uid(NOBODY).gid(NOBODY);
     run(command)

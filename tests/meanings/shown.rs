@@ -110,7 +110,7 @@ impl Drop for Shown {
 }
 
 impl Opened {
-    /// All bytes; `None` where the read is refused.
+    /// All bytes; `None` if the read is refused.
     pub(crate) fn read(&self) -> Option<Vec<u8>> {
         match self {
             Opened::Here(file) => {

@@ -159,11 +159,11 @@ impl Node {
     }
 }
 
-/// What is still to be done to the store: the bytes that an object gets, or `None` where it goes.
+/// A change that is still to be made: a key, and the bytes that its object gets, or `None` if the object is removed.
 type Change = (String, Option<Vec<u8>>);
 
 struct State {
-    /// What is stored, with a number for each version.
+    /// The stored objects, with a number for each version.
     objects: Objects,
     pending: VecDeque<Change>,
     /// The nodes that are there once nothing is pending.
@@ -294,10 +294,10 @@ impl World {
         }
     }
 
-    /// The kinds of the arrays of which `key` is a chunk, or a shard, and whose documents are there, from the outermost;
-    /// none where the outermost array above `key` has it not, because no node is below an array. There may be several while
-    /// one array takes the place of another one in whose directory it is. Where a node has documents of both versions,
-    /// that of version 3 counts.
+    /// The kinds of the arrays of which `key` is a chunk or a shard, and whose documents are in the store, the outermost
+    /// first. The list is empty if `key` is no chunk of the outermost array above it, because no node is below an array.
+    /// There may be several kinds while one array replaces another array in whose directory it is. If a node has documents
+    /// of both versions, the one of version 3 counts.
     pub(crate) fn kinds_of(&self, key: &str) -> Vec<Kind> {
         let state = self.state();
         let slashes = key.match_indices('/');
@@ -380,7 +380,7 @@ fn document(objects: &Objects, name: &str) -> Option<Kind> {
     is_two.then_some(Kind::Two)
 }
 
-/// The elements of the array `name`; `None` where there is none, or a chunk is not one of its own.
+/// The elements of the array `name`; `None` if there is none, or a chunk is not one of its own.
 fn elements(objects: &Objects, name: &str) -> Option<Vec<u8>> {
     let kind = document(objects, name).filter(|kind| *kind != Kind::Group)?;
     let node = Node { kind, number: 0 };

@@ -56,7 +56,7 @@ pub(crate) enum Layout {
 }
 
 /// One state of the store: a number for the document, which is the fill value, and one for each stored
-/// object, `None` where it is absent.
+/// object, `None` if it is absent.
 #[derive(Debug, Clone)]
 struct State {
     document: u32,

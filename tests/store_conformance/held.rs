@@ -183,7 +183,7 @@ fn a_link_is_not_followed_from_a_directory_that_was_moved_out_of_the_store() {
             let error = found.unwrap_err();
             assert!(matches!(error, StoreError::Changed { .. }), "{error}");
         }
-        // What needs no link is there still.
+        // An object whose path has no link can still be read.
         assert_eq!(bytes(&*open(&store, "x/zarr.json")).unwrap(), b"one");
     });
     assert!(store.open(&key("x/c/0")).unwrap().is_none());

@@ -300,7 +300,7 @@ impl Model {
         }
     }
 
-    /// What the store shows when it is asked now; `None` where it must say that it is gone.
+    /// The directory that a request sees now; `None` if the store must say that its directory is gone.
     fn ask(&mut self) -> Option<&Dir> {
         if let Some(here) = &self.here {
             self.held = here.number;

@@ -1,5 +1,5 @@
-//! The verbs that change a store. Those of a directory do what those of memory do, which are its model, while other
-//! programs change both.
+//! The verbs that change a store. A store in memory is the model of a store in a directory: the same verbs have the same
+//! results in both, while other programs change both.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What a verb has said, as both stores say it.
+/// The result of a verb, in a form that does not depend on the store.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
     Done(bool),
@@ -208,7 +208,8 @@ impl<F: Fixture, W: StoreWriter> Written<F, W> {
         said
     }
 
-    /// What programs that have opened objects read now; `None` where another program has written to one.
+    /// The bytes that programs now read from the objects that they have opened. `None` for an object to which another
+    /// program has written.
     fn read(&self) -> Vec<Option<Vec<u8>>> {
         let read = self.readers.iter().map(|(object, expected)| {
             let found = bytes(&**object);

@@ -122,7 +122,8 @@ impl Model {
         is_text.then(|| self.item.fill_v2(fill))
     }
 
-    /// What a document must say, whatever its version and spelling; chunks in `kind` follow it.
+    /// Checks the members that a document must have in any version and spelling, and that the chunks in `kind` agree with
+    /// them.
     fn check_shown(
         &self,
         view: &Arc<View>,
@@ -325,7 +326,7 @@ impl Model {
         }
     }
 
-    /// Of an array that is shown as stored, and so is a chunk outside its grid.
+    /// The shown path of a chunk outside the grid of an array that is shown as it is stored.
     fn shown_left_over(&self, kind: ViewKind) -> Option<String> {
         let stored = kind == ViewKind::Keys && self.per_shard.is_none();
         let key = self.left_over().filter(|_| stored)?;

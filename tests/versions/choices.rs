@@ -1,4 +1,4 @@
-//! What a random writer chooses, and what it may choose in its version.
+//! The random choices of a writer, within the limits of its version.
 
 use proptest::prelude::*;
 

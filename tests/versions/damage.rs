@@ -103,7 +103,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Changes the value before which there are `left` other values; true when it is to be removed.
+/// Changes the value that comes after `left` other values. Returns true if the caller has to remove it.
 fn change(value: &mut Value, left: &mut usize, removed: bool, mark: &str) -> bool {
     if *left == 0 {
         *left = usize::MAX;
@@ -189,7 +189,7 @@ fn look_around(view: &Arc<View>) {
             continue;
         };
         let mut seen = 0;
-        // What a grid that grew holds is not listed to its end.
+        // A damaged shape may have made the grid large, so its chunks are not listed to the end.
         while let Some(entry) = answer(directory.next_entry(Detail::Attributes)).flatten()
             && seen < 300
         {

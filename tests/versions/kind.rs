@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What one item, or one field of it, is.
+/// The data type of one item, or of one field of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     Bool,

@@ -1,7 +1,7 @@
-//! Arrays of every version against the simplest thing that could be right: random arrays, written
-//! here as the writers of each version did, sharing no code with the crate; then the views of
-//! them, in their own version and in another, where chunks are decoded by what the shown
-//! documents say and nothing else.
+//! Random arrays of every version, against a model that is as simple as possible. The test writes
+//! them as the writers of each version did, and shares no code with the crate. It then reads the
+//! views of them, in their own version and in another, and decodes the chunks only by the shown
+//! documents.
 
 #![allow(unreachable_pub, reason = "no crate is made of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]

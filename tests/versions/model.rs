@@ -102,7 +102,7 @@ pub fn rank_of(at: &[usize], counts: &[usize]) -> usize {
         .fold(0, |rank, (i, count)| rank * count + i)
 }
 
-/// What is in the store: all that it takes to try again.
+/// Prints the contents of the store, which is all that it takes to repeat a failed case.
 impl fmt::Debug for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:?}", self.version)?;

@@ -1,4 +1,4 @@
-//! What a shown v2 or v3 document says, read as plain JSON, and chunks decoded by it alone.
+//! Shown documents of v2 and v3, read as plain JSON, and chunks decoded only by such a document.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub struct Shown {
     /// With the byte order that chunks have, where no filter says another.
     pub item: Type,
     pub fill: Vec<u8>,
-    /// As [`super::model::Model::axes`].
+    /// Like [`super::model::Model::axes`].
     pub axes: Vec<usize>,
     pub codecs: Vec<Codec>,
     /// Encoding and separator of chunk keys.

@@ -28,7 +28,7 @@ pub enum Type {
 const NAMES: [&str; 4] = ["r", "g", "b b", "é"];
 
 impl Type {
-    /// All that there are; plain ones come first.
+    /// All types that a test may choose; the plain ones come first.
     pub fn all(big: bool, mixed: bool) -> Vec<Type> {
         let mut kinds = vec![Unsigned(1), Bool];
         kinds.extend([1, 2, 4, 8].map(Int));

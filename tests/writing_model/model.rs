@@ -46,7 +46,7 @@ struct Base {
 #[derive(Debug)]
 struct Draft {
     bytes: Vec<u8>,
-    /// Which bytes were written; the other ones are those of the base. `None` if all were written.
+    /// Which bytes were written; the other bytes are those of the base. `None` if all were written.
     written: Option<[bool; LEN]>,
     began_empty: bool,
     /// Whether no writer can have read the file.
