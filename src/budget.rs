@@ -50,7 +50,7 @@ pub trait Evict: Send + Sync {
     /// Drops the least recently used entry; `false` when there is none.
     fn evict_one(&self) -> bool;
 
-    /// As [`Evict::evict_one`], for entries whose bytes are kept ([`Reservation::keep`]).
+    /// Like [`Evict::evict_one`], for entries whose bytes are kept ([`Reservation::keep`]).
     fn evict_kept(&self) -> bool {
         false
     }
@@ -78,7 +78,7 @@ impl Holding {
         purpose: "a part of a chunk",
     };
 
-    /// As this, for a caller that holds one more reservation.
+    /// The same, for a caller that holds one more reservation.
     #[must_use]
     pub const fn and_one(self) -> Holding {
         Holding {
@@ -87,13 +87,13 @@ impl Holding {
         }
     }
 
-    /// As this, for another `purpose`, which is named in messages to callers that wait for this memory.
+    /// The same, for another `purpose`, which is named in messages to callers that wait for this memory.
     #[must_use]
     pub fn to_hold(self, purpose: &'static str) -> Holding {
         Holding { purpose, ..self }
     }
 
-    /// The bit of this depth; the greatest depths share one.
+    /// The bit of this depth. The greatest depths share one bit.
     fn bit(self) -> u32 {
         1 << self.depth.min(u32::BITS - 1)
     }
@@ -321,7 +321,7 @@ impl Budget {
         }
     }
 
-    /// As [`Budget::reserve_kept`], for data that the caller can do without: only within the limit, and while all kept
+    /// Like [`Budget::reserve_kept`], for data that the caller can do without: only within the limit, and while all kept
     /// bytes together take at most half of it, so that other kept data finds room. `None` otherwise.
     pub fn reserve_kept_if_spare(
         self: &Arc<Self>,
@@ -346,8 +346,8 @@ impl Budget {
         }
     }
 
-    /// Reserves `bytes` that are kept, for a caller that may wait for other callers of this function, and holds
-    /// nothing that they wait for. The limit is exceeded only if no other caller has a turn.
+    /// Reserves `bytes` that are kept. The caller may wait for other callers of this function, and must hold nothing
+    /// that they wait for. The limit is exceeded only if no other caller has a turn.
     ///
     /// # Errors
     /// [`OutOfBudget`] when the turns of others did not end in time.

@@ -112,7 +112,7 @@ impl Buffers {
         self.take_of(len, division(len))
     }
 
-    /// As [`Buffers::take`], for short-lived buffers: pieces have one of few lengths, so that the
+    /// Like [`Buffers::take`], for short-lived buffers: pieces have one of few lengths, so that the
     /// next scratch buffer, of perhaps another length, has the same memory.
     ///
     /// # Errors
@@ -262,7 +262,7 @@ fn division(len: usize) -> Option<(usize, usize)> {
     (piece_len.checked_sub(len)? <= len / 8).then_some((piece_len, n_pieces))
 }
 
-/// As [`division`], but with pieces of a power of two or of whole slabs.
+/// Like [`division`], but with pieces of a power of two or of whole slabs.
 fn scratch_division(len: usize) -> Option<(usize, usize)> {
     if len < SHORTEST_SCRATCH {
         return None;

@@ -1,8 +1,8 @@
 //! A pool of threads for jobs that may wait.
 //!
 //! Code is synchronous: a job is a closure that may wait for the store, for memory, or for a load
-//! that another thread has begun. So there are as many threads as jobs may wait at once. They have
-//! small stacks, start when there is a job for them, and end when they have been idle for a while.
+//! that another thread has begun. So each job that waits needs a thread. The threads have small stacks,
+//! start when there is a job for them, and end when they have been idle for a while.
 //!
 //! Each [`Class`] of jobs has a limit of its own, so that names can be looked up while reads hang in the store, and
 //! everything can be read while changes wait for the disk. A prefetch begins only while no read is queued, and while

@@ -22,7 +22,7 @@ pub enum Subject {
 /// The result of an examination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Observed {
-    /// `None` where only owner and mode matter.
+    /// `None` if only owner and mode matter.
     pub version: Option<Version>,
     /// Owner and mode, which files that are made from the object show.
     pub access: Access,

@@ -36,7 +36,7 @@ impl ChunkedArray {
     /// The chunks of the array at `prefix`, whose document is not in the store yet.
     ///
     /// # Errors
-    /// As [`ChunkedArray::new`].
+    /// Those of [`ChunkedArray::new`].
     pub fn of(
         prefix: &Prefix,
         metadata: &ArrayMetadata,
@@ -90,7 +90,7 @@ impl ChunkedArray {
     /// The key of the stored chunk `stored`.
     ///
     /// # Errors
-    /// As [`ChunkedArray::stored_key`].
+    /// Those of [`ChunkedArray::stored_key`].
     pub fn key_of_stored(&self, stored: &[u64]) -> Result<Key, StoreError> {
         self.prefix.key(&self.chunk_keys.encode(stored))
     }
@@ -102,7 +102,7 @@ impl ChunkedArray {
         Some(self.key(version, BlockPart::Chunk { rank }))
     }
 
-    /// As [`ChunkedArray::block_key`], for the encoded bytes of the chunk.
+    /// Like [`ChunkedArray::block_key`], for the encoded bytes of the chunk.
     pub fn encoded_key(&self, version: Version, indices: &[u64]) -> Option<BlockKey> {
         let rank = self.rank(indices)?;
         Some(self.key(version, BlockPart::EncodedChunk { rank }))

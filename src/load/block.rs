@@ -43,7 +43,7 @@ pub struct ReaderIdentity {
     pub(in crate::load) array: u64,
     /// The way in which shards are shown. It decides the grid whose chunks the ranks count.
     pub(in crate::load) shards: Shards,
-    /// Bytes of each decoded chunk; `None` where the length is known only after decoding, or where
+    /// Bytes of each decoded chunk; `None` if the length is known only after decoding, or where
     /// chunks have different shapes.
     pub(in crate::load) decoded_len: Option<u64>,
 }
@@ -140,7 +140,7 @@ impl Block {
         Block::stamped(bytes, reservation, 0)
     }
 
-    /// As [`Block::new`], with a number that identifies the bytes.
+    /// Like [`Block::new`], with a number that identifies the bytes.
     pub fn stamped(bytes: impl Into<Buffer>, mut reservation: Reservation, stamp: u64) -> Block {
         let bytes = bytes.into();
         reservation.shrink_to(bytes.capacity() as u64 + ENTRY_OVERHEAD_BYTES);

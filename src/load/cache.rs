@@ -44,7 +44,7 @@ const TRACE: &str = "zarr_mount::trace";
 /// The name of a load in error messages.
 const LOAD: &str = "a load";
 
-/// The result of a load: the block, or `None` where the store has no such chunk.
+/// The result of a load: the block, or `None` if the store has no such chunk.
 pub type Answer = Option<Arc<Block>>;
 
 /// A callback that gets the answer, or the error of the load.
@@ -242,7 +242,7 @@ impl Cache {
         self.load_as(key, load, true)
     }
 
-    /// As [`Cache::load`]; `is_awaited` tells whether a caller waits for the block.
+    /// Like [`Cache::load`]; `is_awaited` tells whether a caller waits for the block.
     pub(super) fn load_as(
         &self,
         key: BlockKey,

@@ -284,10 +284,9 @@ impl Loader {
         }))
     }
 
-    /// The longest encoded chunk of `array` that is read by the request that opens it, because a
-    /// request costs more than the bytes; a longer one is read by a request of its own. `None`
-    /// where opening reads nothing: in a local store, for shards and parts of long chunks, and where
-    /// chunks are long.
+    /// The longest encoded chunk of `array` that is read by the same request that opens it, because a
+    /// request costs more than these bytes. A longer chunk is read by a second request. `None` if opening
+    /// reads nothing: in a local store, for shards and parts of long chunks, and if chunks are long.
     pub(super) fn fetched_bytes(&self, array: &ChunkedArray, retention: Retention) -> Option<u64> {
         if self.is_local() || array.layout.is_sharded() {
             return None;
@@ -304,14 +303,14 @@ impl Loader {
         (most <= MOST_WHOLE_BYTES || by_all <= self.most_held_whole()).then_some(most)
     }
 
-    /// Holds `bytes` for a chunk that is received as a whole, beside what decoding takes. `None` where the chunks that are
+    /// Holds `bytes` for a chunk that is received as a whole, beside what decoding takes. `None` if the chunks that are
     /// received now have too much memory.
     pub(super) fn hold_whole(&self, bytes: u64) -> Option<Held> {
         Held::within(self.held_whole(), bytes, self.most_held_whole())
     }
 
-    /// The number of chunks of `array` that have memory to be received as a whole at once. Another one would take two
-    /// requests: one to open its object, and one to read it when there is memory.
+    /// The number of chunks of `array` for which there is memory to receive them whole at the same time. One more chunk
+    /// would take two requests: one to open its object, and one to read it when there is memory.
     pub(crate) fn most_fetched_whole(&self, array: &ChunkedArray) -> u64 {
         let each = self.fetched_bytes(array, Retention::Nothing);
         each.map_or(u64::MAX, |each| {

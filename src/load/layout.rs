@@ -285,7 +285,7 @@ impl ChunkLayout {
     }
 
     /// In each dimension, the first shown chunk that is in the stored chunk `stored`, and the number of shown chunks in
-    /// it, at least 1. `None` where the grid does not say the shape of such a chunk. If `stored` has only the leading
+    /// it, at least 1. `None` if the grid does not say the shape of such a chunk. If `stored` has only the leading
     /// dimensions, so has the result.
     pub fn shown_in(&self, stored: &[u64]) -> Option<SmallVec<[ShownInAxis; 6]>> {
         let axes = axes_of(&self.stored, &self.shown);
@@ -294,12 +294,12 @@ impl ChunkLayout {
             .collect()
     }
 
-    /// As [`shown_in`](Self::shown_in), along one axis, where `index` is that of the stored chunk.
+    /// Like [`shown_in`](Self::shown_in), along one axis, where `index` is that of the stored chunk.
     pub fn shown_along(&self, axis: usize, index: u64) -> Option<ShownInAxis> {
         inner_of((self.stored.axis(axis)?, self.shown.axis(axis)?), index)
     }
 
-    /// As [`shown_in`](Self::shown_in), for the shard of `level` that has the shown chunk `indices`.
+    /// Like [`shown_in`](Self::shown_in), for the shard of `level` that has the shown chunk `indices`.
     pub(super) fn shown_in_shard(
         &self,
         level: &ShardLevel,

@@ -42,7 +42,7 @@ pub struct LoaderParts {
     pub max_chunk_bytes: u64,
     /// The longest time of a request (`--timeout`).
     pub timeout: Duration,
-    /// Most bytes that are prefetched for a reader (`--readahead`); `None` where the store decides.
+    /// Most bytes that are prefetched for a reader (`--readahead`); `None` if the store decides.
     pub readahead: Option<u64>,
 }
 
@@ -191,7 +191,7 @@ impl Loader {
         self.parts.decoders
     }
 
-    /// Most bytes that are prefetched for a reader; `None` where the store decides.
+    /// Most bytes that are prefetched for a reader; `None` if the store decides.
     pub fn readahead(&self) -> Option<u64> {
         self.parts.readahead
     }
@@ -298,7 +298,7 @@ impl Loader {
         }
     }
 
-    /// As [`Loader::ask`], for one block that is not a chunk. `load` loads the block `key`.
+    /// Like [`Loader::ask`], for one block that is not a chunk. `load` loads the block `key`.
     pub fn ask_for(
         self: &Arc<Self>,
         key: BlockKey,
@@ -503,7 +503,7 @@ impl Loader {
     /// The block `key`, which the chunk `indices` decodes to, for a caller that waits. `chunk` is where it is.
     ///
     /// # Errors
-    /// As [`Loader::decoded`].
+    /// Those of [`Loader::decoded`].
     pub(crate) fn load_located(
         &self,
         (array, indices): (&ChunkedArray, &[u64]),

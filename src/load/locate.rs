@@ -102,7 +102,7 @@ impl Loader {
         self.locator(array, object, indices)?.locate(indices)
     }
 
-    /// As [`Loader::locate`], for a chunk that was present when this version was opened.
+    /// Like [`Loader::locate`], for a chunk that was present when this version was opened.
     pub(super) fn locate_present(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
@@ -115,7 +115,7 @@ impl Loader {
     /// A [`Locator`], which finds many chunks in one object and holds on to its index meanwhile.
     ///
     /// # Errors
-    /// As [`Loader::locate`].
+    /// Those of [`Loader::locate`].
     pub fn locator(
         self: &Arc<Self>,
         array: &Arc<ChunkedArray>,
@@ -149,10 +149,10 @@ impl Locator {
         &self.meta
     }
 
-    /// As [`Loader::locate`].
+    /// Like [`Loader::locate`].
     ///
     /// # Errors
-    /// As [`Loader::locate`].
+    /// Those of [`Loader::locate`].
     pub fn locate(&mut self, indices: &[u64]) -> Result<Option<LocatedChunk>, Error> {
         let mut encoded = self.whole.clone();
         if self.is_part {
@@ -171,7 +171,7 @@ impl Locator {
     /// Verifies the index of the stored shard without looking for a chunk.
     ///
     /// # Errors
-    /// As [`Loader::locate`].
+    /// Those of [`Loader::locate`].
     pub fn verify(&mut self) -> Result<(), Error> {
         if self.outermost.is_none() && self.array.layout.is_sharded() && !self.is_part {
             let index = self.index(0, self.whole.clone(), &self.indices);
@@ -186,11 +186,11 @@ impl Locator {
         self.outermost.as_mut()
     }
 
-    /// The range of the index in the stored shard: its first byte, and one past its last byte. `None` where there is no
+    /// The range of the index in the stored shard: its first byte, and one past its last byte. `None` if there is no
     /// shard.
     ///
     /// # Errors
-    /// As [`Loader::locate`].
+    /// Those of [`Loader::locate`].
     pub(super) fn index_range(&mut self) -> Result<Option<(u64, u64)>, Error> {
         self.verify()?;
         self.outermost.as_ref().map(ShardIndex::range).transpose()

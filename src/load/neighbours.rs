@@ -17,7 +17,7 @@ pub(super) struct Neighbours {
     pub(super) versions: Arc<dyn Versions>,
     /// Cancels the requests for all chunks.
     pub(super) token: Option<Arc<CancelToken>>,
-    /// `None` where each chunk is an object.
+    /// `None` if each chunk is an object.
     pub(super) shard: Option<Key>,
     state: Mutex<State>,
     is_read: Condvar,
@@ -48,7 +48,7 @@ struct Reading<'g> {
 
 impl Neighbours {
     /// Adds a chunk to `group` if it is near the chunks of the group, else to a new group that replaces it. A group has
-    /// at most `most` chunks. `None` where chunks are read alone.
+    /// at most `most` chunks. `None` if chunks are read alone.
     pub(super) fn join(
         group: &mut Option<Arc<Neighbours>>,
         most: usize,

@@ -1,4 +1,4 @@
-//! What a byte of a stored object belongs to: the reverse of locating a chunk.
+//! The chunk or index that a byte of a stored object belongs to: the reverse of locating a chunk.
 
 use super::array::ChunkedArray;
 use super::loader::Loader;
@@ -7,7 +7,7 @@ use crate::grid::{Dims, indices_of, product};
 use crate::store::Object;
 use crate::sync::Arc;
 
-/// What a byte of a stored object belongs to.
+/// The part of an array that a byte of a stored object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ByteOwner {
     /// The bytes `start..end` of the object are the shown chunk `indices`.

@@ -78,7 +78,7 @@ impl Pages {
 }
 
 impl Pages {
-    /// The page that has all of the `len` bytes at `offset`, and their offset in it; `None` where
+    /// The page that has all of the `len` bytes at `offset`, and their offset in it; `None` if
     /// they lie in several pages.
     pub fn only_page(&self, offset: u64, len: usize) -> Option<(u64, usize)> {
         let mut touched = self.touched(offset, len);
@@ -88,7 +88,7 @@ impl Pages {
 }
 
 impl Loader {
-    /// Cuts `slice` into pages. `None` where pages are of no use: the kernel caches local files,
+    /// Cuts `slice` into pages. `None` if pages are of no use: the kernel caches local files,
     /// and a slice of a block is in memory already.
     pub fn pages_of(&self, slice: &Slice) -> Option<Pages> {
         let object = slice.object()?;
@@ -133,7 +133,7 @@ impl Loader {
         Ok(true)
     }
 
-    /// The page `number`; `None` where it is not in memory and this thread must not wait.
+    /// The page `number`; `None` if it is not in memory and this thread must not wait.
     ///
     /// # Errors
     /// [`Error::Store`] when it cannot be read, and those of memory.
@@ -158,7 +158,7 @@ impl Loader {
     /// unspecified bytes.
     ///
     /// # Errors
-    /// As [`Loader::load_pages`].
+    /// Those of [`Loader::load_pages`].
     pub fn read_pages(
         &self,
         pages: &Pages,

@@ -45,7 +45,7 @@ pub trait Versions: Send + Sync + 'static {
     /// is read as fill values.
     fn known(&self, array: &ChunkedArray, indices: &[u64]) -> Option<Option<Version>>;
 
-    /// As [`Versions::known`], but may call `look` to ask the store. By default the version is the
+    /// Like [`Versions::known`], but may call `look` to ask the store. By default the version is the
     /// one that is in the store now.
     ///
     /// # Errors

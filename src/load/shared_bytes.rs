@@ -30,7 +30,7 @@ impl Locator {
     /// many inner chunks are not examined.
     ///
     /// # Errors
-    /// As [`Loader::locate`](super::Loader::locate).
+    /// Those of [`Loader::locate`](super::Loader::locate).
     pub fn shared_bytes(&mut self) -> Result<Option<SharedBytes>, Error> {
         self.verify()?;
         let Some(index) = self.outermost() else {

@@ -92,7 +92,7 @@ impl Received {
         })
     }
 
-    /// As [`Received::new`], for a whole chunk.
+    /// Like [`Received::new`], for a whole chunk.
     pub(super) fn of_whole(
         bytes: ReceivedBytes,
         reservation: Reservation,
@@ -105,7 +105,7 @@ impl Received {
         })
     }
 
-    /// As [`Received::of_whole`], for several chunks, whose memory is held until the last of them is dropped.
+    /// Like [`Received::of_whole`], for several chunks, whose memory is held until the last of them is dropped.
     pub(super) fn of_several(
         chunks: Vec<ReceivedBytes>,
         reservation: Reservation,
@@ -282,7 +282,7 @@ impl Slice {
     /// store supports that.
     ///
     /// # Errors
-    /// As [`Slice::read_at`].
+    /// Those of [`Slice::read_at`].
     pub(super) fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), Error> {
         for range in &mut *ranges {
             let len = range.buf.len() as u64;
@@ -318,7 +318,7 @@ impl Slice {
     /// memory.
     ///
     /// # Errors
-    /// As [`Slice::read_at`].
+    /// Those of [`Slice::read_at`].
     pub fn read_all(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = zeroed(to_usize(self.len)?)?;
         self.read_at(0, &mut bytes)?;

@@ -35,7 +35,7 @@ pub struct Sources {
     counters: Arc<LoadCounters>,
     kept: Mutex<LruCache<Key, Arc<dyn Object>>>,
     opening: Opening,
-    /// Owners and modes of the directories above objects. `None` where only the user of the daemon
+    /// Owners and modes of the directories above objects. `None` if only the user of the daemon
     /// has access to the mount, because the kernel checks that user's permissions in the store.
     directory_access: Option<DirectoryAccess>,
 }
@@ -77,7 +77,7 @@ impl Sources {
         self.freshness
     }
 
-    /// The right to read an object with these attributes; `None` where permissions are not checked.
+    /// The right to read an object with these attributes; `None` if permissions are not checked.
     pub fn object_right(&self, meta: &ObjectMeta) -> Option<ReadRight> {
         let right = ReadRight::of_object(meta.access());
         self.checks_permissions().then_some(right)
@@ -102,7 +102,7 @@ impl Sources {
     /// The current attributes of the object at `key`; `None` when it is absent.
     ///
     /// # Errors
-    /// As [`Store::stat`]; [`StoreError::NotAnObject`] when `key` is a prefix.
+    /// Those of [`Store::stat`]; [`StoreError::NotAnObject`] when `key` is a prefix.
     pub fn stat(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
         if let Some(known) = self.known(key) {
             return Ok(known);
@@ -111,7 +111,7 @@ impl Sources {
         found.pop().unwrap_or(Ok(None))
     }
 
-    /// As [`Sources::stat`] for each of `keys`, in one request where the store supports that.
+    /// Like [`Sources::stat`] for each of `keys`, in one request where the store supports that.
     pub fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
         self.store.stat_objects(keys)
     }
@@ -120,7 +120,7 @@ impl Sources {
     /// own, this makes no request.
     ///
     /// # Errors
-    /// As [`Store::stat`].
+    /// Those of [`Store::stat`].
     pub fn stat_prefix(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, StoreError> {
         match prefix.to_key() {
             Some(key) if self.store.profile().has_directories => {
@@ -130,7 +130,7 @@ impl Sources {
         }
     }
 
-    /// As [`Sources::stat_prefix`] for each of `prefixes`, in one request where the store supports
+    /// Like [`Sources::stat_prefix`] for each of `prefixes`, in one request where the store supports
     /// that.
     ///
     /// # Errors
@@ -155,12 +155,12 @@ impl Sources {
         prefixes.iter().map(&mut next).collect()
     }
 
-    /// Owner and mode of a directory, which may be remembered from an earlier call; `None` where
+    /// Owner and mode of a directory, which may be remembered from an earlier call; `None` if
     /// there is no such directory, or where permissions are not checked. This is for the
     /// directories above many objects.
     ///
     /// # Errors
-    /// As [`Store::stat`].
+    /// Those of [`Store::stat`].
     pub fn directory_access(&self, prefix: &Prefix) -> Result<Option<Access>, StoreError> {
         let found = self.observe(&[&Subject::Passage(prefix.clone())])?;
         let found = found.into_iter().next().flatten();
@@ -198,11 +198,11 @@ impl Sources {
         Ok(now)
     }
 
-    /// As [`Sources::stat`], but waits until the version is settled, which is when it is older than
+    /// Like [`Sources::stat`], but waits until the version is settled, which is when it is older than
     /// the grain of the clock.
     ///
     /// # Errors
-    /// As [`Sources::stat`]; [`StoreError::Changed`] when the object keeps changing.
+    /// Those of [`Sources::stat`]; [`StoreError::Changed`] when the object keeps changing.
     pub fn stat_settled(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
         let Some(mut found) = self.stat(key)? else {
             return Ok(None);
@@ -235,22 +235,22 @@ impl Sources {
     /// the object is absent.
     ///
     /// # Errors
-    /// As [`Store::open`]; [`StoreError::Changed`] when the object keeps changing.
+    /// Those of [`Store::open`]; [`StoreError::Changed`] when the object keeps changing.
     pub fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
         self.open_by(|| self.store.open(key))
     }
 
-    /// As [`Sources::open`], for a version that may be younger, because the caller waits by itself.
+    /// Like [`Sources::open`], for a version that may be younger, because the caller waits by itself.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// Those of [`Store::open`].
     pub fn open_young(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let object = self.with_descriptors(|| self.store.open(key))?;
         self.counters.fetches.add(u64::from(object.is_some()));
         Ok(object)
     }
 
-    /// As [`Sources::open`], with the request `open`.
+    /// Like [`Sources::open`], with the request `open`.
     fn open_by(
         &self,
         mut open: impl FnMut() -> Result<Option<Arc<dyn Object>>, StoreError>,
@@ -274,11 +274,11 @@ impl Sources {
         }
     }
 
-    /// As [`Sources::open`], and reads all of an object of at most `most_bytes` into `buffer`. This
+    /// Like [`Sources::open`], and reads all of an object of at most `most_bytes` into `buffer`. This
     /// is one request where the store supports that.
     ///
     /// # Errors
-    /// As [`Sources::open`].
+    /// Those of [`Sources::open`].
     pub fn fetch(
         &self,
         key: &Key,
@@ -351,12 +351,12 @@ impl Sources {
         !given_up.is_empty()
     }
 
-    /// As [`Sources::open`], but callers that ask for the same version share one descriptor. This
+    /// Like [`Sources::open`], but callers that ask for the same version share one descriptor. This
     /// is for shards, which are opened again and again. `found` is the result of a
     /// [`Sources::stat`] just before, if there was one. The bytes `first` are read first.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// Those of [`Store::open`].
     pub fn open_shared(
         &self,
         key: &Key,
@@ -416,7 +416,7 @@ impl Sources {
     /// `None` when the current version is another one.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// Those of [`Store::open`].
     pub fn open_version(
         &self,
         key: &Key,

@@ -28,7 +28,7 @@ impl Reader {
         Reader::limited(metadata, store, budget, 1 << 30)
     }
 
-    /// As [`Reader::new`], with a limit to the bytes of a chunk.
+    /// Like [`Reader::new`], with a limit to the bytes of a chunk.
     pub(crate) fn limited(
         metadata: ArrayMetadata,
         store: Arc<dyn Store>,

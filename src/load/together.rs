@@ -67,7 +67,7 @@ impl Loader {
         }
     }
 
-    /// The encoded bytes of `chunks`, which are `len` in all; `None` where there are no chunks, or no request is needed for
+    /// The encoded bytes of `chunks`, which are `len` in all; `None` if there are no chunks, or no request is needed for
     /// them.
     fn receive_together(
         &self,

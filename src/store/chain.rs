@@ -31,7 +31,7 @@ pub(super) enum Step<'a> {
     Icechunk(&'a [u8]),
 }
 
-/// What is before the last step of `argument`, and that step; `None` if it has none.
+/// The part of `argument` before its last step, and that step; `None` if it has no step.
 pub(super) fn split_step(argument: &OsStr) -> Option<(&OsStr, Step<'_>)> {
     let (store, step) = split_step_off(argument)?;
     let step = step.as_bytes();
@@ -42,7 +42,7 @@ pub(super) fn split_step(argument: &OsStr) -> Option<(&OsStr, Step<'_>)> {
     Some((store, found))
 }
 
-/// As `split_step`, with the step as it is written.
+/// Like `split_step`, but returns the step as it is spelled.
 pub fn split_step_off(argument: &OsStr) -> Option<(&OsStr, &OsStr)> {
     let bytes = argument.as_bytes();
     let last = |step: &[u8]| bytes.windows(step.len()).rposition(|part| part == step);

@@ -126,7 +126,7 @@ pub enum Refusal {
     /// to other places, not moved there.
     #[error("it can only be copied to this place")]
     OtherPlace,
-    /// As [`Refusal::OtherPlace`], if `mv` would first remove the chunk with the new name, and then still find it
+    /// Like [`Refusal::OtherPlace`], if `mv` would first remove the chunk with the new name, and then still find it
     /// there, because absent chunks are shown as files.
     #[error("a chunk is not moved to the place of another one; copy it there")]
     OtherChunk,

@@ -40,7 +40,7 @@ pub type ObjectStart = Option<(ObjectMeta, Bytes)>;
 /// The first bytes of `object`, up to `most_bytes`.
 ///
 /// # Errors
-/// As [`Object::read_at`].
+/// Those of [`Object::read_at`].
 pub(super) fn start_of(
     object: Option<Arc<dyn Object>>,
     most_bytes: u64,
@@ -97,7 +97,7 @@ impl Fetched {
     /// it.
     ///
     /// # Errors
-    /// As [`Object::read_at`].
+    /// Those of [`Object::read_at`].
     pub fn of_object(
         object: Arc<dyn Object>,
         most_bytes: u64,

@@ -74,7 +74,7 @@ impl Key {
         Prefix(self.0.clone())
     }
 
-    /// As [`Prefix::moved`].
+    /// Like [`Prefix::moved`].
     pub fn moved(&self, from: &Key, to: &Key) -> Option<Key> {
         self.to_prefix().moved(from, to)?.to_key()
     }
@@ -114,7 +114,7 @@ impl Prefix {
         &self.0
     }
 
-    /// As [`Key::to_text`]; the root is `/`.
+    /// Like [`Key::to_text`]; the root is `/`.
     pub fn to_text(&self) -> String {
         self.to_key()
             .map_or_else(|| "/".to_owned(), |key| key.to_text())

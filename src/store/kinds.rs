@@ -39,9 +39,9 @@ pub(super) enum StoreKind {
 /// A kind of store that is not of Zarr, and was found.
 struct OtherKind {
     kind: StoreKind,
-    /// What it is, for messages.
+    /// The name of the kind in messages.
     title: &'static str,
-    /// What is written behind the name of the store to name this kind.
+    /// The text that a user writes behind the name of the store to name this kind.
     step: &'static str,
 }
 

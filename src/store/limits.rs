@@ -1,4 +1,4 @@
-//! The limits of this process (`ulimit`); `None` where there is none.
+//! The limits of this process (`ulimit`); `None` if there is none.
 
 use rustix::process::{Resource, getrlimit};
 

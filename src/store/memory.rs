@@ -61,13 +61,13 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// Puts `bytes` at `key`, last changed on 2026-01-01. What was there before stays readable
-    /// through the objects that were opened, as after rename(2).
+    /// Puts `bytes` at `key`, last changed on 2026-01-01. The bytes that were at `key` before stay
+    /// readable through objects that are open, as after rename(2).
     pub fn insert(&self, key: Key, bytes: impl Into<Bytes>) {
         self.insert_at(key, bytes, default_time());
     }
 
-    /// As [`MemoryStore::insert`], last changed at `mtime`.
+    /// Like [`MemoryStore::insert`], last changed at `mtime`.
     pub fn insert_at(&self, key: Key, bytes: impl Into<Bytes>, mtime: SystemTime) {
         self.write().put(key, bytes.into(), mtime, own(0o444));
     }

@@ -16,7 +16,7 @@ use super::{Key, StoreError};
 /// have the grain of the kernel's tick (10 ms at HZ=100); the rest lets one `write` finish.
 pub const GRAIN: Duration = Duration::from_millis(20);
 
-/// As [`GRAIN`], where the times of files have whole seconds, or only even ones: on ext3, on ext4 with small
+/// Like [`GRAIN`], where the times of files have whole seconds, or only even ones: on ext3, on ext4 with small
 /// inodes, on FAT, over SFTP.
 const COARSE_GRAIN: Duration = Duration::from_millis(2020);
 
@@ -60,7 +60,8 @@ pub enum Dating {
     /// Only the length shows changes: another version of the same length looks like this one. Readers of one object
     /// trust it, because they cannot do better.
     Length,
-    /// Nothing shows a change, as in a prefix of an object store. So equal attributes prove nothing.
+    /// No attribute shows a change, as for a prefix of an object store. So equal attributes do not prove that nothing
+    /// has changed.
     Nothing,
 }
 
@@ -183,7 +184,7 @@ impl ObjectMeta {
         self.ages_in(now)
     }
 
-    /// As [`ObjectMeta::settles_in`], for versions of any program.
+    /// Like [`ObjectMeta::settles_in`], for versions of any program.
     pub fn ages_in(&self, now: SystemTime) -> Option<Duration> {
         let grain = match self.dating {
             Dating::Times(grain) => grain,

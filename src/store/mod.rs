@@ -106,7 +106,7 @@ pub use zip::ZipStore;
 /// A store around another one has it as [`Store::inner`], and passes on the requests itself. All other methods ask
 /// the inner store unless it says otherwise.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// The store that this one is around, which has the same keys; `None` where there is none.
+    /// The store that this one wraps, which has the same keys. `None` if it wraps no store.
     fn inner(&self) -> Option<&dyn Store> {
         None
     }
@@ -124,7 +124,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         keys.iter().map(|key| self.stat(key)).collect()
     }
 
-    /// The attributes of each of `keys` that is an object, in their order; `None` where nothing is.
+    /// The attributes of each of `keys` that is an object, in their order; `None` if nothing is.
     /// In a remote store this takes one request for each key, and [`Store::stat_many`] takes two.
     fn stat_objects(&self, keys: &[Key]) -> Vec<Result<Option<ObjectMeta>, StoreError>> {
         let found = keys.iter().zip(self.stat_many(keys));
@@ -148,14 +148,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Opens the current version of the object at `key`. `None` when nothing is there.
     ///
     /// # Errors
-    /// As [`Store::stat`]; [`StoreError::NotAnObject`] also when `key` is a prefix.
+    /// Those of [`Store::stat`]; [`StoreError::NotAnObject`] also when `key` is a prefix.
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError>;
 
-    /// As [`Store::open`], where the bytes `first` are read first. A remote store may get them in the
+    /// Like [`Store::open`], where the bytes `first` are read first. A remote store may get them in the
     /// request that opens the object.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// Those of [`Store::open`].
     fn open_reading(
         &self,
         key: &Key,
@@ -164,11 +164,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.open(key)
     }
 
-    /// As [`Store::open`], for a caller that has memory for the bytes `part`, which it reads next. A remote store that
+    /// Like [`Store::open`], for a caller that has memory for the bytes `part`, which it reads next. A remote store that
     /// knows nothing of the object gets them in the request that opens it.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// Those of [`Store::open`].
     fn open_part(&self, key: &Key, _part: &Range<u64>) -> Result<Option<OpenedPart>, StoreError> {
         let opened = self.open(key)?;
         let bytes = None;
@@ -212,7 +212,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// it into `buffer`; in a single request where the store supports that.
     ///
     /// # Errors
-    /// As [`Store::open`] and [`Object::read_at`].
+    /// Those of [`Store::open`] and [`Object::read_at`].
     fn fetch(
         &self,
         key: &Key,
@@ -240,7 +240,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.inner().is_some_and(Store::fetches_at_once)
     }
 
-    /// The attributes of each of the objects at `keys`, and its first bytes, up to `most_bytes`; `None` where nothing
+    /// The attributes of each of the objects at `keys`, and its first bytes, up to `most_bytes`; `None` if nothing
     /// is. A remote store sends the requests concurrently.
     fn starts_of(&self, keys: &[Key], most_bytes: u64) -> Vec<Result<ObjectStart, StoreError>> {
         keys.iter()
@@ -259,7 +259,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// there is no such prefix.
     ///
     /// # Errors
-    /// As [`Store::stat`].
+    /// Those of [`Store::stat`].
     fn list(
         &self,
         prefix: &Prefix,
@@ -317,7 +317,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.inner().is_some_and(Store::is_page)
     }
 
-    /// Opens the store for changes. No other process may make changes meanwhile. `None` where the store cannot be
+    /// Opens the store for changes. No other process may make changes meanwhile. `None` if the store cannot be
     /// changed, and in a store around another one, which would not see the changes.
     ///
     /// # Errors
@@ -363,17 +363,17 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// checked once for all of them, and a remote store may send one request.
     ///
     /// # Errors
-    /// As [`Object::read_at`]; the contents of the buffers are unspecified then.
+    /// Those of [`Object::read_at`]; the contents of the buffers are unspecified then.
     fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> Result<(), StoreError> {
         let mut ranges = ranges.iter_mut();
         ranges.try_for_each(|range| self.read_at(range.offset_bytes, range.buf))
     }
 
-    /// As [`Object::read_ranges`], but hands over the memory in which the bytes were received. The
+    /// Like [`Object::read_ranges`], but hands over the memory in which the bytes were received. The
     /// ranges are in order, and none begins before the end of the one before it.
     ///
     /// # Errors
-    /// As [`Object::read_at`].
+    /// Those of [`Object::read_at`].
     fn receive(&self, ranges: &[Range<u64>]) -> Result<ReceivedBytes, StoreError> {
         received::copied(self, ranges)
     }
@@ -384,8 +384,8 @@ pub trait Object: Send + Sync + fmt::Debug {
     /// [`StoreError::Changed`] when it is not, [`StoreError::Io`] when that cannot be found out.
     fn verify(&self) -> Result<(), StoreError>;
 
-    /// Notes that the bytes of this version make no sense. So what the store remembers of the key
-    /// may come from a wrong answer of a server, which is asked anew then.
+    /// Notes that the bytes of this version make no sense. A server may have sent a wrong answer about the key, so the
+    /// store forgets its answers and asks again.
     fn doubt(&self) {}
 
     /// Whether the bytes `ranges` are on a disk of this machine, where other objects of the store need a request.

@@ -151,7 +151,7 @@ impl NestedStores {
         Ok(Place::Outside)
     }
 
-    /// As [`NestedStores::place`], of a key: a zip file itself is an object of the outer store.
+    /// Like [`NestedStores::place`], of a key: a zip file itself is an object of the outer store.
     fn place_of(&self, key: &Key) -> Result<Option<NestedKey>, StoreError> {
         Ok(match self.place(&key.parent())? {
             Place::Within(store, parent) => {
@@ -162,7 +162,7 @@ impl NestedStores {
         })
     }
 
-    /// The store at `path`, which has a name of `form`; `None` where there is none.
+    /// The store at `path`, which has a name of `form`; `None` if there is none.
     fn store_at(
         &self,
         path: &Prefix,
@@ -203,7 +203,7 @@ impl NestedStores {
         path.with_ancestors().any(has_document)
     }
 
-    /// The attributes of the object at `key` of the outer store; `None` where there is none.
+    /// The attributes of the object at `key` of the outer store; `None` if there is none.
     fn object_at(&self, key: &Key, form: NamedForm) -> Result<Option<ObjectMeta>, StoreError> {
         if !self.is_on_server {
             let stat = self.within.stat(key)?;
@@ -306,7 +306,7 @@ impl NestedStores {
         Ok(Contents::Zip(root))
     }
 
-    /// As [`NestedStores::look_at_zip`], on a server. The name has told already that this is a directory, so that all
+    /// Like [`NestedStores::look_at_zip`], on a server. The name has told already that this is a directory, so that all
     /// entries are shown if there is no hierarchy.
     fn look_at_opened_zip(
         &self,

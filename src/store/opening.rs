@@ -51,7 +51,7 @@ pub struct OpenOptions {
 /// Opens the store at `location` for this user alone. `symlinks` applies to directories only.
 ///
 /// # Errors
-/// As [`open_store_for`].
+/// Those of [`open_store_for`].
 pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Store>, StoreError> {
     let options = OpenOptions {
         symlinks,
@@ -63,8 +63,9 @@ pub fn open_store(location: &Location, symlinks: Symlinks) -> Result<Arc<dyn Sto
 /// Opens the store at `location`: a repository of Icechunk at its branch `main`.
 ///
 /// # Errors
-/// As [`DirStore::open`], [`ZipStore::open`] and [`RemoteStore::open`]; where a repository cannot be read; and
-/// [`StoreError::Unsupported`] for a URL of one object that is no zip file, and where stores of two kinds meet.
+/// Those of [`DirStore::open`], [`ZipStore::open`] and [`RemoteStore::open`]; when a repository cannot be read; and
+/// [`StoreError::Unsupported`] for a URL of one object that is no zip file, and for a directory that is a store of two
+/// kinds.
 pub fn open_store_for(
     location: &Location,
     options: &OpenOptions,
@@ -72,10 +73,10 @@ pub fn open_store_for(
     open_at(location, options).map(|opened| opened.store)
 }
 
-/// As [`open_store_for`]. In a directory of stores, `forms` says which stores are looked into.
+/// Like [`open_store_for`]. In a directory of stores, `forms` says which stores are looked into.
 ///
 /// # Errors
-/// As [`open_store_for`].
+/// Those of [`open_store_for`].
 pub fn open_directory_of_stores(
     location: &Location,
     options: &OpenOptions,
@@ -93,7 +94,7 @@ pub fn open_directory_of_stores(
 /// A store that was opened.
 struct Opened {
     store: Arc<dyn Store>,
-    /// Whether its keys are those of its directory or URL, so that other stores may be in it.
+    /// Whether its keys are the paths below its directory or URL, so that there may be other stores in it.
     has_keys: bool,
 }
 
@@ -292,7 +293,7 @@ fn open_remote(url: &RemoteUrl, options: &OpenOptions) -> Result<Opened, StoreEr
     }
 }
 
-/// As [`open_set`], at `url`.
+/// Like [`open_set`], at `url`.
 #[cfg(feature = "remote")]
 fn open_remote_set(
     url: &RemoteUrl,

@@ -14,7 +14,7 @@ const ROOT_KEYS: [&[u8]; 7] = [
 ];
 
 /// The prefix of the hierarchy in a zip file: the root, also where several directories in it hold
-/// one; or the only directory that does. `None` where there is no hierarchy.
+/// one; or the only directory that does. `None` if there is no hierarchy.
 pub(super) fn find_hierarchy(store: &dyn Store) -> Result<Option<Prefix>, StoreError> {
     let root = Prefix::root();
     if holds_hierarchy(store, &root)? {

@@ -84,7 +84,7 @@ impl ReceivedBytes {
         self.copy(offset_bytes, buf) == buf.len()
     }
 
-    /// The parts of `range`, in memory that is shared with this; `None` where one of its bytes was not received.
+    /// The parts of `range`, in memory that is shared with this; `None` if one of its bytes was not received.
     pub fn parts_of(&self, range: &Range<u64>) -> Option<Vec<Bytes>> {
         let end_of = |(start, part): &(u64, Bytes)| start.saturating_add(part.len() as u64);
         let first = self
@@ -104,7 +104,7 @@ impl ReceivedBytes {
         (at >= range.end).then_some(found)
     }
 
-    /// As [`ReceivedBytes::read`], for as many of the bytes as were received. Returns their number.
+    /// Like [`ReceivedBytes::read`], for as many of the bytes as were received. Returns their number.
     pub fn copy(&self, offset_bytes: u64, buf: &mut [u8]) -> usize {
         let wanted = offset_bytes..offset_bytes.saturating_add(buf.len() as u64);
         let end_of = |(start, part): &(u64, Bytes)| start.saturating_add(part.len() as u64);
@@ -122,7 +122,7 @@ impl ReceivedBytes {
 /// The bytes of `ranges` of `object`, each in memory of its own.
 ///
 /// # Errors
-/// As [`Object::read_ranges`].
+/// Those of [`Object::read_ranges`].
 pub(super) fn copied<O: Object + ?Sized>(
     object: &O,
     ranges: &[Range<u64>],

@@ -33,7 +33,7 @@ impl Stat {
         Stat::new(StatKind::Prefix, meta)
     }
 
-    /// The attributes of the prefix; `None` where there is none.
+    /// The attributes of the prefix; `None` if there is none.
     pub fn prefix_meta(&self) -> Option<ObjectMeta> {
         match self.kind {
             StatKind::Object => self.below,
@@ -41,7 +41,7 @@ impl Stat {
         }
     }
 
-    /// The attributes of the object; `None` where there is none.
+    /// The attributes of the object; `None` if there is none.
     pub fn object_meta(&self) -> Option<ObjectMeta> {
         (self.kind == StatKind::Object).then_some(self.meta)
     }

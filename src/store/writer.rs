@@ -3,14 +3,14 @@
 use super::{Key, NewFile, RenameMode, Replaces, StoreError, Version};
 
 /// Changes a store. A store has at most one writer at a time, but other programs may change it meanwhile. So a verb
-/// that takes the place of an object names the version that this has, and where another one is there, that stays.
+/// that replaces an object names the version that it expects. If the object has another version, the object stays.
 ///
 /// Readers find an object wholly old or wholly new. If a verb finds another version than it expects, some stores show
 /// its result for a moment. [`StoreWriter::erase_prefix`] removes one object after the other.
 pub trait StoreWriter {
-    /// Makes `bytes` the object at `key`, in the place of what `replaces` says. It keeps the mode and the owner of the
-    /// object whose place it takes, or gets those of `new`. Returns its version; `None` when something else is at `key`
-    /// than what `replaces` says.
+    /// Makes `bytes` the object at `key`, in the place of the version that `replaces` names. The new object keeps the mode
+    /// and the owner of the old one; if there was none, it gets those of `new`. Returns its version; `None` when another
+    /// version is at `key` than the one that `replaces` names.
     ///
     /// # Errors
     /// [`StoreError::Io`] with `EISDIR` when `key` is a prefix of other keys, and with `ENOTDIR` when an object is at

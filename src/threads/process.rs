@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
-/// The process, of any program, that has this thread; `None` where that cannot be found out.
+/// The process, of any program, that has this thread; `None` if that cannot be found out.
 pub fn process_of(thread: u32) -> Option<u32> {
     // The first thread of a process has the number of the process. Other threads cannot be opened in
     // this way, which takes a tenth of the time of reading the file below.
@@ -42,10 +42,10 @@ pub fn may_wait_for_page(thread: u32) -> bool {
     waits.unwrap_or(true)
 }
 
-/// The status file of a thread; `None` where it cannot be read.
+/// The status file of a thread; `None` if it cannot be read.
 fn status_of(thread: u32) -> Option<String> {
-    // Where `/proc` is that of other processes, as the host's in a container, these numbers are of other
-    // threads.
+    // If `/proc` belongs to another PID namespace, such as the host's in a container, these numbers are
+    // those of other threads.
     let ourselves = std::fs::read_link("/proc/self");
     if !ourselves.is_ok_and(|number| number.as_os_str() == &*std::process::id().to_string()) {
         return None;

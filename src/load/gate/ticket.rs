@@ -19,7 +19,7 @@ impl Ticket {
         Ticket(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The ticket of the work that this thread does; a new one where it has none.
+    /// The ticket of the work that this thread does, or a new one if it has none.
     pub(super) fn current() -> Ticket {
         CURRENT.with(Cell::get).unwrap_or_else(Ticket::next)
     }

@@ -1,7 +1,7 @@
 //! A turn: a thread keeps its permit for a series of jobs, each of which enters the gate.
 //!
-//! If it released the permit after each job, cores would be idle: the kernel wakes the next thread
-//! on the core of the thread that has woken it, which goes on there with its next job.
+//! If the thread released the permit after each job, cores would be idle: the kernel wakes the next
+//! thread on the same core, on which the first thread goes on with its next job.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -97,8 +97,8 @@ pub(super) fn is_at(gate: &PriorityGate) -> bool {
     })
 }
 
-/// Calls `wait`, which waits for another thread. That thread may need the permit that this one
-/// keeps, so this thread releases it meanwhile.
+/// Calls `wait`, which waits for another thread. The other thread may need the permit that this thread
+/// keeps, so this thread releases the permit while it waits.
 pub(in super::super) fn step_aside<T>(wait: impl FnOnce() -> T) -> T {
     let permit = KEPT.with(RefCell::take);
     let gate = permit.as_ref().map(|permit| Arc::clone(&permit.gate));

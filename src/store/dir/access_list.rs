@@ -110,7 +110,7 @@ impl AccessList {
         bytes
     }
 
-    /// The bits of the entry with this tag; `None` where there is none.
+    /// The bits of the entry with this tag; `None` if there is none.
     fn bits(&self, tag: u16) -> Option<u16> {
         let entry = self.0.iter().find(|entry| entry.tag == tag);
         entry.map(|entry| entry.bits)

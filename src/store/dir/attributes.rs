@@ -69,7 +69,7 @@ pub(in crate::store) fn object_meta(stat: &FileStat) -> ObjectMeta {
     }
 }
 
-/// A number that distinguishes the file from earlier files of its inode number; `None` where there is none.
+/// A number that distinguishes the file from earlier files of its inode number; `None` if there is none.
 pub(super) fn origin(stat: &FileStat) -> Option<u64> {
     let made = stat.btime.map(|made| {
         let since = made.duration_since(SystemTime::UNIX_EPOCH);

@@ -74,7 +74,7 @@ impl FollowedRoot {
     /// `check_interval` share a check of the path.
     ///
     /// # Errors
-    /// As [`super::DirStore::open`].
+    /// Those of [`super::DirStore::open`].
     pub(super) fn open(
         path: &Path,
         symlinks: Symlinks,
@@ -145,7 +145,7 @@ impl FollowedRoot {
         doubt_absence(answer, is_new, key)
     }
 
-    /// As [`FollowedRoot::ask`] for each of `keys`, with one check of the directory for all of
+    /// Like [`FollowedRoot::ask`] for each of `keys`, with one check of the directory for all of
     /// them.
     pub(super) fn ask_many<K: fmt::Display, T>(
         &self,

@@ -219,7 +219,7 @@ fn after_link(target: &[u8], after: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
     })
 }
 
-/// As [`refusal`], if a directory may have been moved.
+/// Like [`refusal`], if a directory may have been moved.
 pub(super) fn failed(path: &Prefix, errno: Errno) -> StoreError {
     match errno {
         Errno::STALE => StoreError::changed(path),

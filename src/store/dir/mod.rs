@@ -79,11 +79,11 @@ impl DirStore {
         DirStore::new(root)
     }
 
-    /// As [`DirStore::open`], for a mount: files are reported with the modes that `sharing` asks
+    /// Like [`DirStore::open`], for a mount: files are reported with the modes that `sharing` asks
     /// for, and requests that follow each other closely share one check of the path.
     ///
     /// # Errors
-    /// As [`DirStore::open`].
+    /// Those of [`DirStore::open`].
     pub fn shared(
         path: &Path,
         symlinks: Symlinks,
@@ -201,7 +201,7 @@ fn stat_in(root: &Root, key: &Key) -> Result<Option<Stat>, StoreError> {
     Ok(found.map(|(_, stat)| stat))
 }
 
-/// As [`stat_in`], for a name in the held directory, which takes one system call. `None` if this call
+/// Like [`stat_in`], for a name in the held directory, which takes one system call. `None` if this call
 /// gives no answer.
 fn stat_held(root: &Root, key: &Key) -> Option<Stat> {
     let path = key.to_prefix();

@@ -45,7 +45,7 @@ pub(super) fn restrict_by_list(fd: BorrowedFd<'_>, meta: ObjectMeta) -> ObjectMe
     ObjectMeta { mode, ..meta }
 }
 
-/// As [`restrict_by_list`], for the entry `name` of the open directory `fd`.
+/// Like [`restrict_by_list`], for the entry `name` of the open directory `fd`.
 pub(in crate::store) fn restrict_entry_by_list(
     fd: BorrowedFd<'_>,
     name: &[u8],

@@ -209,7 +209,7 @@ impl Root {
         found.unwrap_or_else(|| self.resolve_anew(path, flags))
     }
 
-    /// As [`Root::resolve`], whatever directory is held.
+    /// Like [`Root::resolve`], but begins at the root, even if a directory on the path is held.
     fn resolve_anew(
         &self,
         path: &Prefix,
@@ -244,7 +244,7 @@ impl Root {
     /// The identities of `directory` and of those above it in the store.
     ///
     /// # Errors
-    /// As [`way_up`].
+    /// Those of [`way_up`].
     pub(super) fn way_up(
         &self,
         directory: BorrowedFd<'_>,
@@ -258,7 +258,7 @@ impl Root {
         self.open_beneath(path, flags, resolve)
     }
 
-    /// As [`Root::open_unlinked`], of a file or directory whose access lists are read. It is opened for reading if that
+    /// Like [`Root::open_unlinked`], of a file or directory whose access lists are read. It is opened for reading if that
     /// is allowed, because the lists of a descriptor with `O_PATH` are read by a path of /proc, which takes the system
     /// several times as long.
     pub(super) fn open_for_lists(&self, path: &Prefix, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -267,7 +267,7 @@ impl Root {
         opened.or_else(|_| self.open_unlinked(path, flags | OFlags::PATH))
     }
 
-    /// As [`HeldDirectory::with`], in this directory of the store.
+    /// Like [`HeldDirectory::with`], in this directory of the store.
     pub(super) fn in_held<T>(
         &self,
         path: &Prefix,

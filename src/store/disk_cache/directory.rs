@@ -111,7 +111,7 @@ impl Directory {
         self.named(place.subdirectory())
     }
 
-    /// As [`Directory::subdirectory`], which is made if it is absent.
+    /// Like [`Directory::subdirectory`], which is made if it is absent.
     ///
     /// # Errors
     /// Those of the system.

@@ -62,7 +62,7 @@ static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<DiskCache>>>> = LazyLock::new(
 
 impl DiskCache {
     /// The cache in the directory `path`, of at most `most_bytes`. The directory is made if it is absent, and nothing
-    /// in it is read. `None` where the system cannot open it, which is logged.
+    /// in it is read. `None` if the system cannot open it, which is logged.
     ///
     /// # Errors
     /// [`StoreError::Denied`] for a directory into which another user could put something, or that is a symbolic link.

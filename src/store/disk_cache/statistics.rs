@@ -3,16 +3,16 @@
 use super::usage::Usage;
 use crate::counters::Counter;
 
-/// What the cache did in this process.
+/// The counters of the cache in this process.
 #[derive(Debug, Default)]
 pub(super) struct DiskCacheStatistics {
     /// Entries that were read.
     pub(super) hits: Counter,
     /// Bytes that were read from entries.
     pub(super) hit_bytes: Counter,
-    /// Ranges that were not here, so that they were requested.
+    /// Ranges that were not in the cache, so that they were requested.
     pub(super) misses: Counter,
-    /// What was found after another process, or another thread of this one, had requested it.
+    /// Ranges and answers that were found after another process, or another thread of this one, had requested them.
     pub(super) shared: Counter,
     /// Entries that were written.
     pub(super) writes: Counter,

@@ -125,7 +125,7 @@ impl Usage {
         takes.then_some(WrittenBefore(written))
     }
 
-    /// As [`Usage::takes_check`], where the size was never measured.
+    /// Like [`Usage::takes_check`], where the size was never measured.
     pub(super) fn takes_first_check(&self) -> Option<WrittenBefore> {
         if self.is_measured.load(Ordering::Relaxed) {
             return None;

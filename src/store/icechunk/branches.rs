@@ -39,7 +39,7 @@ pub(super) enum BranchFile {
 #[derive(Debug)]
 pub(super) struct NamedSnapshot {
     pub(super) id: ObjectId,
-    /// The object that says so; `None` where no file does.
+    /// The object that says so; `None` if no file does.
     pub(super) object: Option<Arc<dyn Object>>,
     /// The virtual chunk containers that the repository has now.
     pub(super) containers: Containers,
@@ -98,7 +98,7 @@ impl BranchFile {
         found.ok_or_else(|| unknown(files, reference, None))
     }
 
-    /// As [`BranchFile::read`]; `None` if there is no such file.
+    /// Like [`BranchFile::read`]; `None` if there is no such file.
     fn read_if_there(
         &self,
         files: &RepositoryFiles,

@@ -144,7 +144,7 @@ fn text_of(value: &Event<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// As another program writes it, apart from what is left out.
+    /// The configuration that another program writes, with some parts left out.
     const TEXT: &str = "\
 inline_chunk_threshold_bytes: null
 storage:

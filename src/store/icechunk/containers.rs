@@ -84,7 +84,7 @@ impl Containers {
         read.map_err(str::to_owned)
     }
 
-    /// The URL that `location` stands for; `None` where it stands for itself.
+    /// The URL that `location` stands for; `None` if it stands for itself.
     ///
     /// # Errors
     /// Why it stands for no URL.

@@ -45,7 +45,7 @@ pub(super) struct VirtualPlace {
     pub(super) location: String,
     pub(super) offset: u64,
     pub(super) length: u64,
-    /// What shows that the object is the one that was referred to.
+    /// The checksum by which the object can be recognised as the one that the reference was made for.
     pub(super) checksum: Option<Checksum>,
 }
 

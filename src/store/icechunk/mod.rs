@@ -146,7 +146,7 @@ impl IcechunkStore {
     /// Whether a repository is in `store`.
     ///
     /// # Errors
-    /// As [`Store::stat`] and [`Object::read_at`].
+    /// Those of [`Store::stat`] and [`Object::read_at`].
     pub fn is_repository(store: &dyn Store) -> Result<bool, StoreError> {
         let keys = [Key::parse(REPOSITORY)?, Key::parse(MAIN_BRANCH)?];
         let [repository, main] = &keys;
@@ -194,7 +194,7 @@ impl IcechunkStore {
         }
     }
 
-    /// The path of a key in the repository; `None` where there is none, because all paths are UTF-8.
+    /// The path of a key in the repository; `None` if there is none, because all paths are UTF-8.
     fn path(&self, key: &[u8]) -> Option<String> {
         String::from_utf8(self.root.join(key)).ok()
     }

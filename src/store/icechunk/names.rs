@@ -22,7 +22,7 @@ use crate::store::{Access, Key, ObjectMeta, StoreError};
 /// The name below which the chunks of an array are.
 pub(super) const CHUNKS: &str = "c";
 
-/// What a key stands for.
+/// The document or chunk that a key names.
 #[derive(Debug)]
 pub(super) enum Named<'s> {
     /// The document of a node.
@@ -74,7 +74,7 @@ pub(super) struct ChunkReader<'r> {
 }
 
 impl<'r> ChunkReader<'r> {
-    /// What the key stands for that is spelled `path`.
+    /// The document or chunk that the key `path` names.
     pub(super) fn named(&self, path: &str) -> Result<Named<'r>, StoreError> {
         let snapshot = &self.pinned.snapshot;
         if self.of_snapshot(snapshot.node(path))?.is_some() {
@@ -168,7 +168,7 @@ impl<'r> ChunkReader<'r> {
         containers.prepare(&place.location, &**store, self.shown)
     }
 
-    /// As [`ChunkReader::find`], without a request; `None` if that takes one.
+    /// Like [`ChunkReader::find`], without a request; `None` if that takes one.
     #[expect(clippy::option_option, reason = "as of `Store::known_object`")]
     pub(super) fn find_known(&self, chunk: &Chunks<'_>) -> Option<Option<ChunkPlace>> {
         for part in chunk.array.manifests_of(&chunk.first).ok()? {

@@ -25,7 +25,7 @@ const DIRECTORIES: [&str; 3] = ["snapshots", "manifests", "chunks"];
 #[derive(Debug)]
 pub(super) struct Pinning {
     pub(super) reference: Reference,
-    /// The file that has the branch or tag; `None` where the snapshot itself was named, which never changes.
+    /// The file that has the branch or tag; `None` if the snapshot itself was named, which never changes.
     pub(super) file: Option<BranchFile>,
     current: RwLock<Option<Current>>,
     /// Held while a server is asked for the version of the file, so that one answer serves all callers that wait for

@@ -1,4 +1,4 @@
-//! What the files with the names of stores hold, remembered by their versions.
+//! The contents of files that have the names of stores, remembered by their versions.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::store::{Key, ObjectMeta, Prefix, Store, StoreError, Version};
 /// The most files whose contents are remembered.
 const MOST_KNOWN: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, Clone)]
 pub(super) enum Contents {
     /// No store.
@@ -26,7 +26,7 @@ pub(super) enum Contents {
     Damaged(StoreError),
 }
 
-/// What files hold, of the version that was looked at.
+/// The contents of files, each with the version that was examined.
 #[derive(Debug)]
 pub(super) struct KnownContents(Mutex<LruCache<Key, (Version, Contents)>>);
 
@@ -35,7 +35,7 @@ impl KnownContents {
         KnownContents(Mutex::new(LruCache::new(MOST_KNOWN)))
     }
 
-    /// What the file at `key` holds, if this version was looked at.
+    /// The contents of the file at `key`, if this version was examined.
     pub(super) fn get(&self, key: &Key, version: &Version) -> Option<Contents> {
         let mut known = lock(&self.0);
         let (found, contents) = known.get(key)?;
@@ -55,7 +55,7 @@ impl KnownContents {
     }
 
     /// Looks at the first bytes of the files at `keys` of `store`, all at once, to tell sets of references in JSON from
-    /// other files. Returns the attributes of each, and what it holds; `None` where no file is.
+    /// other files. Returns the attributes of each, and what it holds; `None` if no file is.
     pub(super) fn look_at_starts(
         &self,
         store: &dyn Store,

@@ -54,10 +54,10 @@ pub(in crate::store) fn metadata_of_set(
     metadata_of_set_up_to(store, path, None)
 }
 
-/// As [`metadata_of_set`], if the metadata has at most `most_bytes`.
+/// Like [`metadata_of_set`], if the metadata has at most `most_bytes`.
 ///
 /// # Errors
-/// As [`metadata_of_set`].
+/// Those of [`metadata_of_set`].
 pub(in crate::store) fn metadata_of_set_up_to(
     store: &dyn Store,
     path: &Prefix,

@@ -35,7 +35,7 @@ pub(super) fn add(
     added.map_err(|TooLarge| too_large(builder.most_bytes()))
 }
 
-/// As [`add`], one by one.
+/// Adds the references of a generator one by one.
 fn add_each(
     generator: &Generator,
     builder: &mut TableBuilder,

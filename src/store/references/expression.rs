@@ -95,10 +95,10 @@ impl Pattern {
         })
     }
 
-    /// As [`Pattern::parse`], where the pattern may take `most_bytes` of memory.
+    /// Like [`Pattern::parse`], where the pattern may take `most_bytes` of memory.
     ///
     /// # Errors
-    /// As [`Pattern::parse`]; also for a text that is too long.
+    /// Those of [`Pattern::parse`]; also for a text that is too long.
     pub(super) fn parse_within(text: &str, most_bytes: u64) -> Result<Pattern, String> {
         if memory_bytes(text) > most_bytes {
             return Err(
@@ -124,7 +124,7 @@ impl Pattern {
     /// The text with `0` for each expression that has a name that `is_variable`.
     ///
     /// # Errors
-    /// As [`Pattern::text`], for the other expressions.
+    /// Those of [`Pattern::text`], for the other expressions.
     pub(super) fn skeleton(
         &self,
         names: &dyn Names,
@@ -220,7 +220,7 @@ impl Expression {
     /// The number, where names stand for what `names` says.
     ///
     /// # Errors
-    /// As [`Pattern::text`].
+    /// Those of [`Pattern::text`].
     pub(super) fn value(&self, names: &dyn Names) -> Result<i64, String> {
         let value = match self {
             Expression::Integer(value) => Some(*value),

@@ -1,7 +1,7 @@
 //! The references of keys with one head and the same number of indices, in the order of the indices.
 //!
-//! They lie in layers, of which later ones replace references of earlier ones: those that are kept one by one, and those
-//! that generators make when they are asked for.
+//! The references are in layers. A layer has either rows, one for each reference, or a generator, which computes a
+//! reference when it is read. A reference in a later layer replaces the one in an earlier layer.
 
 use super::grid_key::{Indices, most_index};
 use super::product::Product;

@@ -21,7 +21,7 @@ const MOST_INDICES: usize = 16;
 /// A key, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GridKey<'k> {
-    /// What is before the indices: nothing, or a prefix with its slash.
+    /// The part before the indices: empty, or a prefix with its slash.
     pub(super) head: &'k [u8],
     pub(super) separator: u8,
     pub(super) indices: Indices,

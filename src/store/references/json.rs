@@ -7,8 +7,9 @@
 //! ```
 //!
 //! A value is a text (`base64:` for other bytes), a document in JSON, `[url]` or `[url, offset,
-//! length]`. The members are read one after the other, so that the text is never in memory; those of
-//! version 1 may be in any order, so the address of a target stays a template.
+//! length]`. The members are read one after the other, so that the text is never in memory as a whole.
+//! The members of version 1 may be in any order, so the address of a target is kept as a template, which
+//! is expanded when the reference is read.
 //!
 //! Source: <https://fsspec.github.io/kerchunk/spec.html>
 

@@ -45,10 +45,10 @@ impl<'t> Lexer<'t> {
         ahead.next()
     }
 
-    /// As [`Lexer::peek`], and takes it away.
+    /// The next word, which is consumed.
     ///
     /// # Errors
-    /// As [`Lexer::peek`].
+    /// Those of [`Lexer::peek`].
     pub(super) fn next(&mut self) -> Result<Option<Token<'t>>, String> {
         let text = self.rest.trim_start();
         let Some(first) = text.chars().next() else {

@@ -41,7 +41,7 @@ pub(super) struct ProductKeys {
 #[derive(Debug)]
 pub(super) struct ProductAxis {
     indices: Axis,
-    /// The number of the dimension that makes them; `None` where all keys have the same index.
+    /// The number of the dimension that makes them; `None` if all keys have the same index.
     dimension: Option<usize>,
 }
 

@@ -37,7 +37,7 @@ pub(super) const MOST_ADDRESSES: u32 = BAD;
 /// The place of a reference that the set lacks.
 pub(super) const ABSENT_ROW: RowBytes = [0xff; 20];
 
-/// What a value of a set says.
+/// The value of a reference in a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ReferenceValue {
     Inline(Vec<u8>),
@@ -96,7 +96,7 @@ impl Row {
         }
     }
 
-    /// The reference, with its address out of `addresses` or its bytes out of `inline`; `None` where they lack it.
+    /// The reference, with its address out of `addresses` or its bytes out of `inline`; `None` if they lack it.
     pub(super) fn found(self, addresses: &[Arc<str>], inline: &Bytes) -> Option<Found> {
         let address = |number: u32| {
             let at = usize::try_from(number).ok()?;

@@ -53,8 +53,8 @@ impl ReferenceStore {
     /// Opens the set at `key` of `home`, and reads its references.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] where it is no set that is understood or takes more than its part of the memory budget;
-    /// other errors where it cannot be read.
+    /// [`StoreError::Damaged`] if the set is not understood, or takes more than its part of the memory budget; other
+    /// errors if it cannot be read.
     pub(in crate::store) fn open(
         home: Home,
         key: Key,
@@ -417,7 +417,7 @@ struct ReferenceListing {
 }
 
 impl ReferenceListing {
-    /// Attributes of an object; `None` where its target cannot be examined.
+    /// Attributes of an object; `None` if its target cannot be examined.
     fn meta_of(&self, key: &Key) -> Option<ObjectMeta> {
         let FoundReference { found, set, file } = self.contents.get(key, &self.set).ok()??;
         let source = match file {

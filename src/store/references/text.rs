@@ -30,7 +30,7 @@ pub(super) struct Progress(Rc<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     read: Cell<u64>,
-    /// What was read when the current member began.
+    /// The number of bytes that were read when the current member began.
     begun: Cell<u64>,
 }
 

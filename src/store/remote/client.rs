@@ -227,7 +227,7 @@ impl RemoteClient {
             .await
     }
 
-    /// As [`RemoteClient::get_whole`], by a request with `options`.
+    /// Like [`RemoteClient::get_whole`], by a request with `options`.
     async fn get_whole_with(
         &self,
         key: &Key,
@@ -245,7 +245,7 @@ impl RemoteClient {
         .await
     }
 
-    /// As [`RemoteClient::get_whole`], unless the object still has the version `last`; then the result is `None`.
+    /// Like [`RemoteClient::get_whole`], unless the object still has the version `last`; then the result is `None`.
     pub(super) async fn get_changed(
         &self,
         key: &Key,
@@ -350,7 +350,7 @@ impl RemoteClient {
         }
     }
 
-    /// As [`RemoteClient::get_whole`], for a web server. The request is for a part, so that a server that cannot send
+    /// Like [`RemoteClient::get_whole`], for a web server. The request is for a part, so that a server that cannot send
     /// parts is noticed ([`RemoteClient::says_no_parts`]).
     pub(super) async fn get_whole_as_part(
         &self,
@@ -441,7 +441,7 @@ impl RemoteClient {
         page
     }
 
-    /// As [`RemoteClient::page`], where a failure may mean that the server does not list names.
+    /// Like [`RemoteClient::page`], where a failure may mean that the server does not list names.
     async fn any_page(&self, request: &PageRequest) -> Result<Page, Failure> {
         let PageRequest {
             start,

@@ -138,7 +138,7 @@ fn position(reader: &Reader<&[u8]>) -> usize {
     usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
 }
 
-/// The text that a reference stands for, such as `&amp;` or `&#46;`.
+/// The text that an entity or character reference stands for, such as `&amp;` or `&#46;`.
 fn resolved(reference: &BytesRef<'_>) -> Result<String, quick_xml::Error> {
     if let Some(character) = reference.resolve_char_ref()? {
         return Ok(character.to_string());

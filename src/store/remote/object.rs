@@ -55,7 +55,7 @@ impl RemoteObject {
     /// The requests that read all of `wanted`.
     ///
     /// # Errors
-    /// As [`RemoteObject::check_identified`].
+    /// Those of [`RemoteObject::check_identified`].
     fn requests(&self, wanted: &[Range<u64>]) -> Result<Vec<Range<u64>>, StoreError> {
         let requests = requests(wanted);
         if !requests.is_empty() {

@@ -1,5 +1,6 @@
-//! How long a daemon waits for what another daemon requests. What the other daemon does is not known: it may be
-//! stopped, or its cache may be full. So waiting is given up where it was of no use.
+//! How long a daemon waits for the result of a request of another daemon. The other daemon may be stopped, or may have
+//! no room for the result in the cache, and this daemon cannot see that. So it stops waiting when several waits were in
+//! vain.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,11 +13,11 @@ const LEAST_WAIT: Duration = Duration::from_secs(2);
 
 const MOST_WAIT: Duration = Duration::from_secs(10);
 
-/// After two waits, one after the other, in which nothing happened, none is begun for this time. The other daemon may
-/// have been stopped while it requested much.
+/// After two waits in a row that ended without a result and without progress, no wait is begun for this time. The other
+/// daemon may have been stopped while it had many requests in flight.
 const STOPPED: Duration = Duration::from_secs(60);
 
-/// After this many waits in a row whose result was not there, none is begun for a while.
+/// After this many waits in a row that ended, but left no result in the cache, no wait is begun for [`VAIN`].
 const MOST_VAIN: u32 = 4;
 
 const VAIN: Duration = Duration::from_secs(2);

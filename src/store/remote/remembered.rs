@@ -110,7 +110,7 @@ impl Remembered {
             .unwrap_or_else(AnswerTimes::of_now)
     }
 
-    /// Whether keys begin with `prefix`; `None` where that is not known.
+    /// Whether keys begin with `prefix`; `None` if that is not known.
     pub(super) fn has_prefix(&self, prefix: &Prefix) -> Option<bool> {
         let mut prefixes = lock(&self.prefixes);
         let (checked, has) = *prefixes.get(prefix)?;

@@ -7,7 +7,7 @@ use super::patience::Patience;
 use super::tag::Pinned;
 use crate::store::disk_cache::Claim;
 
-/// What a look for something finds.
+/// The result of a search among the answers that are kept.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one for each request, on the stack"

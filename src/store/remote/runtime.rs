@@ -71,11 +71,11 @@ impl Runtime {
         result.recv().map_err(|_| ended())
     }
 
-    /// As [`Runtime::wait_for`], for requests about `key`, and perhaps others. They are dropped when the
+    /// Like [`Runtime::wait_for`], for requests about `key`, and perhaps others. They are dropped when the
     /// [`CancelToken`] is cancelled in whose scope this thread is.
     ///
     /// # Errors
-    /// As [`Runtime::wait_for`]; [`StoreError::Io`] also when the requests were dropped.
+    /// Those of [`Runtime::wait_for`]; [`StoreError::Io`] also when the requests were dropped.
     pub(super) fn wait_while_wanted<T: Send + 'static>(
         &self,
         key: &Key,

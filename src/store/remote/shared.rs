@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// As [`Shared::head`], and also whether the server calls `key` a directory.
+    /// Like [`Shared::head`], and also whether the server calls `key` a directory.
     pub(super) async fn head_or_directory(
         &self,
         key: &Key,

@@ -1,9 +1,9 @@
-//! How many requests are in flight: as many as the link carries, and few more, because the others would only queue.
+//! How many requests are in flight: as many as the link carries, and few more, because further requests would only queue.
 //!
 //! The rule is that of TCP Vegas, for requests of different lengths. The time of an answer is compared with its *base*:
-//! what an answer of that length takes if it waits for no other. As long as answers take no longer than that, the
-//! window grows; it doubles, as a new connection does, until requests queue. If they take twice as long, half of the
-//! window would have been enough (Little's law), so it shrinks to a little more than that.
+//! the time of an answer of that length that waits for no other. As long as answers take no longer than their bases, the
+//! window grows. Like that of a new TCP connection, it doubles until requests queue. If answers take twice as long, half
+//! of the window would have been enough (Little's law), so the window shrinks to a little more than half.
 //!
 //! ```text
 //! round:   as many answers as a quarter of the window, all to requests that were sent since it last changed
@@ -49,7 +49,8 @@ const CLEAR: u64 = 120;
 /// Answers that take less than this part have become faster.
 const FASTER: u64 = 83;
 
-/// The window is this many percent of what would be enough, so that another request is there whenever one is answered.
+/// The window is this many percent of the number of requests that would be enough, so that there is always another request
+/// when one is answered.
 const SPARE: u64 = 125;
 
 /// After so many rounds in a row without a queue the window doubles again.
@@ -189,7 +190,7 @@ impl Window {
             return self.set(limit);
         }
         if self.limit <= LEAST {
-            // So few requests do not count as a queue, however long they take.
+            // With so few requests, a long time does not mean that they queue.
             self.set_base();
             return self.grow();
         }

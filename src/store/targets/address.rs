@@ -30,7 +30,7 @@ pub(in crate::store) struct Address {
     path: Vec<u8>,
 }
 
-/// What a path belongs to.
+/// The file system or server that a path belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Site {
     ThisMachine,
@@ -163,7 +163,7 @@ impl Address {
         }
     }
 
-    /// What contains this address; the root contains itself.
+    /// The address of the directory or prefix that contains this one; the root contains itself.
     pub(in crate::store) fn parent(&self) -> Address {
         let end = self.path.iter().rposition(|&byte| byte == b'/');
         let path = self.path.get(..end.unwrap_or(0)).unwrap_or_default();

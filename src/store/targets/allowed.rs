@@ -1,4 +1,4 @@
-//! What `--allow-refs` names: an object or a prefix that references may name.
+//! The values of `--allow-refs`: objects and prefixes to which references may lead.
 
 use std::fmt;
 use std::path::Path;

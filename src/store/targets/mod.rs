@@ -47,7 +47,7 @@ const FOREIGN_TTL: Duration = Duration::from_secs(60);
 /// Decides which targets are read, and reads them. Shared by all requests of a mount.
 #[derive(Debug)]
 pub(in crate::store) struct Targets {
-    /// What the set lies in.
+    /// The directory or prefix that the set lies in.
     home: Home,
     allowed: Vec<AllowedPrefix>,
     options: OpenOptions,
@@ -63,12 +63,12 @@ pub(in crate::store) struct Home {
     pub(in crate::store) address: Address,
     /// A store that has all that lies below it.
     pub(in crate::store) store: Arc<dyn Store>,
-    /// What it is called in that store.
+    /// Its prefix in that store.
     pub(in crate::store) path: Prefix,
 }
 
 impl Home {
-    /// What lies at `address`, and is the root of `store`.
+    /// The directory or prefix at `address`, which is the root of `store`.
     pub(in crate::store) fn new(address: Address, store: Arc<dyn Store>) -> Home {
         let path = Prefix::root();
         Home {
@@ -106,10 +106,10 @@ impl Targets {
         found.or_else(|error| told_when_opened(error, reference, set))
     }
 
-    /// As [`Targets::stat`]; `None` where that would take a request to a server.
+    /// Like [`Targets::stat`]; `None` if that would take a request to a server.
     ///
     /// # Errors
-    /// As [`Targets::stat`].
+    /// Those of [`Targets::stat`].
     pub(in crate::store) fn stat_at_once(
         &self,
         key: &Key,
@@ -207,7 +207,7 @@ impl Targets {
         home
     }
 
-    /// As [`Store::useful_in_flight`]. That of servers other than the set's own is not known.
+    /// Like [`Store::useful_in_flight`]. That of servers other than the set's own is not known.
     pub(in crate::store) fn useful_in_flight(&self) -> usize {
         if self.home.store.profile().is_local {
             self.most_in_flight()

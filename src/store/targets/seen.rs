@@ -14,7 +14,7 @@ use crate::store::Version;
 /// The most objects whose versions are remembered, in some 2 MB. Changes of further objects are not noticed.
 const MOST_OBJECTS: usize = 1 << 16;
 
-/// What is known of the objects on servers.
+/// The remembered versions of objects on servers.
 #[derive(Debug)]
 pub(super) struct SeenTargets {
     /// The fingerprints of versions, by hashes of addresses.

@@ -15,14 +15,14 @@ use crate::store::{
     Store, StoreError, Version,
 };
 
-/// What a reference says about the bytes of an object.
+/// A reference to the bytes of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct Reference<'r> {
     /// The path or URL of the target.
     pub(in crate::store) address: &'r str,
     /// The first byte, and how many bytes; `None` for the whole target.
     pub(in crate::store) range: Option<(u64, u64)>,
-    /// What the target has to be, where the set says it.
+    /// The version that the target must have, if the set names one.
     pub(in crate::store) checksum: Option<Checksum>,
 }
 
@@ -269,7 +269,7 @@ impl RangeObject {
     /// Opens the object at `reference`, which is called `key` in the set.
     ///
     /// # Errors
-    /// As [`RangeObject::stat`]; also if the target ends before the range does.
+    /// Those of [`RangeObject::stat`]; also if the target ends before the range does.
     pub(super) fn open(
         key: &Key,
         target: Target,

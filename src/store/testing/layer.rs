@@ -138,7 +138,7 @@ impl<L: Layer> Store for Layered<L> {
         !self.profile().is_local
     }
 
-    /// As [`Store::stat_many`].
+    /// Like [`Store::stat_many`].
     fn fetch_many(
         &self,
         requests: &mut [FetchRequest<'_>],

@@ -186,7 +186,7 @@ impl ZipFile {
     /// when it opened the object.
     ///
     /// # Errors
-    /// As [`Object::read_at`].
+    /// Those of [`Object::read_at`].
     pub(super) fn of_object(object: Arc<dyn Object>) -> Result<ZipFile, StoreError> {
         let meta = *object.meta();
         let len = meta.size().min(TAIL_BYTES);
@@ -258,7 +258,7 @@ impl ZipFile {
     /// Reads `ranges`; those of an object together.
     ///
     /// # Errors
-    /// As [`Object::read_ranges`].
+    /// Those of [`Object::read_ranges`].
     pub(super) fn read_ranges(&self, ranges: &mut [ReadRange<'_>]) -> io::Result<()> {
         let tail_start = self.tail_start();
         match &self.source {

@@ -210,7 +210,7 @@ impl IndexBuilder {
     /// The index, and a message about entries that are shown under other names, if there are any.
     ///
     /// # Errors
-    /// As [`IndexBuilder::push`].
+    /// Those of [`IndexBuilder::push`].
     pub(super) fn finish(mut self) -> Result<(Index, Option<String>), String> {
         let index = &mut self.index;
         keep_last(&index.names, &mut index.entries);

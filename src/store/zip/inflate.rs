@@ -69,7 +69,7 @@ impl EntryInflater {
     /// Skips `count` bytes.
     ///
     /// # Errors
-    /// As [`EntryInflater::fill`].
+    /// Those of [`EntryInflater::fill`].
     pub(super) fn skip(&mut self, file: &impl ReaderAt, count: u64) -> io::Result<()> {
         let mut scratch = vec![0; INPUT_BYTES.min(usize::try_from(count).unwrap_or(INPUT_BYTES))];
         let mut left = count;

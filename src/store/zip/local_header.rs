@@ -20,7 +20,7 @@ const SIGNATURE: &[u8] = b"PK\x03\x04";
 pub(super) struct LocalHeader<'b> {
     /// Compression method.
     pub(super) method: u16,
-    /// The name of the entry, as it is stored; `None` where the parsed bytes end before the end of
+    /// The name of the entry, as it is stored; `None` if the parsed bytes end before the end of
     /// the name.
     pub(super) name: Option<&'b [u8]>,
     /// The number of bytes of the header; the bytes of the entry follow.

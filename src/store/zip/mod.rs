@@ -18,9 +18,9 @@
 //! keep their version: they stay readable after the file was replaced by rename(2), and return
 //! [`StoreError::Changed`] after it was changed in place.
 //!
-//! A file that changed less than [`GRAIN`](super::GRAIN) ago is waited for: if it changed once more
-//! within that time, it would have the same version, and a directory that was read before would be
-//! trusted for ever.
+//! If a file changed less than [`GRAIN`](super::GRAIN) ago, the store waits before it reads it. A second
+//! change within that time would leave the version as it is, and a directory that was read between the
+//! two would be trusted for ever.
 //!
 //! # Zip files on servers
 //!
@@ -115,10 +115,10 @@ impl ZipStore {
         ZipStore::shared(path, Sharing::Nobody)
     }
 
-    /// As [`ZipStore::open`], reported with the mode that `sharing` asks for.
+    /// Like [`ZipStore::open`], reported with the mode that `sharing` asks for.
     ///
     /// # Errors
-    /// As [`ZipStore::open`].
+    /// Those of [`ZipStore::open`].
     pub fn shared(path: &Path, sharing: Sharing) -> Result<ZipStore, StoreError> {
         ZipStore::at(ZipPath::new(path, sharing)?, Prefix::root())
     }
@@ -126,7 +126,7 @@ impl ZipStore {
     /// Opens the zip file at `key` of `store`.
     ///
     /// # Errors
-    /// As [`ZipStore::open`].
+    /// Those of [`ZipStore::open`].
     pub(super) fn within(store: &Arc<dyn Store>, key: &Key) -> Result<ZipStore, StoreError> {
         ZipStore::at(ZipPath::within(store, key), key.to_prefix())
     }
@@ -135,7 +135,7 @@ impl ZipStore {
     /// file. Messages call it `shown`.
     ///
     /// # Errors
-    /// As [`ZipStore::open`].
+    /// Those of [`ZipStore::open`].
     pub(super) fn of_object(
         store: &Arc<dyn Store>,
         key: &Key,
@@ -146,10 +146,10 @@ impl ZipStore {
         ZipStore::opened(place, key, object, Prefix::root())
     }
 
-    /// As [`ZipStore::within`], where `object` was opened; `None` if that is not a zip file.
+    /// Like [`ZipStore::within`], with an `object` that is already open. `None` if it is not a zip file.
     ///
     /// # Errors
-    /// As [`ZipStore::open`].
+    /// Those of [`ZipStore::open`].
     pub(super) fn within_opened(
         store: &Arc<dyn Store>,
         key: &Key,
@@ -229,16 +229,16 @@ impl ZipStore {
     /// Whether the file at `path` begins or ends as a zip file does.
     ///
     /// # Errors
-    /// As [`ZipStore::open`], when it cannot be read.
+    /// Those of [`ZipStore::open`], when it cannot be read.
     pub fn is_zip(path: &Path) -> Result<bool, StoreError> {
         let file = ZipPath::new(path, Sharing::Nobody)?.open()?;
         looks_like_zip(&file).map_err(|error| StoreError::io(path.display(), &error))
     }
 
-    /// As [`ZipStore::is_zip`], for the file at `key` of `store`.
+    /// Like [`ZipStore::is_zip`], for the file at `key` of `store`.
     ///
     /// # Errors
-    /// As [`ZipStore::open`], when it cannot be read.
+    /// Those of [`ZipStore::open`], when it cannot be read.
     pub(super) fn is_zip_in(store: &Arc<dyn Store>, key: &Key) -> Result<bool, StoreError> {
         let file = ZipPath::within(store, key).open()?;
         looks_like_zip(&file).map_err(|error| read_error(key, &error))
@@ -252,7 +252,7 @@ impl ZipStore {
     /// The length of the zip file.
     ///
     /// # Errors
-    /// As [`ZipStore::open`].
+    /// Those of [`ZipStore::open`].
     pub(super) fn file_bytes(&self) -> Result<u64, StoreError> {
         Ok(self.archive()?.file.meta.size())
     }

@@ -35,7 +35,7 @@ pub fn copy_range(
     Ok(())
 }
 
-/// As [`copy_range`], through memory.
+/// Like [`copy_range`], through memory.
 fn copy_by_hand(
     (from, mut at): (impl AsFd, u64),
     (to, mut into): (&File, u64),

@@ -99,7 +99,7 @@ impl DirWriter {
         self.begin_in(&self.parent_of_new(key)?, key, new)
     }
 
-    /// As [`DirWriter::begin`], for an object whose directory may be missing. The draft is then in
+    /// Like [`DirWriter::begin`], for an object whose directory may be missing. The draft is then in
     /// the nearest directory above.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl DirWriter {
         self.begin_in(&self.nearest_parent(key)?, key, new)
     }
 
-    /// As [`DirWriter::begin_near`], for a file that is committed only as a part of an object. It is in
+    /// Like [`DirWriter::begin_near`], for a file that is committed only as a part of an object. It is in
     /// the staging directory, if there is one.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl DirWriter {
         Ok(draft)
     }
 
-    /// As [`DirWriter::begin_part`], in memory.
+    /// Like [`DirWriter::begin_part`], in memory.
     ///
     /// # Errors
     /// [`StoreError::Io`].

@@ -1,8 +1,8 @@
 //! One writer of a store at a time.
 //!
-//! The writer holds an exclusive flock(2) on the directory of the store. So that writers of a directory and of a store
-//! in it find each other too, it also locks a byte of its own directory, and another byte of each directory above it
-//! that it may open, up to the root of the file tree:
+//! The writer holds an exclusive flock(2) on the directory of the store. A writer of a directory and a writer of a store
+//! in that directory must find each other, too. So each writer also locks one byte of its own directory, and another
+//! byte of each directory above it that it may open, up to the root of the file tree:
 //!
 //! ```text
 //! writer of /data/a.zarr    /data/a.zarr: flock, byte OWN     /data, /: byte BELOW

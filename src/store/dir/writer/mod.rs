@@ -195,7 +195,7 @@ impl DirWriter {
         opened.map_err(|errno| failed(key, errno))
     }
 
-    /// As [`DirWriter::parent`], for a new name in the directory, which gets its default list.
+    /// Like [`DirWriter::parent`], for a new name in the directory, which gets its default list.
     fn parent_of_new(&self, key: &Key) -> Result<OwnedFd, StoreError> {
         let opened = (self.root()?).open_for_lists(&key.parent(), OFlags::DIRECTORY);
         opened.map_err(|errno| failed(key, errno))
@@ -209,7 +209,7 @@ impl DirWriter {
     /// Locks `key`, whose directory is `parent`, if objects are replaced under locks.
     ///
     /// # Errors
-    /// As [`KeyLock::take`].
+    /// Those of [`KeyLock::take`].
     fn lock<'p>(&self, parent: &'p OwnedFd, key: &Key) -> Result<Option<KeyLock<'p>>, StoreError> {
         let lock = || KeyLock::take(parent, key);
         self.locks_keys.then(lock).transpose()
@@ -396,7 +396,7 @@ impl DirWriter {
         object_as(key, file, self.root.versions.clone())
     }
 
-    /// As [`DirWriter::object_of`], for a file that was opened as `stored` and is copied. If file times do not show a
+    /// Like [`DirWriter::object_of`], for a file that was opened as `stored` and is copied. If file times do not show a
     /// write of another program, no earlier version is trusted, and the object has a version of its own.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ impl DirWriter {
         Ok(Replaced::Other { is_draft_back })
     }
 
-    /// As [`DirWriter::replace`], if the file system cannot exchange names. A second name of the old object shows
+    /// Like [`DirWriter::replace`], if the file system cannot exchange names. A second name of the old object shows
     /// whether it was written to meanwhile.
     fn rename_over(
         &self,

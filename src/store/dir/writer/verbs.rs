@@ -49,7 +49,7 @@ impl StoreWriter for DirWriter {
 }
 
 impl DirWriter {
-    /// As [`StoreWriter::erase`]. For [`Durability::Close`](super::Durability::Close), [`DirWriter::sync_closed`]
+    /// Like [`StoreWriter::erase`]. For [`Durability::Close`](super::Durability::Close), [`DirWriter::sync_closed`]
     /// follows.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl DirWriter {
         }
     }
 
-    /// As [`StoreWriter::put`], where `new` makes the draft, with its bytes, of an object that is absent.
+    /// Like [`StoreWriter::put`]. If the object is absent, `new` makes its draft, with the bytes.
     ///
     /// # Errors
     /// Those of `new`; [`StoreError`].

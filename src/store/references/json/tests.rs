@@ -58,7 +58,7 @@ fn generated_references() {
     for (key, address, range) in [
         ("x/0.0", "s3://b/0.nc", Some((0, 7))),
         ("x/1.1", "s3://b/1.nc", Some((105, 7))),
-        // As in fsspec, what is generated replaces what is listed.
+        // As in fsspec, a generated reference replaces a listed one.
         ("x/2.1", "s3://b/2.nc", Some((205, 7))),
         ("y/9", "t.nc", None),
         ("y/5", "t.nc", None),

@@ -145,7 +145,7 @@ impl ParquetSet {
         })
     }
 
-    /// The records in `file`, and the attributes of the file; `None` where there is none.
+    /// The records in `file`, and the attributes of the file; `None` if there is none.
     fn records(&self, file: &Key) -> Result<Option<(Arc<Records>, ObjectMeta)>, StoreError> {
         let found = self.store.stat_objects(std::slice::from_ref(file));
         let Some(meta) = found.into_iter().next().unwrap_or(Ok(None))? else {
@@ -177,7 +177,7 @@ impl ParquetSet {
         (*version == meta.version).then(|| Arc::clone(records))
     }
 
-    /// As [`ParquetSet::records`], for a listing that may have examined `file` before.
+    /// Like [`ParquetSet::records`], for a listing that may have examined `file` before.
     fn listed_records(
         &self,
         file: &Key,

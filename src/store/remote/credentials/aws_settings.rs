@@ -22,9 +22,9 @@ pub(crate) enum BucketPlace {
 /// How the server is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AwsSettings {
-    /// The region; `None` where S3 has to be asked for it.
+    /// The region; `None` if S3 has to be asked for it.
     pub(crate) region: Option<String>,
-    /// The server, where it is not one of AWS; with the bucket in its name if that is its place.
+    /// The server, if it is not one of AWS; with the bucket in its host name if the bucket belongs there.
     pub(crate) endpoint: Option<Endpoint>,
     /// Where the bucket is named.
     pub(crate) bucket_place: BucketPlace,

@@ -2,7 +2,7 @@
 //! character but blanks, quotes and backslashes has a meaning (POSIX, "Shell Command Language",
 //! section "Quoting").
 
-/// The words of `command`; `None` where a quote is not closed or a backslash is last.
+/// The words of `command`; `None` if a quote is not closed or a backslash is last.
 pub(crate) fn split(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

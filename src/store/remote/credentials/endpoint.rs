@@ -49,7 +49,7 @@ impl Endpoint {
     /// The endpoint that the option says, or else the first of `variables` that has a value.
     ///
     /// # Errors
-    /// As [`Endpoint::parse`].
+    /// Those of [`Endpoint::parse`].
     pub(crate) fn given(
         option: Option<&str>,
         env: &Environment,

@@ -50,7 +50,7 @@ impl Environment {
         names.iter().find_map(found)
     }
 
-    /// Whether the variable `name` says yes; `None` where it says nothing.
+    /// Whether the variable `name` says yes; `None` if it says nothing.
     ///
     /// # Errors
     /// [`CredentialError::Setting`] when it says neither yes nor no.

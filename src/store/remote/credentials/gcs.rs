@@ -98,7 +98,7 @@ fn endpoint(
     Endpoint::parse(EMULATOR, &url).map(Some)
 }
 
-/// The client with credentials that are configured; `None` where nothing is.
+/// The client with credentials that are configured; `None` if nothing is.
 fn configured(
     builder: &GoogleCloudStorageBuilder,
     options: &CloudOptions,

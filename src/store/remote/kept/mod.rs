@@ -53,12 +53,12 @@ pub struct DiskCacheOptions {
     pub is_offline: bool,
     /// Whether the store never changes (`--immutable`).
     pub is_immutable: bool,
-    /// When the user asked for the store. Answers that other processes have requested since are as new as those of this
-    /// process.
+    /// When the user asked for the store. An answer that another process has requested after this is as new as one of
+    /// this process.
     pub begun: Instant,
 }
 
-/// What one store keeps.
+/// The part of the disk cache that one store uses.
 #[derive(Debug)]
 pub(super) struct Kept {
     cache: Arc<DiskCache>,
@@ -75,7 +75,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Opens the cache that `options` ask for; `None` where it cannot be used.
+    /// Opens the cache that `options` ask for; `None` if it cannot be used.
     ///
     /// # Errors
     /// [`StoreError::Denied`] for a directory that is not safe. With `--offline`, also [`StoreError::Unsupported`] for

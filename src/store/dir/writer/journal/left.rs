@@ -218,7 +218,7 @@ fn is_begun_only(file: &File, size: u64) -> bool {
     is_blank || (size < HEAD_BYTES as u64 && MAGIC.starts_with(known.get(..8).unwrap_or(known)))
 }
 
-/// The record at `at` of a journal of `size` bytes; `None` where none was finished.
+/// The record at `at` of a journal of `size` bytes; `None` if none was finished.
 ///
 /// # Errors
 /// Those of reading the record: a record that cannot be read may be finished.
@@ -241,7 +241,7 @@ fn read_record(file: &File, at: u64, size: u64) -> io::Result<Option<JournalReco
     Ok(is_finished.then_some(found))
 }
 
-/// The record that begins at `at` with these bytes; `None` where the checksum does not match.
+/// The record that begins at `at` with these bytes; `None` if the checksum does not match.
 fn parse_record(record: &[u8; RECORD_BYTES], at: u64) -> Option<JournalRecord> {
     let (known, own) = record.split_last_chunk()?;
     let checksum = crc32c::crc32c_append(crc32c::crc32c(&at.to_le_bytes()), known);

@@ -41,7 +41,7 @@ impl History {
         }
     }
 
-    /// The contents that may be there after this many calls, none of which is lost: those of the last change, or those
+    /// The contents that the object may have after this many calls, if no call is lost: those of the last change, or those
     /// before it.
     pub(crate) fn latest(&self, n_calls: usize) -> Vec<Option<&Vec<u8>>> {
         let had = self.had.iter().rev();
