@@ -161,7 +161,7 @@ impl BytesToBytes {
     /// Decodes at most `limit` bytes; a checksum is removed without a copy.
     ///
     /// # Errors
-    /// As [`undo_within`](Self::undo_within).
+    /// Those of [`undo_within`](Self::undo_within).
     pub(super) fn undo_cow<'a>(
         &self,
         encoded: Cow<'a, [u8]>,

@@ -216,7 +216,7 @@ impl CodecChain {
         }
     }
 
-    /// All transposes as one; without any, that of rank 0, which is the identity.
+    /// All transposes combined into one. If there are none, the transpose of rank 0, which is the identity.
     fn transpose(&self) -> Transpose {
         let mut transposes = self.array_to_array.iter().filter_map(|codec| match codec {
             ArrayToArray::Transpose(transpose) => Some(transpose),

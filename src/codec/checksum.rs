@@ -113,10 +113,10 @@ impl Checksum {
         FormatError::encoded(self.name(), problem)
     }
 
-    /// As [`verified`](Self::verified), without a copy of owned bytes.
+    /// Like [`verified`](Self::verified), without a copy of owned bytes.
     ///
     /// # Errors
-    /// As [`verified`](Self::verified).
+    /// Those of [`verified`](Self::verified).
     pub(super) fn cut<'a>(&self, encoded: Cow<'a, [u8]>) -> Result<Cow<'a, [u8]>, FormatError> {
         match encoded {
             Cow::Borrowed(encoded) => Ok(Cow::Borrowed(self.verified(encoded)?)),

@@ -203,7 +203,7 @@ impl N5Block {
     /// Encodes `elements`, those of a whole chunk of `spec`, as a block of the full shape.
     ///
     /// # Errors
-    /// As [`check_encodes`](Self::check_encodes), or no memory.
+    /// Those of [`check_encodes`](Self::check_encodes), or no memory.
     pub(super) fn encode(
         &self,
         spec: &ChunkSpec<'_>,

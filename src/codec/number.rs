@@ -99,7 +99,7 @@ impl Number {
         }
     }
 
-    /// As [`Number::of`]; of a complex number, the type of its two parts.
+    /// Like [`Number::of`]; of a complex number, the type of its two parts.
     pub(crate) fn part_of(data_type: &DataType) -> Option<Number> {
         match data_type.element {
             Element::Complex(format) => Some(Number::Float(format)),
@@ -154,7 +154,7 @@ impl Number {
     }
 
     /// A C cast, as `numpy.ndarray.astype` does: integers wrap, floats are rounded half to even,
-    /// and floats are truncated to integers. `None` where C leaves the result undefined, or the
+    /// and floats are truncated to integers. `None` if C leaves the result undefined, or the
     /// type does not have it.
     pub(crate) fn cast(self, value: Value) -> Option<Value> {
         match (self, value) {

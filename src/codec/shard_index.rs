@@ -151,7 +151,7 @@ impl IndexLayout {
     /// without a CRC-32C behind it. Only the bytes of a shard show which.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn undocumented(chunks_per_shard: &[u64]) -> Result<IndexLayout, FormatError> {
         let layout = |bytes_to_bytes| {
             let index_codecs = CodecChain {
@@ -365,7 +365,7 @@ impl IndexVerifier {
         Ok(())
     }
 
-    /// Moves bytes to the pending ones; returns those, and clears them, when there are `N`.
+    /// Moves bytes to the pending bytes. When there are `N` pending bytes, returns and clears them.
     fn complete<const N: usize>(&mut self, bytes: &mut &[u8]) -> Option<[u8; N]> {
         let wanted = N.saturating_sub(self.n_pending).min(bytes.len());
         let (taken, rest) = bytes.split_at(wanted);

@@ -131,7 +131,7 @@ impl Transpose {
     /// chunk of `decoded_shape`.
     ///
     /// # Panics
-    /// As [`decode`](Self::decode).
+    /// Like [`decode`](Self::decode).
     pub fn encode(&self, decoded_shape: &[u64], item_size: usize, decoded: &[u8], out: &mut [u8]) {
         let mut order = vec![0; self.order.len()];
         for (i, &axis) in self.order.iter().enumerate() {

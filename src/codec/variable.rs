@@ -195,7 +195,7 @@ impl VariableItems {
     /// The `expected` items that `codec` encoded to `bytes`.
     ///
     /// # Errors
-    /// As [`VariableLength::walk`].
+    /// Those of [`VariableLength::walk`].
     pub(super) fn new(
         codec: VariableLength,
         bytes: Vec<u8>,

@@ -9,7 +9,7 @@ pub(crate) fn unsigned(bytes: &[u8]) -> u64 {
     low.fold(0, |value, &byte| (value << 8) | u64::from(byte))
 }
 
-/// As [`unsigned`], with the sign that the highest bit gives.
+/// Like [`unsigned`], with the sign that the highest bit gives.
 pub(crate) fn signed(bytes: &[u8]) -> i64 {
     let unused = 64 - 8 * u32::try_from(bytes.len().clamp(1, 8)).unwrap_or(8);
     (unsigned(bytes) << unused).cast_signed() >> unused

@@ -141,7 +141,7 @@ impl DataType {
         self
     }
 
-    /// The byte order that a document names for elements stored in `order`: `None` where no number
+    /// The byte order that a document names for elements stored in `order`: `None` if no number
     /// has several bytes, and for a record whose fields do not share one order.
     pub(crate) fn stored_order(&self, order: ByteOrder) -> Option<ByteOrder> {
         match (&self.layout, &self.element) {

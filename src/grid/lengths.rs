@@ -80,7 +80,7 @@ impl AxisChunks {
         }
     }
 
-    /// The first element and the length of chunk `number`; `None` where a list has no such chunk, or
+    /// The first element and the length of chunk `number`; `None` if a list has no such chunk, or
     /// where they do not fit.
     pub fn span(&self, number: u64) -> Option<(u64, u64)> {
         match self {
@@ -117,9 +117,9 @@ impl AxisChunks {
         longest
     }
 
-    /// Whether the chunks that both have are the same, where they are those of axes of these `lengths`.
-    /// Of two lists, one is the beginning of the other, as where an array has grown. A list agrees
-    /// with chunks of one length where it begins with as many of these as have elements.
+    /// Whether the chunks that two axes of these `lengths` have in common are the same, as they are after
+    /// an array has grown. Two lists agree if one is the beginning of the other. A list agrees with chunks
+    /// of one length if it begins with that length once for each chunk that has elements.
     pub fn agrees_with(&self, other: &AxisChunks, lengths: (u64, u64)) -> bool {
         let (one, two) = match (self, other) {
             (AxisChunks::Equal(one), AxisChunks::Equal(two)) => return one == two,
@@ -153,7 +153,7 @@ impl AxisChunks {
         }
     }
 
-    /// The number of elements that a list covers; `None` where chunks are equal, which cover any
+    /// The number of elements that a list covers; `None` if chunks are equal, which cover any
     /// number.
     pub fn covered(&self) -> Option<u64> {
         match self {
@@ -247,8 +247,8 @@ impl ChunkLengths {
         self.0.iter().map(AxisChunks::longest).collect()
     }
 
-    /// Whether the chunks that both have are the same ([`AxisChunks::agrees_with`]), where they are
-    /// those of arrays of these shapes.
+    /// Whether the chunks that arrays of these shapes have in common are the same
+    /// ([`AxisChunks::agrees_with`]).
     pub fn agree_with(&self, other: &ChunkLengths, shapes: (&[u64], &[u64])) -> bool {
         let lengths = shapes.0.iter().copied().zip(shapes.1.iter().copied());
         let mut axes = self.0.iter().zip(&other.0).zip(lengths);

@@ -140,7 +140,7 @@ impl ChunkGrid {
         self.chunks.axes().get(axis)
     }
 
-    /// The shape of the decoded chunk `indices`, in elements; `None` where the grid does not say the
+    /// The shape of the decoded chunk `indices`, in elements; `None` if the grid does not say the
     /// shape of such a chunk, which is then outside of it.
     pub fn chunk_shape(&self, indices: &[u64]) -> Option<Cow<'_, [u64]>> {
         if self.is_regular {

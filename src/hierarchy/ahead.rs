@@ -72,8 +72,8 @@ impl DocumentsAhead {
         found.any(|(key, document)| document.is_some() && makes_node(key))
     }
 
-    /// Decides about documents to which the store denies access. If it `hides_absence`, as buckets do from users who
-    /// may not list them, these documents count as absent where another document makes a node.
+    /// Decides about documents to which the store denies access. A bucket `hides_absence` from users who may not list it:
+    /// it denies access to absent objects. Then these documents count as absent if another document makes a node.
     pub(super) fn settle(&mut self, hides_absence: bool) {
         if hides_absence && self.has_node() {
             let denied = self.denied.drain(..).map(|key| (key, None));

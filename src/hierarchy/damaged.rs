@@ -18,7 +18,7 @@ use crate::store::{Cursor, Detail, EntryKind, Key, Prefix};
 const MOST_NAMES: usize = 64;
 
 impl DocumentSearch<'_> {
-    /// The array of v1 at `prefix` whose document has this `text`, which is damaged; `None` where no other object shows
+    /// The array of v1 at `prefix` whose document has this `text`, which is damaged; `None` if no other object shows
     /// that it is an array.
     pub(super) fn damaged_v1(
         &mut self,

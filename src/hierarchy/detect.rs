@@ -144,7 +144,7 @@ impl<'h> DocumentSearch<'h> {
         Ok(())
     }
 
-    /// As [`Hierarchy::open`], for a document that may have been opened ahead.
+    /// Like [`Hierarchy::open`], for a document that may have been opened ahead.
     fn open(&mut self, key: &Key) -> Result<Option<OpenDocument>, Error> {
         let ahead = self.ahead.as_mut();
         match ahead.filter(|ahead| ahead.has_asked(key)) {
@@ -219,7 +219,7 @@ impl<'h> DocumentSearch<'h> {
         Ok(Node::broken(Document::new(key, meta), error, kind))
     }
 
-    /// As [`DocumentSearch::read`], for a file with these attributes that need not be a document:
+    /// Like [`DocumentSearch::read`], for a file with these attributes that need not be a document:
     /// `None` when it is too large, denied, or no object.
     fn read_common(&mut self, key: &Key, meta: ObjectMeta) -> Result<Option<DocumentText>, Error> {
         if meta.size() > MAX_COMMON_BYTES {
@@ -332,7 +332,7 @@ impl<'h> DocumentSearch<'h> {
         })
     }
 
-    /// As [`DocumentSearch::read`], for a document of copies of others: `None` when it is too large
+    /// Like [`DocumentSearch::read`], for a document of copies of others: `None` when it is too large
     /// to be read.
     fn read_copies(&mut self, key: &Key) -> Result<Option<DocumentText>, Error> {
         match self.read(key) {

@@ -40,8 +40,8 @@ pub(super) fn most_parsed_bytes(size: u64) -> u64 {
     size.saturating_mul(per_byte)
 }
 
-/// Memory, in bytes, that the document `text` takes while it is parsed. Numbers of one digit take ten times as much for
-/// each byte as long texts, so that the values are counted by what separates them.
+/// Memory, in bytes, that the document `text` takes while it is parsed. A list of one-digit numbers takes ten times as much
+/// memory for each byte as a long string. So the values are counted, by the characters that separate them.
 pub(super) fn parsed_bytes(text: &[u8]) -> u64 {
     let copies = 2 * text.len() as u64;
     if text.len() as u64 <= SHORT_BYTES {
@@ -72,7 +72,7 @@ pub(super) fn most_outlined(memory: u64) -> u64 {
     memory / OUTLINED_PER_BYTE
 }
 
-/// Whether a file of this name may be something else than a document, so that its content decides.
+/// Whether a file of this name need not be a document. Then its content decides whether it is one.
 pub(super) fn is_common_name(name: &[u8]) -> bool {
     matches!(name, b"meta" | b"attributes.json")
 }

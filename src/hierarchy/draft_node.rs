@@ -38,7 +38,7 @@ impl DraftNode {
     /// The key of the node's document if the node is a group.
     ///
     /// # Errors
-    /// As [`DraftNode::array_document`].
+    /// Those of [`DraftNode::array_document`].
     pub fn group_document(&self) -> Result<Key, StoreError> {
         self.root
             .key(&self.layout.group_document(self.path.as_bytes()))
@@ -48,7 +48,7 @@ impl DraftNode {
     /// directories of their own children.
     ///
     /// # Errors
-    /// As [`DraftNode::array_document`].
+    /// Those of [`DraftNode::array_document`].
     pub fn children(&self) -> Result<Prefix, StoreError> {
         let key = self.layout.children(self.path.as_bytes());
         self.root.key(&key).map(|key| key.to_prefix())
@@ -57,7 +57,7 @@ impl DraftNode {
     /// The prefix of the node's chunks if the node is an array.
     ///
     /// # Errors
-    /// As [`DraftNode::array_document`].
+    /// Those of [`DraftNode::array_document`].
     pub fn data(&self) -> Result<Prefix, StoreError> {
         let key = self.layout.data(self.path.as_bytes());
         self.root.key(&key).map(|key| key.to_prefix())

@@ -28,11 +28,11 @@ impl Hierarchy {
         self.look_again_at(prefix)
     }
 
-    /// As [`Hierarchy::look_again`], for the array that a document at `key` describes or would
+    /// Like [`Hierarchy::look_again`], for the array that a document at `key` describes or would
     /// describe.
     ///
     /// # Errors
-    /// As [`Hierarchy::node`].
+    /// Those of [`Hierarchy::node`].
     pub fn look_again_by(&self, key: &Key) -> Result<(), Error> {
         self.look_again(&key.parent())?;
         match self.described_at(key)? {
@@ -64,7 +64,7 @@ impl Hierarchy {
         Ok(())
     }
 
-    /// As [`Hierarchy::forget`], for a node whose document has changed.
+    /// Like [`Hierarchy::forget`], for a node whose document has changed.
     pub fn forget_changed(&self, prefix: &Prefix) {
         self.ask_again_for_documents(prefix);
         self.forget(prefix);

@@ -115,7 +115,7 @@ impl Hierarchy {
         &self.store
     }
 
-    /// The store with its own documents, byte for byte, in place of copies; `None` where
+    /// The store with its own documents, byte for byte, in place of copies; `None` if
     /// [`Hierarchy::store`] is the same.
     pub fn stored_keys(&self) -> Option<Arc<dyn Store>> {
         let catalog = self.catalog.as_ref()?;
@@ -140,7 +140,7 @@ impl Hierarchy {
     /// Whether a node is at `prefix`, or was found below it where names cannot be listed.
     ///
     /// # Errors
-    /// As [`Hierarchy::node`].
+    /// Those of [`Hierarchy::node`].
     pub fn finds_node_from(&self, prefix: &Prefix) -> Result<bool, Error> {
         let catalog = self.catalog.as_ref();
         Ok(!matches!(self.node(prefix)?, Node::Implicit)
@@ -186,7 +186,7 @@ impl Hierarchy {
     /// ```
     ///
     /// # Errors
-    /// As [`Hierarchy::node`].
+    /// Those of [`Hierarchy::node`].
     pub fn described_by(&self, key: &Key) -> Result<Option<Prefix>, Error> {
         let Some(prefix) = self.described_at(key)? else {
             return Ok(None);
@@ -320,7 +320,7 @@ impl Hierarchy {
         self.lock().clear();
     }
 
-    /// As [`Hierarchy::forget`], for a node of a draft.
+    /// Like [`Hierarchy::forget`], for a node of a draft.
     pub fn forget_draft(&self, node: &DraftNode) {
         let data = node.data();
         let group = node.group_document().map(|key| key.to_prefix());

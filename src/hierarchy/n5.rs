@@ -81,7 +81,7 @@ impl Hierarchy {
     /// Whether the directory at `prefix`, which has no document, is a group in a container of N5.
     ///
     /// # Errors
-    /// As [`Hierarchy::node`].
+    /// Those of [`Hierarchy::node`].
     pub fn is_group_of_n5(&self, prefix: &Prefix) -> Result<bool, Error> {
         for above in prefix.with_ancestors().skip(1) {
             match self.node(&above)? {

@@ -27,7 +27,7 @@ pub enum Node {
 pub struct GroupNode {
     /// The version of its document.
     pub format: ZarrFormat,
-    /// The document of the group; `None` where only consolidated metadata of v2 shows that it is a
+    /// The document of the group; `None` if only consolidated metadata of v2 shows that it is a
     /// group.
     pub document: Option<Document>,
     /// The layout of the draft's hierarchy whose root this group is; `None` for other groups.
@@ -53,9 +53,9 @@ pub struct ArrayNode {
     pub metadata: ArrayMetadata,
     /// A hash of the prefix and of all of `metadata`. Attributes do not change it.
     pub identity: u64,
-    /// As `identity`, without the shape, so that an array that grows keeps its cached chunks.
+    /// Like `identity`, without the shape, so that an array that grows keeps its cached chunks.
     pub chunk_identity: u64,
-    /// As `chunk_identity`, without the prefix: it stays when the array is renamed.
+    /// Like `chunk_identity`, without the prefix: it stays when the array is renamed.
     pub chunk_form: u64,
     /// The approximate memory of `metadata`, in bytes.
     pub model_bytes: u64,

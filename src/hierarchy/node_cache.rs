@@ -145,7 +145,7 @@ impl NodeCache {
     }
 
     /// The last time at which neither the node at `prefix` nor one above it was an array or the root of
-    /// a draft's hierarchy; `None` where that is not known.
+    /// a draft's hierarchy; `None` if that is not known.
     pub(super) fn lineage(&mut self, prefix: &Prefix) -> Option<LastCheck> {
         let changes = self.changes;
         let known = self.by_prefix.get(prefix)?.lineage.as_ref();

@@ -7,7 +7,7 @@ use crate::grid::{ChunkGrid, Dims};
 use crate::metadata::DocumentName;
 use crate::store::{Cursor, Detail, EntryKind, Key, ObjectMeta, Store, StoreError};
 
-/// What an object below an array is to the array.
+/// The part that an object below an array plays for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectRole {
     /// The chunk or shard with these indices.
@@ -31,7 +31,7 @@ pub struct ObjectBelow {
     pub key: Key,
     /// Its attributes, if they were asked for and the listing has them.
     pub meta: Option<ObjectMeta>,
-    /// What it is to the array.
+    /// Its part for the array.
     pub role: ObjectRole,
 }
 

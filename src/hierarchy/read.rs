@@ -34,9 +34,8 @@ pub(super) const FETCHED_BYTES: u64 = 16 << 10;
 /// Texts of up to this length, in bytes, stay with their document for a moment.
 const RECENT_BYTES: usize = 4 << 10;
 
-/// For this long after a document was read, it is not read again for the parts of it that the model
-/// leaves out, even with a time to live of 0: a listing needs these parts right after it has found the
-/// node.
+/// For this long after a document was read, its text is kept for the parts that the model leaves out,
+/// even with a time to live of 0, because a listing needs these parts right after it has found the node.
 const RECENT: Duration = Duration::from_millis(10);
 
 /// The text of a document, whose memory is reserved in the budget while it exists.
@@ -74,7 +73,7 @@ impl Hierarchy {
     /// are gone.
     ///
     /// # Errors
-    /// As [`Hierarchy::read`].
+    /// Those of [`Hierarchy::read`].
     pub fn documents(&self, array: &ArrayNode) -> Result<Option<ArrayDocuments>, Error> {
         let Some(own) = self.text(&array.document)? else {
             return Ok(None);
@@ -91,7 +90,7 @@ impl Hierarchy {
     /// The text of `document`, which was read before; `None` when it is gone.
     ///
     /// # Errors
-    /// As [`Hierarchy::read`].
+    /// Those of [`Hierarchy::read`].
     pub fn text(&self, document: &Document) -> Result<Option<DocumentText>, Error> {
         match self.recent(document) {
             Some(text) => Ok(Some(text)),
@@ -123,10 +122,10 @@ impl Hierarchy {
         })
     }
 
-    /// As [`Hierarchy::read`], where a document of n bytes takes `memory(n)` bytes of memory.
+    /// Like [`Hierarchy::read`], where a document of n bytes takes `memory(n)` bytes of memory.
     ///
     /// # Errors
-    /// As [`Hierarchy::read`].
+    /// Those of [`Hierarchy::read`].
     pub fn read_as(
         &self,
         key: &Key,

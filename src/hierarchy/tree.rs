@@ -34,7 +34,7 @@ impl Hierarchy {
     /// The node at `path`. Where R is the root of a draft's hierarchy, the path R/P is its node P.
     ///
     /// # Errors
-    /// As [`Hierarchy::node`].
+    /// Those of [`Hierarchy::node`].
     pub fn tree_node(&self, path: &Prefix) -> Result<TreeNode, Error> {
         let (above, mut checked) = self.unknown_above(path);
         let mut damaged = None;

@@ -90,7 +90,7 @@ impl Attributes {
     ///
     /// # Errors
     ///
-    /// As [`Attributes::parse`].
+    /// Those of [`Attributes::parse`].
     pub fn parse_short(text: &[u8]) -> Result<Attributes, FormatError> {
         check_len(text.len())?;
         let document = JsonDocument::parse(text)?;

@@ -161,7 +161,7 @@ pub fn edit_v3(text: &[u8], edit: &mut EditEntry<'_>) -> Result<Vec<u8>, FormatE
     edit_below(text, "", 0, edit)
 }
 
-/// As [`edit_v3`], of the document of the group at `prefix` ("" or ending in `/`), which is nested in `depth` others.
+/// Like [`edit_v3`], of the document of the group at `prefix` ("" or ending in `/`), which is nested in `depth` others.
 fn edit_below(
     text: &[u8],
     prefix: &str,
@@ -227,7 +227,7 @@ pub fn copies_v2(text: &[u8]) -> Result<Option<Vec<CopiedDocument>>, FormatError
 ///
 /// # Errors
 ///
-/// As [`copies_v2`].
+/// Those of [`copies_v2`].
 pub fn copies_v3(text: &[u8]) -> Result<Option<Vec<CopiedDocument>>, FormatError> {
     let document = JsonDocument::parse(text)?;
     let Some(held) = inline(&document.root()?)? else {

@@ -46,7 +46,7 @@ pub fn without_crs(name: DocumentName, text: &[u8], value: &str) -> Result<Vec<u
     })
 }
 
-/// The document with its attributes as `edit` makes them, which returns `None` where nothing changes.
+/// The document with the attributes that `edit` makes. `edit` returns `None` if it changes nothing.
 fn edited(
     name: DocumentName,
     text: &[u8],

@@ -194,7 +194,7 @@ pub(crate) fn list<'a, T, C: FromIterator<T>>(
     each(array(raw, expected)?, read)
 }
 
-/// As [`list`], for a list that is already open.
+/// Like [`list`], for a list that is already open.
 pub(crate) fn each<'a, T, C: FromIterator<T>>(
     items: Vec<&'a RawValue>,
     mut read: impl FnMut(&'a RawValue) -> Result<T, FormatError>,
@@ -333,7 +333,7 @@ impl<'a> Members<'a> {
         read(self.require(name)?).map_err(|error| error.within(name))
     }
 
-    /// As [`Members::read`], for an optional member: `None` when it is absent or `null`.
+    /// Like [`Members::read`], for an optional member: `None` when it is absent or `null`.
     pub(crate) fn read_some<T>(
         &self,
         name: &str,

@@ -26,7 +26,7 @@ pub fn is_same_but_for_copies(one: &[u8], other: &[u8]) -> Result<bool, FormatEr
     Ok(changed.iter().all(|name| name == CONSOLIDATED))
 }
 
-/// The text `theirs` with what `ours` changes in `base`, of which both were made. `None` where both change one
+/// The text `theirs` with what `ours` changes in `base`, of which both were made. `None` if both change one
 /// member, or one attribute, and not in the same way, or where theirs is of another kind of node.
 ///
 /// # Errors

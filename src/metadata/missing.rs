@@ -144,7 +144,7 @@ impl Declared {
 }
 
 /// The value of the attribute `_FillValue` of an array of v3 as text for people, because xarray spells it in base64;
-/// `None` where it says no element.
+/// `None` if it says no element.
 pub fn declared_text(array: &ArrayMetadata, attributes: &[u8]) -> Option<String> {
     if array.zarr_format != ZarrFormat::V3 {
         return None;
@@ -154,7 +154,7 @@ pub fn declared_text(array: &ArrayMetadata, attributes: &[u8]) -> Option<String>
     Some(element_text(data_type, declared.value?.bytes()))
 }
 
-/// The element that the attribute `_FillValue` of v3 says; `None` where no element equals it. A writer other than
+/// The element that the attribute `_FillValue` of v3 says; `None` if no element equals it. A writer other than
 /// xarray may have spelled a float as in v2.
 fn element(data_type: &DataType, value: &RawValue) -> Option<FillValue> {
     let json = Json::of(value).ok()?;
@@ -228,7 +228,7 @@ fn float_text(value: f64) -> String {
     format!("\"{}\"", base64::encode(&value.to_le_bytes()))
 }
 
-/// The JSON of the attribute `_FillValue` of v3 that says `value`; `None` where xarray reads no attribute for elements
+/// The JSON of the attribute `_FillValue` of v3 that says `value`; `None` if xarray reads no attribute for elements
 /// of this type.
 pub(super) fn spell_v3(data_type: &DataType, value: &FillValue) -> Option<String> {
     let number = |format: FloatFormat, bytes: &[u8]| {
@@ -247,7 +247,7 @@ pub(super) fn spell_v3(data_type: &DataType, value: &FillValue) -> Option<String
     }
 }
 
-/// The attribute `_FillValue` of v3 as it is spelled in v2; `None` where that is the same text.
+/// The attribute `_FillValue` of v3 as it is spelled in v2; `None` if that is the same text.
 pub(super) fn respelled_v2(data_type: &DataType, value: &RawValue) -> Option<String> {
     let Element::Float(_) = data_type.element else {
         return None;
@@ -260,7 +260,7 @@ pub(super) fn respelled_v2(data_type: &DataType, value: &RawValue) -> Option<Str
     Some(serde_json::Value::from(value).to_string())
 }
 
-/// The attribute `_FillValue` of v2 as it is spelled in v3; `None` where that is the same text.
+/// The attribute `_FillValue` of v2 as it is spelled in v3; `None` if that is the same text.
 pub(super) fn respelled_v3(data_type: &DataType, value: &RawValue) -> Option<String> {
     let Element::Float(_) = data_type.element else {
         return None;
@@ -276,7 +276,7 @@ pub(super) fn respelled_v3(data_type: &DataType, value: &RawValue) -> Option<Str
 /// The attributes of `array` as v2 has them: `_FillValue` is left out where the fill value says it.
 ///
 /// # Errors
-/// As [`MissingInV2::of`].
+/// Those of [`MissingInV2::of`].
 pub(super) fn attributes_v2(
     array: &ArrayMetadata,
     attributes: Option<Vec<u8>>,
@@ -316,7 +316,7 @@ fn masks_in_v2(
 /// `array`, which has the documents `source`.
 ///
 /// # Errors
-/// As [`MissingInV2::of`].
+/// Those of [`MissingInV2::of`].
 pub(super) fn is_said_in_v2(
     array: &ArrayMetadata,
     source: &StoredDocuments<'_>,

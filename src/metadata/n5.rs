@@ -177,8 +177,8 @@ fn axes(root: &Members<'_>, rank: usize) -> Option<Vec<Option<String>>> {
     (names.len() == rank && are_distinct).then(|| names.into_iter().map(Some).collect())
 }
 
-/// The codecs of blocks. In the spelling of v3, a transpose gives the axes the order of N5, and another one in the block
-/// gives the elements their order; both together change nothing, so that the chain has neither.
+/// The codecs of blocks. A v3 document spells them with two transposes: the first gives the axes the order of N5, and the
+/// second, in the block, gives the elements their order. Together they change nothing, so this chain has neither.
 fn decoding(
     data_type: DataType,
     compression: &Compression,

@@ -2,8 +2,8 @@
 
 use super::document::{Edits, MemberSpan};
 
-/// Removes the members for which `goes` is true, each with one comma: the one before it, or, where
-/// no member before it stays, the one after it.
+/// Removes the members for which `goes` is true, each with one comma: the comma before it, or the comma
+/// after it if no member before it stays.
 ///
 /// ```text
 /// {"a": 1, "b": 2, "c": 3}    without b: {"a": 1, "c": 3}    without a and b: {"c": 3}

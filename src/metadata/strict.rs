@@ -304,7 +304,7 @@ fn check_but_for_id(members: &Members<'_>, known: &[&str]) -> Result<(), FormatE
     check_known(members, &[&["id"], known].concat())
 }
 
-/// The members of the configuration of the codec `name` of v3; `None` where they are not judged.
+/// The members of the configuration of the codec `name` of v3; `None` if they are not judged.
 pub(super) fn known_members(name: &str) -> Option<&'static [&'static str]> {
     match name.strip_prefix("numcodecs.") {
         Some(id) => members_of_numcodecs(id),
@@ -312,7 +312,7 @@ pub(super) fn known_members(name: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// The parameters of the codec `id` of numcodecs; `None` where they are not judged.
+/// The parameters of the codec `id` of numcodecs; `None` if they are not judged.
 pub(super) fn members_of_numcodecs(id: &str) -> Option<&'static [&'static str]> {
     match id {
         "vlen-array" => Some(&["dtype"]),

@@ -27,7 +27,7 @@ pub fn strict_json(text: Vec<u8>) -> Vec<u8> {
     found.unwrap_or(text)
 }
 
-/// `text`, which is JSON, with all that some parsers refuse replaced; `None` where there is nothing.
+/// `text`, which is JSON, with all that some parsers refuse replaced; `None` if there is nothing.
 fn rewritten(text: &str) -> Option<Vec<u8>> {
     // There may be very many replacements, so that no list is made of them.
     let mut edited = Vec::new();
@@ -73,7 +73,7 @@ fn skip(numbers: &mut Peekable<impl Iterator<Item = u32>>, end: usize) {
     {}
 }
 
-/// The text that replaces the text of a token; `None` where it stays.
+/// The text that replaces the text of a token; `None` if it stays.
 fn replacement(text: &str, token: Token) -> Option<String> {
     match token {
         Token::Text => json::has_half_pair(text).then(|| without_half_pairs(text)),

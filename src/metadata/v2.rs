@@ -73,9 +73,9 @@ pub(super) fn grid(root: &Members<'_>) -> Result<(Dims, Dims), FormatError> {
     Ok((shape, chunk_shape))
 }
 
-/// Whether `text`, a `.zgroup` document that [`parse_group`] refuses, is that of a group all the same. The name of
-/// the document says that it is one, and the document says nothing else but its version: not where it has no text, is
-/// cut off, or spells the version as text, as WEBKNOSSOS does.
+/// Whether `text`, a `.zgroup` document that [`parse_group`] refuses, still means a group. The name of the document says
+/// so, and a group has no other member than its version. So a document that is empty, is cut off, or spells its version
+/// as text (as WEBKNOSSOS does) is taken for a group; one that states another version is not.
 pub fn is_faulty_group(text: &[u8]) -> bool {
     let says_another = || {
         let document = JsonDocument::parse(text)?;

@@ -12,9 +12,10 @@
 //! `name`, the codec `endian`, a transpose order `"C"` or `"F"`, no array-to-bytes codec, no
 //! `index_location`.
 //!
-//! GDAL 3.8 to 3.10 left `codecs` out where nothing was compressed, and zarrita.js writes an empty list.
-//! Both mean little-endian bytes. But the codecs may also have been lost. So this is accepted where the
-//! fill value is `null` or NaN, as these two write it, and where elements have one byte.
+//! GDAL 3.8 to 3.10 left `codecs` out if nothing was compressed, and zarrita.js writes an empty list.
+//! Both mean little-endian bytes. But the codecs may also have been lost. So a document without codecs
+//! is accepted only if its fill value is `null` or NaN, as in documents of these two writers, or if
+//! its elements have one byte.
 //!
 //! Source: Zarr v3 core, section "Metadata document".
 
@@ -81,8 +82,8 @@ pub fn parse(text: &[u8]) -> Result<NodeMetadata, FormatError> {
     Ok(NodeMetadata::Group)
 }
 
-/// Whether `text`, a `zarr.json` document that [`parse`] refuses, is that of a group all the same, of which all is
-/// known: the fault is that its version is spelled as text, or missing.
+/// Whether `text`, a `zarr.json` document that [`parse`] refuses, nevertheless describes a group, whose only fault is
+/// that its version is spelled as text, or missing.
 pub fn is_faulty_group(text: &[u8]) -> bool {
     let is_sound = || {
         let document = JsonDocument::parse(text)?;

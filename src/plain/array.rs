@@ -41,7 +41,7 @@ pub struct Array {
     /// Whether the fill value marks missing data, as xarray interprets it in Zarr v2.
     pub fill_is_missing: bool,
     /// The length of a chunk, in a shard of an inner chunk, in each dimension; the longest one where they
-    /// differ. `None` where chunks do not matter.
+    /// differ. `None` if chunks do not matter.
     pub chunk: Option<Dims>,
 }
 

@@ -44,7 +44,7 @@ impl Axis {
     }
 }
 
-/// What the documents around an array tell of it.
+/// The facts about an array in the documents around it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Surroundings {
     /// Its axes, one for each dimension.
@@ -66,7 +66,7 @@ pub struct Ancestor<'a> {
     pub attributes: &'a Attributes,
 }
 
-/// What is known of the axes of an array of this shape, which has as many `dimension_names`.
+/// The facts about the axes of an array of this shape. `dimension_names` has as many items as `shape`.
 ///
 /// `ancestors` are the groups around the array, the nearest first. `coordinates` are the one-dimensional arrays in
 /// the same group that are named after their dimension: names and attributes.

@@ -44,7 +44,7 @@ pub struct Georeference {
 /// What the documents of a store tell of the place of an array.
 #[derive(Debug, Clone, Default)]
 pub struct GeoFacts {
-    /// The georeference; `None` where nothing is known.
+    /// The georeference; `None` if nothing is known.
     pub known: Option<Arc<Georeference>>,
     /// The array's axes y and x; meaningful only with `known` or `coordinates`.
     pub axes: [usize; 2],
@@ -79,7 +79,7 @@ impl GeoFacts {
 
 impl Georeference {
     /// The transform of the plane of the last two axes of an array with `rank` axes: columns are indices along the last
-    /// one. `None` where y and x are other axes.
+    /// one. `None` if y and x are other axes.
     pub fn raster(&self, rank: usize) -> Option<Affine> {
         let transform = self.transform?;
         match self.axes {

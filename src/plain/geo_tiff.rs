@@ -231,7 +231,7 @@ fn no_data(array: &Array) -> Option<String> {
     })
 }
 
-/// What GDAL's metadata tell of the bands; `None` if that is nothing.
+/// The metadata of the bands for GDAL; `None` if there is nothing to say.
 fn metadata(raster: &Raster<'_>) -> Option<String> {
     let array = raster.array;
     let short = |text: &str| !text.is_empty() && text.len() <= LONGEST_TEXT;

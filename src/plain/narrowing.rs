@@ -52,7 +52,7 @@ impl NarrowType {
         }
     }
 
-    /// `value` as a number of this type, whose bytes come first; `None` where the type does not hold it.
+    /// `value` as a number of this type, whose bytes come first; `None` if the type does not hold it.
     fn holding(self, value: i128) -> Option<[u8; 4]> {
         let mut bytes = [0; 4];
         match self {
@@ -66,7 +66,7 @@ impl NarrowType {
     }
 }
 
-/// `value` as a float of 32 bits; `None` where that rounds.
+/// `value` as a float of 32 bits; `None` if that rounds.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -86,7 +86,7 @@ pub struct Narrowing {
 }
 
 impl Narrowing {
-    /// `array` with elements of type `to`, as a file of `format` has it; `None` where the file has them
+    /// `array` with elements of type `to`, as a file of `format` has it; `None` if the file has them
     /// as they are, because the format is not one of images, or they are no wide integers.
     pub(super) fn of(
         array: &Array,

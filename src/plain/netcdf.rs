@@ -64,7 +64,7 @@ struct Classic<'a> {
 ///
 /// # Errors
 ///
-/// As [`classic_file`].
+/// Those of [`classic_file`].
 pub(super) fn file(group: &Group, options: &Options) -> Result<GroupFile, FormatError> {
     if options.unlimited.is_none() {
         let found = classic(group, Cdf::Two, options)?;

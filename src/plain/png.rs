@@ -54,7 +54,7 @@ pub struct Preview {
     item_bytes: usize,
     values: Values,
     colouring: Colouring,
-    /// The range of each channel; `None` where it follows from the values.
+    /// The range of each channel; `None` if it follows from the values.
     ranges: Vec<Option<Range>>,
     frame: Frame,
     texts: Vec<Text>,

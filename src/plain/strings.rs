@@ -80,7 +80,7 @@ impl Strings {
     ///
     /// # Errors
     ///
-    /// As [`Strings::filled`].
+    /// Those of [`Strings::filled`].
     pub fn put(&mut self, rank: u64, element: &[u8]) -> Result<(), FormatError> {
         let place = self.push(element)?;
         let rank = usize::try_from(rank).ok();

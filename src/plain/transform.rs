@@ -100,8 +100,8 @@ impl Transform {
         }
     }
 
-    /// Transforms whole elements in place. Where they become narrower, they are then at the front of
-    /// the same bytes.
+    /// Transforms whole elements in place. If the elements become narrower, they are at the front of the
+    /// same bytes afterwards.
     ///
     /// # Errors
     ///

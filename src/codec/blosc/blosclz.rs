@@ -2,7 +2,7 @@
 //!
 //! It is the only part of C-Blosc that decodes chunks. The functions that decode a whole buffer
 //! (`blosc_decompress_ctx`, `blosc_getitem`) write to a null pointer, which ends the process, when
-//! the system has no memory for their temporary blocks. This one allocates nothing.
+//! the system has no memory for their temporary blocks. The decoder of one split allocates nothing.
 
 #![expect(unsafe_code, reason = "C-Blosc has no safe interface")]
 

@@ -212,7 +212,7 @@ fn match_lengths_that_wrap_are_refused() {
     split.extend(vec![255; 8_500_000]);
     split.extend([0, 0, 0, b'a']);
     assert!(decoded(&one_split(0x10, 9_000_000, &split), 9_000_000).is_err());
-    // As many bytes 255 as a true match of this length has.
+    // A valid match of this length has this many bytes 255.
     let n = 1_000_000;
     let encoding = Encoding {
         compressor: c"blosclz",

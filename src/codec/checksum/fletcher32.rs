@@ -46,7 +46,7 @@ mod tests {
         ] {
             assert_eq!(fletcher32(bytes), sum, "{} bytes", bytes.len());
         }
-        // The largest words, so many that every sum is as large as it gets.
+        // With this many of the largest words, every sum becomes as large as it can.
         assert_eq!(fletcher32(&vec![0xff; 1 << 20]), 0xffff_ffff);
     }
 }

@@ -23,9 +23,9 @@ use std::arch::x86_64::{
 /// The number of bytes of a plane that are interleaved at a time.
 const LANE: usize = 16;
 
-/// The number of lanes of each row of bits that are taken at a time. They are a line of the
-/// processor's cache; rows that are a power of two apart would evict it before its other lanes were
-/// taken.
+/// The number of lanes of each row of bits that are taken at a time. Together they are one line of the
+/// processor's cache. If only one lane were taken, rows that are a power of two apart would evict the
+/// line before its other lanes were taken.
 const LINE: usize = 4;
 
 /// Puts elements of `size` bytes together from planes of bytes. Returns the number of elements

@@ -56,13 +56,13 @@ pub enum ZfpMode {
         /// The exponent of the lowest bit plane of floats.
         min_exponent: i32,
     },
-    /// So many bits for each number.
+    /// This many bits for each number.
     Rate(f64),
-    /// So many bit planes; all of them if it is zero.
+    /// This many bit planes; all of them if it is zero.
     Precision(u32),
-    /// As many as an absolute error of floats needs; all of them if it is zero.
+    /// As many bit planes as floats need for this absolute error; all of them if it is zero.
     Accuracy(f64),
-    /// All of them, and no bit of a number is lost.
+    /// All bit planes, so that no bit of a number is lost.
     Reversible,
 }
 

@@ -1,4 +1,4 @@
-//! How the integers of blocks are elements of an array.
+//! Conversions between the integers of blocks and the elements of an array.
 
 use super::super::number::{Number, Value};
 use crate::dtype::IntegerFormat;
@@ -6,12 +6,13 @@ use crate::dtype::IntegerFormat;
 /// How a number of a block is stored in the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Stored {
-    /// As the number that it is.
+    /// As the same number.
     AsIs,
-    /// As an unsigned number of the same width. zarrs takes the greatest signed number for all greater ones.
+    /// As an unsigned number of the same width. An unsigned number above the greatest signed number becomes the greatest
+    /// signed number in a block, as in zarrs.
     Unsigned(IntegerFormat),
-    /// As an integer of at most 16 bits, which are the highest ones below the sign of an `int32`. Zero is in the middle of
-    /// an unsigned range.
+    /// As an integer of at most 16 bits, which become the highest bits of an `int32` below its sign. The middle of an
+    /// unsigned range is the number 0 of a block.
     Narrow(IntegerFormat),
 }
 

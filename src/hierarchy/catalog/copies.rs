@@ -35,7 +35,7 @@ pub(super) enum CopiedNode {
 }
 
 impl Copies {
-    /// The copies in `text`, for which `memory` is reserved; `None` where it has none. Entries
+    /// The copies in `text`, for which `memory` is reserved; `None` if it has none. Entries
     /// whose names are no keys are left out.
     ///
     /// # Errors

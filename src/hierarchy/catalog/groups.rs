@@ -64,7 +64,7 @@ pub(super) struct Holder {
     /// Whether a later change of these documents shows in their attributes.
     is_settled: bool,
     checked: LastCheck,
-    /// `None` where they were evicted.
+    /// `None` if they were evicted.
     copies: Mutex<Option<Arc<Copies>>>,
 }
 
@@ -85,7 +85,7 @@ enum NamesAre {
 }
 
 impl Catalog {
-    /// The catalog of `store`; `None` where the store is local or has directories, so that its own
+    /// The catalog of `store`; `None` if the store is local or has directories, so that its own
     /// documents and names are the truth.
     pub(in crate::hierarchy) fn of(
         store: &Arc<dyn Store>,
@@ -194,7 +194,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// The copies in `document`; `None` where it has none, or where they cannot be used.
+    /// The copies in `document`; `None` if it has none, or where they cannot be used.
     fn copies_in(
         &self,
         document: &OpenDocument,

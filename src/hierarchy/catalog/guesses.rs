@@ -1,5 +1,5 @@
-//! Names in a group of a store that cannot list them: those of its documents, of nodes that were
-//! found by their names before, and of nodes that documents mention and that exist.
+//! Names in a group of a store that cannot list them: the names of its documents, of nodes that were
+//! looked up and found before, and of existing nodes that documents mention.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;

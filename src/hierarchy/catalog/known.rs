@@ -110,7 +110,7 @@ impl Catalog {
     }
 
     /// `entry` of the store's listing of `prefix`, with the attributes of the copy where there is
-    /// one; `None` where the entry is not shown.
+    /// one; `None` if the entry is not shown.
     pub(super) fn checked(&self, prefix: &Prefix, entry: ListEntry) -> Option<ListEntry> {
         if entry.kind != EntryKind::Object || !is_document_name(&entry.name) {
             return Some(entry);

@@ -21,10 +21,10 @@ pub(in crate::metadata) enum CodecRole {
 pub(in crate::metadata) struct Numcodec {
     id: &'static str,
     pub(in crate::metadata) role: CodecRole,
-    /// The members of its configuration; `None` where they are not judged.
+    /// The members of its configuration; `None` if they are not judged.
     pub(in crate::metadata) members: Option<&'static [&'static str]>,
     pub(in crate::metadata) in_v3: InV3,
-    /// Parses its configuration; `None` where this build lacks the codec.
+    /// Parses its configuration; `None` if this build lacks the codec.
     pub(super) parser: Option<CodecParser>,
 }
 

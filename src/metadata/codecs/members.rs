@@ -37,7 +37,7 @@ pub(super) fn number(data_type: &DataType) -> Result<Number, FormatError> {
     Number::of(data_type).ok_or_else(|| no_number(data_type))
 }
 
-/// As [`number`], where `bool` is not accepted.
+/// Like [`number`], where `bool` is not accepted.
 pub(super) fn arithmetic(data_type: &DataType) -> Result<Number, FormatError> {
     number(data_type)
         .ok()

@@ -20,7 +20,7 @@ use crate::metadata::json::{self, Json, Members};
 /// A codec that readers of v3 know.
 pub(in crate::metadata) struct RegisteredCodec {
     name: &'static str,
-    /// The members of its configuration; `None` where they are not judged.
+    /// The members of its configuration; `None` if they are not judged.
     pub(in crate::metadata) members: Option<&'static [&'static str]>,
     /// Parses its configuration.
     parser: CodecParser,

@@ -49,7 +49,7 @@ pub fn with_copy(
 ///
 /// # Errors
 ///
-/// As [`with_copy`].
+/// Those of [`with_copy`].
 pub fn copied_names(
     text: &[u8],
     format: ZarrFormat,
@@ -67,7 +67,7 @@ pub fn copied_names(
 ///
 /// # Errors
 ///
-/// As [`with_copy`].
+/// Those of [`with_copy`].
 pub fn with_added(
     text: &[u8],
     format: ZarrFormat,
@@ -133,7 +133,7 @@ fn group_of(name: &str, format: ZarrFormat) -> Option<&str> {
 ///
 /// # Errors
 ///
-/// As [`with_copy`], and those of `read`.
+/// Those of [`with_copy`], and those of `read`.
 pub fn with_documents<E: From<FormatError>>(
     text: &[u8],
     format: ZarrFormat,

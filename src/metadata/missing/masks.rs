@@ -9,7 +9,8 @@
 //! v2   "fill_value": -9.0, "missing_value": -Infinity     v3   "_FillValue": "AAAAAAAA8P8=", "missing_value": -9.0
 //! ```
 //!
-//! A NaN masks nothing. As a text it would be one more value, for which xarray makes floats of whole numbers.
+//! A NaN masks nothing, so it is left out. If it were written as text, it would be one more value that masks, and xarray
+//! would make floats of whole numbers.
 //!
 //! Source: xarray 2026.9, `coding/variables.py`: `_check_fill_values`, `CFMaskCoder`.
 
@@ -287,7 +288,7 @@ impl Masks {
     }
 }
 
-/// The first infinity of the attribute `missing_value`, or its NaN; `None` where all its numbers are finite.
+/// The first infinity of the attribute `missing_value`, or its NaN; `None` if all its numbers are finite.
 pub(super) fn non_finite(missing_value: Option<&RawValue>) -> Option<f64> {
     let value = missing_value?;
     let numbers: Vec<f64> = match Json::of(value).ok()? {

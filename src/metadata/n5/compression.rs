@@ -126,7 +126,7 @@ impl Compression {
         }
     }
 
-    /// The codec in the spelling of v3, for elements of `item_size` bytes; `None` where there is none.
+    /// The codec in the spelling of v3, for elements of `item_size` bytes; `None` if there is none.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use crate::dtype::{Element, FloatFormat, Variable};
 use crate::error::FormatError;
 use crate::metadata::json::{self, Json};
 
-/// The canonical spelling of `value`, the fill value of a document of v2; `None` where it has this spelling.
+/// The canonical spelling of `value`, the fill value of a document of v2; `None` if it has this spelling.
 pub(super) fn canonical_v2(
     decoding: &Decoding,
     value: &RawValue,
@@ -27,7 +27,7 @@ pub(super) fn canonical_v2(
     })
 }
 
-/// The canonical spelling of `value`, the fill value of a document of v3; `None` where it has this spelling.
+/// The canonical spelling of `value`, the fill value of a document of v3; `None` if it has this spelling.
 pub(super) fn canonical_v3(
     decoding: &Decoding,
     value: &RawValue,

@@ -169,7 +169,8 @@ fn make_canonical(
     let lengths = [("shape", &array.shape), ("chunks", &array.chunks.longest())];
     let lengths = lengths.map(|(name, lengths)| (name, list_of(lengths)));
     for (name, canonical) in &lengths {
-        // As 6.0, which is no whole number for some, or as chunks of no element, which stand for one.
+        // A length may be spelled 6.0, which some readers do not take for a whole number, or a chunk length may be 0, which
+        // stands for 1.
         let is_canonical =
             |value| Ok::<_, FormatError>(list_of(&whole_lengths(value)?) == *canonical);
         if root

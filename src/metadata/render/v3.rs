@@ -186,7 +186,7 @@ fn make_canonical(
         .map(|(name, text)| (*name, text.as_str(), false))
         .collect();
     change(document, &root, &changes, edits)?;
-    // Each of these says the same as none, and some readers refuse it.
+    // Each of these members means the same as no member, and some readers refuse it.
     let members = document.members(document.value()?)?;
     splice::remove(&members, edits, |member| match member.name.as_str() {
         "extensions" => true,

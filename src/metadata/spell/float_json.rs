@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::dtype::FloatFormat;
 
 /// The JSON value that reads as `bits`: a number, or one of the strings `"NaN"`, `"Infinity"`,
-/// `"-Infinity"`. `None` where there is none, as for NaNs other than the default one.
+/// `"-Infinity"`. `None` if there is none, as for NaNs other than the default one.
 pub(super) fn float_json(format: FloatFormat, bits: u64) -> Option<Value> {
     let specials = [
         (format.nan(), "NaN"),

@@ -111,7 +111,7 @@ impl DataType {
     }
 }
 
-/// The v2 spelling of the type; `None` where there is none.
+/// The v2 spelling of the type; `None` if there is none.
 fn typestr(element: &Element, order: ByteOrder) -> Option<Value> {
     let character = match order {
         _ if element.unit() == 1 => '|',

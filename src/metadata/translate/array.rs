@@ -244,8 +244,9 @@ fn of_attributes(
     })
 }
 
-/// The `attributes` of an array of v3 whose dimensions get names through v2, where its fill value is missing for xarray
-/// from then on. So `_FillValue` says it, as it does where `.zattrs` is written before `.zarray`.
+/// The `attributes` of an array of v3 whose dimensions get names through v2. Once an array of v2 has such names, xarray
+/// takes its fill value for missing. So the v3 array gets `_FillValue`, as it does if `.zattrs` is written before
+/// `.zarray`.
 fn with_mask(
     (array, own): (&ArrayMetadata, &[u8]),
     attributes: Vec<u8>,

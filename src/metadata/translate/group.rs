@@ -42,7 +42,7 @@ pub fn group(
 ///
 /// # Errors
 ///
-/// As [`group`].
+/// Those of [`group`].
 pub fn attributes_of(
     (name, written): (DocumentName, &[u8]),
 ) -> Result<Option<Vec<u8>>, FormatError> {

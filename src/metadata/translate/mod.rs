@@ -31,7 +31,7 @@ pub struct NodeDocuments {
     pub is_array: bool,
     /// The node's own document.
     pub document: Vec<u8>,
-    /// The document of its attributes, where the version has one; `None` where there are none.
+    /// The document of its attributes, where the version has one; `None` if there are none.
     pub attributes: Option<Vec<u8>>,
 }
 

@@ -57,7 +57,7 @@ pub(super) fn dimension_names_in(
     names.map(Some).map_err(|_| wrong())
 }
 
-/// Names as a JSON list; `None` where a dimension has no name, which attributes cannot say.
+/// Names as a JSON list; `None` if a dimension has no name, which attributes cannot say.
 pub(super) fn list_of_names(names: &[Option<String>]) -> Option<Vec<u8>> {
     let names: Option<Vec<String>> = (names.iter())
         .map(|name| name.as_deref().map(quoted))

@@ -52,8 +52,8 @@ pub(super) fn rectangular(
     configuration.read("chunk_shape", read)
 }
 
-/// The document `text` of an array with more chunks in the lists of its `rectilinear` grid that do not cover its shape:
-/// each list gets as many chunks of its last length as it lacks. In this way, an array grows whose grid is shown as a
+/// The document `text` of an array, in which the lists of its `rectilinear` grid cover its shape. A list that is too short
+/// gets as many more chunks of its last length as it lacks. In this way, an array can grow if its grid is shown as a
 /// regular one.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ pub fn covering(text: &[u8]) -> Result<Cow<'_, [u8]>, FormatError> {
     let shape = root.get("shape").and_then(|shape| lengths(shape).ok());
     let mut edits = Edits::default();
     for (axis, length) in axes.iter().flatten().zip(shape.iter().flatten()) {
-        // What is no list of lengths is for the parser to refuse.
+        // If this is not a list of lengths, the parser refuses it later.
         let Some((covered, last)) = end_of(axis).filter(|end| end.0 < *length) else {
             continue;
         };
@@ -82,7 +82,7 @@ pub fn covering(text: &[u8]) -> Result<Cow<'_, [u8]>, FormatError> {
     Ok(Cow::Owned(edits.apply(text)))
 }
 
-/// The number of elements that the chunks of a list cover, and the length of the last chunk; `None` where `axis` is no
+/// The number of elements that the chunks of a list cover, and the length of the last chunk; `None` if `axis` is no
 /// list of lengths.
 fn end_of(axis: &RawValue) -> Option<(u64, u64)> {
     let Ok(Json::Array(items)) = Json::of(axis) else {
@@ -179,7 +179,7 @@ fn axis(chunks: &RawValue, length: u64, spelling: Spelling) -> Result<AxisChunks
         })
 }
 
-/// The length of the chunks that an item of a list stands for, and their number; `None` where it is neither a length
+/// The length of the chunks that an item of a list stands for, and their number; `None` if it is neither a length
 /// nor a run.
 fn run(item: &RawValue, spelling: Spelling) -> Option<(u64, u64)> {
     match Json::of(item).ok()? {

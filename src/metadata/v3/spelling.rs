@@ -1,8 +1,8 @@
 //! Writes the codec list of a v3 document in the spelling of the final specification.
 //!
-//! | until | as it was | as it is |
+//! | until | old spelling | final spelling |
 //! |---|---|---|
-//! | 2023-05 | `blosc` with shuffle 0, 1, 2 | with its name |
+//! | 2023-05 | `blosc` with shuffle 0, 1, 2 | with the name of the shuffle |
 //! | 2023-07 | no codec from array to bytes | `bytes`, little-endian |
 //! | 2023-08 | `endian` | `bytes` |
 //! | 2023-10 | a transpose order `"C"`, `"F"` | the axes |

@@ -13,7 +13,7 @@ use crate::metadata::json::{self, Json, Members};
 /// The attribute with the names of a v2 array's dimensions, by the convention of xarray.
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// The names of the dimensions that have one; `None` where there are no names.
+/// The names of the dimensions that have one; `None` if there are no names.
 type DimensionNames = Option<Vec<Option<String>>>;
 
 /// The stored attributes of an array as the text of an object; `None` when there are none.

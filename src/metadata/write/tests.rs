@@ -667,7 +667,7 @@ fn attributes_and_dimension_names_go_along() {
         let shown = attributes(&scalar, left_over);
         assert_eq!(shown.unwrap(), format!("{list}}}"), "{left_over}");
     }
-    // No names are no list, so that the attribute is one as any other.
+    // Without names, the document of v2 gets no list, so that the attribute stays as any other.
     assert_eq!(
         attributes(&array, own).unwrap(),
         r#"{"_ARRAY_DIMENSIONS": [1]}"#

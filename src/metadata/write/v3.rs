@@ -175,8 +175,8 @@ fn gzip_level(configuration: &Members<'_>) -> u64 {
     }
 }
 
-/// Whether v3 readers know the codec: it is in the specification or its registry, or one of those
-/// of numcodecs that zarr-python has for v3. zarr-python has no object codec and no `base64` there.
+/// Whether v3 readers know the codec: it is in the specification or its registry, or it is a codec of
+/// numcodecs that zarr-python offers for v3. These do not include `base64` and the object codecs.
 fn is_known(name: &str) -> bool {
     match name.strip_prefix("numcodecs.") {
         Some(id) => Numcodec::of_id(id).is_some_and(|codec| codec.in_v3 == InV3::Known),

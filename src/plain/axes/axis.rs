@@ -15,7 +15,8 @@ pub struct Axis {
     pub origin: Option<f64>,
     /// A word of UDUNITS, such as `micrometer`, as the metadata spell it.
     pub unit: Option<String>,
-    /// What is known of each channel, in the order of the elements; empty if nothing is, or if the axis is none of channels.
+    /// The facts about each channel, in the order of the elements. Empty if no channel is described, or if this is not an
+    /// axis of channels.
     pub channels: Vec<Channel>,
 }
 

@@ -83,7 +83,7 @@ fn transform_of_dataset<'a>(path: &str, group: &'a Attributes) -> Option<&'a Att
     })
 }
 
-/// The axes of a `transform` of COSEM; `None` where it is not one of `rank` axes.
+/// The axes of a `transform` of COSEM; `None` if it is not one of `rank` axes.
 fn cosem(transform: &Attributes, rank: usize) -> Option<Vec<Axis>> {
     let scales = numbers(transform.get("scale")?, rank)?;
     let names = texts(transform.get("axes")?, rank)?;

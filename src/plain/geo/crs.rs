@@ -1,4 +1,4 @@
-//! A coordinate reference system, in the words of the store. Nothing is parsed but what tells its code and its kind.
+//! A coordinate reference system, as the text of the store describes it. Only its code and its kind are parsed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -165,7 +165,7 @@ impl Crs {
         self.code()?.epsg()
     }
 
-    /// What its coordinates are; `None` where only a code is known that is not in the table of this program.
+    /// The kind of its coordinates. `None` if only a code is known that is not in the table of this program.
     pub fn kind(&self) -> Option<CrsKind> {
         let of_wkt = || WktNode::parse(self.wkt.as_deref()?)?.kind();
         let of_projjson = || Some(kind_of_projjson(self.projjson.as_ref()?.as_object()?));
@@ -198,7 +198,7 @@ impl Crs {
         }
     }
 
-    /// The value of GDAL's attribute `_CRS`, JSON: the store's own descriptions; `None` where it has parameters alone.
+    /// The value of GDAL's attribute `_CRS`, JSON: the store's own descriptions; `None` if it has parameters alone.
     pub fn gdal_attribute(&self) -> Option<String> {
         let url = self.code.as_ref().map(|code| JsonTree::Text(code.url()));
         let wkt = self.wkt.as_deref();

@@ -1,8 +1,8 @@
 //! The attributes of a CF grid mapping variable for a CRS: its text, and the parameters of projections that CF has a
 //! name for.
 //!
-//! CF conventions 1.11, appendix F "Grid Mappings". Programs that read `crs_wkt` ignore the parameters; the older ones
-//! read them alone. The text is there twice, because GDAL looks for it in `spatial_ref`.
+//! CF conventions 1.11, appendix F "Grid Mappings". Programs that read `crs_wkt` ignore the parameters; older programs
+//! read only the parameters. The text is written twice, because GDAL looks for it in `spatial_ref`.
 
 use super::kind::CrsKind;
 use super::wkt::WktNode;
@@ -65,7 +65,7 @@ const PROJECTIONS: [Projection; 2] = [
     ),
 ];
 
-/// The attributes of a grid mapping variable for arrays at this place; `None` where there is no text of a CRS.
+/// The attributes of a grid mapping variable for arrays at this place; `None` if there is no text of a CRS.
 pub(in crate::plain) fn grid_mapping_attributes(geo: &Georeference) -> Option<Attributes> {
     let crs = geo.crs.as_ref()?;
     if let Some(own) = &crs.grid_mapping {

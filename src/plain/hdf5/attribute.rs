@@ -132,7 +132,7 @@ impl Own<'_> {
 ///
 /// # Errors
 ///
-/// As [`add`].
+/// Those of [`add`].
 pub(super) fn add_c_string(
     header: &mut ObjectHeader,
     name: &str,

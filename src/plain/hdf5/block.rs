@@ -197,7 +197,7 @@ impl FileBlocks {
     ///
     /// # Errors
     ///
-    /// As [`FileBlocks::put`].
+    /// Those of [`FileBlocks::put`].
     pub(super) fn count(&mut self, bytes: u64) -> Result<(), FormatError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MOST_BYTES {
@@ -211,7 +211,7 @@ impl FileBlocks {
     ///
     /// # Errors
     ///
-    /// As [`FileBlocks::put`].
+    /// Those of [`FileBlocks::put`].
     pub(super) fn add(&mut self, block: FileBlock) -> Result<usize, FormatError> {
         let number = self.reserve();
         self.put(number, block)?;

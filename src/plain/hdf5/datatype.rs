@@ -37,7 +37,7 @@ pub(super) fn of(element: &Element, order: ByteOrder) -> Result<Vec<u8>, FormatE
     spelled(element, order, text)
 }
 
-/// As [`of`]. `spell` returns the datatype of text that has this length in bytes.
+/// Like [`of`]. `spell` returns the datatype of text that has this length in bytes.
 pub(super) fn spelled(
     element: &Element,
     order: ByteOrder,

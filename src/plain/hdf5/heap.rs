@@ -61,7 +61,7 @@ impl Heap {
     ///
     /// # Errors
     ///
-    /// As [`Heap::push_list`], or when the string is too long.
+    /// Those of [`Heap::push_list`], or when the string is too long.
     pub(super) fn push_string(
         &mut self,
         value: &mut FileBlock,
@@ -107,7 +107,7 @@ impl Heap {
     ///
     /// # Errors
     ///
-    /// As [`Heap::push_list`].
+    /// Those of [`Heap::push_list`].
     pub(super) fn finish(&mut self, blocks: &mut FileBlocks) -> Result<(), FormatError> {
         let objects = std::mem::take(&mut self.objects);
         if std::mem::take(&mut self.n_objects) == 0 {

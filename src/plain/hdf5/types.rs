@@ -66,7 +66,7 @@ impl CommittedTypes {
     ///
     /// # Errors
     ///
-    /// As [`CommittedTypes::get`].
+    /// Those of [`CommittedTypes::get`].
     pub(super) fn finish(&mut self, blocks: &mut FileBlocks) -> Result<(), FormatError> {
         let uses = blocks.uses();
         for of in std::mem::take(&mut self.list) {

@@ -1,4 +1,4 @@
-//! What has no room in an entry of a TIFF directory, and stands behind the directory.
+//! Values that have no room in an entry of a TIFF directory, and stand behind the directory.
 
 /// Values one after the other, each at an even offset, as TIFF wants it.
 pub(super) struct Outside {

@@ -397,7 +397,7 @@ impl Plan {
         }
     }
 
-    /// As [`Plan::add_run`], for `n` bytes of the file at `from` of elements that are wider in the array.
+    /// Like [`Plan::add_run`], for `n` bytes of the file at `from` of elements that are wider in the array.
     fn add_narrowed(
         &mut self,
         source: RunSource,
@@ -407,7 +407,7 @@ impl Plan {
     ) {
         let (unit, wide) = (elements.transform.unit(), elements.transform.source_unit());
         let skip = usize::try_from(from % unit as u64).unwrap_or(0);
-        // As many bytes as the range has, times 8 at most; a longer run could not be read.
+        // The run has at most 8 times as many bytes as the range. If it is longer than memory, it cannot be read.
         let len = (skip.saturating_add(n).div_ceil(unit)).saturating_mul(wide);
         self.runs.push(PlannedRun {
             source,

@@ -95,7 +95,7 @@ fn without_length<'a>(variables: &[NcVariable<'a>]) -> Option<DimKey<'a>> {
             counts.entry(key).or_insert((0, Reverse(i))).0 += 1;
         }
     }
-    // Of several keys that allow as many, the first one counts.
+    // If several keys allow the same number of variables, the first one is taken.
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
     most.map(|(key, _)| key)
 }

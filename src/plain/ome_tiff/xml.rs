@@ -36,7 +36,7 @@ pub(super) struct Described<'a> {
     pub(super) name: &'a str,
     /// The attributes of the array or group.
     pub(super) attributes: &'a Attributes,
-    /// What the file does not hold.
+    /// The arrays and elements that the file does not hold.
     pub(super) omitted: &'a [Omitted],
 }
 

@@ -127,7 +127,7 @@ mod tests {
         );
         let integers = values("<i8", r#"{"_FillValue": -9223372036854775808}"#);
         assert_eq!(integers.value(&i64::MIN.to_le_bytes()), None);
-        // As a float it would be the same number.
+        // A float would hold both numbers as the same value.
         let next = i64::MIN + 1;
         assert!(integers.value(&next.to_le_bytes()).is_some());
         let unsigned = values("<u8", "{}");
