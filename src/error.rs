@@ -319,7 +319,7 @@ impl Error {
         }
     }
 
-    /// Whether a file does not have the bytes that it must have, so that it is not saved as it is.
+    /// Whether the written bytes of a file are refused, so that they cannot be saved before a program corrects them.
     pub(crate) fn is_unacceptable(&self) -> bool {
         let incomplete = Refusal::Incomplete;
         match self {

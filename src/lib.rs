@@ -94,8 +94,8 @@
 //!
 //! # One name, from the kernel to its attributes
 //!
-//! In the style of the lists above: one entry of the listing of a shard that the chunks view shows
-//! as its inner chunks, and the lookup of one such chunk, until its place in the shard is known.
+//! The chunks view shows a shard as its inner chunks. This list has the functions for one entry of such
+//! a listing, and for the lookup of one such chunk until its place in the shard is known.
 //!
 //! ```text
 //! entry of a listing                         8 functions in 6 files

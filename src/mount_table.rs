@@ -90,7 +90,7 @@ impl MountTable {
     pub fn other_paths(&self, path: &Path) -> Vec<PathBuf> {
         let leads = |entry: &&MountEntry| path.starts_with(&entry.mountpoint);
         let depth = |entry: &&MountEntry| entry.mountpoint.components().count();
-        // Of those at one place, the newest.
+        // `max_by_key` returns the last of equal entries: of the mounts at one path, the newest.
         let Some(entry) = self.entries.iter().filter(leads).max_by_key(depth) else {
             return Vec::new();
         };

@@ -1,8 +1,8 @@
 //! The answer of the daemon of a mount, if it comes in time.
 //!
 //! Once the kernel has passed a request on, the thread that made it waits for the reply, even after SIGKILL, and its
-//! process cannot end before. A stopped daemon that has rings gets requests nevertheless. So a child process asks, and
-//! nobody waits for one that gets no answer.
+//! process cannot end before. The kernel passes requests on even to a stopped daemon if it has rings. So a child process
+//! asks, and this process does not wait for a child that gets no answer.
 
 #![expect(unsafe_code, reason = "fork(2) and _exit(2) have no safe form")]
 

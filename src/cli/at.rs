@@ -103,7 +103,7 @@ struct ElementLocation {
     key: Key,
     /// Whether there is an object at the key.
     has_object: bool,
-    /// The place of the chunk in the object; `None` where it consists of the fill value.
+    /// The place of the chunk in the object; `None` if it consists of the fill value.
     located: Option<LocatedChunk>,
     element: Element,
     value: String,

@@ -10,9 +10,9 @@
 //! end of file        the daemon died without a message: status 1
 //! ```
 //!
-//! The daemon gives up its descriptors at once (a process that reads a pipe to its end, as
-//! `$(zarr-mount …)` does, would wait for the unmount), and its working directory (which would keep
-//! that file system busy). It leaves the session of its parent (`setsid`), with its terminal, when
+//! The daemon closes the descriptors that it has inherited at once: a process that reads a pipe to its
+//! end, as `$(zarr-mount …)` does, would otherwise wait for the unmount. It also leaves its working
+//! directory, which would keep that file system busy. It leaves the session of its parent (`setsid`), with its terminal, when
 //! the mount answers. Until then it stays in the process group of its parent. If that group is the
 //! automounter's, the kernel lets the daemon pass the trap of autofs at the mountpoint; a process of
 //! another group would trigger the trap again, and wait for itself.
@@ -57,8 +57,8 @@ pub(crate) fn fork() -> io::Result<Forked> {
     close_inherited()?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    // SAFETY: this process has one thread, so that the child finds no lock held and no data
-    // half changed; either process goes on as if alone.
+    // SAFETY: this process has one thread, so no other thread holds a lock or is in the middle of a
+    // change. The child may go on like any process.
     let pid = unsafe { libc::fork() };
     match Pid::from_raw(pid) {
         _ if pid < 0 => Err(io::Error::last_os_error()),

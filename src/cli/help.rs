@@ -20,13 +20,13 @@ pub(super) const USAGE: &str = "zarr-mount [OPTIONS] STORE MOUNTPOINT
 pub(super) struct Task {
     /// Its title.
     pub(super) title: &'static str,
-    /// What the man page says about it.
+    /// The text of the man page about it.
     pub(super) about: &'static str,
     /// Commands and their purposes, in two columns.
     pub(super) examples: &'static str,
 }
 
-/// What users do, as sections of the man page. `--help` has the commands.
+/// The tasks of users, as sections of the man page. `--help` has the commands.
 pub(super) const TASKS: [Task; 11] = [
     Task {
         title: "Look into a store",

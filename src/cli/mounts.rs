@@ -68,7 +68,7 @@ pub(super) fn mounts_of(uid: u32) -> io::Result<Vec<FoundMount>> {
 /// Where these mounts are. No daemon is asked.
 ///
 /// # Errors
-/// As [`mounts_of`].
+/// Those of [`mounts_of`].
 pub(super) fn mountpoints_of(uid: u32) -> io::Result<Vec<PathBuf>> {
     let table = MountTable::read()?;
     let mountpoints = entries_of(&table, uid).map(|entry| entry.mountpoint.clone());
@@ -89,7 +89,7 @@ fn entries_of(table: &MountTable, uid: u32) -> impl Iterator<Item = &MountEntry>
 /// The mount at `mountpoint`, which is absolute and free of links; `None` if it is not one of this program.
 ///
 /// # Errors
-/// As [`mounts_of`].
+/// Those of [`mounts_of`].
 pub(super) fn mount_at(mountpoint: &Path) -> io::Result<Option<FoundMount>> {
     let table = MountTable::read()?;
     let entry = table.at(mountpoint).filter(|entry| entry.is_ours());

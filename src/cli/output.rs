@@ -20,7 +20,7 @@ const USUAL_WIDTH: usize = 80;
 /// What is written to: a terminal, or a file or a pipe, whose lines have any length and no colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Page {
-    /// The columns of the terminal; `None` where lines may have any length.
+    /// The columns of the terminal; `None` if lines may have any length.
     pub(super) width: Option<usize>,
     pub(super) colours: Colours,
 }

@@ -81,7 +81,7 @@ fn log_of(path: &Path) -> Vec<String> {
     lines.into_iter().skip(first).map(str::to_owned).collect()
 }
 
-/// What has happened between `before` and `now`, a second apart, and what has happened so far.
+/// The activity of the mount between `before` and `now`, a second apart, and its totals.
 fn describe(before: &FoundMount, now: &FoundMount, log: &[String]) -> Text {
     let n = |member: &str| now.state.number(member).unwrap_or(0);
     let rate = |member: &str| n(member).saturating_sub(before.state.number(member).unwrap_or(0));

@@ -35,8 +35,8 @@ pub(super) fn open(
     opened.map_err(|error| CliError::of_store(&error))
 }
 
-/// Which stores in a directory of stores are shown as directories of their own. Nothing can be written into them. So
-/// there are none in a store that is written to, and in the keys view files stay files.
+/// Which files in a directory of stores (zip files, sets of references) are shown as directories. Nothing can be written
+/// into such a directory. So a store that is written to has none, and in the keys view files stay files.
 pub(super) fn nested_forms(views: &[ViewKind], is_written: bool) -> Option<NestedForms> {
     if is_written {
         None

@@ -1,4 +1,4 @@
-//! What a view shows, written to disk or to another program, without a mount.
+//! Writes the files of a view to disk or to another program, without a mount.
 //!
 //! * `pieces`: the bytes of a file, some pieces of it at once;
 //! * `target`: the directory that is written to, where each file is whole or missing;

@@ -125,8 +125,8 @@ impl KeyFile {
         }
         let has_room = writing.has_room_for_unsaved();
         let mut state = self.lock();
-        // Another handle may have been opened since, and may have made the file empty. It was counted before it took
-        // this lock, so it is seen here.
+        // Another handle may have been opened since, and may have made the file empty. A new handle is counted before it
+        // takes the lock that is held here, so the number of handles includes it.
         let is_last = is_last && self.handles.load(Ordering::Relaxed) == 1;
         // Programs that have opened a file without a name read the bytes that were written to it.
         let ends = |state: &FileState| {

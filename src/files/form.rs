@@ -110,7 +110,7 @@ pub(crate) trait Translation: Debug + Send + Sync {
     /// other bytes are not read.
     ///
     /// # Errors
-    /// As [`Translation::encode`].
+    /// Those of [`Translation::encode`].
     fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
         let _ = head;
         Ok(false)

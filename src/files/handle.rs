@@ -366,7 +366,7 @@ impl KeyHandle {
         Ok((self.file.attributes(&self.writing)?, self.file.fingerprint))
     }
 
-    /// As [`KeyHandle::shown`], right after the file was opened.
+    /// Like [`KeyHandle::shown`], right after the file was opened.
     pub(crate) fn shown_at_open(&self) -> Result<(FileAttributes, u64), Error> {
         match self.file.meta_at_open() {
             Some(meta) => Ok((FileAttributes::Object(meta), self.file.fingerprint)),

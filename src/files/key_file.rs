@@ -114,7 +114,7 @@ impl KeyFile {
         }
     }
 
-    /// As [`Writing::shown`]. There is no fingerprint when another program has changed the object, which makes it
+    /// Like [`Writing::shown`]. There is no fingerprint when another program has changed the object, which makes it
     /// another file.
     pub(super) fn shown(
         &self,

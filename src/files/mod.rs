@@ -35,8 +35,8 @@
 //!   number, through all commits. When the last handle is closed, `Writing` remembers which version of the object has
 //!   this fingerprint.
 //! * Several handles share a draft. It is committed when a handle that has written is closed, or when
-//!   one is synced. A handle that made the file empty writes it anew: until that one is closed, closing
-//!   another handle commits nothing, so that no half of a file is in the store.
+//!   one is synced. A handle that made the file empty writes the file anew. Until that handle is closed, a
+//!   close of another handle commits nothing, so that the store never has half of a file.
 //! * A commit names the version that it replaces. If another program has changed the object since, a draft of a chunk
 //!   that began empty replaces it nevertheless, because its writer has not read it. Parts of a chunk, and members of a
 //!   document, are merged into the new version if their writers have not read it. Any other draft is dropped, and its
@@ -236,7 +236,7 @@ impl Writing {
         self.shown_by(key, stored, || Ok(self.writer.stat(key)?))
     }
 
-    /// As [`Writing::shown`], where `now` reads the attributes again.
+    /// Like [`Writing::shown`], where `now` reads the attributes again.
     pub(crate) fn shown_by(
         &self,
         key: &Key,
@@ -334,7 +334,7 @@ impl Writing {
         self.has_made_where(|key| is_below(key, prefix))
     }
 
-    /// As [`Writing::has_made_below`], of files that are named as chunks.
+    /// Like [`Writing::has_made_below`], but counts only files with the names of chunks.
     fn has_made_chunks_below(&self, prefix: &Prefix) -> bool {
         self.has_made_where(|key| is_below(key, prefix) && looks_like_a_chunk(key.name()))
     }
@@ -362,7 +362,7 @@ impl Writing {
             .collect()
     }
 
-    /// As [`Writing::open_where`], with the files that were detached from their keys.
+    /// Like [`Writing::open_where`], with the files that were detached from their keys.
     fn all_where(&self, wanted: impl Fn(&Key) -> bool) -> Vec<Arc<KeyFile>> {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let left = left.iter().filter(|(key, _)| wanted(key));

@@ -17,7 +17,7 @@ impl Writing {
         self.erase_by((key, &[]), is_kept, |writer| Ok(writer.unlink(key)?))
     }
 
-    /// As [`Writing::erase`], where `erase` removes the stored objects of the file. No file at the `other` paths is
+    /// Like [`Writing::erase`], where `erase` removes the stored objects of the file. No file at the `other` paths is
     /// saved meanwhile.
     pub(crate) fn erase_by(
         &self,

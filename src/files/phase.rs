@@ -166,7 +166,7 @@ impl Phase {
         }
     }
 
-    /// As [`Phase::draft`].
+    /// Like [`Phase::draft`].
     pub(super) fn draft_mut(&mut self) -> Option<&mut FileDraft> {
         match self {
             Phase::Clean(_) | Phase::Lost => None,
@@ -215,7 +215,7 @@ impl Phase {
         self.go(event, None);
     }
 
-    /// As [`Phase::on`], after a change failed with `failed`. The first failure of a draft is kept.
+    /// Like [`Phase::on`], after a change failed with `failed`. The first failure of a draft is kept.
     fn go(&mut self, event: FileEvent, failed: Option<FailedChange>) {
         let before = self.state();
         let Some(after) = before.after(event) else {

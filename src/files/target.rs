@@ -118,8 +118,9 @@ impl<'t> Target<'t> {
         Ok(now.is_some_and(|now| now.version == stored.meta.version))
     }
 
-    /// The object of this `version`, open for reading, if it has the bytes that it had when it was opened as `stored`:
-    /// then only another part of its object was changed. `None` if the version shows that the bytes differ.
+    /// The object of this `version`, open for reading, if it still has the bytes of `stored`, although its version
+    /// differs. This is so for an inner chunk if only another chunk of its shard was changed. `None` if the version shows
+    /// that the bytes differ.
     pub(super) fn same_bytes(
         &self,
         version: Version,
@@ -185,7 +186,7 @@ impl<'t> Target<'t> {
         }
     }
 
-    /// As [`Target::put`], of an inner chunk.
+    /// Like [`Target::put`], of an inner chunk.
     fn stage(
         &self,
         inner: &InnerChunk,

@@ -55,14 +55,14 @@ impl<R> Unanswered<R> {
 }
 
 impl<A: Answer> Unanswered<Reply<A>> {
-    /// As [`Reply::may_wait`].
+    /// Like [`Reply::may_wait`].
     pub(super) fn may_wait<'e>(&self, events: &'e EventThreads) -> Option<WaitPermit<'e>> {
         self.reply.may_wait(events)
     }
 }
 
 impl Unanswered<Reply<Bytes>> {
-    /// As [`Reply::lender`].
+    /// Like [`Reply::lender`].
     pub(super) fn lender(&self) -> Option<Lender> {
         self.reply.lender()
     }

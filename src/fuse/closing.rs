@@ -2,7 +2,7 @@
 //!
 //! close(2) is two requests. The kernel waits for the reply to the first one, FLUSH, and for none to the second one,
 //! RELEASE. So the program that closed the file may send further requests before the daemon has got the RELEASE, and
-//! the file would still count as open: its truncation by name, for example, would be kept as a draft where it is refused
+//! the file would still count as open. For example, a truncation by name would become a draft, although it is refused
 //! for a closed file. Through the device this is rare, because all requests are in one queue. Rings have a queue for each
 //! processor, and a thread for each entry. So a request through a ring that names a file waits for the RELEASE of
 //! each handle that was flushed.

@@ -5,8 +5,9 @@
 //! which may be any entry of the last reply: the positions of all of these are kept. An older
 //! offset (seekdir) is reached from the start.
 //!
-//! An entry that did not fit the reply is kept for the next one. So are an error after other
-//! entries, which would be lost with it, and the end of the directory.
+//! An entry that did not fit the reply is kept for the next reply. An error that comes after other
+//! entries is kept, too, because a reply with an error cannot have entries; and so is the end of the
+//! directory.
 
 use crate::error::Error;
 use crate::store::Detail;

@@ -267,7 +267,7 @@ impl ZarrFs {
         });
     }
 
-    /// As [`ZarrFs::answer_as`], for a change, which goes on when its caller is killed.
+    /// Like [`ZarrFs::answer_as`], for a change, which goes on when its caller is killed.
     fn change<A: Answer>(
         &self,
         what: &'static str,
@@ -292,7 +292,7 @@ impl Core {
         self.versions.vnode(ino).ok_or(Errno::ESTALE)
     }
 
-    /// As [`Core::errno`], for a change.
+    /// Like [`Core::errno`], for a change.
     fn errno_of_change(&self, error: &Error) -> Errno {
         if error.is_refusal() || error.is_failed_save() {
             self.view.note_refused(error);

@@ -1,8 +1,8 @@
-//! Makes the kernel drop pages and names, from a thread of its own.
+//! Makes the kernel drop pages and names, from a separate thread.
 //!
-//! The kernel locks a page while it waits for its bytes, and a directory while it waits for a name in it, and drops
-//! them only after that. So if a request dropped them itself, it could wait for another request, and that one for this
-//! one.
+//! The kernel locks a page while it waits for the bytes of the page, and a directory while it waits for a name in it.
+//! It drops a page or a name only when it can take that lock. So if the thread of a request made the kernel drop them,
+//! it could wait for another request, which in turn could wait for this thread.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -87,7 +87,7 @@ impl Core {
         }
     }
 
-    /// As [`Core::settle`], and makes the file empty if it `is_cut`. That must not happen before `ino` stands for the
+    /// Like [`Core::settle`], and makes the file empty if it `is_cut`. That must not happen before `ino` stands for the
     /// file: the kernel repeats an open that finds another version, and would not know of the change.
     pub(super) fn settle_and_cut(
         &self,

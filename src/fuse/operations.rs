@@ -194,7 +194,7 @@ impl ZarrFs {
         });
     }
 
-    /// As [`ZarrFs::getxattr`], of all names.
+    /// Like [`ZarrFs::getxattr`], of all names.
     pub(super) fn listxattr(&self, who: Requester, ino: u64, size: u32, reply: Reply<Xattr>) {
         let reply = Unanswered::new(who.thread, reply);
         self.answer("listxattr", reply, move |core, reply| {

@@ -2,7 +2,7 @@
 //!
 //! [`Session::mount`] returns when the mount answers. [`Session::wait`] returns when the mount is
 //! gone: unmounted by another program, or by this process after SIGINT, SIGTERM, SIGQUIT or SIGHUP. After a
-//! signal it is unmounted before its requests end, so that nobody finds a dead mountpoint; a mount
+//! signal it is unmounted before its requests end, so that no program finds a dead mountpoint. A mount
 //! in use gets some seconds, and is detached after that, or at a second signal.
 //!
 //! fuser serves the requests and neither mounts nor unmounts (`session_mount` says why): its
@@ -129,7 +129,7 @@ impl Session {
     /// Unmounts, waits while it is busy, and detaches in the end.
     ///
     /// # Errors
-    /// As [`Session::wait`].
+    /// Those of [`Session::wait`].
     pub fn end(self) -> Result<(), SessionError> {
         let deadline = Instant::now() + BUSY_TIMEOUT;
         let mut outcome = self.unmount_everywhere(Unmount::WhenIdle);

@@ -382,7 +382,7 @@ impl Share {
         fill(part_of(&mut operation.out, run)?)
     }
 
-    /// As [`Share::give_back`], for a thread that may wait, which goes on with the runs that are
+    /// Like [`Share::give_back`], for a thread that may wait, which goes on with the runs that are
     /// left.
     fn end(self, result: Result<(), Error>) {
         if let Some(operation) = self.give_back(result) {

@@ -238,8 +238,8 @@ impl<'a> ChunkOrder<'a> {
     /// `number`. Chunks of one tile are in the order of their indices.
     fn along(&self, event: ChunkEvent, number: u64) -> Option<Dims> {
         (number < self.len).then_some(())?;
-        // `rest` counts the chunks that have the same tiles as this one along the axes so far: `group` for each index
-        // along the axes that follow.
+        // `rest` is the number of the chunk among the chunks with the same tiles along the axes that were done. Each index
+        // along the axes that follow stands for `group` chunks.
         let (mut rest, mut group, mut behind) = (number, 1, self.len);
         let mut same: SmallVec<[(u64, u64); 6]> = SmallVec::new();
         for axis in &self.axes {

@@ -139,7 +139,7 @@ fn range_of<'h>(headers: &'h HeaderMap, validators: Option<&Validators>) -> Opti
     validators?.allows_range(headers).then_some(range)
 }
 
-/// The version of `opened`, as the server of the number `process` tells it; `None` where each open shows other bytes.
+/// The version of `opened`, as the server of the number `process` tells it; `None` if each open shows other bytes.
 pub(super) fn validators(process: u64, opened: &OpenedVnode) -> Option<Validators> {
     let shown = opened.attributes;
     if shown.is_momentary() {

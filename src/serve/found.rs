@@ -1,4 +1,4 @@
-//! What is at a path. Requests for the same path that come at the same time look it up once.
+//! The file or directory at a path. Requests for the same path that come at the same time look it up once.
 
 use std::collections::HashMap;
 use std::future::Future;

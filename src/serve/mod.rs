@@ -1,4 +1,4 @@
-//! What a view shows, over HTTP/1.1, without a mount.
+//! Serves the files of a view over HTTP/1.1, without a mount.
 //!
 //! A request passes these files in turn:
 //!

@@ -1,11 +1,11 @@
 //! Files that were opened a moment ago.
 //!
-//! Programs read a file by many requests for short ranges. To open it each time would ask the store each time, so that a
-//! file stays open for a while. Until then its clients see the version that was opened, or an error if the store has it no
-//! longer: in that case it is opened anew.
+//! Programs read a file by many requests for short ranges. To open the file for each of them would send a request to the
+//! store each time, so a file stays open for a while. During that time, clients see the version that was opened. If the
+//! store no longer has this version, they get an error, and the next request opens the file anew.
 //!
-//! A client that has read a new document must not get a chunk of the array before it. So when a file is opened that was not
-//! known, or that has changed, all files that were opened before are opened anew.
+//! A client that has read the new document of an array must not get a chunk of the old array. So when a file is opened
+//! that was not known, or that has changed, all files that were opened before are opened anew.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ pub(super) struct ServedFile {
     pub(super) opened: OpenedVnode,
     /// When the lookup began that found it.
     pub(super) asked: Instant,
-    /// `None` where each open shows other bytes.
+    /// `None` if each open shows other bytes.
     pub(super) validators: Option<Validators>,
 }
 
@@ -75,8 +75,8 @@ impl OpenedFiles {
         !self.time.is_zero()
     }
 
-    /// The file at `path`, if it was opened a moment before `now`. When it gets old, one caller gets nothing, and opens it
-    /// anew; the others get the old file for a while, so that they do not all open it at once.
+    /// The file at `path`, if it was opened a moment before `now`. When the file gets old, one caller gets `None`, and opens
+    /// it anew. The other callers get the old file for a while, so that they do not all open it at once.
     pub(super) fn get(&self, path: &[u8], now: Instant) -> Option<Arc<ServedFile>> {
         let mut files = self.lock();
         let news = files.news;
@@ -115,7 +115,7 @@ impl OpenedFiles {
         drop(replaced);
     }
 
-    /// When clients were last told something new. What was opened before must not be sent to those who come later.
+    /// When clients were last sent something new. A file that was opened before must not be sent to later requests.
     pub(super) fn news(&self) -> Option<Instant> {
         self.lock().news
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// The most ranges of one request. Programs that ask for more get the whole file, as a server may decide (section 14.2).
 const MOST_RANGES: usize = 64;
 
-/// What a `Range` header asks for.
+/// The part of a file that a `Range` header asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// All bytes.
@@ -18,8 +18,8 @@ pub(super) enum Wanted {
     Outside,
 }
 
-/// What `header` asks for of a file of `len` bytes. A header that is not understood is ignored, and so is one with too many
-/// ranges or with ranges that overlap, as the specification allows: the client gets the whole file.
+/// The part that `header` asks for of a file of `len` bytes. A header that is not understood is ignored, and so is one with
+/// too many ranges or with ranges that overlap, as the specification allows: the client gets the whole file.
 pub(super) fn wanted(header: &str, len: u64) -> Wanted {
     let Some(mut ranges) = parse(header, len) else {
         return Wanted::Whole;

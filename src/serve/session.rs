@@ -1,7 +1,7 @@
 //! How a browser gets in: a link that works once gives it a cookie.
 //!
-//! Neither the link nor the cookie has the token. So a link in a history, or a cookie that another server on the same
-//! host sees, because cookies know no ports, is of no use when this server has ended.
+//! Neither the link nor the cookie has the token. So a link in the history of a browser is of no use when this server
+//! has ended. Nor is a cookie, which other servers on the same host see, because cookies know no ports.
 
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,7 +11,7 @@ use hyper::header::COOKIE;
 
 use super::token::Token;
 
-/// What the path of the link begins with; its code follows.
+/// The beginning of the path of the link. The code of the link follows.
 pub(super) const LINK: &str = "/.zarr-mount/open/";
 
 /// The link, until it was used, and the session of the browser that has used it.

@@ -20,7 +20,7 @@ pub enum TlsError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the file.
         error: pem::Error,
     },
     /// The certificate and the key cannot be used.

@@ -188,7 +188,7 @@ impl InnerChunk {
     /// The current attributes of the chunk; `None` when it does not exist.
     ///
     /// # Errors
-    /// As [`InnerChunk::find`].
+    /// Those of [`InnerChunk::find`].
     pub(crate) fn now(&self) -> Result<Option<ObjectMeta>, Error> {
         if let Some(shard) = self.staging.shard(&self.key)
             && shard.is_of(&self.node)
@@ -210,7 +210,7 @@ impl InnerChunk {
     /// A descriptor of the file that has the chunk, and the attributes of the chunk.
     ///
     /// # Errors
-    /// As [`InnerChunk::find`].
+    /// Those of [`InnerChunk::find`].
     pub(crate) fn open_now(&self) -> Result<Option<StoredFile>, Error> {
         self.find()?.map(|found| found.stored_file()).transpose()
     }

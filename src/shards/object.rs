@@ -100,7 +100,7 @@ impl ChunkObject {
     /// The current attributes; `None` if it does not exist.
     ///
     /// # Errors
-    /// As [`ChunkObject::find`].
+    /// Those of [`ChunkObject::find`].
     pub(crate) fn now(&self) -> Result<Option<ObjectMeta>, Error> {
         match self {
             ChunkObject::Whole { staging, key, .. } => Ok(staging.writer.stat(key)?),
@@ -112,7 +112,7 @@ impl ChunkObject {
     /// a moment ago may be written again without a new version.
     ///
     /// # Errors
-    /// As [`ChunkObject::find`].
+    /// Those of [`ChunkObject::find`].
     pub(crate) fn open(&self) -> Result<Option<OpenedChunk>, Error> {
         match self {
             ChunkObject::Whole { staging, key, .. } => {

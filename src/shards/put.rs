@@ -112,7 +112,7 @@ impl InnerChunk {
     /// `stored`.
     ///
     /// # Errors
-    /// As [`InnerChunk::find`].
+    /// Those of [`InnerChunk::find`].
     pub(crate) fn same_in(
         &self,
         version: Version,

@@ -217,7 +217,7 @@ impl StagedPart {
         part_meta((self.number, self.len(), self.mtime), tag, access)
     }
 
-    /// As [`StagedPart::meta`]; `None` if the chunk was erased.
+    /// Like [`StagedPart::meta`]; `None` if the chunk was erased.
     pub(super) fn shown(&self, tag: u64, access: NewFile) -> Option<ObjectMeta> {
         (self.new != PartContent::Nothing).then(|| self.meta(tag, access))
     }

@@ -67,7 +67,7 @@ impl ChunkFile<'_> {
     /// they are.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// Those of [`encode`](Self::encode).
     pub(crate) fn is_shown_as_is(&self, head: &[u8]) -> Result<bool, Error> {
         match self {
             ChunkFile::Elements(chunk) => chunk.is_shown_as_is(head),

@@ -1,5 +1,6 @@
 //! Consolidated metadata: the copies that a group has of the documents of the nodes below it. The copies are made from
-//! the stored documents. So consolidated metadata that a program writes is only a wish to have such copies.
+//! the stored documents. If a program writes consolidated metadata, its copies are ignored, and the mount makes copies of
+//! the stored documents in their place.
 
 use std::collections::BTreeSet;
 

@@ -19,7 +19,7 @@ const EMPTY: &[u8] = b"{}";
 #[derive(Debug, Clone)]
 pub(crate) struct Text {
     pub(crate) key: Key,
-    /// `None` where the object is absent.
+    /// `None` if the object is absent.
     pub(crate) bytes: Option<Vec<u8>>,
     pub(crate) replaces: Replaces,
 }
@@ -60,7 +60,7 @@ impl NodeTexts {
         attributes.into_iter().chain(own).collect()
     }
 
-    /// As [`changed`](Self::changed), except that an absent own document stays absent.
+    /// Like [`changed`](Self::changed), except that an absent own document stays absent.
     fn changed_where_stored(&self, new: NodeDocuments) -> Vec<ObjectChange> {
         let mut changes = self.changed(new);
         changes.retain(|change| self.own.bytes.is_some() || change.key != self.own.key);
@@ -122,7 +122,7 @@ impl ForeignDocument {
     /// stayed. The stored document is the old one with the changes, because the chunks are encoded as the old one says.
     ///
     /// # Errors
-    /// As [`of_array`](Self::of_array).
+    /// Those of [`of_array`](Self::of_array).
     pub(crate) fn of_ended(
         &self,
         array: StoredArray<'_>,
@@ -182,11 +182,11 @@ impl ForeignDocument {
         Ok(texts.changed_where_stored(self.group(format, texts, written)?))
     }
 
-    /// As [`of_group`](Self::of_group), with the wish for consolidated metadata. The `copies` are those of the existing
+    /// Like [`of_group`](Self::of_group), with the wish for consolidated metadata. The `copies` are those of the existing
     /// documents that the wish [names](Wish::names). In v2 they have an object of their own, `holder`.
     ///
     /// # Errors
-    /// As [`of_group`](Self::of_group).
+    /// Those of [`of_group`](Self::of_group).
     pub(crate) fn of_group_with_copies(
         &self,
         (format, texts): (ZarrFormat, &NodeTexts),
@@ -247,7 +247,7 @@ impl ForeignDocument {
     /// The changes that remove the attributes of an array, which are shown as a document of their own.
     ///
     /// # Errors
-    /// As [`of_array`](Self::of_array).
+    /// Those of [`of_array`](Self::of_array).
     pub(crate) fn without_attributes(
         &self,
         array: StoredArray<'_>,

@@ -75,8 +75,8 @@ impl Finding {
     }
 }
 
-/// What an error of reading means. Bytes that the store should have, and that are not there, are damage; so are bytes that
-/// no decoder accepts.
+/// The severity of an error of reading. Missing bytes that the store should have are damage, and so are bytes that no
+/// decoder accepts.
 fn severity_of(error: &Error) -> Severity {
     match error {
         Error::Store(

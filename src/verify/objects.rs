@@ -78,7 +78,7 @@ impl ArrayObjects<'_> {
         Ok(())
     }
 
-    /// As [`ArrayObjects::send_all`], where the store lists no names: each chunk of the grid is looked for.
+    /// Like [`ArrayObjects::send_all`], where the store lists no names: each chunk of the grid is looked for.
     fn send_grid(&self, send: &mut dyn FnMut(ObjectPart) -> bool) {
         let counts: Dims = self.array.layout().stored_counts().into();
         let mut number = 0;

@@ -1,10 +1,10 @@
-//! What a store is read for.
+//! The purpose for which a store is read.
 
-/// What the chunks are read for.
+/// The purpose for which the chunks are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To find out whether the store is sound. They are decoded.
+    /// To find out whether the store is sound. The chunks are decoded.
     Verify,
-    /// To have everything in the disk cache that a mount reads. They are not decoded. Only errors are reported.
+    /// To fill the disk cache with everything that a mount reads. The chunks are not decoded. Only errors are reported.
     Warm,
 }

@@ -25,7 +25,7 @@ const MOST_FOUND: usize = 1024;
 
 /// A verification of the nodes at and below a path.
 pub struct Verification<'a> {
-    /// What it is for.
+    /// Whether to verify the store, or to fill the disk cache.
     pub purpose: Purpose,
     /// Whether the array at a path is examined.
     pub selects: &'a (dyn Fn(&Prefix) -> bool + Sync),

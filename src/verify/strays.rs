@@ -1,5 +1,5 @@
-//! What lies in the directories of a store and belongs to no node: keys beside documents, directories without a document,
-//! and the chunks of arrays whose document is missing.
+//! Strays: keys of a store that belong to no node. They are keys beside documents, directories without a document, and the
+//! chunks of arrays whose document is missing.
 
 use std::ops::ControlFlow;
 
@@ -18,13 +18,13 @@ const MOST_LEVELS: usize = 64;
 
 const STRAY: &str = "no chunk, and no document; readers ignore it";
 
-/// The search for what belongs to no node, along a walk over all nodes. A directory is reported by one of its keys, and only
-/// so much of it is listed as that takes.
+/// The search for strays, along a walk over all nodes. A directory is reported by one of its keys, and is listed only as far
+/// as it takes to find this key.
 pub(super) struct Strays<'h> {
     hierarchy: &'h Hierarchy,
     /// The directories that have keys and no document.
     directories: Ignored,
-    /// What is below this path was reported with it.
+    /// The path that was reported last. The report covers everything below it.
     reported: Option<Prefix>,
 }
 

@@ -265,7 +265,7 @@ impl Tree {
         }))
     }
 
-    /// As [`Tree::chunk`], for a chunk that may be written and that lies in `object`.
+    /// Like [`Tree::chunk`], for a chunk that may be written and that lies in `object`.
     fn written_chunk(
         &self,
         writing: &Writing,
@@ -447,7 +447,7 @@ impl Tree {
         Ok(self.stat(&key)?.and_then(|stat| stat.prefix_meta()))
     }
 
-    /// As [`Tree::stat_prefix`], for a store whose names cannot be listed, which cannot say whether a prefix exists.
+    /// Like [`Tree::stat_prefix`], for a store whose names cannot be listed, which cannot say whether a prefix exists.
     /// `None` for other stores.
     pub(super) fn stat_untold(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
         if !self.hierarchy.is_unlisted() || !self.hierarchy.finds_node_from(prefix)? {

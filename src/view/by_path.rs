@@ -57,7 +57,7 @@ impl HeldVnode {
     /// The child called `name`; `None` if there is none.
     ///
     /// # Errors
-    /// As [`View::lookup`].
+    /// Those of [`View::lookup`].
     pub fn child(&self, name: &[u8]) -> Result<Option<HeldVnode>, Error> {
         let found = self.view.lookup(self.id, name)?;
         Ok(found.map(|found| HeldVnode {
@@ -95,7 +95,7 @@ impl HeldVnode {
     /// The attributes that `stat` shows; `None` if it no longer exists.
     ///
     /// # Errors
-    /// As [`View::attributes`].
+    /// Those of [`View::attributes`].
     pub fn attributes(&self) -> Result<Option<VnodeAttributes>, Error> {
         self.view.attributes(self.id)
     }
@@ -110,7 +110,7 @@ impl HeldVnode {
     /// Opens the file; `None` if it no longer exists.
     ///
     /// # Errors
-    /// As [`View::open`].
+    /// Those of [`View::open`].
     pub fn open(&self) -> Result<Option<OpenedVnode>, Error> {
         self.view.open(self.id)
     }
@@ -118,7 +118,7 @@ impl HeldVnode {
     /// Opens the directory; `None` if it no longer exists.
     ///
     /// # Errors
-    /// As [`View::open_directory`].
+    /// Those of [`View::open_directory`].
     pub fn list(&self) -> Result<Option<Directory>, Error> {
         self.view.open_directory(self.id)
     }

@@ -243,7 +243,7 @@ impl Tree {
         self.options.views.len() == 1
     }
 
-    /// As [`Tree::find_stored`], of a key that is likely to be an object. A store without directories needs a request
+    /// Like [`Tree::find_stored`], of a key that is likely to be an object. A store without directories needs a request
     /// of its own to find out whether the key is a prefix, which is sent only if there is no object.
     fn find_stored_object(&self, view: ViewKind, key: Key) -> Result<Option<FoundVnode>, Error> {
         let sources = self.sources_of(view);

@@ -162,10 +162,10 @@ impl View {
         View::build(store, options, None)
     }
 
-    /// As [`View::new`], of a store that `writer` changes. The arrays view stays read-only.
+    /// Like [`View::new`], of a store that `writer` changes. The arrays view stays read-only.
     ///
     /// # Errors
-    /// As [`View::new`].
+    /// Those of [`View::new`].
     pub fn writable(
         store: Arc<dyn Store>,
         options: ViewOptions,

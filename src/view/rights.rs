@@ -84,7 +84,7 @@ impl Tree {
         Ok(limited_to(meta, &self.readers_who_can_reach(directory)?))
     }
 
-    /// As [`Tree::shown_apart`], for a directory.
+    /// Like [`Tree::shown_apart`], for a directory.
     pub(super) fn directory_shown_apart(
         &self,
         meta: &ObjectMeta,

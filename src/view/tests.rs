@@ -97,7 +97,7 @@ impl Fixture {
         Fixture::trusting(options, objects, layer)
     }
 
-    /// As [`Fixture::layered`], where documents are trusted as `options` say.
+    /// Like [`Fixture::layered`], where documents are trusted as `options` say.
     fn trusting(
         options: ViewOptions,
         objects: &[(&str, &[u8])],
@@ -117,7 +117,7 @@ impl Fixture {
             .insert(Key::parse(key.as_bytes()).unwrap(), bytes.to_vec());
     }
 
-    /// As [`Fixture::put`], of an object that is old enough to be trusted: an object that was written just now could
+    /// Like [`Fixture::put`], of an object that is old enough to be trusted: an object that was written just now could
     /// change within the grain of the clock.
     fn put_old(&self, key: &str, bytes: &[u8]) {
         let key = Key::parse(key.as_bytes()).unwrap();

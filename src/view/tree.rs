@@ -149,7 +149,7 @@ impl Tree {
         writings.map_or(Ok(()), |writings| writings.staging().settle(key))
     }
 
-    /// As [`Tree::settle`], for all objects below `prefix`.
+    /// Like [`Tree::settle`], for all objects below `prefix`.
     ///
     /// # Errors
     /// The first error, after all objects were tried.
@@ -475,7 +475,7 @@ impl Tree {
         });
     }
 
-    /// As [`Tree::warn_once`], for elements that a file leaves out. A caller that reports the outcomes of all files
+    /// Like [`Tree::warn_once`], for elements that a file leaves out. A caller that reports the outcomes of all files
     /// needs no warnings in the log.
     pub(in crate::view) fn warn_of_omission<T: std::hash::Hash>(
         &self,

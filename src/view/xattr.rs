@@ -16,7 +16,7 @@ impl View {
     /// Names (`user.zarr.…`) and values of the extended attributes of `id`.
     ///
     /// # Errors
-    /// As [`View::attributes`].
+    /// Those of [`View::attributes`].
     pub fn extended_attributes(&self, id: VnodeId) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
         match self.vnode(id)? {
             Vnode::Prefix { view, path } => {

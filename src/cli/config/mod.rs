@@ -149,7 +149,7 @@ pub struct MountConfig {
     pub open: OpenOptions,
     /// The options of its views.
     pub view: ViewOptions,
-    /// The way in which written data is stored; `None` where programs may not write.
+    /// The way in which written data is stored; `None` if programs may not write.
     pub writing: Option<WriterOptions>,
     /// A warning for the user about options that have another effect than they seem to have.
     pub hint: Option<&'static str>,

@@ -14,7 +14,7 @@ use crate::metadata::ZarrFormat;
 use crate::mount_table::{Device, MountEntry, MountTable};
 use crate::store::WriterOptions;
 
-/// The way in which written data is stored; `None` where programs may not write.
+/// The way in which written data is stored; `None` if programs may not write.
 pub(super) fn writing(
     args: &Args,
     options: &MountOptions,

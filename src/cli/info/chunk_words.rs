@@ -65,7 +65,7 @@ fn range_of_lengths(axis: &Value) -> String {
 /// How many of the chunks, or shards, of an array are stored.
 struct StoredNumbers {
     stored: u64,
-    /// `None` where there are too many chunks to count.
+    /// `None` if there are too many chunks to count.
     absent: Option<u64>,
     outside: u64,
 }

@@ -11,7 +11,7 @@ use crate::metadata::ZarrFormat;
 use crate::metadata::write::chunk_lengths;
 use crate::view::{FileFormat, FormatOutcome, GroupOutcome, cache_for};
 
-/// The names of dimensions, with `None` for a dimension without a name; `None` where no metadata names them.
+/// The names of dimensions, with `None` for a dimension without a name; `None` if no metadata names them.
 pub(super) type DimensionNames = Option<Vec<Option<String>>>;
 
 /// The number of a Zarr version, or its name if it has no number of its own.
@@ -85,7 +85,7 @@ pub(super) fn facts_of_array(array: &ArrayNode, dimension_names: &DimensionNames
 /// The file of a node in one of the requested formats.
 pub(super) struct FileFacts {
     pub(super) format: FileFormat,
-    /// The name of the file; `None` where there is none.
+    /// The name of the file; `None` if there is none.
     file: Option<String>,
     /// The reason why there is no file, or the names of the parts that it leaves out, with the
     /// reasons.

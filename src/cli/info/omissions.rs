@@ -37,7 +37,7 @@ impl Reason {
 
 impl SaidOmissions {
     /// The formats that the node at `prefix` fits, by its `files`, and the reasons why files are missing or leave
-    /// something out; `None` where there is nothing to say.
+    /// something out; `None` if there is nothing to say.
     ///
     /// # Errors
     /// [`io::Error`] when an array that is left out cannot be examined.

@@ -87,7 +87,7 @@ impl StoredObjects {
     }
 
     /// How many times larger the elements in the stored objects are when decoded, to three digits after the point;
-    /// `None` where that is not known.
+    /// `None` if that is not known.
     #[expect(clippy::cast_precision_loss, reason = "a ratio needs few digits")]
     fn ratio(&self, metadata: &ArrayMetadata) -> Option<f64> {
         let data_type = &metadata.decoding.as_ref().ok()?.data_type;

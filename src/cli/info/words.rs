@@ -6,7 +6,7 @@ use serde_json::Value;
 
 pub(super) use crate::escape::human_bytes as human;
 
-/// The version of the document, such as `v3` or `pre-v1`; `None` where there is no document that can be read.
+/// The version of the document, such as `v3` or `pre-v1`; `None` if there is no document that can be read.
 pub(super) fn version(facts: &Value) -> Option<Cow<'_, str>> {
     match &facts["zarr_format"] {
         Value::Null => None,

@@ -114,7 +114,7 @@ impl RingReply {
         self.add_padded(entry.as_bytes(), name)
     }
 
-    /// As [`RingReply::add_name`], with attributes.
+    /// Like [`RingReply::add_name`], with attributes.
     pub(in crate::fuse) fn add_attributes(
         &mut self,
         next: u64,

@@ -14,7 +14,7 @@ use crate::view::{EntrySource, HeldVnode, VnodeKind};
 /// The most names of a page, and the most that come before those of any page.
 const MOST_NAMES: u64 = 500;
 const MOST_BEFORE: u64 = 100_000;
-/// The most names of which the page says what they are, and the time after which it says so of no other one.
+/// The page says of this many names at most what they are, and of no further name once this time has passed.
 const MOST_DESCRIBED: usize = 200;
 const MOST_TIME: Duration = Duration::from_secs(3);
 /// The most previews of a page.

@@ -98,7 +98,7 @@ impl Arrays {
         self.look_at_nodes_from(&Prefix::root(), deadline, visit)
     }
 
-    /// As [`Arrays::look_at_nodes`], with the nodes at and below `start`.
+    /// Like [`Arrays::look_at_nodes`], with the nodes at and below `start`.
     fn look_at_nodes_from(
         &self,
         start: &Prefix,

@@ -125,7 +125,8 @@ impl Arrays {
         Ok(coordinates)
     }
 
-    /// What the documents around the array at `path` tell of it, and the groups above it that were searched for that.
+    /// The facts about the array at `path` in the documents around it, and the groups above it that were searched for
+    /// them.
     pub(super) fn around(
         &self,
         path: &Prefix,

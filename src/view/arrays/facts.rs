@@ -125,7 +125,7 @@ impl ArrayFacts {
         self.array.node.model_bytes + attributes + inputs + channels + self.geo.memory_bytes()
     }
 
-    /// The elements of a selection, or all elements; `None` where the selection is outside of the
+    /// The elements of a selection, or all elements; `None` if the selection is outside of the
     /// array.
     pub(super) fn selected(&self, selection: Option<&Selection>) -> Option<Selected> {
         let shape = &self.array.node.metadata.shape;
@@ -139,7 +139,7 @@ impl ArrayFacts {
         selection.of(shape, &names).ok()
     }
 
-    /// As [`ArrayFacts::array`], without any check.
+    /// Like [`ArrayFacts::array`], without any check.
     pub(super) fn described(&self, id: usize, name: &str) -> Array {
         let layout = self.array.chunked.layout();
         let metadata = &self.array.node.metadata;
@@ -165,7 +165,7 @@ impl ArrayFacts {
 }
 
 impl Arrays {
-    /// The facts of the array at `path`; `None` where no array is shown.
+    /// The facts of the array at `path`; `None` if no array is shown.
     ///
     /// # Errors
     /// [`Error`] when its documents cannot be read.

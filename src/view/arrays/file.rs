@@ -354,7 +354,7 @@ impl Arrays {
         Ok(file.map(|file| self.attributes_of_plain(&file, generation)))
     }
 
-    /// As [`Arrays::plain_file`], but `None` when the format cannot express the array. The reason is
+    /// Like [`Arrays::plain_file`], but `None` when the format cannot express the array. The reason is
     /// logged.
     pub(super) fn file_or_none(&self, name: &PlainName) -> Result<Option<Arc<PlainFile>>, Error> {
         match self.plain_file(name) {

@@ -179,7 +179,7 @@ impl Arrays {
     }
 
     /// The georeference of an array with a transform from its coordinates, where a file of `format` tells it and the
-    /// documents do not. The coordinates are added to `inputs`. `None` where they give no transform, which is logged.
+    /// documents do not. The coordinates are added to `inputs`. `None` if they give no transform, which is logged.
     pub(super) fn geo_of_coordinates(
         &self,
         facts: &ArrayFacts,
@@ -242,7 +242,7 @@ impl Arrays {
         })))
     }
 
-    /// The spacing of the coordinates at `path`, which are as many as `length`; the reason why they have none.
+    /// The spacing of the coordinates at `path`, which must be `length` in number; or the reason why there is no spacing.
     fn spacing(
         &self,
         path: &Prefix,

@@ -29,7 +29,7 @@ impl Arrays {
         Ok(!facts.attributes.is_empty() || facts.left_out.is_some())
     }
 
-    /// The Zarr version of the group at `path`; `None` where no document says that there is a group.
+    /// The Zarr version of the group at `path`; `None` if no document says that there is a group.
     fn format_of_group(&self, path: &Prefix) -> Result<Option<ZarrFormat>, Error> {
         Ok(match self.tree.resolve(ViewKind::Arrays, path)?.node {
             Node::Group(group) => Some(group.format),

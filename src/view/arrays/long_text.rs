@@ -62,7 +62,7 @@ impl Arrays {
         Ok(Some((file.meta, block)))
     }
 
-    /// A copy of `text`, the text of `file`, that all open handles share; `None` where the budget
+    /// A copy of `text`, the text of `file`, that all open handles share; `None` if the budget
     /// has no room for it.
     pub(super) fn kept_text(&self, file: &PlainFile, text: &Block) -> Option<Arc<Block>> {
         let most = self.tree.loader.cache().budget().limit() / TEXTS_PART + TEXTS_BYTES;

@@ -77,7 +77,7 @@ impl Arrays {
         self.kind_at(&self.tree.resolve(ViewKind::Arrays, path)?)
     }
 
-    /// As [`View::kind_of`], of a path that is resolved already.
+    /// Like [`View::kind_of`], of a path that is resolved already.
     fn kind_at(&self, resolved: &NodePath) -> Result<PathKind, Error> {
         Ok(match &resolved.node {
             Node::Array(_) => match self.tree.shown_at(resolved)? {
@@ -135,7 +135,7 @@ impl Arrays {
         name
     }
 
-    /// As [`Arrays::name_of`], as text for formats and messages.
+    /// Like [`Arrays::name_of`], as text for formats and messages.
     pub(super) fn text_name_of(&self, path: &Prefix) -> String {
         String::from_utf8_lossy(&self.name_of(path)).into_owned()
     }

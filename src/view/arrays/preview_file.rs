@@ -65,7 +65,8 @@ impl Arrays {
     }
 
     /// The coarser levels of the image that `own` is a level of, with the same part. A level that cannot be read is left out,
-    /// because a finer one serves too, and its own files report the error. So is one that fewer users may read.
+    /// because a finer one serves too, and its own files report the error. A level that fewer users may read is also left
+    /// out.
     fn previews_of_levels(
         &self,
         own: &PreviewSource,

@@ -41,7 +41,7 @@ impl Tree {
         Ok(self.written_file(writing.shown(key, self.object_meta(key)?)?))
     }
 
-    /// The attributes of a file that shows the bytes of its object; `None` where there is no such file.
+    /// The attributes of a file that shows the bytes of its object; `None` if there is no such file.
     pub(super) fn written_file(&self, shown: ShownFile) -> Option<VnodeAttributes> {
         let meta = shown.meta?;
         let own = meta.version.fingerprint();
@@ -88,7 +88,8 @@ impl View {
         Ok(found.0)
     }
 
-    /// As [`View::present`], after a check that the current documents say the same of the vnode as the remembered ones.
+    /// Like [`View::present`], but also checks that the vnode has the same meaning in the current documents as in the
+    /// remembered ones.
     pub(super) fn present_now(&self, parent: &Vnode, name: &[u8]) -> Result<Vnode, Error> {
         let vnode = self.present(parent, name)?;
         self.tree.check_meaning(&vnode)?;

@@ -19,7 +19,7 @@ use crate::view::nodes::node::ShownArray;
 /// are more, no slot is listed, and the listing ends with the error.
 pub(in crate::view) const MOST_UNKNOWN: u64 = 1_000_000;
 
-/// The stored shard that holds the shown chunk `indices`, with a verified index; `None` where it is
+/// The stored shard that holds the shown chunk `indices`, with a verified index; `None` if it is
 /// not stored.
 ///
 /// # Errors [`Error`] when the index is invalid, or cannot be read.

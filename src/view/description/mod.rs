@@ -61,7 +61,7 @@ pub struct ArrayDescription {
     pub n_chunks: Option<u64>,
     /// Whether the chunks are inner chunks of shards.
     pub is_sharded: bool,
-    /// The bytes of all elements; `None` where their length varies or is not known.
+    /// The bytes of all elements; `None` if their length varies or is not known.
     pub decoded_bytes: Option<u64>,
     /// The reason why the array cannot be decoded, if it cannot.
     pub problem: Option<String>,
@@ -96,7 +96,7 @@ impl HeldVnode {
     /// none.
     ///
     /// # Errors
-    /// As [`HeldVnode::describe`].
+    /// Those of [`HeldVnode::describe`].
     pub fn preview(&self) -> Result<Option<Vec<u8>>, Error> {
         let views = &self.view.tree.options.views;
         if !views.contains(&ViewKind::Arrays) || !matches!(self.node()?, Some(Node::Array(_))) {

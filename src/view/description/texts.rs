@@ -22,7 +22,7 @@ pub struct NodeTexts {
     pub left_out: Option<String>,
     /// The documents, as they are stored.
     pub documents: Vec<NodeText>,
-    /// The names of dimensions; `None` where the node is no array, or has no names.
+    /// The names of dimensions; `None` if the node is no array, or has no names.
     pub dimension_names: Option<Vec<Option<String>>>,
 }
 

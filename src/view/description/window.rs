@@ -46,11 +46,11 @@ pub struct ChunkCell {
     pub indices: Vec<u64>,
     /// The path of its file, relative to the array; empty in a view without chunks.
     pub path: Vec<u8>,
-    /// What is stored.
+    /// Whether, and how, the chunk is stored.
     pub state: ChunkState,
 }
 
-/// What the store has of a chunk.
+/// Whether, and how, the store has a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChunkState {
     /// The chunk, in this many bytes.

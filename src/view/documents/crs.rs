@@ -7,7 +7,7 @@ use crate::store::Prefix;
 use crate::view::documents::Documents;
 
 impl Documents {
-    /// The value of the attribute for the document `name` of the node at `path`: JSON. `None` where none is added.
+    /// The value of the attribute for the document `name` of the node at `path`: JSON. `None` if none is added.
     pub(super) fn crs_to_add(
         &self,
         path: &Prefix,

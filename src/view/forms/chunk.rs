@@ -34,7 +34,7 @@ pub(super) struct ChunkForm {
     pub(super) view: Arc<View>,
     /// The key of its object, or of its shard.
     pub(super) key: Key,
-    /// The place of the chunk in its array; `None` where the view shows the store as it is.
+    /// The place of the chunk in its array; `None` if the view shows the store as it is.
     pub(super) place: Option<ChunkPlace>,
     pub(super) object: ChunkObject,
     pub(super) rules: Rules,
@@ -70,7 +70,7 @@ impl ChunkForm {
         self.translation_by(|| self.array())
     }
 
-    /// As [`ChunkForm::translation`], just after the documents were examined.
+    /// Like [`ChunkForm::translation`], just after the documents were examined.
     fn known_translation(&self) -> Result<ChunkFile<'_>, Error> {
         self.translation_by(|| until_current(|| self.known_array()))
     }
@@ -104,7 +104,7 @@ impl ChunkForm {
         }))
     }
 
-    /// The array that the encoded chunk belongs to, with its shards whole, and the indices of the chunk; `None` where
+    /// The array that the encoded chunk belongs to, with its shards whole, and the indices of the chunk; `None` if
     /// it belongs to none.
     fn stored_array(&self) -> Result<Option<(Arc<ChunkedArray>, Dims)>, Error> {
         if let Some(place) = &self.place {

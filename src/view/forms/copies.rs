@@ -3,9 +3,8 @@
 //!
 //! Both can happen at the same time, if programs write several documents. After the mount has saved a document, it
 //! reads the documents of the store and saves the document that has their copies, while it holds the lock of the
-//! latter. For a saved document that has copies itself, it reads the documents of all nodes below the group. So
-//! whatever a program saves in between, the last update reads every document that was saved before, and copies the ones
-//! that others have saved meanwhile.
+//! latter. For a saved document that has copies itself, it reads the documents of all nodes below the group. So the last
+//! update reads every document that any program has saved before it, and its copies are those of the current documents.
 
 use std::io::Read;
 
@@ -37,7 +36,7 @@ impl View {
         }
     }
 
-    /// As [`View::update_copies`]. Returns whether all of them are up to date.
+    /// Like [`View::update_copies`]. Returns whether all of them are up to date.
     pub(super) fn update_all_copies(&self, keys: &[Key]) -> bool {
         // All of them are tried.
         let failed = keys.iter().filter(|key| !self.update_copies_of(key));
@@ -71,7 +70,7 @@ impl View {
         }
     }
 
-    /// As [`View::move_copies`]. Returns whether all of them are up to date.
+    /// Like [`View::move_copies`]. Returns whether all of them are up to date.
     pub(super) fn move_all_copies(&self, from: &Key, to: &Key) -> bool {
         let keys = match self.keys_before_and_after(from, to) {
             Ok(keys) => keys,
@@ -225,7 +224,7 @@ impl Tree {
         }
     }
 
-    /// As [`Tree::with_stored_copies`], with copies for all nodes below the group.
+    /// Like [`Tree::with_stored_copies`], with copies for all nodes below the group.
     fn with_all_copies(&self, key: &Key, text: &[u8]) -> Result<Vec<u8>, Error> {
         let text = self.with_stored_copies(key, text)?;
         let format = match DocumentName::of(key.name()) {

@@ -10,7 +10,7 @@ use crate::translate::copies::{HOLDERS, has_mark};
 use crate::view::{View, ViewKind};
 
 impl View {
-    /// Notes that documents at `path` are about to be written or removed; `None` where no consolidated metadata has
+    /// Notes that documents at `path` are about to be written or removed; `None` if no consolidated metadata has
     /// copies of them. `written` has the new texts of the documents.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl View {
         Ok(Some(self.tree.writer()?.note_change(&change)?))
     }
 
-    /// As [`View::note_change`], for the removal of the object at `key`, which may not be a document.
+    /// Like [`View::note_change`], for the removal of the object at `key`, which may not be a document.
     pub(in crate::view) fn note_removal(&self, key: &Key) -> Result<Option<ChangeNote>, Error> {
         if DocumentName::of(key.name()).is_none() {
             return Ok(None);
@@ -35,7 +35,7 @@ impl View {
         self.note_change(&key.parent(), &[])
     }
 
-    /// As [`View::note_change`], for the documents at `path` that are about to be written as `encoded`.
+    /// Like [`View::note_change`], for the documents at `path` that are about to be saved with the bytes `encoded`.
     pub(super) fn note_commit(
         &self,
         path: &Prefix,
@@ -51,7 +51,7 @@ impl View {
         }
     }
 
-    /// Notes that the directory `from` is about to be renamed to `to` through `view`; `None` where no consolidated
+    /// Notes that the directory `from` is about to be renamed to `to` through `view`; `None` if no consolidated
     /// metadata has copies of documents in it.
     ///
     /// # Errors

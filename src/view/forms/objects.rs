@@ -68,7 +68,7 @@ impl Tree {
         }
     }
 
-    /// The common attributes of the stored documents of the node at `path`; `None` where it has none.
+    /// The common attributes of the stored documents of the node at `path`; `None` if it has none.
     pub(in crate::view) fn documents_now(
         &self,
         view: ViewKind,

@@ -70,7 +70,7 @@ impl TranslatedForm {
         self.view.tree.writer()
     }
 
-    /// The text of the document, made of the stored objects; `None` where the node has no such document.
+    /// The text of the document, made of the stored objects; `None` if the node has no such document.
     pub(super) fn text(&self) -> Result<Option<Vec<u8>>, Error> {
         let found = self.view.document_of(&self.vnode())?;
         Ok(found.map(|(_, text)| text.to_vec()))

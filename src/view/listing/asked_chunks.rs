@@ -1,7 +1,7 @@
-//! The stored chunks of an array of N5, found by arithmetic: each chunk of the grid is looked for.
+//! The stored chunks of an array of N5. The names of a listing are computed, and the store is asked for each chunk.
 //!
-//! The keys of N5 have the last index first, so that the chunks of one shown directory are in as many stored directories as
-//! there are chunks, and no listing of the store has them together. All directories of the grid are shown.
+//! The keys of N5 have the last index first. So each chunk of a shown directory is in another stored directory, and no
+//! listing of the store has them together. All directories of the grid are shown.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const MOST: usize = 256;
 /// The stored chunks whose indices begin with some indices, or the directories of such chunks.
 pub(in crate::view) struct AskedChunks {
     array: Arc<ShownArray>,
-    /// The indices of these chunks or directories; `None` where the grid is empty.
+    /// The indices of these chunks or directories; `None` if the grid is empty.
     places: Option<Odometer>,
     /// The chunks that were found, and the number of places that were passed with each.
     found: VecDeque<(Dims, u64)>,

@@ -15,7 +15,7 @@ use crate::view::vnode::VnodeAttributes;
 /// such chunks.
 pub(in crate::view) struct GridChunks {
     array: Arc<ShownArray>,
-    /// The indices of these chunks or directories; `None` where the grid is empty.
+    /// The indices of these chunks or directories; `None` if the grid is empty.
     places: Option<Odometer>,
     /// The last stored object that was examined, and the attributes of its chunks, which are all
     /// alike.

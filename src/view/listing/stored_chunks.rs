@@ -159,7 +159,7 @@ impl Segment for StoredChunks {
 }
 
 impl StoredChunk {
-    /// The entry of the chunk or directory `indices` of the box; `None` where the shard has no such
+    /// The entry of the chunk or directory `indices` of the box; `None` if the shard has no such
     /// chunk.
     ///
     /// # Errors

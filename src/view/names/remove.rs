@@ -145,7 +145,7 @@ impl View {
     }
 
     /// The fill value that the program which removes a chunk expects, where it differs from the fill value of the
-    /// store: the shown document has another one when missing values need it. `None` where the chunk may be absent.
+    /// store: the shown document has another one when missing values need it. `None` if the chunk may be absent.
     fn fill_of_erased(&self, array: &ShownArray) -> Result<Option<FillValue>, Error> {
         let is_written_in_v2 = array.foreign == Some(Target::V2);
         if !is_written_in_v2 || array.has_ended.load(Ordering::Relaxed) {

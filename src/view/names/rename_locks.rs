@@ -98,10 +98,10 @@ impl View {
         self.lock_names(names, |paths| self.tree.renames.names.share(paths))
     }
 
-    /// As [`View::keep_names`], for a rename of `from` to `to`, which is exclusive if it renames a directory.
+    /// Like [`View::keep_names`], for a rename of `from` to `to`, which is exclusive if it renames a directory.
     ///
     /// # Errors
-    /// As [`View::keep_names`]; errors of saving the files below the directory.
+    /// Those of [`View::keep_names`]; errors of saving the files below the directory.
     pub(in crate::view) fn begin_rename(
         &self,
         from: (VnodeId, &[u8]),

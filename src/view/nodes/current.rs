@@ -94,10 +94,10 @@ impl Tree {
         self.check_current_after(array, answer.answered)
     }
 
-    /// As [`Tree::check_current`], after the store has answered a request for a chunk at `since`.
+    /// Like [`Tree::check_current`], after the store has answered a request for a chunk at `since`.
     ///
     /// # Errors
-    /// As [`Tree::check_current`].
+    /// Those of [`Tree::check_current`].
     pub(in crate::view) fn check_current_after(
         &self,
         array: &ShownArray,
@@ -124,7 +124,7 @@ impl Tree {
     /// Checks that the document of `array` has not changed, by the answers of the store that still count.
     ///
     /// # Errors
-    /// As [`Tree::check_current`].
+    /// Those of [`Tree::check_current`].
     fn look_at_document(&self, array: &ShownArray) -> Result<(), Error> {
         let begun = LastCheck::now();
         let node = &array.node;
@@ -134,7 +134,7 @@ impl Tree {
         Ok(())
     }
 
-    /// As [`Tree::check_current`], for a document whose current version is known.
+    /// Like [`Tree::check_current`], for a document whose current version is known.
     ///
     /// # Errors
     /// [`Error::Stale`] when the document has changed.

@@ -309,7 +309,7 @@ impl Tree {
         Ok(name)
     }
 
-    /// The path of the child `name` of a draft's group; `None` where there is no such node.
+    /// The path of the child `name` of a draft's group; `None` if there is no such node.
     pub(in crate::view) fn draft_child(
         &self,
         folder: &NodeDirectory,

@@ -19,12 +19,12 @@ impl Tree {
         self.shown_at(&self.resolve(view, path)?)
     }
 
-    /// As [`Tree::shown`], of a path that is resolved already.
+    /// Like [`Tree::shown`], of a path that is resolved already.
     pub(in crate::view) fn shown_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
         Ok(self.understood_at(resolved)?.in_view(resolved))
     }
 
-    /// As [`Tree::shown_at`], except that a node with a document that cannot be understood is unusable in the keys
+    /// Like [`Tree::shown_at`], except that a node with a document that cannot be understood is unusable in the keys
     /// view, too.
     pub(in crate::view) fn understood_at(&self, resolved: &NodePath) -> Result<ShownNode, Error> {
         let node = match &resolved.node {

@@ -71,7 +71,7 @@ impl Tree {
     }
 
     /// Whether `vnode`, which a listing has found, is shown as it is stored, so that its attributes are those of its
-    /// object. A store that is not local is not asked, and the answer is yes.
+    /// object. For a store that is not local, the answer is yes, without a request.
     pub(in crate::view) fn is_listed_rightly(&self, vnode: &Vnode) -> bool {
         let Vnode::Object { view, key } = vnode else {
             return true;
@@ -90,18 +90,18 @@ impl Tree {
         self.check_plain_for(view, key, NameUse::Found)
     }
 
-    /// As [`Tree::check_plain`], of an object that is opened to be read.
+    /// Like [`Tree::check_plain`], of an object that is opened to be read.
     ///
     /// # Errors
-    /// As [`Tree::check_plain`]; [`Error::Stale`] if the name was that of a chunk that was not shown as it is stored.
+    /// Those of [`Tree::check_plain`]; [`Error::Stale`] if the name was that of a chunk that was not shown as it is stored.
     pub(in crate::view) fn check_read(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
         self.check_plain_for(view, key, NameUse::Read)
     }
 
-    /// As [`Tree::check_plain`], of an object that is written.
+    /// Like [`Tree::check_plain`], of an object that is written.
     ///
     /// # Errors
-    /// As [`Tree::check_plain`]; the error of a node above it that may have it as a chunk, but cannot be shown.
+    /// Those of [`Tree::check_plain`]; the error of a node above the object that cannot be shown, but may have it as a chunk.
     pub(in crate::view) fn check_written(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
         self.check_plain_for(view, key, NameUse::Written)
     }
@@ -137,10 +137,10 @@ impl Tree {
         Ok(())
     }
 
-    /// As [`Tree::check_plain`], of a name that was not found: it is not the name of a chunk of any array.
+    /// Like [`Tree::check_plain`], of a name that was not found: it is not the name of a chunk of any array.
     ///
     /// # Errors
-    /// As [`Tree::check_plain`].
+    /// Those of [`Tree::check_plain`].
     pub(in crate::view) fn check_absent(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
         if !may_be_part_of_chunk_key(key.name()) {
             return Ok(());
@@ -161,7 +161,7 @@ impl Tree {
     /// directory is the current one.
     ///
     /// # Errors
-    /// As [`Tree::check_plain`].
+    /// Those of [`Tree::check_plain`].
     pub(in crate::view) fn check_directory(&self, view: ViewKind, key: &Key) -> Result<(), Error> {
         if !self.depends_on_documents(view) {
             return Ok(());
@@ -225,7 +225,7 @@ impl Tree {
     /// looked up.
     ///
     /// # Errors
-    /// As [`Tree::check_plain`] and [`Tree::array_now`].
+    /// Those of [`Tree::check_plain`] and [`Tree::array_now`].
     pub(in crate::view) fn check_meaning(&self, vnode: &Vnode) -> Result<(), Error> {
         match vnode {
             Vnode::Object { view, key } => self.check_plain(*view, key),
@@ -234,10 +234,10 @@ impl Tree {
         }
     }
 
-    /// As [`Tree::check_meaning`], of a file that is opened for writing, or for reading and writing.
+    /// Like [`Tree::check_meaning`], of a file that is opened for writing, or for reading and writing.
     ///
     /// # Errors
-    /// As [`Tree::check_written`], [`Tree::check_read`] and [`Tree::array_now`].
+    /// Those of [`Tree::check_written`], [`Tree::check_read`] and [`Tree::array_now`].
     pub(in crate::view) fn check_meaning_to_write(
         &self,
         vnode: &Vnode,

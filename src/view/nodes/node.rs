@@ -287,7 +287,7 @@ impl ShownArray {
         Ok(vec![self.node.prefix.clone(), self.stored_directory(&[])?])
     }
 
-    /// The store's directory that has the same path as the shown directory `first`; `None` where
+    /// The store's directory that has the same path as the shown directory `first`; `None` if
     /// the view spells chunk keys differently from the store.
     pub(in crate::view) fn directory_of_same_name(
         &self,

@@ -32,7 +32,7 @@ impl Tree {
     /// The result of `look` for `name` in `array`. Absence counts only if the array's document has not changed.
     ///
     /// # Errors
-    /// As [`Tree::check_array_of_name`]; those of `look`.
+    /// Those of [`Tree::check_array_of_name`]; those of `look`.
     pub(in crate::view) fn found_in_array<T>(
         &self,
         array: &ShownArray,
@@ -62,7 +62,7 @@ impl Tree {
     /// has removed the document through the mount, so that the program finds the remains of the array.
     ///
     /// # Errors
-    /// As [`Tree::check_current`]; [`crate::store::StoreError`] for a key that is too long.
+    /// Those of [`Tree::check_current`]; [`crate::store::StoreError`] for a key that is too long.
     fn check_array_of_name(&self, array: &ShownArray, found: &ChunkName) -> Result<(), Error> {
         let has_ended = array.has_ended.load(Ordering::Relaxed);
         if !self.depends_on_documents(array.view) || has_ended {

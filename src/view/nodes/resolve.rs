@@ -96,7 +96,7 @@ impl Tree {
         self.directory_meta_at(path, &place)
     }
 
-    /// As [`Tree::directory_meta`], of a path whose keys are at `place`.
+    /// Like [`Tree::directory_meta`], of a path whose keys are at `place`.
     pub(in crate::view) fn directory_meta_at(
         &self,
         path: &Prefix,

@@ -149,7 +149,7 @@ impl View {
         })
     }
 
-    /// As [`View::open_chunk_of`], for a chunk in `object`, which was just opened. The caller has made sure that both
+    /// Like [`View::open_chunk_of`], for a chunk in `object`, which was just opened. The caller has made sure that both
     /// belong to the same directory.
     pub(in crate::view) fn opened_chunk(
         self: &Arc<Self>,

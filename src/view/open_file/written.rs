@@ -71,7 +71,7 @@ impl OpenFile {
         self.handle()?.change(&FileChange::Write { offset, data })
     }
 
-    /// As [`OpenFile::write`], for a program that has mapped the file: all handles that may write save the bytes.
+    /// Like [`OpenFile::write`], for a program that has mapped the file: all handles that may write save the bytes.
     ///
     /// # Errors
     /// [`Error`].
@@ -100,7 +100,7 @@ impl OpenFile {
         self.handle()?.change(&change)
     }
 
-    /// As [`View::change_attributes`](crate::view::View::change_attributes), of an open file.
+    /// Like [`View::change_attributes`](crate::view::View::change_attributes), of an open file.
     ///
     /// # Errors
     /// [`Error`].

@@ -56,7 +56,7 @@ fn exchanging(folder: &Path, view: ViewKind, other: Option<&[u8]>) -> (Fixture, 
     exchanging_in(folder, view, other, |_| {})
 }
 
-/// As [`exchanging`], after `arrange` has moved parts of the two arrays, for example behind links.
+/// Like [`exchanging`], after `arrange` has moved parts of the two arrays, for example behind links.
 fn exchanging_in(
     folder: &Path,
     view: ViewKind,

@@ -288,7 +288,7 @@ impl Gathering<'_> {
         Ok(Some(members))
     }
 
-    /// As [`Arrays::member_at`], with the inputs of its array. A node that the store refuses is left out.
+    /// Like [`Arrays::member_at`], with the inputs of its array. A node that the store refuses is left out.
     pub(super) fn examine_member(
         &mut self,
         path: &Prefix,

@@ -65,8 +65,8 @@ pub(super) struct Unproven {
     pub(super) object: StoredObject,
     /// The number of the moment before the object was examined.
     pub(super) examined_after: u64,
-    /// Whether it had the same version before the moment, so that one more examination after the moment proves its
-    /// version.
+    /// Whether the object had the same version before the moment. If so, one examination after the moment proves that
+    /// it had this version at the moment.
     pub(super) was_before: bool,
 }
 
