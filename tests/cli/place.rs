@@ -14,7 +14,7 @@ use zarr_mount::mount_table::{MountEntry, MountTable};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_zarr-mount");
 pub(crate) const NOBODY: u32 = 65534;
 
-/// What the command said, and its status.
+/// The output of the command, and its exit status.
 pub(crate) struct Outcome {
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,
@@ -150,7 +150,7 @@ pub(crate) fn signal(process: u32, name: &str) {
     assert!(kill.status().unwrap().success());
 }
 
-/// Waits for what another process is about to do.
+/// Waits until `done` returns true, which another process brings about.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -160,7 +160,7 @@ pub(crate) fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// No process, or one that only waits to be reaped.
+/// Whether there is no such process, or only a zombie.
 pub(crate) fn has_ended(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     status
@@ -188,13 +188,13 @@ pub(crate) fn as_nobody(mut command: Command) -> Outcome {
     run(command)
 }
 
-/// A place for nobody's mounts, where this test may become nobody and nobody may mount.
+/// A place for mounts of the user `nobody`. `None` if this test does not run as root, and so cannot become `nobody`.
 pub(crate) fn place_of_nobody() -> Option<Place> {
     let place = Place::new()?;
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
-        return None; // Every other test is one of a plain user then.
+        return None; // All tests of this run are then those of a user without privileges.
     }
-    // udev does so on every other machine.
+    // A container may lack udev, which otherwise sets this mode.
     fs::set_permissions("/dev/fuse", fs::Permissions::from_mode(0o666)).unwrap();
     fs::create_dir(place.path("u")).unwrap();
     std::os::unix::fs::chown(place.path("u"), Some(NOBODY), Some(NOBODY)).unwrap();

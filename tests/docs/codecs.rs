@@ -29,7 +29,7 @@ pub(crate) fn numcodecs(id: &str) -> (&'static str, Value) {
     }
 }
 
-/// Arrays of v2 and of a draft, the codec as a filter and as the compressor; then one of v3.
+/// Arrays with the codec `id`: two of v2 (as the compressor, as a filter), two of a draft (the same), and one of v3.
 pub(crate) fn with_numcodecs(id: &str) -> Vec<Parsed> {
     let (dtype, parameters) = numcodecs(id);
     let mut config = parameters.clone();

@@ -55,14 +55,14 @@ impl Codec {
         }
     }
 
-    /// With its `id`.
+    /// The configuration of numcodecs, which has the `id` as a member.
     pub fn numcodecs(&self) -> Value {
         let (id, mut configuration) = self.v2();
         configuration["id"] = json!(id);
         configuration
     }
 
-    /// `older`: as documents of 2023 have it.
+    /// The codec in the spelling of v3, or in that of the documents of 2023 if it is `older`.
     pub fn v3(&self, older: bool) -> Value {
         let (id, configuration) = self.v2();
         match self {
@@ -84,7 +84,7 @@ impl Codec {
         }
     }
 
-    /// `item_size`: what a shuffle without an element size means.
+    /// Parses a codec. A shuffle without an element size has that of `item_size`.
     pub fn parse(id: &str, configuration: &Value, item_size: usize) -> Codec {
         let number = |name: &str| Number::parse(&configuration[name]);
         let location = configuration

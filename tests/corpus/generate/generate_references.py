@@ -51,7 +51,7 @@ def text_of(ref):
 
 
 def record(s, refs, values, **how):
-    """Records what was written of the arrays of a set: their documents come from the references, and their values do not."""
+    """Records the arrays of a set. Their documents are those of the references; their values are those that were written, and are not read back."""
     refs = refs.get("refs", refs)
     for path, want in values.items():
         v3 = path + "/zarr.json"
