@@ -45,7 +45,7 @@ pub(super) fn read_in_time(path: &Path, patience: Duration) -> io::Result<Option
             }
         }
         late_or_failed => {
-            // It ends now, or when the daemon answers.
+            // The child ends now, or when the daemon answers.
             rustix::process::kill_process(child, Signal::KILL).ok();
             late_or_failed
         }
@@ -66,13 +66,14 @@ fn ask(path: &Path) -> io::Result<(Pid, OwnedFd)> {
             drop(reader);
             let copied = copy(&path, &null, &writer);
             let status = copied.map_or_else(Errno::raw_os_error, |()| 0);
-            // SAFETY: nothing of this process has to be cleaned up, which is a copy of its parent.
+            // SAFETY: this process is a copy of its parent, so it has nothing to clean up.
             unsafe { libc::_exit(status) }
         }
     }
 }
 
-/// Copies a file into a pipe. A reader of the output of this program does not wait for this process, which may stay.
+/// Copies a file into a pipe. This process may wait for ever, so it gives up the standard streams first: a program that
+/// reads the output of the command to its end must not wait for this process.
 fn copy(path: &CStr, null: &File, pipe: &OwnedFd) -> Result<(), Errno> {
     rustix::stdio::dup2_stdin(null)?;
     rustix::stdio::dup2_stdout(null)?;

@@ -46,7 +46,7 @@ impl View {
             }
             Vnode::Prefix { view, path } => {
                 let meta = match self.tree.directory_meta(*view, path) {
-                    // Where the store is gone, the mount's own files say so.
+                    // If the store is gone, the root stays, because the mount's own files in it say so.
                     Err(_) | Ok(None) if path.is_root() => Some(self.tree.root_meta()),
                     found => found?,
                 };
@@ -307,19 +307,19 @@ impl Tree {
         Ok(Some(self.writable(&meta, len, fingerprint)))
     }
 
-    /// A file that has a draft.
+    /// The attributes of a file that has a draft.
     fn draft_file(&self, meta: &ObjectMeta, shown: &ShownFile) -> VnodeAttributes {
         self.writable(meta, meta.size(), shown.fingerprint.unwrap_or_default())
     }
 
-    /// `len` bytes that are part of, or decoded from, a stored object with the attributes `meta`.
+    /// The attributes of `len` bytes that are part of, or decoded from, a stored object with the attributes `meta`.
     pub(super) fn part(&self, meta: &ObjectMeta, len: u64) -> VnodeAttributes {
         self.file(meta, len, meta.version.fingerprint())
     }
 
-    /// The attributes of a chunk that is not stored; `None` unless it is shown as a file of fill value. A chunk of a
-    /// shard has the mode and the owner of the shard. Where writing the chunk makes an object, the chunk has the
-    /// attributes of the document, and the users who may make files in the directory may also write to it.
+    /// The attributes of a chunk that is not stored. `None` unless it is shown as a file of the fill value. A chunk of a
+    /// stored shard has the mode and the owner of the shard. Otherwise, a write to the chunk makes a new object. Then the
+    /// chunk has the attributes of the document, and the users who may make files in the directory may also write to it.
     pub(super) fn absent_chunk(
         &self,
         array: &ShownArray,
@@ -447,8 +447,8 @@ impl Tree {
         Ok(self.stat(&key)?.and_then(|stat| stat.prefix_meta()))
     }
 
-    /// Like [`Tree::stat_prefix`], for a store whose names cannot be listed, which cannot say whether a prefix exists.
-    /// `None` for other stores.
+    /// Like [`Tree::stat_prefix`], but only for a store whose names cannot be listed. Such a store cannot say whether a
+    /// prefix exists. `None` for other stores.
     pub(super) fn stat_untold(&self, prefix: &Prefix) -> Result<Option<ObjectMeta>, Error> {
         if !self.hierarchy.is_unlisted() || !self.hierarchy.finds_node_from(prefix)? {
             return Ok(None);

@@ -8,9 +8,9 @@
 //!   "scalar_map": { "encode": [["NaN", 0]], "decode": [[0, "NaN"]] } } }
 //! ```
 //!
-//! The result is the first that exists of: what the map has for the number, the same number in the
-//! other type, the rounded and clamped or wrapped one. Otherwise it is an error. Encoding and
-//! decoding follow the same rules.
+//! If the map has an entry for the number, that entry is the result. Else, if the other type has the same
+//! number, this number is the result. Else the number is rounded, and clamped or wrapped, if the
+//! configuration says how; otherwise it is an error. Encoding and decoding follow the same rules.
 
 use super::super::number::{Number, Value, whole, wrapped};
 use crate::dtype::{FloatFormat, IntegerFormat};
@@ -37,7 +37,7 @@ pub(crate) enum OutOfRange {
     Refuse,
     /// It becomes the nearest end of the range, or infinity.
     Clamp,
-    /// It becomes the number that its low bits are.
+    /// Its low bits are the result.
     Wrap,
 }
 
@@ -55,8 +55,8 @@ pub(crate) struct CastValue {
 }
 
 impl CastValue {
-    /// The number of type `to` that `value` becomes, with `map` first; `None` when that is an
-    /// error.
+    /// The number of type `to` that `value` becomes. An entry of `map` goes first. `None` if the cast is
+    /// an error.
     pub(super) fn cast(&self, map: &[(Value, Value)], value: Value, to: Number) -> Option<Value> {
         let mapped = map.iter().find(|(from, _)| from.is_same(value));
         if let Some(&(_, value)) = mapped {

@@ -13,7 +13,7 @@ use crate::plain::number::Scalar;
 /// The greatest difference from a regular coordinate, as a part of the step. Latitudes of a Gaussian grid differ by
 /// about eight times as much.
 const MOST_DIFFERENCE: f64 = 1e-3;
-/// Elements that are rounded to more than this part of the step tell nothing of the step.
+/// If elements are rounded to more than this part of the step, the step cannot be computed from them.
 const LEAST_DIGITS: f64 = 0.25;
 
 /// The numbers that the elements of a coordinate array stand for.
@@ -82,7 +82,7 @@ impl CoordinateNumbers {
         Some(value * self.scale + self.offset)
     }
 
-    /// How much the numbers between `first` and `last` are rounded.
+    /// The greatest error by rounding of the numbers between `first` and `last`.
     fn rounding(&self, first: f64, last: f64) -> f64 {
         let digits = match self.scalar {
             Scalar::Float32 => f64::from(f32::EPSILON),
@@ -110,7 +110,7 @@ impl Spacing {
         if count < 2 {
             return Err(FormatError::document(
                 "coordinates",
-                "one alone has no step",
+                "a single one has no step",
             ));
         }
         let step = (last - first) / (count - 1) as f64;
@@ -142,7 +142,7 @@ impl Spacing {
             return Ok(());
         }
         let problem = format!(
-            "they are not regular: number {index} is {place}, not {expected} as the first and the last would have it"
+            "they are not regular: number {index} is {place}, not {expected}, as follows from the first and the last"
         );
         Err(FormatError::document("coordinates", problem))
     }

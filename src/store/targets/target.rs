@@ -33,9 +33,9 @@ pub(in crate::store) struct Reference<'r> {
 )]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) enum Checksum {
-    /// Its `ETag`. That of a file is the one that the crate `object_store` makes.
+    /// The `ETag` of the target. For a file, this is the `ETag` that the crate `object_store` computes.
     Tag(String),
-    /// It was changed no later than at this time.
+    /// The target was last changed at this time or before.
     UnchangedSince(SystemTime),
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Target {
 pub(super) enum TargetRights {
     /// A file. Only the user of the daemon sees the mount.
     OwnFile,
-    /// A file, which other users may read who may search the directories on the way to it.
+    /// A file. Other users may read it if they may search the directories on the way to it.
     SharedFile {
         /// The directory in which the way begins.
         root: PathBuf,
@@ -120,7 +120,8 @@ impl Target {
         reference.range.is_some() && self.rights == TargetRights::Object
     }
 
-    /// How many changes count for an object at `reference`, whose own attributes do not tell them.
+    /// The number of changes that is a part of the version of an object at `reference`, if the attributes of the target are
+    /// not requested and so cannot show a change; otherwise 0.
     fn changes(&self, reference: &Reference<'_>) -> u64 {
         if self.has_told_length(reference) {
             self.seen.changes()
@@ -198,7 +199,8 @@ pub(super) struct RangeObject {
     opened: OnceLock<Arc<dyn Object>>,
 }
 
-/// When the `target` came to a key of the set `set`: not before the set did, which may be much younger than the target.
+/// When the `target` came to a key of the set `set`. This is not before the set itself came, which may be much younger than
+/// the target.
 fn arrival_of(target: &ObjectMeta, set: &ObjectMeta) -> Arrival {
     let here = |meta: &ObjectMeta| match meta.arrival {
         Arrival::Changed => Some(meta.changed()),
@@ -213,8 +215,8 @@ fn arrival_of(target: &ObjectMeta, set: &ObjectMeta) -> Arrival {
 }
 
 impl RangeObject {
-    /// Attributes of the object at `reference`. Those of a range of an object on a server are known
-    /// without a request: its length is that of the range, and its version that of the set.
+    /// Attributes of the object at `reference`. If it is a range of an object on a server, they are known without a
+    /// request: the length is that of the range, and the version is that of the set.
     ///
     /// # Errors
     /// [`StoreError`] where the target is missing or cannot be examined.
@@ -251,7 +253,7 @@ impl RangeObject {
             tag: hash((meta.version.tag, &target.shown, offset, changes)),
             ..meta.version
         };
-        // The time at which the set came does not tell since when a changed target is there.
+        // If targets have changed since, the time at which the set came does not say since when they are there.
         let arrival = match changes {
             0 => arrival_of(&meta, set),
             _ => Arrival::Untold,
@@ -345,7 +347,7 @@ impl RangeObject {
     }
 }
 
-/// The range, if there is one alone.
+/// The range, if there is only one; otherwise an empty range.
 fn only(ranges: &[Range<u64>]) -> Range<u64> {
     match ranges {
         [only] => only.clone(),

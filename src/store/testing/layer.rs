@@ -88,7 +88,7 @@ impl<L: Layer> Store for Layered<L> {
         self.layer.around(&call, || self.within.stat(key))
     }
 
-    /// Concurrent where the store is not local, as in a remote store.
+    /// Sends the requests concurrently if the store is not local, as a remote store does.
     fn stat_many(&self, keys: &[Key]) -> Vec<Result<Option<Stat>, StoreError>> {
         let profile = self.profile();
         if profile.is_local {
@@ -235,7 +235,7 @@ impl<L: Layer> Listing for LayeredListing<L> {
             None => self.within.next_entry()?,
         };
         if entry.is_some() && self.left == 0 {
-            // Kept for the next attempt when the request of the page fails.
+            // If the request for the page fails, the entry is kept for the next attempt.
             self.held = entry;
             let call = Call::new(CallKind::Next, self.prefix.clone());
             self.layer.around(&call, || Ok(()))?;

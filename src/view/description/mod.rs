@@ -1,11 +1,11 @@
-//! What a page for people says about the node that a directory or a file of a view shows: its kind, dimensions, codecs,
-//! attributes and documents, and which chunks of a part of its grid are stored.
+//! Descriptions of nodes for pages that people read: the kind, dimensions, codecs, attributes and documents of the node
+//! that a directory or a file of a view shows, and the stored chunks of a part of its grid.
 //!
 //! * this file: the node at a [`HeldVnode`];
 //! * `texts`: its attributes and its documents;
 //! * `window`: the chunks of a part of the grid.
 //!
-//! All of it is bounded, because a page is: long documents are left out, and only a window of the grid is examined.
+//! A description is bounded: long documents are left out, and only a window of the grid is examined.
 
 mod texts;
 mod window;
@@ -26,12 +26,12 @@ pub use window::{ChunkCell, ChunkState, ChunkWindow};
 /// The most bytes of a fill value that are described.
 const MOST_FILL_BYTES: usize = 256;
 
-/// What a page says about a node.
+/// The description of a node.
 #[derive(Debug, Clone)]
 pub struct NodeDescription {
     /// The version of its documents, such as `Zarr v3`.
     pub format: &'static str,
-    /// What it is.
+    /// The kind of the node, with the facts that it has.
     pub kind: DescribedKind,
 }
 
@@ -46,7 +46,7 @@ pub enum DescribedKind {
     Unusable(String),
 }
 
-/// What a page says about an array.
+/// The description of an array.
 #[derive(Debug, Clone)]
 pub struct ArrayDescription {
     /// Its dimensions, outermost first.

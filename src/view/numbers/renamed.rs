@@ -60,7 +60,7 @@ impl VnodeNumbers {
         }
     }
 
-    /// Gives the number of the file `from` to `to`, as which it is shown after it was renamed.
+    /// Gives the number of the file `from` to `to`, the vnode of the same file after it was renamed.
     pub(in crate::view) fn replace(&self, from: &Vnode, to: &Vnode) {
         let mut interned = self.lock();
         let number = self.interned_number(from, &interned).0;
