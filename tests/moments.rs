@@ -284,7 +284,7 @@ fn a_server_that_refuses_requests_for_attributes_is_asked_for_first_bytes() {
         let file = common::open(&view, "z.raw").unwrap().unwrap();
         let before = server.refused();
         touch(&file, 0..40);
-        // Those that are sent at once, until one of them is answered.
+        // Only the requests that are in flight before the first answer comes are refused.
         let refused = server.refused() - before;
         assert!((1..=8).contains(&refused), "{heads}: {refused}");
     }

@@ -1,4 +1,4 @@
-//! What the integration tests share: walking a view by path, reading its files.
+//! Helpers of the integration tests, which walk a view by path and read its files.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]

@@ -1,4 +1,4 @@
-//! What the tables must not leave out: the names that the program itself has.
+//! The tables must have all names of codecs, types and formats that the program knows.
 
 use std::collections::BTreeSet;
 

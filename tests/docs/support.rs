@@ -1,8 +1,8 @@
-//! "What is supported": every cell, held against what the program makes of a document.
+//! The page "What is supported": every cell is compared with the result of the program for a document.
 //!
-//! A cell begins with `yes`, `no`, or `feature` (what this build decides); the first column has
-//! names between backticks, and what a cell says holds for each of them. `–` stands where the
-//! version itself is shown, so that nothing is translated.
+//! A cell begins with `yes`, `no`, or `feature` (it depends on the features of this build). The first
+//! column has names between backticks, and the cells of the row hold for each of them. A cell has `–` if
+//! the view shows the version itself, so that nothing is translated.
 
 use serde_json::{Value, json};
 use zarr_mount::metadata::{Target, pre_v1};
@@ -11,7 +11,7 @@ use super::codecs::{numcodecs, with_codec_v3, with_numcodecs};
 use super::documents::{self, Parsed, little};
 use super::{quoted, table};
 
-/// What was found otherwise than the tables say.
+/// The cells with which the program does not agree.
 #[derive(Default)]
 pub(crate) struct Differences(Vec<String>);
 

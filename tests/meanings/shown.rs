@@ -1,4 +1,4 @@
-//! What reads the views: this process, or the kernel through a mount.
+//! The readers of the views: this process, or the kernel through a mount.
 
 use std::fs::File;
 use std::io::Read as _;

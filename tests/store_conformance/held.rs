@@ -61,8 +61,8 @@ impl Arrays {
     }
 }
 
-/// Checks that the document and the chunk of the array at `name` are found in one directory, in which `array` is at
-/// first, though something else takes the place of a name on the way meanwhile.
+/// Checks that the document and the chunk of the array at `name` are found in the same directory, although a name on the
+/// path to it is exchanged between the two requests.
 fn check_held(arrays: &Arrays, name: &str, exchanged: [&str; 2]) {
     let [document, chunk] = [DOCUMENT, CHUNK].map(|below| format!("{name}/{below}"));
     for symlinks in [Symlinks::Inside, Symlinks::Follow] {

@@ -244,7 +244,7 @@ impl Model {
         self.check_chunk_files(view, kind, &self.data(), |chunk| self.key(chunk), &others);
         for (name, text) in self.documents() {
             let shown = read(view, &name);
-            // One that says no more than before is as it was.
+            // A document other than the one that was edited is shown as it is stored.
             if name != key || (kind == ViewKind::Keys && self.per_shard.is_none()) {
                 assert_eq!(String::from_utf8_lossy(&shown), text, "{name}");
             }

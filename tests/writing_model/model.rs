@@ -106,7 +106,7 @@ impl File {
         self.state == OpenState::Lost
     }
 
-    /// Whether handles write the file anew. The parts that they have written so far are left to them.
+    /// Whether a handle that has made the file empty is still writing it. Until it is closed, other handles save nothing.
     fn is_rewritten(&self) -> bool {
         let has_rewriters = |draft: &Draft| !draft.rewriters.is_empty();
         self.state != OpenState::Broken && self.draft.as_ref().is_some_and(has_rewriters)

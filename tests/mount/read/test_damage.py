@@ -1,5 +1,5 @@
-"""The document of an array is damaged while a program has the array open through the mount: a writer that writes it in place does so
-for a moment. What is not known of a chunk must not be its absence, which a reader takes for fill values."""
+"""The document of an array is damaged while a program has the array open through the mount, as happens for a moment if a writer writes it in
+place. As long as it is not known whether a chunk exists, the mount must not say that it is absent, because a reader takes absence for fill values."""
 import errno
 import json
 import os
@@ -70,7 +70,7 @@ def make(root, version):
 
 
 def outcome(array, expected):
-    """Whether the array is read rightly; else the error. Anything else fails."""
+    """None if a read of the array gives the expected values, or the number of its error. Other values fail the test."""
     try:
         found = array[...]
     except OSError as error:
@@ -168,7 +168,7 @@ def test_an_array_whose_document_is_damaged_is_removed_with_its_chunks(tmp_path,
     ok("rm", "-r", made.path / "a")
     assert not (root / "a").exists() and not (made.path / "a").exists()
     assert (root / "b").exists()
-    # A directory of this name has nothing to do with it.
+    # A new directory of this name is not taken for that of the removed array.
     (made.path / "a").mkdir()
     (made.path / "a/0").write_bytes(b"new")
     with pytest.raises(OSError):
@@ -184,7 +184,7 @@ def test_files_that_others_put_beside_a_removed_document_stay(tmp_path, mount):
     document.write_bytes(b"{")
     made = mount(root, "--rw", "--view", "chunks", "--ttl", "3600")
     assert (made.path / "x/zarr.json.unsupported").exists()
-    # It was repaired since it was listed.
+    # The document was repaired after it was listed.
     document.with_name("draft").write_bytes(good)
     document.with_name("draft").rename(document)
     assert refusal(os.unlink, made.path / "x/zarr.json.unsupported") in (errno.ENOENT, errno.ESTALE)

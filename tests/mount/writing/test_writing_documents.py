@@ -164,14 +164,14 @@ def test_texts_that_are_not_documents_are_refused(text, made, store):
         if text:
             errors.append(refused(os.close, fd))
         else:
-            # Nothing was written since it was made empty: shells close a duplicate before they write.
+            # No byte was written since the file was made empty, so close gives no error: shells close a duplicate before they write.
             os.close(fd)
         assert set(errors) == {errno.EINVAL}, name
     assert before == {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
 
 
-# Changes of documents that some readers refuse, or read other values by: whether the document is one of v3, the
-# change, and the member that the reason names.
+# Changes that make a document which some readers refuse, or with which they read other values. Each has: whether the document is
+# one of v3, the change, and the member that the reason names.
 STRICT = {
     "no order": (False, lambda d: d.pop("order"), "order"),
     "no filters": (False, lambda d: d.pop("filters"), "filters"),
@@ -324,7 +324,7 @@ def test_a_touched_file_keeps_its_inode(args, store, mount, tmp_path):
 
 
 def test_a_file_is_opened_after_the_document_of_its_array_is_gone(store, mount):
-    """A handle is open still that knows it as a chunk."""
+    """An older handle is still open, which was opened when the file was a chunk."""
     m = mount(store, "--rw", "--view", "keys", "--missing", "hide", "--ttl", "1").path
     name = m / "three/c/0/1"
     held = os.open(name, os.O_RDONLY)
@@ -341,7 +341,7 @@ def test_a_file_is_opened_after_the_document_of_its_array_is_gone(store, mount):
 @pytest.mark.parametrize("cache", ["1M", "64M"])
 @pytest.mark.parametrize("name,text", [("three", "three/zarr.json"), ("old", "old/two/.zarray")])
 def test_a_document_that_is_open_is_read_after_a_rename(name, text, cache, store, mount):
-    """With a small cache, its text is made again, by its new name."""
+    """With a small cache, the text of the document is made again, from its path after the rename."""
     m = mount(store, *ARGS, "--cache-size", cache).path
     chunk = os.open(m / name / ("c/0/0" if name == "three" else "two/0.0"), os.O_RDWR)
     os.pwrite(chunk, b"\7" * 64, 0)
@@ -398,7 +398,7 @@ def test_a_document_has_the_size_that_is_shown(how, name, made, store):
         os.rename(path.parent / "x.partial", path)
     elif how == "truncate":
         path.write_text(text)
-    elif how == "cut":  # as rsync --inplace does: the kernel gets the size while it is what was written
+    elif how == "cut":  # as rsync --inplace does: the kernel asks for the size while the file has the written text
         with open(path, "r+b", buffering=0) as file:
             file.write(text.encode())
             file.truncate(len(text))
@@ -481,7 +481,7 @@ def test_arrays_of_strings_are_changed(dtype, tmp_path, mount):
 
 
 class TestConsolidated:
-    """Consolidated metadata is that of the store, in any order of writes."""
+    """Consolidated metadata agrees with the documents of the store, in whatever order documents are written."""
 
     @pytest.fixture(params=[2, 3])
     def group(self, request, store):
@@ -534,7 +534,7 @@ class TestConsolidated:
         assert self.of_store(store, ".")["three"].attrs["unit"] == "m"
 
     def test_a_node_is_changed_while_a_new_copy_of_it_is_saved(self, group, store, mount):
-        """Its change finds no consolidated metadata to update yet."""
+        """When the node is changed, there is no consolidated metadata yet that could be updated."""
         path, name = group
         made = mount(store, *ARGS, "--lock", "tensorstore")
         holder = "zarr.json" if path == Path(".") else ".zmetadata"
@@ -614,7 +614,7 @@ def test_chunks_that_are_made_before_their_document_are_looked_at_with_it(args, 
     try:
         os.write(fd, good["1"])
         assert refused((place / name).write_bytes, text) == errno.EINVAL
-        # Where all files are as they are stored, each of them is decoded when it is closed.
+        # With `--shards keep`, files are shown as they are stored, and each chunk is decoded when it is closed.
         expected = "made before the document, is no chunk" if "keep" in args else "new/1 was made before the document, and a program is still writing it"
         assert expected in reasons(m).splitlines()[-1]
     finally:

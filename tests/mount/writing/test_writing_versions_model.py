@@ -1,4 +1,4 @@
-"""Random walks through `--as`: the store and the mount have the writes in one version, and those of outsiders in the other."""
+"""Random walks through `--as`: this program writes through the mount, in the shown version, and an outsider writes to the store, in the stored version. Both must then have all writes."""
 import errno
 import json
 import os
@@ -100,7 +100,7 @@ class Walk:
     def resize(self):
         shape = [self.chosen.randrange(0, 9) for _ in SHAPE]
         self.save(self.document(), json.loads(self.document().read_text()) | {"shape": shape})
-        # Chunks that are outside for a while are left over, and may come back: each is removed, as libraries do.
+        # Stored chunks outside the smaller shape would come back if the array grew again, so they are removed, as libraries do.
         after = np.full(shape, 3, "<i4")
         kept = tuple(slice(0, min(old, new)) for old, new in zip(self.values.shape, shape))
         after[kept] = self.values[kept]
@@ -136,7 +136,7 @@ class Walk:
         with pytest.raises(OSError) as caught:
             name.write_text(json.dumps(found | change))
         assert caught.value.errno == errno.EINVAL
-        # What was refused is shown until the kernel has released the file.
+        # The refused text is shown until the kernel has released the file.
         until(lambda: name.read_text() == before, "the document as it was")
 
     def remount(self):
