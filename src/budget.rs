@@ -1,9 +1,9 @@
 //! The memory budget: a limit in bytes, from which every large allocation is reserved before it is
 //! made.
 //!
-//! A [`Reservation`] is stored beside the memory that it accounts for, and gives its bytes back
-//! when it is dropped. So a cache entry that was evicted while a reader still holds it still
-//! counts. When the budget is full, [`Budget::reserve`] first evicts, through each registered
+//! A [`Reservation`] is stored beside the memory that it accounts for, and releases its bytes when it
+//! is dropped. So if a cache entry is evicted while a reader holds it, it counts until the reader drops
+//! it. When the budget is full, [`Budget::reserve`] first evicts, through each registered
 //! [`Evict`] in the order of registration, and then waits until other reservations are released.
 //!
 //! A reservation is either at *work* or *kept* (pinned). Work ends by itself: a load lands in the
@@ -12,20 +12,19 @@
 //! caller therefore waits only while others are at work, and the log and the error name the purpose
 //! of that work.
 //!
-//! A load reserves all that it needs at once, so that waiting is rare. In four cases a reservation may exceed the
+//! A load reserves all the memory that it needs at once, so that it rarely waits. In four cases a reservation may exceed the
 //! limit: when it is larger than the whole budget (an oversize chunk), when the load already holds a cache entry that
 //! it decodes from ([`Holding`]), when no other load is at work, and when it has waited for `FAIR_WAIT`, because the
 //! loads that it waits for may be waiting for it.
 //!
-//! Callers that wait for a turn stand in a line, and so do those that wait until they may exceed the limit. The first
-//! of the line gets an error when it has been the first for too long. A caller behind it gets no error, however many
-//! callers are before it.
+//! Callers that wait for a turn are in a queue (*line*), and so are those that wait until they may exceed the limit. Only
+//! the first caller of a line can get an error, when it has been the first for too long.
 //!
 //! A writer holds memory for its chunk or document while it loads other things, such as the index of a
 //! shard. A reader may have begun the same load, and waits at a lesser depth than the writer. Therefore
-//! loads never wait for the memory of writers: it is kept. Writers wait for each other instead, before
-//! they hold anything ([`Budget::reserve_in_turn`]): as many as the limit has room for have a turn, and
-//! one at least.
+//! loads never wait for the memory of writers, which counts as kept. Writers wait for each other instead,
+//! before they hold anything ([`Budget::reserve_in_turn`]): as many of them have a turn as the limit has
+//! room for, and at least one.
 //!
 //! At each depth of holding only one reservation exceeds the limit at a time. A load that holds an
 //! oversize shard and decodes a chunk of it waits for other loads of chunks within shards, never for

@@ -166,7 +166,7 @@ fn user_of(options: &[u8]) -> Option<u32> {
     std::str::from_utf8(number).ok()?.parse().ok()
 }
 
-/// `\040` to a space, and so on; a backslash before anything else stays.
+/// Replaces octal escapes by their characters, such as `\040` by a space. Any other backslash stays.
 fn unescape(field: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

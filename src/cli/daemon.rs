@@ -96,8 +96,8 @@ fn close_inherited() -> io::Result<()> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
         .filter(|descriptor| *descriptor > 2);
     for descriptor in names.collect::<Vec<_>>() {
-        // SAFETY: as above; the directory that listed them is closed again, and closing its
-        // number a second time is an error without effect.
+        // SAFETY: no value of this program owns these descriptors, as said above. The descriptor of the
+        // listing itself was closed already, and to close its number a second time has no effect.
         unsafe { libc::close(descriptor) };
     }
     Ok(())

@@ -163,7 +163,7 @@ fn section(page: &mut Roff, title: &str) {
     page.control("SH", [title]);
 }
 
-/// Adds lines that stay as they are.
+/// Adds lines that are not filled, so that they break where they break here.
 fn as_typed(page: &mut Roff, lines: &str) {
     page.control("nf", []);
     for line in lines.lines() {

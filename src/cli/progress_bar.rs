@@ -15,16 +15,16 @@ const BAR: Duration = Duration::from_millis(250);
 /// The time between two lines.
 const LINES: Duration = Duration::from_secs(10);
 
-/// How far the work is.
+/// The amount of work that is done and to do.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
-    /// The number of things that were found so far; `None` if it is not counted.
+    /// The number of items that were found so far; `None` if they are not counted.
     pub(super) found: Option<u64>,
-    /// The number of things that are done.
+    /// The number of items that are done.
     pub(super) done: u64,
     /// Their bytes, or 0 if they are not counted.
     pub(super) bytes: u64,
-    /// Whether everything was found.
+    /// Whether all items were found.
     pub(super) is_found: bool,
 }
 
@@ -36,7 +36,8 @@ pub(super) struct ProgressBar {
 }
 
 impl ProgressBar {
-    /// Shows what `work` returns, which counts `things`, unless `talk` forbids it.
+    /// Starts a thread that shows the progress that `work` returns, unless `talk` forbids it. `things` is the name of the
+    /// items that are counted.
     pub(super) fn new(
         talk: Talk,
         things: &'static str,
@@ -86,7 +87,8 @@ impl ProgressBar {
     }
 }
 
-/// The words for some work: what is done, the bytes, the rate, and the time that is left once everything was found.
+/// The text about the progress: the items that are done, the bytes, the rate, and, once all items were found, the time that
+/// is left.
 struct Progress {
     work: Work,
     things: &'static str,
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_can_count_beforehand_has_no_rate_and_no_end() {
+    fn work_that_cannot_be_counted_beforehand_has_no_rate_and_no_end() {
         let progress = |bytes| Progress {
             work: Work {
                 found: None,

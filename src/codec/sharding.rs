@@ -44,8 +44,8 @@ pub struct ShardingCodec {
 }
 
 impl ShardingCodec {
-    /// The codec for shards of `shape`, in the axes that it is given: the inner chunks are the same,
-    /// and there are other numbers of them.
+    /// The same codec for shards of another `shape`, in the axes that the codec is given. The inner chunks
+    /// have the same shape; only their number in a shard differs.
     ///
     /// # Errors
     /// When the inner chunks do not divide the shard.

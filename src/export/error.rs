@@ -17,7 +17,7 @@ pub enum FileError {
     /// It is a directory.
     #[error("this is a directory")]
     IsDirectory,
-    /// It is where an export keeps what is not complete.
+    /// It is the directory in which an export keeps incomplete files.
     #[error("an export that was interrupted has left this; nothing in it is complete")]
     Unfinished,
     /// No file on disk can have its name.

@@ -82,7 +82,7 @@ answers! {
     Bytes: ReplyData;
     /// A file that was made and opened.
     Created: ReplyCreate;
-    /// Nothing more than that it is done.
+    /// Nothing: the change was made.
     Done: ReplyEmpty;
     /// An inode that was found or made.
     Entry: ReplyEntry;

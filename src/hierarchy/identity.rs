@@ -23,7 +23,7 @@ pub(crate) struct ArrayIdentity {
     /// The hash of the prefix and of all of the metadata.
     pub(crate) array: u64,
     /// The hash of what determines the keys and bytes of chunks below the prefix: all but the shape, the names of
-    /// dimensions, and the spelling of the document. Of a list of chunk lengths it has only the first one.
+    /// dimensions, and the spelling of the document. Of a list of chunk lengths, it has only the first length.
     pub(crate) form: u64,
     /// The hash of the prefix and of `form`.
     pub(crate) chunks: u64,

@@ -250,9 +250,8 @@ impl Loader {
         }))
     }
 
-    /// Opens the current version of the object that holds the chunk `indices`. Its bytes are read
-    /// in the same request where [`Loader::fetched_bytes`] is not `None`; `token` cancels that
-    /// request.
+    /// Opens the current version of the object that holds the chunk `indices`. If
+    /// [`Loader::fetched_bytes`] is not `None`, the same request reads its bytes, and `token` cancels it.
     fn open_latest(
         &self,
         array: &ChunkedArray,

@@ -90,10 +90,11 @@ pub(super) struct NewFlight {
     pub(super) is_first: bool,
 }
 
-/// What one step loads, with the most chunks of a step.
+/// The kind of chunks that one step loads, and how; with the most chunks of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StepKind {
-    /// Chunks that are read one after the other: several small ones where no request has to be waited for.
+    /// Chunks that are read one after the other: several small ones if the store is local, so that no request has to be
+    /// waited for.
     OneByOne(usize),
     /// Chunks of a shard, which one request reads.
     PartsOfShard(usize),
@@ -461,8 +462,8 @@ impl Loader {
                 }
             }
             ChunkSource::Versions(versions) => {
-                // The load finds the version, and each reader may find another one. It is cancelled
-                // with the handles that are open now, not with those that are open when it begins.
+                // The load finds the version, and each reader may find another one. The load is cancelled
+                // when the handles that are open now are closed, and not those that are open when it begins.
                 let token = versions.cancel_token().filter(|_| !self.is_local());
                 let key = FlightKey::Latest {
                     reader: Arc::as_ptr(&versions).cast::<()>() as usize,

@@ -154,7 +154,7 @@ impl Loader {
     }
 
     /// Fills `out` with bytes of `pages` from `offset` on, which [`Loader::load_pages`] has loaded.
-    /// `false` where some of them were evicted since and this thread must not wait; `out` then has
+    /// Returns `false` if some of them were evicted since and this thread must not wait; `out` then has
     /// unspecified bytes.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 //!
 //! It is unknown how much of a chunk will be read. Parts are decoded as long as all of them
 //! together cost less than the whole chunk. The read that would pass this limit decodes the whole
-//! chunk, which is then cached. So the cost for a chunk is at most twice the least possible one,
-//! whatever is read, and a chunk of which one part is read costs no more than that part.
+//! chunk, which is then cached. So the cost for a chunk is at most twice the least possible cost, for
+//! any sequence of reads. If only one part of a chunk is read, the cost is that of this part.
 
 use lru::LruCache;
 

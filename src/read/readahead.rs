@@ -30,7 +30,7 @@ pub struct Readahead {
 #[derive(Debug, Default)]
 struct ReadaheadPlan {
     window: Window,
-    /// The indices of the shards of the chunks before this one were requested.
+    /// The shard indices for the chunks before this one were requested.
     indexed: u64,
     /// The reader has passed the chunks before this one, which are marked "evict first"; `None`
     /// before the second read of a sequence.

@@ -52,7 +52,7 @@ impl Validators {
         [etag, b"-", form.as_bytes(), b"\""].concat()
     }
 
-    /// What the conditions in `headers` say of this version, in the order of section 13.2.2.
+    /// The verdict of the conditions in `headers` about this version, in the order of section 13.2.2.
     pub(super) fn judge(&self, headers: &HeaderMap) -> Verdict {
         if headers.contains_key(IF_MATCH) {
             if !self.is_in(headers, IF_MATCH, Comparison::Strong) {

@@ -1,8 +1,8 @@
 //! The names by which clients may call the server.
 //!
-//! A page of another site can have its own name resolve to the address of this server, and would then be of the same
-//! origin as what the server shows (DNS rebinding). The name stays in the `Host` header, so that only names which belong
-//! to this server are answered.
+//! Another site can make its own name resolve to the address of this server. A page of that site would then have the same
+//! origin as this server, and could read its answers (DNS rebinding). But the `Host` header still has the name of that
+//! site. So the server answers only requests with a name that belongs to it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,7 +19,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The names of a server that is bound to `address`: this address, `localhost` where it is reached by that, `own` for
+    /// The names of a server that is bound to `address`: this address, `localhost` if that leads to the address, `own` for
     /// other machines, and `further` names.
     pub fn new(address: SocketAddr, own: &str, further: &[String]) -> Hosts {
         let bound = address.ip();

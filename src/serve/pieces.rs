@@ -73,8 +73,8 @@ pub(super) struct FilePieces {
 }
 
 impl FilePieces {
-    /// The bytes of `file` in `range`, which the file has. The first of them were read when this returns, so that an
-    /// error has a status of its own.
+    /// The bytes of `file` in `range`, which the file has. The first bytes are read before this returns, so that an error
+    /// of the file can still set the status of the response.
     pub(super) async fn begin(
         file: &Arc<OpenFile>,
         range: Range<u64>,

@@ -18,7 +18,9 @@
 //! * Chunks of arrays without shards that could not be saved before the mount ended go to a journal, too.
 //! * `ChunkObject` is an inner chunk or an object of the store. It has the same verbs for both, so that its callers need
 //!   not know which of the two it is.
-//! * `View::recover` recovers what an earlier daemon has left, in two steps. The journals are recovered here. Then `view` brings the consolidated metadata up to date of which that daemon has left notes: the copies are made from the documents that are shown, which this module does not know.
+//! * `View::recover` completes the work of an earlier daemon, in two steps. First, this module packs the journals. Then
+//!   `view` updates the consolidated metadata for which that daemon has left notes. This module could not do that, because
+//!   the copies are made of shown documents.
 //! * A shard that was packed has new bytes, but its untouched inner chunks have not changed. `PackedShards` remembers
 //!   their versions and times, so that the kernel keeps their pages.
 

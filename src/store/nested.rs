@@ -22,10 +22,10 @@
 //!
 //! # On servers
 //!
-//! There a look takes a request. A zip file counts as a prefix by its name alone, and is opened when something below it
-//! is asked for, by its last bytes. JSON is a common form of other files, so the first bytes of such a file are read.
-//! For the files of a listing, this is one round trip (`listing`). Nothing is looked at in what is known to be a Zarr
-//! hierarchy, which has no nodes but its own.
+//! On a server, it takes a request to look into a file. A file with the name of a zip file counts as a prefix without a
+//! request. It is opened, from its last bytes, when a key below it is asked for. Many other files are JSON, so the first
+//! bytes of a JSON file are read to find out whether it is a set. For all files of a listing together, this takes one
+//! round trip (`listing`). Files in a Zarr hierarchy are not looked into, because it has no nodes but its own.
 
 mod contents;
 mod form;

@@ -23,8 +23,8 @@ pub trait StoreWriter {
         new: NewFile,
     ) -> Result<Option<Version>, StoreError>;
 
-    /// Removes the object at `key`, if it is what `replaces` says. Returns whether nothing is there now, which may have
-    /// been so before.
+    /// Removes the object at `key`, if it has the version that `replaces` names. Returns whether there is no object at `key`
+    /// now, also if there was none before.
     ///
     /// # Errors
     /// [`StoreError::Io`] with `EISDIR` when `key` is a prefix of other keys and `replaces` is [`Replaces::Anything`],
@@ -35,7 +35,7 @@ pub trait StoreWriter {
     ///
     /// # Errors
     /// [`StoreError::Io`] with `ENOTDIR` when an object is at `key` or at a prefix of it, and with `ENOTEMPTY` when
-    /// something below is no object, such as a symbolic link. Nothing was removed then.
+    /// something below is no object, such as a symbolic link. In these cases, nothing was removed.
     fn erase_prefix(&self, key: &Key) -> Result<(), StoreError>;
 
     /// Gives the object at `from`, or all objects below this prefix, the name `to`, or names below it.

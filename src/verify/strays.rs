@@ -127,7 +127,7 @@ impl<'h> Strays<'h> {
                 }
                 ControlFlow::Continue(())
             });
-            // Other files may be called `c`, too, but they are seldom alone.
+            // A file that is called `c` need not be a chunk. But if it is the only name in its directory, it probably is one.
             let chunk = chunk.or(lone.filter(|_| n_names == 1));
             if chunk.is_some() {
                 return chunk;

@@ -1,10 +1,10 @@
 //! The users who may read a file that is made of several objects, or that is shown at another path than the stored one.
 //!
 //! The kernel checks callers against the modes that the mount shows, both of the file and of the directories above it.
-//! Where these directories are those of the store, that check is enough. A path of the mount may leave out directories
+//! That check is enough if these directories are those of the store. But a path of the mount may leave out directories
 //! of the store (in the arrays view, and for some nodes with `--as`), and a file may be made of several objects. In
-//! both cases the mode of the file makes up for the missing checks: it grants a class of users no more than all parts,
-//! and all directories above the parts, grant it.
+//! both cases, the mode of the file makes up for the missing checks: it grants a class of users only the rights that every
+//! part, and every directory above the parts, grants them.
 
 use super::tree::Tree;
 use crate::error::{Error, FormatError};

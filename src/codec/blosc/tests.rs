@@ -116,8 +116,8 @@ fn buffers_of_all_kinds() {
     }
 }
 
-/// Blocks are decoded by other code than the library's, which the buffers of all kinds are
-/// made with; here it decodes them, too.
+/// The library C-Blosc, which has made the buffers of all kinds, decodes them to the same bytes as the code of this
+/// program.
 #[test]
 fn the_library_agrees() {
     for (name, encoded, bytes) in buffers() {

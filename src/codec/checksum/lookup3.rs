@@ -9,8 +9,8 @@ const BLOCK: usize = 12;
 
 /// The hash of `prefix` and `bytes`, starting from `initval`.
 pub(crate) fn lookup3(initval: u32, prefix: &[u8], bytes: &[u8]) -> u32 {
-    // The blocks of the prefix come first, the last of them filled up with bytes from behind it;
-    // then come blocks of bytes alone.
+    // The hash is that of `prefix` followed by `bytes`, block by block. To copy little, only the blocks with
+    // the prefix are put together, the last of them filled up from `bytes`.
     let borrowed = prefix.len().next_multiple_of(BLOCK) - prefix.len();
     let (borrowed, bytes) = bytes.split_at_checked(borrowed).unwrap_or((bytes, &[]));
     let head = [prefix, borrowed].concat();

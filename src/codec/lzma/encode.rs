@@ -29,11 +29,11 @@ pub enum LzmaEncoderFilter {
     Lzma1(LzmaParameters),
     /// `FILTER_LZMA2`.
     Lzma2(LzmaParameters),
-    /// One whose decoder has the same parameters.
+    /// A filter whose decoder has the same parameters as its encoder.
     Other(LzmaFilter),
 }
 
-/// The parameters of LZMA: a preset, and what differs from it.
+/// The parameters of LZMA: a preset, and the parameters that differ from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LzmaParameters {
     /// From 0 to 9, and the bit 2^31 for the slower variant.

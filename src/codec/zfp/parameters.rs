@@ -178,7 +178,7 @@ impl Parameters {
         most.min(self.max_bits.into()).max(self.min_bits.into())
     }
 
-    /// What a header says of the mode, and how many bits that has.
+    /// The field of a header that has the mode, and its number of bits.
     fn mode(self) -> (u64, u32) {
         let Parameters {
             min_bits,

@@ -165,7 +165,7 @@ impl Prepared {
         accepted: Accepted,
     ) -> io::Result<()> {
         let device = Arc::new(device);
-        // One after the other: of free entries that were never used, the kernel takes the one that came last.
+        // The threads are started one after the other, because the kernel takes the free entry that was registered last.
         for thread in self.threads {
             let (started, result) = mpsc::channel();
             let start = Start {

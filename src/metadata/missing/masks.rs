@@ -88,7 +88,8 @@ impl Items {
         }
     }
 
-    /// These values and those of `more`, as numbers where a text among them would make texts of all.
+    /// These values and those of `more`. If `are_numbers`, the texts of `more` are left out, because readers would otherwise
+    /// take all values for text.
     fn and(mut self, more: Items, are_numbers: bool) -> Items {
         let is_first = self.items.is_empty();
         let is_taken = |item: &Item| is_first || !are_numbers || item.number.is_some();

@@ -5,8 +5,8 @@ use super::super::document::{Edits, JsonDocument};
 use super::edit::{change, decoding, make_little_endian};
 use crate::error::FormatError;
 
-/// The document of an uncompressed array. An absent `compression` means a compressed one, so the
-/// member is added.
+/// The document of an uncompressed array. Readers take an array without the member `compression` for
+/// compressed, so the member is added.
 pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
     decoding(array)?;
     let document = JsonDocument::parse(text)?;

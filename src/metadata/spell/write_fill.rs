@@ -1,9 +1,8 @@
 //! Writes fill values as documents spell them: the inverse of [`read_fill`](super::read_fill).
 //!
-//! Reading a written fill value gives the same bits. What a version cannot express is an error: v2
-//! has one NaN only. An undefined fill value is `null` in v2. In v3, which has no `null`, it
-//! becomes the zero of the type, or "not a time" for times, so that it is a defined one from then
-//! on.
+//! Reading a written fill value gives the same bits. A fill value that a version cannot express is an
+//! error: v2 has only one NaN. An undefined fill value is `null` in v2. v3 has no `null`: there it
+//! becomes the zero of the type, or "not a time" for times, and is a defined fill value from then on.
 //!
 //! Sources: Zarr v2, section "Fill value encoding"; Zarr v3 core, section "Fill value list".
 

@@ -122,8 +122,8 @@ impl AccessList {
         entries.for_each(|entry| entry.bits &= bits);
     }
 
-    /// The list of a file that is made with this mode in a directory whose default list this is: the mode limits the
-    /// bits of the owner, the mask and others, and no umask applies.
+    /// The list of a new file with this mode in a directory with this default list. The mode limits the bits of the owner,
+    /// the mask and others, and no umask applies.
     pub(super) fn of_new(mut self, mode: u32) -> AccessList {
         let group = self.bits(MASK).map_or(OWNING_GROUP, |_| MASK);
         for (tag, shift) in [(OWNER, 6), (group, 3), (OTHERS, 0)] {

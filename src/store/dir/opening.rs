@@ -78,10 +78,10 @@ fn open_at(
     let flags = flags | OFlags::CLOEXEC;
     let open = || openat2(directory, name, flags, Mode::empty(), resolve);
     let mut waits_ms = DESCRIPTOR_WAITS_MS.into_iter();
-    // EAGAIN: something was renamed while the kernel resolved a `..` of a link. EXDEV: a link
-    // leaves the store, or a directory was moved out of it meanwhile. EMFILE: the kernel does not wait until a
-    // file that was closed is released here, so that a reader who never has more than one file open gets
-    // ahead of the releases on a busy machine.
+    // EAGAIN: something was renamed while the kernel resolved a `..` of a link. EXDEV: a link leaves the
+    // store, or a directory was moved out of it meanwhile. EMFILE: the kernel does not wait until the daemon
+    // has released a file that a program has closed. So on a busy machine, a reader that opens and closes
+    // one file after the other may be faster than the releases, and all descriptors are in use for a moment.
     for attempt in 0..RACE_RETRIES {
         match retry_on_intr(open) {
             Err(Errno::AGAIN) => std::thread::yield_now(),

@@ -2,8 +2,8 @@
 //! directories that symbolic links lead through.
 //!
 //! They matter where users other than the daemon's may use the mount ([`Sharing::Others`]): the
-//! kernel checks these users against the reported mode alone. So the reported mode grants no more
-//! than the file itself does:
+//! kernel checks these users only against the reported mode. So the reported mode grants no more than
+//! the file itself does:
 //!
 //! * With an access control list (`acl(5)`), the group bits of the mode are a mask: the most that
 //!   any entry grants. The reported mode has no group bits. Its bits for others are those granted
@@ -29,7 +29,7 @@ use crate::store::{Access, ObjectMeta, Prefix, ReadRight, Readers};
 /// The users whom the reported modes are for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// The daemon's own user alone: modes are reported as they are stored.
+    /// Only the user of the daemon: modes are reported as they are stored.
     #[default]
     Nobody,
     /// Other users too, whom the kernel checks against the reported modes.

@@ -51,7 +51,7 @@ impl DiskCache {
                 if stays {
                     return;
                 }
-                // So much may have been written meanwhile that the cache is too large again.
+                // Other threads may have written entries meanwhile, so that the cache may be too large again.
                 match cache.usage.takes_check(false) {
                     Some(again) => (before, is_disk_full) = (again, false),
                     None => return,

@@ -1,7 +1,7 @@
-//! A manifest: where the chunks of arrays are. A large array has its chunks in several of them.
+//! A manifest: where the chunks of arrays are. A large array has its chunks in several manifests.
 //!
-//! The file stays in memory as it is. Arrays and chunks are in order in it, which is checked once, when it is read, so
-//! that halving finds a chunk, and a damaged manifest is never the absence of one.
+//! The file stays in memory as it is. Its arrays and chunks must be sorted, so that a binary search finds a chunk. The order
+//! is checked once, when the file is read, so that a damaged manifest is an error and never hides a chunk.
 
 use std::cmp::Ordering;
 use std::time::{Duration, SystemTime};

@@ -209,7 +209,7 @@ impl Pinning {
         if let Some(before) = before.filter(is_same) {
             return Ok(Arc::clone(before));
         }
-        // What is shown first has been there since before any request.
+        // The first snapshot that is shown is as old as possible: no request came before it.
         let arrival = match before {
             None => SystemTime::UNIX_EPOCH,
             Some(_) => SystemTime::now(),

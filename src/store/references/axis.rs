@@ -1,10 +1,11 @@
-//! The indices that the values of one dimension of a generator make along an axis of a grid.
+//! One axis of the grid of keys that a generator makes. A dimension of the generator is a list of values. The key template
+//! turns each value into an index along the axis.
 
 /// Bytes of an index in a list.
 const LISTED_BYTES: u64 = 8;
 
-/// The indices along an axis. Each index has the place, among all values of the dimension, of the last value that makes
-/// it.
+/// The indices along an axis. Each index has a *place*: the position, in the values of the dimension, of the last value that
+/// makes this index.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Axis {
     /// `n` indices, each `step` more than the one before.
@@ -21,7 +22,7 @@ pub(super) enum Axis {
 
 impl Axis {
     /// The axis of a dimension of `n` values, in which the value at a place makes the index `index_of(place)`. `None`
-    /// where some value makes no index, or a list of the indices would take more than `most_bytes`.
+    /// if some value makes no index, or if a list of the indices would take more than `most_bytes`.
     pub(super) fn of(
         n: u32,
         most_bytes: u64,

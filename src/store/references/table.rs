@@ -29,7 +29,7 @@ pub(super) struct TableBuilder {
     /// Memory so far, and the most.
     memory_bytes: u64,
     most_bytes: u64,
-    /// Keys that are no names, so that they are left out.
+    /// The number of keys that cannot be names of files, and are left out.
     pub(super) n_invalid: u64,
 }
 

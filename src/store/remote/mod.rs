@@ -367,8 +367,8 @@ impl Shared {
         Ok(has)
     }
 
-    /// Reads an object of at most `most_bytes`; a longer one is only examined, and so is one that still has the version
-    /// `kept`. The caller has reserved the memory.
+    /// Reads an object of at most `most_bytes`. Of a longer object, or one that still has the version `kept`, only the
+    /// attributes are returned. The caller has reserved the memory.
     async fn fetch(
         &self,
         key: &Key,

@@ -9,8 +9,8 @@
 //! ../a.nc, in s3://bucket/d/e   s3://bucket      d/a.nc
 //! ```
 //!
-//! Two addresses are compared as sites and paths, so that no other spelling of a URL is taken for
-//! one that lies below a prefix.
+//! Whether an address lies below a prefix is decided by their sites and paths, and not by the text of
+//! the URL, which may be spelled in several ways.
 
 use std::ffi::OsStr;
 use std::fmt;

@@ -144,8 +144,8 @@ impl View {
         Ok(())
     }
 
-    /// The fill value that the program which removes a chunk expects, where it differs from the fill value of the
-    /// store: the shown document has another one when missing values need it. `None` if the chunk may be absent.
+    /// The fill value of the shown document, if it differs from that of the store because of missing values. A program that
+    /// removes a chunk expects the elements of the chunk to be this fill value. `None` if the chunk may be absent.
     fn fill_of_erased(&self, array: &ShownArray) -> Result<Option<FillValue>, Error> {
         let is_written_in_v2 = array.foreign == Some(Target::V2);
         if !is_written_in_v2 || array.has_ended.load(Ordering::Relaxed) {

@@ -287,8 +287,8 @@ impl ShownArray {
         Ok(vec![self.node.prefix.clone(), self.stored_directory(&[])?])
     }
 
-    /// The store's directory that has the same path as the shown directory `first`; `None` if
-    /// the view spells chunk keys differently from the store.
+    /// The directory of the store with the same path as the shown directory of the chunks whose indices begin with `first`.
+    /// `None` if the view spells chunk keys differently from the store.
     pub(in crate::view) fn directory_of_same_name(
         &self,
         first: &[u64],

@@ -64,8 +64,8 @@ impl View {
         }
     }
 
-    /// The directory at `path` of a view, found name by name as the kernel does, because a path alone does not show the
-    /// kind of its vnode; without a view, the root of the mount.
+    /// The directory at `path` of a view, or the root of the mount if there is no view. It is found name by name, as the
+    /// kernel does, because the path does not show which kind of vnode the directory is.
     fn walk(&self, view: Option<ViewKind>, path: &Prefix) -> Result<Option<FoundVnode>, Error> {
         let root = match view {
             Some(view) => Vnode::Prefix {

@@ -1,4 +1,4 @@
-//! The table of the module, line by line.
+//! Tests each row of the table in the documentation of the module.
 
 use super::*;
 use crate::dtype::FillValue;

@@ -30,7 +30,7 @@ use crate::store::{Cursor, Key, Object, ObjectMeta, Prefix, Store, StoreError, V
 /// The most files of records that are kept, whatever memory they take.
 const MOST_FILES: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
-/// So many arrays are examined to tell which targets are refused.
+/// The most arrays that are examined to find out which targets are refused.
 const MOST_EXAMINED: usize = 64;
 
 /// A listing looks for this many absent files of records in a row before it gives up.

@@ -89,7 +89,7 @@ impl Endpoint {
         Err(CredentialError::setting(self.to_string(), problem))
     }
 
-    /// The same server, with the bucket as the first part of its name, unless it is there already.
+    /// The same server, with the bucket as the first part of its host name, unless the name already begins with it.
     pub(crate) fn with_bucket(&self, bucket: &str) -> Endpoint {
         let mut endpoint = self.clone();
         let has_bucket = self.host.strip_prefix(bucket);
