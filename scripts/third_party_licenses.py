@@ -3,9 +3,9 @@
 usage: third_party_licenses.py TARGET ZIG_FOLDER
 
 The crates are those that `cargo metadata` resolves for TARGET, without build tools and macros. Their texts come from their sources,
-which also hold those of the C libraries that they build, or from `packaging/licenses/CRATE.txt`. A crate without a text, of which a
-licence is one that needs nothing but its text, gets the text that others have of it, and its authors. Any other crate without a text
-is an error. The standard library and libc++, which are linked too, have theirs in the toolchains.
+which also hold those of the C libraries that they build, or from `packaging/licenses/CRATE.txt`. If a crate has no text, but offers
+MIT or Apache-2.0, it gets the text of that licence from this repository, with the names of its authors. Any other crate without a text
+is an error. The standard library and libc++ are linked, too; their texts are in the toolchains.
 """
 import html
 import json
@@ -51,7 +51,7 @@ def texts_of(crate: Crate) -> list[str]:
 
 
 def substitute(crate: Crate) -> list[str]:
-    """The text of a licence that the crate offers, where the crate has none, with what it says of its authors."""
+    """The text of a licence that the crate offers, with the authors that the crate names. For a crate without a text."""
     offered = re.split(r" OR |/", crate["license"] or "")
     name = next((n for n in SHARED if n in offered), None)
     if name is None:

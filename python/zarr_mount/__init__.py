@@ -77,7 +77,7 @@ def info(store: AnyPath, path: Optional[str] = None, **options: object) -> list[
 class Mount:
     """A mounted store, from its construction to `unmount()`, the end of its `with` block, or the end of Python.
 
-    `path` is the mountpoint. As a context manager it gives `path`. Arguments are those of `mount`.
+    `path` is the mountpoint, and the target of `with ... as`. Arguments are those of `mount`.
     """
 
     def __init__(self, store: AnyPath, mountpoint: Optional[AnyPath] = None, *, args: Sequence[str] = (), **options: object) -> None:
@@ -100,11 +100,11 @@ class Mount:
     def unmount(self) -> None:
         """Unmounts, and returns when all that was written is in the store. Does nothing when it is unmounted already.
 
-        Where files are still open, or mapped by `np.load(..., mmap_mode="r")`, the mount leaves its place in the tree at once,
-        those files stay readable, and the program ends when the last of them is closed; a RuntimeWarning says so, and also where
-        the program was killed, so that they are not readable.
+        If files are still open, or mapped by `np.load(..., mmap_mode="r")`, the mount is detached: its mountpoint is free at once,
+        those files stay readable, and the program ends when the last of them is closed. A RuntimeWarning says so. If the program
+        was killed, open files are no longer readable, and a RuntimeWarning says that, too.
 
-        Raises MountError, with the program's own message, where unmounting fails.
+        Raises MountError, with the program's own message, if unmounting fails.
         """
         self._unmount()
 

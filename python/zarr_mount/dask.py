@@ -104,8 +104,8 @@ class MountPlugin(WorkerPlugin):
 def from_npy(client: Client, path: AnyPath, chunks: Any = "auto") -> da.Array:
     """The array in the `.npy` file at `path`, which the workers see: each block is read by the worker that needs it.
 
-    `chunks` is that of `dask.array.from_array`. In a mount, each block is read as a file of its own, which has that part of the array
-    only. So blocks may have any shape; those whose edges are edges of chunks are read fastest.
+    `chunks` is that of `dask.array.from_array`. In a mount, each block is read as a separate file, which has only that part of the
+    array. So blocks may have any shape. Blocks that begin and end where chunks do are read fastest.
     """
     path = os.fspath(path)
     shape, dtype = client.submit(_header, path, pure=False).result()

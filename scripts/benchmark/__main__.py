@@ -81,7 +81,7 @@ def main():
             start = time.monotonic()
             SECTIONS[name][0](bench)
             bench.say(f"{name}: {time.monotonic() - start:.0f} s")
-            report.write()  # what there is, should a later section fail
+            report.write()  # so that these figures are kept if a later section fails
         memory(bench)
         print(report.write())
     except KeyboardInterrupt:

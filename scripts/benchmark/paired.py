@@ -53,7 +53,7 @@ def compare(bench, table, builds, least):
 
 
 def readings(bench):
-    """(what it is, the figure that counts, a function of the build that reads once)."""
+    """The readings that are compared: (title, name of the figure, function that reads once with a build)."""
     for name in WHOLE:
         dataset = NAMED[name]
         workbench.warm(workbench.files_below(bench.data.store(dataset)))

@@ -43,7 +43,7 @@ class Build:
 
 
 class Bench:
-    """One run: its options, its folder, its mounts."""
+    """One run of the benchmark: its options, its folder, and functions that mount."""
 
     def __init__(self, options, folder, data, report):
         self.options, self.folder, self.data, self.report = options, folder, data, report
@@ -56,7 +56,7 @@ class Bench:
 
     @contextlib.contextmanager
     def mount(self, store, *args, cache="1GiB", build=None):
-        """A fresh mount, of this build or another one; of the default cache, where `cache` is None. Its peak memory is noted when it is left, if it is this one's."""
+        """A fresh mount by this build, or by another `build`. If `cache` is None, the cache has its default size. For this build, the peak memory is noted at the end."""
         binary, options = (build.binary, build.options) if build else (mounting.BINARY, ())
         point = self.folder / f"m{next(self.numbers)}"
         log = point.with_suffix(".log")
@@ -78,7 +78,7 @@ class Bench:
 
     @contextlib.contextmanager
     def floor(self, *directories, no_open=False, write=False):
-        """FUSE with nothing behind it: files in memory, `name:count:bytes` for each directory; what is written to them is forgotten."""
+        """A FUSE file system that does as little as possible: files in memory, `name:count:bytes` for each directory. Written bytes are dropped."""
         point = self.folder / f"f{next(self.numbers)}"
         point.mkdir()
         flags = [flag for flag, is_set in (("--no-open", no_open), ("--write", write)) if is_set]

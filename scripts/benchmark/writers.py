@@ -14,7 +14,7 @@ import datasets
 from workbench import MIB, program
 
 MEMORY = Path("/dev/shm")
-TENSORSTORE_THREADS = 2  # as many as the streams that it is held against
+TENSORSTORE_THREADS = 2  # as many as the streams of the writer that it is compared with
 
 
 class Source:
@@ -57,7 +57,7 @@ class Writers:
             return self._write([point / "files" / str(n) for n in range(len(self.indices))], streams, call_bytes, [])
 
     def store_floor(self, streams):
-        """As many bytes as the chunks have in the store, in plain files beside it."""
+        """Writes plain files beside the store, with as many bytes as the stored chunks have."""
         folder, n, each = self.folder / "plain", len(self.indices), min(self.stored_bytes, self.source.chunk_bytes)
         folder.mkdir()
         try:

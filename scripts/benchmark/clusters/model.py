@@ -1,11 +1,11 @@
-"""How long daemons take that read from one server, computed from the requests that each of them sends.
+"""Computes the time that N daemons take to read from one server.
 
-For a daemon with w requests in flight, which sends k requests for b bytes, and N of them:
+Each daemon sends k requests for b bytes, with w requests in flight:
 
     a daemon    rounds x first byte  +  the longer of   k / w x (first byte + b / k / speed of a connection)   and   b / link of the node
     the server  the longer of   N x k / requests a second   and   N x b / link of the server
 
-All begin at once, and all are done after the longer of both: a server that is asked for more than it can answer delays, and no more.
+All daemons begin at once, and all are done after the longer of the two times. A server with too many requests only delays them; it refuses none.
 """
 from collections import namedtuple
 

@@ -1,4 +1,4 @@
-"""What 1,000 nodes need to read an array from a bucket, computed by `model` from what one daemon is seen to send."""
+"""The requests, time and cost for 1,000 nodes that read an array from a bucket, computed by `model` from the measured requests of one daemon."""
 import json
 import math
 
