@@ -1,4 +1,4 @@
-//! The tables must have all names of codecs, types and formats that the program knows.
+//! The tables must have all names of codecs and data types that the program knows.
 
 use std::collections::BTreeSet;
 

@@ -29,7 +29,7 @@ class Root:
         ok("tar", "-xf", base, "-C", self.folder)
         shutil.copy("/etc/resolv.conf", self.folder / "etc/resolv.conf")
         (self.folder / "dev/fuse").touch()
-        # As systemd and container engines have it; fusermount3 looks there.
+        # systemd and container engines make /etc/mtab such a link. fusermount3 reads it.
         mtab = self.folder / "etc/mtab"
         if not mtab.is_symlink():
             mtab.symlink_to("../proc/self/mounts")

@@ -1,14 +1,14 @@
-"""Whether a history of a file, which is written and read whole, is that of an atomic register.
+"""Decides whether the history of a file, which is only written and read as a whole, is that of an atomic register.
 
 Every value is written once, so all calls with one value form a cluster. Clusters are ordered by time: a cluster comes before another
-one if one of its calls ended before a call of the other began. The history is linearizable exactly if this order has no cycle and no
-call of a cluster ended before its write began: then the clusters one after the other, in any order that agrees, each with its write
-first, are a legal sequence. (P. B. Gibbons and E. Korach, Testing Shared Memories, SIAM J. Comput. 26, 1997; the order is that of J.
+one if one of its calls ended before a call of the other began. The history is linearizable exactly if this order has no cycle, and no
+call of a cluster ended before its write began. If so, a legal sequence is made of the clusters one after the other, in any order that
+agrees, each with its write first. (P. B. Gibbons and E. Korach, Testing Shared Memories, SIAM J. Comput. 26, 1997; the order is that of J.
 Misra, Axioms for Memory Access in Asynchronous Hardware Systems, ACM TOPLAS 8, 1986.)
 
-The saved values make a second register, which follows the first one. A look at it gives a value that was written, and that is not older
-than a value that was saved, or seen there, before the look began. This adds to the order: a value that was saved before a look began
-comes before the value that the look gave, or is the same. So one order has to explain both registers.
+The values in the store make a second register, which follows the first one. A *look* is a read of the second register. It gives a value that
+was written, and that is not older than any value that was saved, or seen by another look, before this look began. This adds to the order: a
+value that was saved before a look began comes before the value of the look, or is the same. So one order has to explain both registers.
 """
 import heapq
 from collections import namedtuple

@@ -147,7 +147,7 @@ def with_z5py():
 
 
 def with_java():
-    """n5 encodes blocks. Which blocks an array has is for its callers; these are truncated, as those of n5-imglib2 are."""
+    """n5 encodes blocks, and leaves their shapes to its caller. Here the blocks at the edge are truncated, as n5-imglib2 truncates them."""
     plan = []
 
     def create(store, path, values, chunks, compression, attributes):

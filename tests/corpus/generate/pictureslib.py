@@ -1,6 +1,6 @@
-"""What the generators of pictures.tar.gz share: values to write, and the expectations of each store.
+"""Helpers of the generators of pictures.tar.gz: values to write, and the expectations of each store.
 
-PICTURES_OUT says where the stores go, each with what the library that wrote it says of it in _expect/NAME.json; pictures.py joins these.
+The stores go to the folder PICTURES_OUT. For each store, _expect/NAME.json has its description by the library that wrote it; pictures.py joins these.
 """
 import hashlib
 import json

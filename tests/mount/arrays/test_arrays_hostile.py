@@ -102,7 +102,7 @@ def many():
     """Name -> a million strings, or fewer: more than one file may hold, though not each way of counting sees it."""
     yield "a million short ones", ["abc"] * MILLION
     yield "a million empty ones", [""] * MILLION
-    # As an array of letters, each element is as wide as the longest.
+    # In a file that holds strings as an array of letters, each string is as wide as the longest one.
     yield "a long one among many", ["x" * 400_000, *["y"] * 300_000]
     yield "a long one", ["x" * (2 << 20)]
 
@@ -160,7 +160,7 @@ def test_an_array_with_attributes_of_100_megabytes(mount, tmp_path, readers, for
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_group_with_attributes_of_100_megabytes(mount, tmp_path, readers, format, zarr_format):
-    """Its arrays are there; that it has attributes is said."""
+    """The arrays of the group are shown. A message says that its attributes are left out."""
     write_sound(tmp_path / "s", zarr_format)
     add_huge(tmp_path / "s", zarr_format, HUGE["text"])
     made = mount(tmp_path / "s", "--view", "arrays", "--files", format)

@@ -106,7 +106,7 @@ def direct_read(fd, length, offset):
 
 @pytest.mark.parametrize("format", [*PER_ARRAY, *(format for format in GROUPS if format != "h5ad")])
 def test_any_slice_is_one_of_the_whole(store, mount, format):
-    """Other mounts, other caches: nothing that one read left behind answers the other."""
+    """The file is read as a whole and in slices by two mounts, so that slices are not answered from the cache of the first."""
     arguments = ["--view", "arrays", "--files", format]
     whole = {p.name: p.read_bytes() for p in mount(store, *arguments).path.iterdir() if p.suffix != ".json"}
     made, dice = mount(store, *arguments, "--cache-size", "256K"), random.Random(format)

@@ -104,7 +104,7 @@ def test_sloppy_ignores_unknown_options_only(store, point):
 
 
 def test_by_the_type_of_a_subtype(store, point, helper):
-    """As `mount -t fuse.zarr-mount`, which runs a program for `fuse` if there is none for the whole name."""
+    """`mount -t fuse.zarr-mount` runs the helper for `fuse`, with the whole type as an option, if there is no helper for the whole type."""
     ok(helper, store, point, "-o", "rw,view=chunks", "-t", "fuse.zarr-mount")
     assert mount_entry(point)
 

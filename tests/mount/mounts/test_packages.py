@@ -77,7 +77,7 @@ def read_in(root, path):
 
 def test_the_debian_package(dist, bases, tmp_path, expected, timed):
     with Root(bases("bookworm"), tmp_path / "root") as root:
-        # What the package needs, and what shows man pages, so that only the files of the package itself come and go below.
+        # The packages that zarr-mount depends on, and man-db, are installed first, so that the comparison below finds only the files of zarr-mount.
         root.install("fuse3", "man-db")
         before = root.files()
         shutil.copy(only(dist, "zarr-mount_*.deb"), root.folder)

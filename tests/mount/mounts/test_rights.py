@@ -24,7 +24,7 @@ USERS = {"stranger": (STRANGER, [STRANGER]), "member": (MEMBER, [MEMBER, GROUP])
 OUTSIDER = USERS["stranger"]
 # A user with a name, without which fusermount3 mounts nothing.
 NOBODY = 65534
-# So many random stores, or as many as the environment asks for.
+# The number of random stores, unless the environment has another one.
 SEEDS = range(int(os.environ.get("ZARR_MOUNT_RIGHTS_SEEDS", "3")))
 
 
@@ -120,7 +120,7 @@ def test_no_user_reads_objects_that_the_store_denies(folder, show, seed, version
             look(mounted.path, [])
         for user, who in USERS.items():
             _, readable = as_user(who, look, str(made.root), made.objects())
-            # Pages that were read while that was right stay for as long as the file is what it was.
+            # A user may still read pages of a file that were read when the user had the right to, as long as the file does not change.
             allowed[user] |= made.allowed(readable)
             found, whole = as_user(who, look, str(mounted.path), names)
             leaks = {name: sorted(set(markers) - allowed[user]) for name, markers in found.items()}

@@ -144,7 +144,7 @@ def imagej(path, folder):
 
 
 def test_imagej(microscope, tmp_path):
-    """Its planes are numbered as it shows them: channels fastest, then slices, then frames."""
+    """ImageJ numbers planes in the order in which it shows them: channels fastest, then slices, then frames."""
     numbers = imagej(microscope / "0.tif", tmp_path)
     assert numbers[:5] == [6, 5, 3, 4, 2]
     assert numbers[5:8] == pytest.approx(science.VOXEL, rel=1e-3)

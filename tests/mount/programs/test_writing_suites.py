@@ -59,7 +59,7 @@ def memory():  # before `mount` in an argument list, so that the mount ends firs
 
 
 def exercise(file, seed, folder, weights, **settings):
-    """Runs fsx on a file. Of every other seed, mapped memory is not synchronized, so that it is saved with what comes later."""
+    """Runs fsx on a file. For every second seed, fsx does not call msync, so that mapped memory is saved with later changes."""
     settings["nomsyncafterwrite"] = seed % 2 == 0
     config = configuration(folder / "fsx.toml", {"": settings, "opsize": {"max": settings["flen"] // 4}, "weights": WEIGHTS | weights})
     done = run(program("fsx"), "-v", "-f", config, "-N", OPERATIONS, "-S", seed, "-P", folder, file)

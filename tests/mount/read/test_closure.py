@@ -37,8 +37,7 @@ def decodable_paths(store):
 
 
 def wrong_reads(reader, store, root):
-    """The arrays that this reader reads differently from the store itself, over all arrays that it reads there; and those that it cannot
-    read."""
+    """The arrays that this reader reads differently through the mount and from the store, and the arrays that it cannot read from the store."""
     wrong, skipped = [], []
     for array in store.decodable():
         args = array["path"], array["zarr_format"]

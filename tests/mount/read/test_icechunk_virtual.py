@@ -156,7 +156,7 @@ def test_a_repository_of_icechunk_itself(folder, mount):
     assert (np.load(made.path / "x.npy") == rows).all()
 
 
-# As icechunk 2.3 writes it, without most of what it says of the store.
+# The configuration that icechunk 2.3 writes, without most of its part about the storage.
 CONFIGURATION = """inline_chunk_threshold_bytes: null
 storage:
   concurrency:

@@ -126,7 +126,7 @@ def test_a_chunk_of_an_array_that_becomes_another_one_while_it_is_open_is_not_sa
 @pytest.mark.parametrize("arguments", [["--view", "keys"], ["--view", "chunks"], ["--view", "chunks", "--missing", "hide"],
                                        ["--view", "keys", "--as", "v3"]], ids=" ".join)
 def test_a_directory_that_is_held_open_becomes_one_of_chunks(mount, tmp_path, arguments):
-    """As `rsync` copies a store: it makes directories, holds them open, writes documents, then renames chunks in them."""
+    """`rsync` copies a store in this order: it makes directories, holds them open, writes documents, then renames chunks in them."""
     values = np.arange(16, dtype="i4").reshape(4, 4)
     own = zarr.open_group(str(tmp_path / "own"), mode="w")
     # The documents of the chunks view name no compressor.

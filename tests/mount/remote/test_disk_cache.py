@@ -164,7 +164,7 @@ def test_an_unchanged_chunk_is_not_sent_again_after_the_time_to_live(root, mount
 
 @BOTH
 def test_offline(kind, root, mount, tmp_path):
-    """What was read is there, and so is the absence that the server has told. Everything else is an error that says why."""
+    """Bytes that were read before are in the cache, and so are answers of the server that an object is absent. All other requests are errors that say why."""
     cache = tmp_path / "cache"
     with FaultServer(root, kind) as server:
         made = caching(mount, server, cache, "--readahead", "0")

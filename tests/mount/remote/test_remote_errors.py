@@ -44,7 +44,7 @@ def of_server(tmp_path, server, *args, path="z", env=None):
 
 def test_no_server_listens(tmp_path):
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))  # bound, so that nobody else takes it; not listening
+        probe.bind(("127.0.0.1", 0))  # the port is bound, so that no other program takes it, but nothing listens
         line = refused(tmp_path, f"http://127.0.0.1:{probe.getsockname()[1]}/z")
     assert re.search(r"connect|refused", line), line
 

@@ -13,7 +13,7 @@ from support.remote_fault_server import FaultServer
 from support.remote_samples import attempt, mounted
 
 READERS = 8
-# One shard of 8 inner chunks, which are requested one by one; and one chunk.
+# The lengths of the array and of an inner chunk. One array has one shard of 8 inner chunks, which are requested one by one; another has one chunk.
 LENGTH, INNER = 1 << 16, 1 << 13
 VERSIONS = 4
 
@@ -117,7 +117,7 @@ def test_a_server_that_ignores_conditions(path, name, root, versions, mount):
 
 
 def test_a_server_that_answers_with_old_versions_now_and_then(root, versions, mount):
-    """As one of several behind a cache does, which has not heard of the new one."""
+    """Some servers are several machines, and one of them may still answer with an old version from its cache."""
     with FaultServer(root, "s3") as server:
         made = mounted(mount, server, "--view", "chunks,arrays", "--files", "raw", "--ttl", "0", "--readahead", "0")
         server.snapshot()

@@ -114,7 +114,7 @@ def test_a_mount_is_one_round_trip(kind, path, root, mount):
         made = mounted(mount, server, "--view", "keys", path=path)
         found = server.requests()
         lists = [r for r in found if r["method"] in ("LIST", "PROPFIND")]
-        # Not all web servers list names. Nothing else tells those of chunks, so the mount says at once whether this one does.
+        # Not all web servers list names. The names of chunks cannot be found in another way, so the mount finds out at once whether this server lists them, and says so.
         expected = 1 if kind == "http" else 0
         assert len(lists) == expected and rounds(found) == 1 + expected, told(found)
         asked = [r["key"] for r in found if r not in lists]

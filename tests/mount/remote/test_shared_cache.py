@@ -140,7 +140,7 @@ def test_a_daemon_that_requests_and_ends_holds_nobody_up(stopped, root, mount, t
             else:
                 first.kill()
             assert [reader.result(mounting.PATIENCE) for reader in readers] == [chunk("plain", 1)] * 3
-            # What the daemon requested is found by those that come later.
+            # A daemon that comes later finds in the cache what an earlier one has requested.
             assert attempt(others[0].path / "chunks" / "plain" / "c" / "2") == chunk("plain", 2)
             server.rules()
             if stopped:

@@ -47,7 +47,7 @@ def test_a_mount_of_a_warm_cache_sends_no_request(kind, root, mount, tmp_path):
         assert (status, findings) == (0, []) and summary["arrays"] == 5 and summary["disk_written_bytes"] > 8 << 20, summary
         assert summary["read_bytes"] == 4 * (2 * remote_samples.BIG + remote_samples.PLAIN + remote_samples.PLAIN_CHUNK + remote_samples.SMALL), summary
         assert chunks_asked_for(server)
-        # Again: all of it is there, so that an interrupted command goes on where it was.
+        # A second --warm requests no chunk, because all are in the cache. So an interrupted --warm goes on where it was.
         status, findings, summary = warm(server, cache)
         assert (status, findings) == (0, []) and summary["disk_hits"] > 0 and not chunks_asked_for(server), summary
         made = remote_samples.mounted(mount, server, "--view", "arrays", "--immutable", "--disk-cache", cache)

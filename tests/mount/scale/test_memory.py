@@ -125,7 +125,7 @@ DOCUMENTS = {
 @pytest.mark.parametrize("view", ["arrays", "keys", "chunks"])
 @pytest.mark.parametrize("kind", DOCUMENTS)
 def test_one_long_document(mount, tmp_path, figure, kind, view):
-    """It cannot be used, which is said; in the keys view it is shown as it is stored."""
+    """A document that is too long cannot be used, and an error says so. In the keys view, it is shown as it is stored."""
     v3_group(tmp_path / "s")
     write(tmp_path / "s" / "t" / "zarr.json", DOCUMENTS[kind]())
     made = mount(settle(tmp_path / "s"), "--view", view, "--cache-size", "16M")
@@ -141,7 +141,7 @@ def test_one_long_document(mount, tmp_path, figure, kind, view):
 
 @pytest.mark.parametrize("view", ["arrays", "keys", "chunks"])
 def test_attributes_of_the_root_of_120_mb(mount, tmp_path, figure, view):
-    """They say nothing about the arrays below, which are as readable as without them."""
+    """The arrays below can be read as if the attributes were not there."""
     v3_group(tmp_path / "s", wide(120_000_000))
     v3_array(tmp_path / "s" / "t")
     made = mount(settle(tmp_path / "s"), "--view", view, "--cache-size", "16M")
@@ -184,7 +184,7 @@ MOST_FIELDS = 8192
 @pytest.mark.parametrize("view", ["arrays", "keys", "chunks"])
 @pytest.mark.parametrize("fields", [MOST_FIELDS, 50_000])
 def test_records_of_very_many_fields(mount, tmp_path, figure, fields, view):
-    """As many as are read at all are read within the memory; more are refused by name, and in the keys view as they are."""
+    """Records of at most MOST_FIELDS fields are read within the memory. Records of more fields are refused by name, and are shown as they are stored in the keys view."""
     v3_group(tmp_path / "s")
     for n in range(12):
         v3_array(tmp_path / "s" / f"r{n}", **records(fields))

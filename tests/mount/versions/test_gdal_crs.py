@@ -87,7 +87,7 @@ def test_the_attribute_is_not_stored(tmp_path, mount, view, stored, shown):
     open_map().attrs["units"] = "m"
     assert attributes(path / "cf", stored)["units"] == "m" and crs(path / "cf", stored) is None
     assert open_map().attrs["_CRS"] == {"wkt": WKT}
-    # What a program sets is stored, and so is its end.
+    # If a program sets the attribute, it is stored; if the program deletes it, it is removed from the store.
     open_map().attrs["_CRS"] = URL
     assert crs(path / "cf", stored) == URL
     assert open_map().attrs["_CRS"] == URL

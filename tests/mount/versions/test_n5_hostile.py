@@ -108,7 +108,7 @@ def test_a_block_above_the_limit_is_not_loaded(tmp_path, mount):
 
 @pytest.mark.parametrize("text", ["{}", None], ids=["documents", "directories"])
 def test_a_deep_tree_takes_little_memory(tmp_path, mount, text):
-    """Each directory is in as many others as it is deep, and none of them but the first says that this is N5."""
+    """Only the outermost directory says that this is N5, so a lookup may have to ask about each directory above a deep one."""
     levels, name = 300, "a" * 10
     store = tmp_path / "d.n5"
     path = store

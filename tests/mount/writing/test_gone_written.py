@@ -37,7 +37,8 @@ def check(store, shown, expected):
 
 @pytest.fixture(params=CASES, ids=lambda case: " ".join([case[0], case[1], *case[2]]))
 def lost(request, mount, tmp_path):
-    """The store; the array, whose document was removed, as chunks are decoded, and where programs write it; a copy of it as it was there."""
+    """The store; the directory of an array whose document was removed, in the view that decodes its chunks, and in the view to which programs
+    write; and a copy of the array."""
     view, remover, more = request.param
     store = make(tmp_path / "store")
     made = mount(store, "--view", view, "--ttl", "0.05", *more, *ARGUMENTS)

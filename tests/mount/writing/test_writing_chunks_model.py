@@ -169,7 +169,7 @@ class Walk:
         else:
             os.close(fd)
         if handle["rewrites"] and not handle["wrote"] and not others_rewrite and chunk.handles and chunk.draft is not None and len(chunk.draft) == N and chunk.refused is None:
-            # Its release saves what others have written into the file that it made empty.
+            # The release of this handle, which made the file empty, saves the bytes that other handles have written.
             chunk.commit()
             until(lambda: self.of_store(key) == chunk.shown(), "the release of a handle that made the file empty")
         if not chunk.handles and chunk.draft is not None:
@@ -262,7 +262,7 @@ class ShardedWalk(Walk):
             self.kill()
 
     def kill(self):
-        """The daemon is killed. What it has staged is in the journal, for the next one."""
+        """The daemon is killed. The chunks that it has staged are in the journal, for the next daemon."""
         self.log.append(("kill",))
         self.made.kill()
         mounting.force_away(self.made.path)

@@ -265,7 +265,7 @@ def test_a_call_that_fails_is_told_and_loses_nothing(call, view, original, tmp_p
 @pytest.mark.parametrize("codecs", [None, ZstdCodec(level=1)], ids=["plain", "encoded"])
 @pytest.mark.parametrize("call", [*CALLS, "fsync"])
 def test_a_chunk_is_whole_after_a_call_that_fails(call, codecs, tmp_path, mount):
-    """A commit may fail when the store has the chunk already. What is written then is not the store's before it is committed, too."""
+    """A commit may fail after the store has got the chunk. Bytes that are written after that are not in the store before their own commit."""
     chance = np.random.default_rng(3)
     array = zarr.create_group(str(tmp_path / "store")).create_array("a", shape=(2048,), chunks=(1024,), dtype="<u4", fill_value=0, compressors=codecs)
     array[:1024] = 5
@@ -293,7 +293,7 @@ def test_a_chunk_is_whole_after_a_call_that_fails(call, codecs, tmp_path, mount)
             found = array[place].tobytes()
             assert found == data or is_told and found == before, f"{call} {number}"
             if not is_written:
-                if file is not None:  # what is there of a write that has failed is not saved
+                if file is not None:  # the bytes of a write that has failed are not saved
                     with contextlib.suppress(OSError):
                         os.close(file)
                     assert array[place].tobytes() == before

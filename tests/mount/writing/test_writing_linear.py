@@ -171,16 +171,16 @@ class TestTheCheckItself:
         ([Call("saved", 2, 41, 45), Call("look", 1, 46, 47)], "2 was saved"),
         ([Call("look", 1, 5, 9)], "before it was written"),
         ([Call("look", 1, 22, 23), Call("look", 0, 24, 25)], "1 was saved"),  # what is in the store does not go back
-        # The store shows what was written while no reader may have seen it yet: who reads after that has to.
+        # A value may be in the store before any reader has seen it. After a look has found it there, every reader must see it.
         ([Call("look", 2, 31, 32), Call("read", 1, 33, 34)], "1 was there"),
-        # What was read says which of two is older, and the older one is in the store after the newer one was saved.
+        # A read shows which of two values is older, and the store has the older one after the newer one was saved.
         ([Call("write", 3, 30, 40), Call("read", 2, 41, 42), Call("saved", 2, 43, 44), Call("look", 3, 45, 46)], "2 was saved"),
     ])
     def test_these_are_not(self, more, said):
         assert said in wrong([self.W1, self.W2, *more], first=0)
 
     def test_a_circle_of_three(self):
-        """1 was read before 2 was, 2 was in the store before 3 was, and 3 was read before 1 was again; of no two can it be said alone."""
+        """1 was read before 2, 2 was in the store before 3, and 3 was read before 1 was read again. No two of these calls contradict each other; only the three together do."""
         history = [Call("write", n, 0, 100) for n in (1, 2, 3)] + [
             Call("read", 1, 3, 5), Call("read", 2, 10, 100), Call("look", 2, 60, 70), Call("look", 3, 80, 90), Call("read", 3, 2, 30), Call("read", 1, 50, 60)]
         assert wrong(history, first=0) == "there is a circle among [1, 2, 3]" and not searched(history)
@@ -189,7 +189,7 @@ class TestTheCheckItself:
             assert wrong(some, first=0) is None and searched(some)
 
     def test_it_agrees_with_a_search_of_all_orders(self):
-        """Of random histories of a few calls, most of them wrong; the search is that of J. M. Wing and C. Gong (1993), without their pruning."""
+        """Compares the verdicts on random histories of a few calls, most of which are wrong. The search is that of J. M. Wing and C. Gong (1993), without their pruning."""
         chosen, verdicts = random.Random(3), [0, 0]
         for _ in range(4000):
             history = [Call("write", n, began := chosen.randrange(12), began + chosen.randrange(6)) for n in range(1, chosen.randrange(2, 5))]
@@ -209,7 +209,7 @@ def searched(history):
     calls = [call for call in history if call.kind != "saved"]
 
     def step(left, value, floor, order):
-        # `order` has the values that were written so far; a look gives one that is at least as new as `floor` asks for.
+        # `order` has the values that were written so far. A look must give one that is at least as new as `floor`.
         if not left:
             return True
         first = min(calls[n].ended for n in left)

@@ -1,5 +1,5 @@
-"""The library zarrs beside mounts with `--rw`: it reads the chunks of other programs from the store, and its own chunks, which it writes
-through a mount, are in the store as zarr-python and tensorstore read them."""
+"""The library zarrs and mounts with `--rw`: zarrs reads chunks from the store that other programs have written through a mount, and zarr-python
+and tensorstore read chunks from the store that zarrs has written through a mount."""
 import json
 import os
 
@@ -89,7 +89,7 @@ def arrays(tmp_path_factory, module_mount):
 def test_zarrs_reads_chunks_that_programs_wrote(version, codec, arrays, tmp_path):
     options, dtype = CODECS[version, codec]
     store, path = arrays[version]
-    # As they are once a codec that loses has stored them.
+    # Lossy codecs change values. Zarr-python stores them by the same codecs, to know the values after that.
     wanted = make(tmp_path / "wanted", version, options, sample(2, dtype))[...]
     for i, j, chunk in parts(wanted.astype(wanted.dtype.newbyteorder("<"))):
         name = path / codec / (f"{i}.{j}" if version == 2 else f"c/{i}/{j}")
@@ -144,7 +144,7 @@ def known():
 
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
-# Codecs of v3 that zarr-python does not have: of which kind, the codecs of the array, its type; and what zarrs says, if it cannot read them.
+# Codecs of v3 that zarr-python does not have: the class of the codec, the codecs of the array, its type, and the error of zarrs if it cannot read them.
 UNKNOWN = {
     "packbits": (ArrayBytesCodec, [{"name": "packbits", "configuration": {}}], "bool", None),
     "reshape": (ArrayArrayCodec, [{"name": "reshape", "configuration": {"shape": [10, 30]}}, LITTLE], "int32", None),

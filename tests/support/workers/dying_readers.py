@@ -1,7 +1,7 @@
 """Programs that read files of a mount all the time.
 
     python dying_readers.py kill DIRECTORY COUNT SEED DAEMON    kills readers at random moments, COUNT in all, and replaces each of them.
-                                                                Every other time, the process DAEMON is stopped meanwhile
+                                                                For every second kill, the process DAEMON is stopped
     python dying_readers.py await DIRECTORY                     says "reading", and waits until each reader got an error
 
 Prints JSON: how many readers have ended, how many of them waited for a reply just before they were killed, which errors they got, and

@@ -178,7 +178,7 @@ def replace_days(path):
 
 
 def attempt(act):
-    """What it gives, or the first words of its error."""
+    """The result of `act`, or the first words of its error."""
     try:
         return act()
     except Exception as error:  # of whatever class
