@@ -247,7 +247,7 @@ fn server_counters() -> impl Iterator<Item = String> {
     names.filter(|name| name.starts_with("server."))
 }
 
-/// `stats.json` of a view that nobody used.
+/// `stats.json` of a new view.
 fn statistics() -> Value {
     use std::sync::Arc;
     use zarr_mount::store::{Location, Symlinks, open_store};

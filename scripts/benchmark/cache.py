@@ -1,4 +1,4 @@
-"""Hit rates of the chunk cache on patterns that plain LRU is bad at, beside LRU and the optimum on the recorded trace."""
+"""Hit rates of the chunk cache on access patterns for which plain LRU is bad, compared with LRU and the optimum on the recorded trace."""
 import os
 import random
 
@@ -16,8 +16,8 @@ def run(bench):
     table = bench.report.table(
         "Cache: hit rates on recorded traces",
         ["pattern", "budget, MiB", "chunks touched", "decodes", "accesses", "the daemon's", "plain LRU", "Belady"],
-        note=f"{datasets.NAMED[DATASET].label}, chunks of 1 MiB. The rate of accesses to the chunk cache that no decode was for; LRU and Belady are simulated "
-        "on the daemon's own trace with the whole budget, of which the daemon needs a part for buffers.")
+        note=f"{datasets.NAMED[DATASET].label}, chunks of 1 MiB. The hit rate is the part of the accesses to the chunk cache that needed no decode. LRU and Belady are simulated "
+        "on the trace of the daemon with the whole budget, of which the daemon needs a part for buffers.")
     patterns = {
         "C-order scan of a row of 64 chunks, larger than the budget": (scan_once, 40),
         "the same three times, budget larger than the row": (scan_thrice, 96),
@@ -43,7 +43,7 @@ def one(bench, table, label, pattern, budget_mib):
     log.unlink()
     accesses = len(trace) or sum(count.values())
     decodes = after["chunks"]["decodes"] - before["chunks"]["decodes"]
-    # Not the counted hits: a chunk that was decoded ahead of its first use was no hit.
+    # The rate is computed from the decodes, so that the first use of a prefetched chunk does not count as a hit.
     rates = [1 - decodes / max(1, accesses), None, None]
     if trace:
         budget = after["cache"]["budget_bytes"]

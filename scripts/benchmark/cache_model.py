@@ -1,4 +1,4 @@
-"""What a cache of some bytes would have hit on a recorded trace: plain LRU, and Belady's optimum."""
+"""The hits that a cache of a given size would have on a recorded trace: with plain LRU, and with Belady's optimum."""
 import heapq
 from collections import OrderedDict
 

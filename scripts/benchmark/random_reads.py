@@ -1,4 +1,4 @@
-"""Random reads: 4 KiB in chunks that the daemon holds, and in chunks that nobody has decoded yet; images of 27 KiB."""
+"""Random reads: 4 KiB in chunks that the daemon holds, and in chunks that were not decoded yet; images of 27 KiB."""
 import os
 import random
 import statistics

@@ -222,8 +222,8 @@ impl<F: Fixture, W: StoreWriter> Written<F, W> {
     }
 }
 
-/// A directory that other programs change, too. Each change of theirs has a time of its own, whatever the grain of the
-/// clock.
+/// A directory that other programs change, too. Each change of another program has a different time, even within one
+/// grain of the clock.
 struct SharedDirectory {
     shared: Directory,
     n_changes: Cell<u64>,

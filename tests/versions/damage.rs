@@ -1,4 +1,4 @@
-//! Whatever becomes of the documents of a store, its views answer, and other arrays stay right.
+//! However the documents of a store are damaged, its views answer, and other arrays keep their values.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::common;
 use super::model::Model;
 use super::{VERSIONS, cases, options};
 
-/// What a value in a document becomes.
+/// The values that replace a value in a document.
 const VALUES: [&str; 20] = [
     "null",
     "true",
@@ -42,13 +42,13 @@ const VALUES: [&str; 20] = [
 /// How a document is damaged.
 #[derive(Debug, Clone)]
 enum Edit {
-    /// One value of it is another.
+    /// One value is replaced.
     Value(Index, usize),
-    /// One member or item is gone.
+    /// One member or item is removed.
     Removed(Index),
-    /// Some bytes are others.
+    /// Some bytes are replaced.
     Bytes(Index, usize, Vec<u8>),
-    /// The rest is gone.
+    /// The rest of the document is removed.
     Cut(Index),
 }
 
@@ -76,7 +76,7 @@ impl Edit {
                 let Ok(mut document) = serde_json::from_slice::<Value>(text) else {
                     return;
                 };
-                // A value that JSON cannot say in Rust goes in as text.
+                // `serde_json` cannot hold all of the values, so they are inserted as text.
                 let mark = "\u{1}";
                 let mut left = match self {
                     Edit::Value(at, _) | Edit::Removed(at) => at.index(count(&document)),
@@ -94,7 +94,7 @@ impl Edit {
     }
 }
 
-/// Values in a document, itself included.
+/// The number of values in a document, the document itself included.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count).sum(),
@@ -123,11 +123,11 @@ fn change(value: &mut Value, left: &mut usize, removed: bool, mark: &str) -> boo
     false
 }
 
-/// Two arrays, and no document that both are below.
+/// Two arrays that have no document above both of them.
 #[derive(Debug)]
 struct Case {
     damaged: Model,
-    /// In place of the documents of the first.
+    /// The documents that replace those of the first array.
     documents: Vec<(String, Text)>,
     sibling: Model,
 }
@@ -181,7 +181,7 @@ impl Case {
     }
 }
 
-/// Looks at everything. Answers may be errors, which say where.
+/// Looks up, lists and reads everything. Answers may be errors, which must name a place.
 fn look_around(view: &Arc<View>) {
     let mut pending = vec![(String::new(), VnodeId::ROOT)];
     while let Some((path, id)) = pending.pop() {

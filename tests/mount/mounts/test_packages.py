@@ -239,7 +239,7 @@ def test_the_module_of_the_wheel_reports_errors(python, tmp_path, timed):
         except RuntimeWarning as error:
             assert sys.argv[1] in str(error), error
         else:
-            raise AssertionError("the mount was in use, and nobody said so")
+            raise AssertionError("the mount was in use, and there was no warning")
         assert not os.path.ismount(sys.argv[1])
         held.close()
     """, point)

@@ -7,7 +7,7 @@ from support.mounting import ok
 
 pytestmark = pytest.mark.heavy
 ARRAYS, RASTERS, IMAGES = (pictures.each(key) for key in ("arrays", "rasters", "images"))
-# The voxel of an image in micrometers, as its writer was told.
+# The voxel of an image in micrometers, as it was given to its writer.
 VOXEL = {path: [said["voxel"].get(axis) for axis in "zyx"] for path, said in IMAGES.items()}
 
 

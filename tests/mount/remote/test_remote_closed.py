@@ -10,7 +10,7 @@ from support.remote_fault_server import FaultServer
 from support.remote_samples import attempt, mounted
 
 PATIENCE = 20
-# Within the patience, no request ends by itself.
+# The time limit of requests is so long that no request ends by itself during the test.
 ARGS = ("--view", "arrays", "--files", "raw", "--timeout", "40")
 COUNT, CHUNK, SHARD = 8 << 20, 16 << 10, 256 << 10  # elements of 4 bytes
 
@@ -34,8 +34,9 @@ def until(is_so, what):
         time.sleep(0.02)
 
 
-# Chunks that are not read before they are prefetched. The first request for a shard brings its index, for which readers of other
-# files may wait. Requests for attributes are answered: a web server gets them to prove that what was read is of one moment.
+# The requests that get no answer, for each array. They are for chunks that are only prefetched. The first request for a shard is
+# answered, because it brings the index, for which readers of other files may wait. Requests for attributes are answered, too: on a
+# web server, they prove that all bytes of the file are of one moment.
 HANGS = {"plain": [{"key": "*/plain/c/1??", "method": "GET"}],
          "shard": [{"key": f"*/shard/c/{n}", "skip": 1, "method": "GET"} for n in range(8, 32)]}
 

@@ -67,7 +67,7 @@ def test_a_reader_waits_once(kind, root, mount):
 
 
 def waiting(server, *commands):
-    """The commands, once requests of all of them wait for the server."""
+    """Starts the commands, and returns when a request of each of them waits for the server."""
     started = [subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands]
     until(lambda: all(server.hits()), "the requests of all commands")
     assert [command.poll() for command in started] == [None] * len(started)
@@ -83,7 +83,7 @@ def kill(commands):
 
 
 def test_killed_readers_end_before_the_server_answers(root, mount):
-    """Whatever they wait for: a name, an open, a listing, bytes. Then nothing keeps the mount from being unmounted."""
+    """Readers that wait for a name, an open, a listing or bytes can be killed. After that, the mount can be unmounted."""
     with FaultServer(root, "s3") as server:
         made = mounted(mount, server, "--view", "arrays,chunks,keys", "--files", "raw", "--timeout", "600", "--readahead", "0", "--ttl", "60")
         os.stat(made.path / "chunks" / "first" / "c" / "0")
@@ -119,7 +119,7 @@ def test_the_lookup_of_a_killed_reader_is_released(root, mount):
 
 
 def test_a_read_ahead_without_a_waiting_program_keeps_no_error(root, mount):
-    """The next read asks the server, although what `posix_fadvise` began has failed a moment ago."""
+    """The next read asks the server, although the read that `posix_fadvise` has begun failed a moment ago."""
     with FaultServer(root) as server:
         made = mounted(mount, server, "--view", "keys", "--timeout", "2", "--ttl", "60")
         file = os.open(made.path / "hole" / "c" / "1", os.O_RDONLY)

@@ -28,7 +28,7 @@ HEIGHT = np.arange(60 * 90, dtype="<i2").reshape(60, 90) - 300
 MISSING = np.s_[:, :20, :30]
 ATTRIBUTES = {"title": "down level", "levels": [1, 2]}
 WEATHER = {"temperature": TEMPERATURE, "height": HEIGHT}
-# The missing value as xarray writes it in v3, which the fill value says in v2.
+# The attribute `_FillValue` of xarray in v3. In v2, the fill value takes its place.
 MISSING_VALUE = {"temperature": "AAAAAAA4j8A=", "height": -999}
 DIMENSIONS = {"temperature": ["time", "lat", "lon"], "height": ["lat", "lon"]}
 
@@ -168,7 +168,7 @@ def wrong_read(zarr2, store, root, version, view, array, figure):
             got = read(zarr2, root, array, boxes)
         except Exception as error:  # whatever class a reader refuses with
             refusals.append(f"{reader}: {type(error).__name__}: {str(error)[:200]}")
-            if must_be_known(array, version, view) and not nobody_reads(store, array):
+            if must_be_known(array, version, view) and not no_library_reads(store, array):
                 break
             continue
         if got != expected:
@@ -176,8 +176,8 @@ def wrong_read(zarr2, store, root, version, view, array, figure):
         for refusal in refusals:
             figure(f"{view} as {version}, {store.name}/{array['path']} is read by {reader}, not by {refusal}")
         return None
-    if view == "keys" and nobody_reads(store, array):
-        figure(f"{view} as {version}, {store.name}/{array['path']}: nobody reads it, nor the store itself: {refusals[0]}")
+    if view == "keys" and no_library_reads(store, array):
+        figure(f"{view} as {version}, {store.name}/{array['path']}: no library reads it, nor the store itself: {refusals[0]}")
         return None
     return "; ".join(refusals)
 
@@ -187,18 +187,18 @@ def documents(directory):
 
 
 def must_be_known(array, version, view):
-    """Whether the first reader has no excuse: a type, or among keys a codec, that its version does not have."""
+    """Whether the first reader must read the array, because its version has the data type and, in the keys view, the codecs."""
     if view == "keys" and not corpus.codecs_listed(array):
         return False
-    return version == "v2" or str(array["dtype"])[1] not in "SUVMm" and not has_own_words(array)
+    return version == "v2" or str(array["dtype"])[1] not in "SUVMm" and not has_extension_type(array)
 
 
-def has_own_words(array):
-    """Structured types and strings: in v3 they are extensions."""
+def has_extension_type(array):
+    """Whether the type is a structured type or a string. In v3, these are extensions."""
     return isinstance(array["dtype"], list) or array["dtype"].startswith("vlen")
 
 
-def nobody_reads(store, array):
+def no_library_reads(store, array):
     """Whether the readers fail at the stored array, too, because it uses features that they lack."""
     if store.kind not in ("v2", "v3") or "sha256" not in array:
         return False
@@ -221,20 +221,20 @@ def can_be_expressed(array, version, view):
     if isinstance(array["dtype"], list) and version == "v3":
         return False  # v3 has one byte order for all fields, and no field of several items
     if version == "v2" and any(isinstance(axis, list) for axis in array["chunks"]) and "inner_chunks" not in array:
-        return False  # v2 has chunks of one length alone
+        return False  # v2 has only chunks of one length
     if has_odd_nan(array.get("fill_value")) and version == "v2" and view == "keys":
-        return False  # v2 spells only one NaN, which no chunk needs where all are files
+        return False  # v2 spells only one NaN; in the chunks view, no reader needs the fill value, because all chunks are files
     if view == "chunks" or array["zarr_format"] == int(version[1:]) or array["zarr_format"] == 1:
         return True
     if version == "v3":
         return str(array["zarr_format"]).endswith("draft") or not array.get("filters")
     if array["zarr_format"] != 3:
-        return True  # drafts have what v2 has
+        return True  # v2 has all types and codecs of the drafts
     return set(corpus.codec_names(array.get("codecs"))) <= corpus.V3_CODECS - {"transpose"}
 
 
 def has_odd_nan(fill_value):
-    """Whether a bit pattern is among the numbers of a fill value."""
+    """Whether a fill value has a number that is spelled as a bit pattern."""
     return "0x" in json.dumps(fill_value)
 
 
@@ -307,7 +307,7 @@ def test_attributes(shown, zarr2):
 
 
 def opens(store, path):
-    """Whether zarr-python 3 knows the words of the stored node; of older formats they are ours."""
+    """Whether zarr-python 3 opens the stored node. Nodes of older formats, which it does not know, count as opened."""
     try:
         zarr.open(str(store.path), path=path or None, mode="r")
     except Exception:
@@ -316,8 +316,8 @@ def opens(store, path):
 
 
 def differ(before, after):
-    """Whether attributes were lost or changed. Names of dimensions and missing values are said in other ways; drafts keep
-    filters among them. A number that is not finite may be the string that JSON has for it."""
+    """Whether attributes were lost or changed. Versions spell names of dimensions and missing values in other ways, and drafts have
+    filters among the attributes, so these are left out. A number that is not finite may become a string in JSON."""
     said = {"_ARRAY_DIMENSIONS", "_FillValue", "missing_value"}
     before, after = (json.loads(json.dumps(found), parse_constant=str) for found in (before, after))
     before = {name: value for name, value in before.items() if name not in {"filters", *said}}

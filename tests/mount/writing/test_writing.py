@@ -253,7 +253,7 @@ def test_a_change_by_another_program_since_the_read_is_not_overwritten(store, wr
     os.rename(store / "theirs", store / C)
     other = opened(written.path / C, os.O_WRONLY)
     assert refused(os.fsync, fd) == "ESTALE"
-    # Whatever is written to the lost file is refused; a file that is opened now is theirs.
+    # Every write to the lost file is refused. A new open gets the file of the other program.
     assert refused(os.pwrite, fd, b"x", 0) == "ESTALE" == refused(os.pwrite, other, b"x", 0)
     assert refused(os.close, other) == "ESTALE"
     assert refused(os.close, fd) == "ESTALE"

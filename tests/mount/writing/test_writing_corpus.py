@@ -110,7 +110,7 @@ def test_each_chunk_written_anew(store, view, mount, zarr2, tmp_path):
     copy = tmp_path / store.path.name
     shutil.copytree(store.path, copy, symlinks=True)
     before = read_by_all(store, copy, zarr2)
-    # Chunks that the store does not have show what this program takes for their fill value, which is none of theirs.
+    # Absent chunks are left out, because the fill value that the mount shows for them may differ from that of the libraries.
     stored = mount(copy, "--missing", "hide", *VIEWS[view])
     names = list(chunk_files(stored.path))
     writer = mount(copy, "--rw", *VIEWS[view])

@@ -1073,7 +1073,7 @@ def test_a_change_by_another_program_during_a_pack_is_seen_by_the_next_one(tmp_p
     os.rename(other, shard)
     thread.join()
     made.unmount()
-    # Theirs stays. The other chunk is theirs too, if they came after the first pack.
+    # The inner chunk that the other program has changed stays. The other chunk is theirs, too, if their shard came after the first pack.
     assert array[5 * size] == 77 and array[0] in (1, 9) and array[size] == 1, made.log_text()
 
 

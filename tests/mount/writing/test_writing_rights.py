@@ -387,7 +387,7 @@ def test_a_group_that_the_daemon_may_not_give_is_none_that_gets_more(store, show
 @pytest.mark.parametrize("view, shards", ALL_VIEWS)
 def test_files_that_the_daemon_may_not_replace_cannot_be_opened_for_writing(view, shards, store, show_as_nobody):
     give_to(MEMBER, GROUP, store, 0o3775, 0o664)
-    # What nobody has, or the daemon's user, may be made and replaced.
+    # An absent file may be made, and a file of the user of the daemon may be replaced.
     os.unlink(store / "t/c/2")
     os.chown(store / "t/c/3", NOBODY, GROUP)
     before = {name: (store / name).read_bytes() for name in ("t/c/0", "s/c/0", "t/zarr.json")}
