@@ -247,7 +247,7 @@ mod tests {
         tell(StartupReport::to_parent(File::from(writer)));
         let verdict = StartupResult {
             pipe: File::from(reader),
-            daemon: Pid::INIT, // nobody's child here
+            daemon: Pid::INIT, // no child of this process
         };
         let mut warnings = Vec::new();
         verdict.wait(|line| warnings.push(line)).map(|()| warnings)

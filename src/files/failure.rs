@@ -6,8 +6,8 @@
 //! one that wrote a part only    not acceptable yet        Drafting              success
 //! others (rename, sync)         any, handles are open     Failed                the error
 //! others                        any, no handle is open    Unsaved, tried again  the error
-//! nobody: the last close(2)     a refusal, ESTALE         Clean, dropped        (the log says so)
-//! nobody                        any other                 Unsaved, tried again  (the log says so)
+//! none: after the last close    a refusal, ESTALE         Clean, dropped        (the log says so)
+//! none                          any other                 Unsaved, tried again  (the log says so)
 //! ```
 
 use std::fmt;

@@ -79,7 +79,7 @@ impl Loader {
             return Ok(None);
         };
         let ranges = disjoint(present());
-        // Each chunk is read without a request then, into memory that the thread has already.
+        // The bytes are in memory or on the disk, so each chunk is read without a request.
         if self.is_near() && object.is_at_hand(&ranges) {
             return Ok(None);
         }

@@ -261,7 +261,7 @@ impl Input {
             ItemLayout::Numbers { unit: 1 } | ItemLayout::Structured { multi_byte: false } => {
                 Endian::Meaningless
             }
-            // zarr-python 3.1 wrote records without a byte order, and the fields of a v2 record may differ in theirs.
+            // zarr-python 3.1 wrote records without a byte order, and the fields of a v2 record may have different byte orders.
             ItemLayout::Structured { .. } if self.data_type.name == "structured" => {
                 Endian::Optional
             }

@@ -2,8 +2,7 @@
 //!
 //! Before `serde_json` parses the text, Python's bare `NaN`, `Infinity` and `-Infinity` are
 //! replaced by strings of the same length, halves of pairs of surrogates by an escape, and a byte order
-//! mark by spaces. Spans of the masked
-//! text are therefore spans of the original, from which edits copy.
+//! mark by spaces. Spans of the masked text are therefore spans of the original, from which edits copy.
 //!
 //! Objects and lists are opened one level at a time, so that deep nesting cannot overflow the
 //! stack.
@@ -300,7 +299,7 @@ pub(crate) fn check_attributes(root: &Members<'_>) -> Result<(), FormatError> {
     }
 }
 
-/// Checks that `text`, a document of attributes alone (`.zattrs`), is an object.
+/// Checks that `text`, a document that has only attributes (`.zattrs`), is an object.
 ///
 /// # Errors
 /// [`FormatError::Document`].

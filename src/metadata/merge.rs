@@ -1,4 +1,5 @@
-//! Merges two changes of one document.
+//! Merges two changes of one document: `ours` is the text that a program has written through the mount, and `theirs` is
+//! the text that another program has stored meanwhile. Both were made from `base`.
 //!
 //! ```text
 //! base    {"shape": [9],  "attributes": {"a": 1}}
@@ -26,8 +27,8 @@ pub fn is_same_but_for_copies(one: &[u8], other: &[u8]) -> Result<bool, FormatEr
     Ok(changed.iter().all(|name| name == CONSOLIDATED))
 }
 
-/// The text `theirs` with what `ours` changes in `base`, of which both were made. `None` if both change one
-/// member, or one attribute, and not in the same way, or where theirs is of another kind of node.
+/// The text `theirs` with the changes that `ours` makes to `base`. `None` if both change the same member or attribute
+/// in different ways, or if `theirs` is the document of another kind of node.
 ///
 /// # Errors
 /// When one of the texts is no JSON object.
@@ -61,7 +62,7 @@ pub fn merged(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Option<Vec<u8>>
     carried(theirs, &base, ours).map(Some)
 }
 
-/// The members that `ours` and `theirs` both change in `base`, and not in the same way.
+/// The members of `base` that `ours` and `theirs` change in different ways.
 fn contested_members(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<String>, FormatError> {
     let (by_us, by_them) = (differences(base, ours)?, differences(base, theirs)?);
     let mut contested = differences(ours, theirs)?;

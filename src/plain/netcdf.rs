@@ -140,8 +140,8 @@ fn classic<'a>(
     })
 }
 
-/// The dimensions of the file, and the variables with the indices of theirs. Variables that would
-/// exceed the greatest number of dimensions are omitted.
+/// The dimensions of the file, and the variables, each with the indices of its dimensions. Variables that
+/// would exceed the greatest number of dimensions are omitted.
 fn dimensions<'a>(
     variables: Vec<NcVariable<'a>>,
     choice: &Choice<'a>,

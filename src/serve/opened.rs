@@ -131,7 +131,7 @@ impl OpenedFiles {
         drop(forgotten);
     }
 
-    /// Closes the files that nobody asks for any more.
+    /// Closes the files that no client has requested for a while.
     pub(super) fn close_old(&self, now: Instant) {
         let mut files = self.lock();
         let open = &mut files.by_path;

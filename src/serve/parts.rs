@@ -34,7 +34,7 @@ pub(super) struct FileParts {
 
 impl FileParts {
     /// The `ranges` of a file of `len` bytes and the type `kind`. `number` is a part of the boundary. It is different
-    /// each time that the program runs, so that nobody can make a file with the boundary in its bytes.
+    /// each time that the program runs, so that a file cannot be made with the boundary in its bytes.
     pub(super) fn new(ranges: Vec<Range<u64>>, len: u64, kind: &str, number: u64) -> FileParts {
         let boundary = format!("zarr-mount-{number:016x}");
         let parts = ranges.into_iter().enumerate().map(|(at, range)| {

@@ -60,7 +60,7 @@ impl AsRef<[u8]> for Piece {
 #[derive(Debug)]
 pub(super) struct FilePieces {
     file: Arc<OpenFile>,
-    /// The bytes that nobody has begun to read.
+    /// The bytes whose read has not begun.
     unread: Range<u64>,
     /// The bytes that were not sent.
     left: u64,

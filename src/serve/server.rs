@@ -145,7 +145,7 @@ impl Server {
         self.accepting.abort();
         let (accepting, connections) = (self.accepting, self.connections);
         self.runtime.block_on(async move {
-            // The socket is closed, and nobody else has the connections, when the task has ended.
+            // When the task has ended, the socket is closed, and no other reference to the connections is left.
             drop(accepting.await);
             let Some(connections) = Arc::into_inner(connections) else {
                 return;

@@ -7,11 +7,13 @@
 //! | chunk, `--view keys` | its encoded bytes (`ChunkFile::Encoded`) | these bytes; `--check` decodes them first |
 //! | document in its own version | its text, edited if chunk files differ from the stored chunks (`Document`) | the stored text with the changes to the shown one |
 //! | document in another version (`--as`) | a text that is made from the node's objects (`ForeignDocument`) | changes of these objects, the attributes first |
-//! | consolidated metadata | copies of the documents that the store has (`copies`) | a wish to have it: the copies are made anew |
+//! | consolidated metadata | copies of the documents that the store has (`copies`) | copies of the stored documents; the written copies are ignored |
 //! | other object | its bytes | these bytes |
 //!
-//! `view` reads the bytes and the texts that a translation takes, and finds out everything else that the translation depends on, before it calls the translation. `Rules` hold for a file however often its object changes: how long it may be, and which parts of
-//! it are merged. A `Presentation` says how a view shows arrays. Documents and chunk files follow from it alike.
+//! `view` reads the bytes and the texts that a translation takes, and finds out everything else that the translation
+//! depends on, before it calls the translation. `Rules` say how long a file may be, and which parts of it are merged; they
+//! do not depend on the bytes of its object. A `Presentation` says how a view shows arrays. Both the documents and the chunk
+//! files of an array follow from it.
 
 mod chunk;
 pub(crate) mod copies;

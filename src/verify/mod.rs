@@ -1,13 +1,13 @@
 //! Whether a store is sound: every document, every chunk, every checksum.
 //!
-//! * `finding`: what was found, and what it means for the store;
+//! * `finding`: a finding, and its severity;
 //! * `purpose`: whether chunks are decoded, or only kept on disk;
 //! * `run`: the walk over all nodes, and the threads that read chunks;
 //! * `objects`: the objects of an array that are chunks, and those that are not;
-//! * `strays`: what belongs to no node;
+//! * `strays`: keys that belong to no node;
 //! * `ignored`: findings of one kind, of which only some are named;
 //! * `chunks`: the chunks in one object;
-//! * `counters`: how far it is;
+//! * `counters`: the progress;
 //! * `copies`: consolidated metadata, compared with the documents themselves.
 
 mod chunks;

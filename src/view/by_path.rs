@@ -126,7 +126,7 @@ impl HeldVnode {
 
 impl Drop for HeldVnode {
     fn drop(&mut self) {
-        // The root has a number of its own, which nobody refers to.
+        // The number of the root is not counted, so it is never released.
         if self.id != VnodeId::ROOT {
             self.view.forget(self.id, 1);
         }

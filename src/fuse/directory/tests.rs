@@ -174,7 +174,7 @@ fn a_held_entry_gets_its_attributes_without_going_back() {
     assert_eq!(names(&mut stream, 3, 1), [(101, 4)]);
     assert_eq!(
         stream.entries.seeks, 0,
-        "attributes that nobody wants do no harm"
+        "attributes that no caller wants do no harm"
     );
 }
 

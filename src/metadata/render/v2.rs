@@ -37,7 +37,7 @@ pub(super) fn decoded(text: &[u8], array: &ArrayMetadata) -> Result<Vec<u8>, For
     Ok(edits.apply(text))
 }
 
-/// The list of filters that has the object codec of `array` alone, which is the first one of `list`.
+/// A list of filters that has only the object codec of `array`, which is the first filter of `list`.
 fn object_codec(
     document: &JsonDocument<'_>,
     list: &RawValue,

@@ -27,7 +27,7 @@ const OPEN_DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// A FIFO that somebody has put there is opened without waiting for its writer.
+/// If the entry is a FIFO, the open does not wait for a writer.
 const OPEN_ENTRY: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)

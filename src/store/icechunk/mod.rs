@@ -83,7 +83,7 @@ pub struct IcechunkStore {
     /// The node that is the root of the store.
     root: Prefix,
     sharing: Sharing,
-    /// What `--info` tells, made when it is needed.
+    /// The description for `--info`, made when it is needed.
     described: OnceLock<Option<String>>,
 }
 

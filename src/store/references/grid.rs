@@ -8,7 +8,7 @@ use super::product::Product;
 use super::row::{Found, Row};
 use super::stored_rows::{AddedRows, StoredRows};
 
-/// References that are still added.
+/// Collects the references of one head.
 #[derive(Debug)]
 pub(super) struct GridBuilder {
     n_indices: usize,

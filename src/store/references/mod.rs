@@ -5,9 +5,9 @@
 //!                                         json: all in memory        parquet: files read when needed
 //! ```
 //!
-//! A reference comes from whoever wrote the set of references, and may name any URL and any file of
-//! this machine. [`targets`](super::targets) decides which of them are read, and reads them. This folder
-//! reads sets, which are hostile too: their memory is bounded, and damage is an error.
+//! The author of a set is not trusted: a reference may name any URL and any file of this machine.
+//! [`targets`](super::targets) decides which of them are read, and reads them. This folder reads the sets
+//! themselves, which may be hostile too: their memory is bounded, and damage is an error.
 
 mod axis;
 mod budget;

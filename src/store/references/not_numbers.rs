@@ -1,7 +1,7 @@
 //! `NaN` and `Infinity` in JSON.
 //!
-//! Python writes them, and they are no JSON. While a set is parsed they are replaced by numbers that
-//! nobody writes, and in the texts of documents these are replaced back.
+//! Python writes these words, although they are no JSON. While a set is parsed, they are replaced by two
+//! numbers that no program would write. In the texts of documents, these numbers are replaced back.
 
 use std::borrow::Cow;
 use std::io::{self, Read};

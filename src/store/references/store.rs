@@ -37,7 +37,7 @@ pub struct ReferenceStore {
     most_bytes: u64,
     /// Memory that is held for this version of the set, and for later ones.
     held_bytes: u64,
-    /// What `--info` tells, made when it is needed.
+    /// The description for `--info`, made when it is needed.
     described: OnceLock<String>,
     current: RwLock<Option<CurrentSet>>,
 }
@@ -78,11 +78,11 @@ impl ReferenceStore {
         Ok(store)
     }
 
-    /// Opens the set at `key` of `store`, which need not be a place that has an address. Its references name what is
-    /// in `store`, or what `options` allow.
+    /// Opens the set at `key` of `store`, which need not have an address. Its references may lead to keys of `store`, and
+    /// to targets that `options` allow.
     ///
     /// # Errors
-    /// [`StoreError`] where it is no set that is understood, or cannot be read.
+    /// [`StoreError`] if the set is not understood, or cannot be read.
     pub fn within(
         store: Arc<dyn Store>,
         key: Key,
@@ -345,7 +345,7 @@ impl Store for ReferenceStore {
         Profile {
             is_local: home.is_local && !self.targets.may_be_remote(),
             most_in_flight: self.targets.most_in_flight(),
-            // The set tells all names.
+            // The set has all names.
             has_directories: true,
             ..home
         }

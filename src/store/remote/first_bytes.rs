@@ -58,13 +58,13 @@ impl FirstBytes {
         FirstBytes(Mutex::new(fits.then_some(kept)))
     }
 
-    /// The bytes that are here, and where they begin in the object.
+    /// The bytes that are kept, and where they begin in the object.
     pub(super) fn peek(&self) -> Option<(u64, Bytes)> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.as_ref().map(|kept| (kept.start, kept.bytes.clone()))
     }
 
-    /// The bytes of each of `ranges`, if all of them are here.
+    /// The bytes of each of `ranges`, if all of them are kept.
     pub(super) fn read(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = kept.as_ref()?;

@@ -144,7 +144,7 @@ impl RemoteObject {
         Ok(())
     }
 
-    /// Requests those of the parts `missing` that nobody else requests, and waits for the others.
+    /// Requests those of the parts `missing` that no other caller is requesting, and waits for the others.
     fn receive_missing(
         &self,
         ranges: &mut [ReadRange<'_>],

@@ -1,5 +1,5 @@
-//! URLs that have secrets. Every user sees them in the list of processes, and they would come into
-//! logs, so they are refused with what to do instead.
+//! URLs that have secrets. Every user of the machine could see them in the list of processes, and logs
+//! would have them. So they are refused, and the message says how to give the credentials instead.
 
 use percent_encoding::percent_decode_str;
 

@@ -1,6 +1,5 @@
-//! The clock by which processes compare the times of answers. It is the monotonic one, which nobody sets. Its times have a
-//! meaning only in one run of one machine, and in containers whose clock is not shifted, so they are kept with the identity of
-//! both.
+//! The clock by which processes compare the times of answers. It is the monotonic clock, which cannot be set. Its times have
+//! a meaning only in one boot of one machine, and in one time namespace, so they are kept with the identity of both.
 
 use std::fs;
 use std::sync::LazyLock;

@@ -1,11 +1,12 @@
-//! One request for what several threads or processes want at the same time.
+//! Single flight between threads and processes: if several of them want the same key, range or page of names at the same
+//! time, one of them requests it.
 //!
-//! A caller that finds something neither in memory nor on disk claims it, requests it, keeps the answer, and gives up
-//! the claim. A caller that finds it claimed waits until the claim is given up, on its own thread and without a permit
-//! for requests, and looks again. No circle of waits is possible: a caller that has claimed keys waits for nothing but
-//! ranges and pages, and a caller that has claimed ranges or pages waits for nothing. A wait that was of no use is
-//! followed by a request (`patience`), so that a process that is stopped or fails costs other processes a moment and no
-//! answer.
+//! A caller that finds an entry neither in memory nor on disk claims it, requests it, keeps the answer, and releases the
+//! claim. If another caller has claimed the entry, the caller waits until that claim is released, on its own thread and
+//! without a permit for requests, and looks for the entry again. No circle of waits is possible: a caller that has claimed
+//! keys waits only for ranges and pages, and a caller that has claimed ranges or pages does not wait. If a wait was in
+//! vain, the caller sends the request itself (`patience`), so that a process that is stopped or fails only delays the
+//! others for a moment.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const FIRST_LOOK: Duration = Duration::from_micros(500);
 const MOST_LOOK: Duration = Duration::from_millis(10);
 
 impl Kept {
-    /// Waits until nobody has claimed one of `bytes`. `false` if that takes too long, or is not worth while.
+    /// Waits until none of `bytes` is claimed. Returns `false` if that takes too long, or if waiting is of no use.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the caller's requests, such as that about `key`, are cancelled.
@@ -111,9 +112,9 @@ impl Shared {
         Ok(Looked::Ask(version, Request::new(&kept.patience, claim)))
     }
 
-    /// Calls `ask` with the positions of the `keys` that nobody else requests. Waits for the requests of other callers,
-    /// and calls `ask` with the positions of all other keys. By then, what is kept of these keys is in memory; `ask`
-    /// also gets the versions that were kept. A key for which `is_here` is true needs no request.
+    /// Calls `ask` with the positions of the `keys` that no other caller is requesting. Then waits for the requests of
+    /// other callers, and calls `ask` with the positions of all other keys. By then, the entries of these keys on disk
+    /// are in memory; `ask` also gets the versions that were kept. A key for which `is_here` is true needs no request.
     pub(in crate::store::remote) fn in_turn(
         &self,
         keys: &[Key],
@@ -248,7 +249,7 @@ impl Shared {
         Request::new(&kept.patience, claims)
     }
 
-    /// Claims those of `ranges` that nobody else requests. Returns the ranges that another caller requests.
+    /// Claims those of `ranges` that no other caller is requesting. Returns the ranges that another caller is requesting.
     pub(in crate::store::remote) fn begin_ranges(
         &self,
         key: &Key,
@@ -268,7 +269,7 @@ impl Shared {
         (Request::new(&kept.patience, claims), others)
     }
 
-    /// Waits until nobody has claimed one of `ranges`.
+    /// Waits until none of `ranges` is claimed.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the caller's requests are cancelled.

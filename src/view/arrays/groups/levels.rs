@@ -1,4 +1,4 @@
-//! The levels of an image, which one file has as a pyramid.
+//! The levels of an image, which become one file, a pyramid.
 
 use super::super::Arrays;
 use super::Gathering;
