@@ -337,8 +337,8 @@ impl Error {
         }
     }
 
-    /// The error for a state that is impossible: `about` has the state, and the key, file or array. It is a panic in
-    /// debug builds, so that no test passes with it.
+    /// The error for a state that is impossible. `about` describes the state, and names the key, file or array. In debug
+    /// builds, this panics, so that no test passes with such a state.
     #[track_caller]
     pub(crate) fn internal(about: impl Into<String>) -> Error {
         let (place, about) = (Location::caller(), about.into());

@@ -130,7 +130,7 @@ fn report(
     Ok(report.describer.counters.n_nodes() > 0)
 }
 
-/// What is said of all of `store`, as members of the first node of the list for programs.
+/// The facts about `store` as a whole, which become members of the first node of the list for programs.
 fn members_of(store: &dyn Store) -> Vec<(&'static str, String)> {
     let description = store.description().map(str::to_owned);
     let description = description.map(|text| ("store", text));

@@ -151,8 +151,8 @@ fn bind(serve: &ServeConfig) -> Result<TcpListener, CliError> {
 
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
-    // The standard library has room for 128 clients that come at once. The kernel drops what the others send, and they
-    // repeat it after ever longer pauses, some of them of a minute.
+    // The standard library has room for 128 connections that come at once. The kernel drops the packets of further
+    // clients, which repeat them after ever longer pauses, some of a minute.
     rustix::net::listen(&listener, MOST_WAITING_CLIENTS)?;
     Ok(listener)
 }

@@ -7,9 +7,9 @@ use crate::{buffers::with_room, error::FormatError};
 /// The outcome of decoding a whole input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decoded {
-    /// It was decoded to the first so many bytes of the output.
+    /// The input was decoded to this many bytes at the beginning of the output.
     Whole(usize),
-    /// The output is too small; it holds anything.
+    /// The output is too small. Its bytes are unspecified.
     Overflow,
 }
 

@@ -75,7 +75,7 @@ pub(super) fn undo_zlib(mut encoded: &[u8], out: &mut [u8]) -> Result<Decoded, F
 /// Decodes a gzip value or a zlib stream, whichever it is, into the beginning of `out`.
 ///
 /// # Errors
-/// It begins as neither of them, or is not a correct one.
+/// The bytes begin as neither of the two, or are damaged.
 pub(super) fn undo_gzip_or_zlib(encoded: &[u8], out: &mut [u8]) -> Result<Decoded, FormatError> {
     const DEFLATE: u8 = 8;
     match encoded.first_chunk() {

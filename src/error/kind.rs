@@ -89,8 +89,7 @@ impl Error {
         }
     }
 
-    /// Whether the request was given up because it took too long, so that another one would probably take as long
-    /// again.
+    /// Whether the request was given up because it took too long. Another request would probably take as long.
     pub fn is_timeout(&self) -> bool {
         matches!(
             self,

@@ -35,7 +35,7 @@ pub(crate) trait Form: Translation {
         None
     }
 
-    /// The objects of a document that is not made from the object at its key alone; `None` for other files.
+    /// The objects of a document that is made from other objects than the one at its key. `None` for other files.
     ///
     /// # Errors
     /// [`Error`] when they cannot be found out.

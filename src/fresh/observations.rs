@@ -87,7 +87,7 @@ struct Shared {
 }
 
 impl Observations {
-    /// The same observations, which are not copied when they are added to others.
+    /// The same observations behind a shared reference, so that they need not be copied when they are added to others.
     #[must_use]
     pub fn shared(mut self) -> Observations {
         let found = std::mem::take(&mut self.found);

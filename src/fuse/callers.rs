@@ -321,7 +321,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// A reply that reports what was sent, or that it was dropped unsent.
+    /// A reply that reports the result that was sent, or that it was dropped without one.
     struct TestReply(Option<Sender<Result<u32, i32>>>);
 
     impl TestReply {

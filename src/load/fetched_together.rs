@@ -30,8 +30,8 @@ enum FetchedChunk {
 }
 
 impl Loader {
-    /// Fetches the `wanted` chunks of `group`, all at once. `None` for a chunk that its own flight finds: one that is
-    /// known to be absent, or that was not received.
+    /// Fetches the `wanted` chunks of `group`, all at once. `None` for a chunk that is known to be absent, or that was not
+    /// received; the flight of that chunk then looks for it again.
     pub(super) fn fetch_together(
         self: &Arc<Self>,
         group: &Neighbours,

@@ -176,9 +176,9 @@ impl PriorityGate {
         };
         wanted.queue(&mut outside).0.remove(&ticket);
         self.count(wanted).fetch_sub(1, Ordering::SeqCst);
-        // Prefetches yield while awaited work is waiting, and permits that are released meanwhile
-        // call only that work. So every thread that gets a permit calls a prefetch, because a
-        // permit may be left.
+        // Prefetches yield while awaited work is waiting, and a permit that is released meanwhile wakes
+        // only awaited work. So each thread that gets a permit wakes a prefetch, because another permit
+        // may be free.
         outside.prefetches.call();
         drop(outside);
         is_inside

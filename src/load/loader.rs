@@ -86,7 +86,7 @@ pub struct Pending {
 pub(super) struct NewFlight {
     pub(super) key: FlightKey,
     pub(super) load: Load,
-    /// Whether its chunk is the first of those that are read together with it.
+    /// Whether its chunk is the first of the chunks that one step reads together.
     pub(super) is_first: bool,
 }
 

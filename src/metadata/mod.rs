@@ -194,8 +194,8 @@ impl ArrayMetadata {
             && self.chunk_keys == other.chunk_keys
     }
 
-    /// Whether the codecs of both arrays are the same for chunks of one shape. A list of chunk lengths that
-    /// has grown may have a longer one, for which there are other counts in the codecs.
+    /// Whether the codecs of both arrays are the same for chunks of one shape. If a list of chunk lengths has
+    /// grown, its longest chunk may be longer, and the codecs then have other numbers of inner chunks.
     fn has_same_codecs(&self, codecs: (&Decoding, &Decoding), other: &ArrayMetadata) -> bool {
         let (one, two) = codecs;
         let longest = other.chunks.longest();

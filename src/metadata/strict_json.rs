@@ -27,9 +27,9 @@ pub fn strict_json(text: Vec<u8>) -> Vec<u8> {
     found.unwrap_or(text)
 }
 
-/// `text`, which is JSON, with all that some parsers refuse replaced; `None` if there is nothing.
+/// The JSON `text`, in which everything that some parsers refuse is replaced. `None` if there is nothing to replace.
 fn rewritten(text: &str) -> Option<Vec<u8>> {
-    // There may be very many replacements, so that no list is made of them.
+    // There may be very many replacements, so they are not collected in a list.
     let mut edited = Vec::new();
     let mut done = 0;
     if text.starts_with(MARK) {
@@ -106,7 +106,7 @@ fn without_half_pairs(text: &str) -> String {
     whole
 }
 
-/// Where members begin that a later one of the same name overrides, in order.
+/// The positions of members that a later member of the same name overrides, in order.
 fn overridden(text: &str) -> Vec<u32> {
     let mut found = Vec::new();
     let mut names = Vec::new();
@@ -232,7 +232,7 @@ enum Member {
 /// The members of all objects, in the order of the text.
 struct Members<'t> {
     tokens: Tokens<'t>,
-    /// Of each open object: how many names were before it, and how many lists are open in it.
+    /// For each open object: the number of names before it, and the number of lists that are open in it.
     open: Vec<(u32, u32)>,
     names: u32,
     expects_name: bool,

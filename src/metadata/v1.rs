@@ -153,8 +153,8 @@ fn compression(root: &Members<'_>) -> Result<Option<Compression>, FormatError> {
     Ok(Some((name, config)))
 }
 
-/// The JSON of the numcodecs configuration of the codec `id`, with the `members` whose names are
-/// `known`, and the `defaults` of those that are absent where numcodecs has other ones.
+/// The JSON of the numcodecs configuration of the codec `id`. It has the `members` whose names are
+/// `known`. Absent members get the values of `defaults`, if numcodecs has other defaults.
 pub(super) fn codec_config(
     id: &str,
     members: &Members<'_>,

@@ -181,7 +181,7 @@ impl Layout {
         builder.finish()
     }
 
-    /// The file with `transform` for all its elements, which so far have none.
+    /// The same file, with `transform` for all its elements, which must not have a transform yet.
     pub(super) fn with_transform(mut self, transform: &Transform) -> Layout {
         for part in &mut self.parts {
             match &mut part.content {

@@ -151,7 +151,7 @@ impl Narrowing {
         Ok(())
     }
 
-    /// The transform of elements that are narrowed and otherwise stay as they are.
+    /// The transform that only narrows elements.
     pub(super) fn transform(self) -> Transform {
         Transform::Narrow(self)
     }

@@ -43,7 +43,7 @@ impl StringsLimit {
     }
 }
 
-/// The bytes that each element adds to its own in the limit: as many as its length takes in a
+/// The bytes that each element counts in the limit beside its text: as many as its length takes in a
 /// decoded chunk.
 pub const ELEMENT_BYTES: u64 = 4;
 

@@ -67,7 +67,7 @@ mod tests {
             (chunk(FormatError::encoded("gzip", "x")), 500),
             (chunk(FormatError::unsupported("a", "codec", "x")), 501),
             (io(None), 502),
-            // An object that a store says is not there has no error, so that this is a fault of the file system.
+            // The absence of an object is no error, so this is a fault of the file system.
             (io(Some(libc::ENOENT)), 502),
             (io(Some(libc::EMFILE)), 503),
             (Error::Stale, 503),

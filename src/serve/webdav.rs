@@ -76,7 +76,8 @@ impl Asked {
         {
             Some(b"0") => Depth::Itself,
             Some(b"1") => Depth::Entries,
-            // All that is below may be any number of names. A request that says nothing asks for that.
+            // Everything below the path may be any number of names, so it is refused. A request without the header asks
+            // for everything below.
             _ => {
                 let mut answer =
                     answer::with(StatusCode::FORBIDDEN, Body::Whole(NOT_FINITE.into()));
@@ -227,7 +228,7 @@ impl Resource<'_> {
             let _ = match value {
                 Some((own, _)) if !wanted.has_values() => write!(there, "<D:{own}/>"),
                 Some((own, value)) => write!(there, "<D:{own}>{value}</D:{own}>"),
-                // A client that asks for all properties asks for those that are there.
+                // A client that asks for all properties wants only those that the file has.
                 None if wanted.is_all() => Ok(()),
                 None => write!(missing, "{}", name.element()),
             };

@@ -170,7 +170,7 @@ impl StoreError {
             || self.has_errno(Errno::PERM)
     }
 
-    /// Whether the medium could not be read, so that something may be there.
+    /// Whether the medium could not be read, so that the object may exist.
     pub(crate) fn is_of_medium(&self) -> bool {
         self.has_errno(rustix::io::Errno::IO)
     }

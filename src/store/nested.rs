@@ -65,7 +65,7 @@ const DOCUMENTS: [&[u8]; 4] = [b"zarr.json", b".zgroup", b".zarray", b".zmetadat
 /// Which stores in a store are looked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NestedForms {
-    /// Directories alone: files are shown as they are.
+    /// Only directories: files are shown as they are stored.
     Directories,
     /// Files too.
     All,
@@ -242,7 +242,7 @@ impl NestedStores {
         Ok(Some(meta))
     }
 
-    /// What the file at `key` holds, which has a name of `form` and the attributes `meta`.
+    /// The contents of the file at `key`, which has a name of `form` and the attributes `meta`.
     fn contents(
         &self,
         key: &Key,
@@ -256,7 +256,7 @@ impl NestedStores {
         })
     }
 
-    /// What the file at `key` holds, which `look` finds out if it is not known.
+    /// The contents of the file at `key`. If they are not remembered, `look` finds them out.
     fn looked_at(
         &self,
         key: &Key,
@@ -306,8 +306,8 @@ impl NestedStores {
         Ok(Contents::Zip(root))
     }
 
-    /// Like [`NestedStores::look_at_zip`], on a server. The name has told already that this is a directory, so that all
-    /// entries are shown if there is no hierarchy.
+    /// Like [`NestedStores::look_at_zip`], on a server. Because of its name, the file is already shown as a directory. So
+    /// all its entries are shown, even if it has no hierarchy.
     fn look_at_opened_zip(
         &self,
         key: &Key,

@@ -161,7 +161,7 @@ fn hash_of(key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// What a document says. The spelling of JSON does not matter, nor do the copies that it holds itself.
+/// The members of a document without the copies that it holds, in a form that does not depend on the spelling of JSON.
 fn meaning(document: &[u8]) -> Option<Value> {
     let mut value: Value = serde_json::from_slice(document).ok()?;
     if let Value::Object(members) = &mut value {

@@ -68,8 +68,8 @@ pub(super) fn writing(
     writer_options(args, store).map(Some)
 }
 
-/// Whether a mount of this program shows the directory. Such a mount hides the directory of a writer's temporary files,
-/// without which no object can be replaced.
+/// Whether a mount of this program shows the directory. A store in such a mount cannot be written, because the mount hides
+/// the directory for temporary files, which a writer needs to replace objects.
 pub(super) fn is_shown_by_a_mount(directory: &Path) -> bool {
     let table = MountTable::read().unwrap_or_default();
     fs::metadata(directory).is_ok_and(|found| {

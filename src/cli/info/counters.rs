@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cli::progress_bar::Work;
 
-/// Counts what the report has so far, for the thread that shows its progress.
+/// Counts the nodes and bytes of the report so far, for the thread that shows its progress.
 #[derive(Debug, Default)]
 pub(super) struct InfoCounters {
     nodes: AtomicU64,

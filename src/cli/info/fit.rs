@@ -11,7 +11,7 @@ pub(super) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// `text` as it is printed: with escapes, and with an ellipsis for its end where it takes more columns than `most`.
+/// `text` as it is printed: with escapes, and, if it takes more columns than `most`, with an ellipsis in place of its end.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     let escaped = Escaped(text).to_string();
     if width(&escaped) <= most {

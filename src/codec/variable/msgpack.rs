@@ -34,7 +34,7 @@ enum Head {
     Whole(u64),
     /// Text, which is skipped.
     Text,
-    /// So many values follow.
+    /// This many values follow.
     List(u64),
     /// Twice as many values follow.
     Map(u64),

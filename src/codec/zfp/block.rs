@@ -67,7 +67,7 @@ trait Float: Value + PartialOrd {
     fn exponent(self) -> i32;
     /// Two to the power of `exponent`, rounded to zero or infinity where there is no such number.
     fn power_of_two(exponent: i32) -> Self;
-    /// The number times `scale`, cut to a whole number; the least integer where none is that large.
+    /// The number times `scale`, cut to a whole number. If no integer is that large, the least integer.
     fn scaled(self, scale: Self) -> Self::Integer;
     fn of_scaled(integer: Self::Integer, scale: Self) -> Self;
     fn is_same(self, other: Self) -> bool;

@@ -133,7 +133,7 @@ pub(super) enum NumberType {
 }
 
 impl NumberType {
-    /// What a header says.
+    /// The number of the type in a header.
     pub(super) fn code(self) -> u64 {
         match self {
             NumberType::Int32 => 0,

@@ -290,8 +290,8 @@ pub(super) fn write_header(
     Ok(())
 }
 
-/// Reads a header. `field` and `number` are those of the array; the header may say that the numbers are in one dimension,
-/// which is how numcodecs writes the output of a filter.
+/// Reads a header. `field` and `number` are those of the array. The header may also describe the numbers as an array of one
+/// dimension, because numcodecs writes the output of a filter like that.
 ///
 /// # Errors
 /// No header, or that of another array.

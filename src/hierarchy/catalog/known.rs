@@ -109,8 +109,8 @@ impl Catalog {
         Ok(Some(child.is_some()))
     }
 
-    /// `entry` of the store's listing of `prefix`, with the attributes of the copy where there is
-    /// one; `None` if the entry is not shown.
+    /// `entry` of the store's listing of `prefix`. If the entry has a copy, it gets the attributes of the
+    /// copy. `None` if the entry is not shown.
     pub(super) fn checked(&self, prefix: &Prefix, entry: ListEntry) -> Option<ListEntry> {
         if entry.kind != EntryKind::Object || !is_document_name(&entry.name) {
             return Some(entry);

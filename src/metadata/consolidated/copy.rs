@@ -127,8 +127,8 @@ fn group_of(name: &str, format: ZarrFormat) -> Option<&str> {
     node.rsplit_once('/').map(|(group, _)| group)
 }
 
-/// The consolidated document `text`, where each copy is the document that `read` returns for its key,
-/// relative to the group, and copies are left out for which it returns none. `None` when `text` has no
+/// The consolidated document `text` with new copies: `read` gets a key relative to the group, and returns
+/// the document to copy. A copy for which `read` returns none is left out. `None` when `text` has no
 /// copies.
 ///
 /// # Errors

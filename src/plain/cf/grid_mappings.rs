@@ -1,13 +1,13 @@
-//! Grid mapping variables for arrays whose CRS the store tells in another way, or in another group.
+//! Grid mapping variables for arrays whose CRS is described in another way in the store, or in another group.
 //!
 //! ```text
 //! store   height: {"proj:code": "EPSG:32632"}      file   height:grid_mapping = "spatial_ref"
 //!                                                         spatial_ref:crs_wkt = "PROJCS[…"
 //! ```
 //!
-//! The coordinates along y and x get the `standard_name` by which programs know them, if nothing says yet what they are.
-//! The element of such a variable means nothing, so it is an empty text. An array keeps the grid mapping that its
-//! attributes name, if the file shows that.
+//! The coordinates along y and x get the `standard_name` by which programs recognise them, if no attribute says yet what
+//! they are. The value of a grid mapping variable means nothing, so it is an empty text. An array keeps the grid mapping
+//! that its attributes name, if the file shows it.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -43,8 +43,8 @@ fn page(view: &Arc<View>, path: &str, query: &str) -> String {
     directory(&vnode, &request).unwrap().unwrap()
 }
 
-/// Checks what holds for each page: nothing in it runs, nothing comes from elsewhere, and each element that was begun
-/// is ended.
+/// Checks the promises for each page: it has no scripts, it loads nothing from other servers, and each element has its end
+/// tag.
 fn check(page: &str) {
     assert!(page.starts_with("<!doctype html>\n<html lang=\"en\">"));
     for wrong in [

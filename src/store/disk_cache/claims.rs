@@ -1,10 +1,10 @@
-//! Claims on what is about to be requested, so that one of the processes that share a cache requests it, and the other
-//! processes find its entry.
+//! Claims of entries that are about to be requested. If several processes that share a cache want the same entry, one of
+//! them claims and requests it, and the others find it in the cache.
 //!
-//! A claim is a lock on one byte of the file `claims`, which is always empty: the lock of a byte does not need the
-//! byte. Which byte it is follows from the name of the entry. The kernel releases the locks of a process however it
-//! ends, so that no claim is left over. Nothing depends on claims but the number of requests: a process that cannot
-//! lock goes on as if it had a claim.
+//! A claim is a lock on one byte of the file `claims`. The file is always empty, because a byte that does not exist can be
+//! locked, too. The name of the entry decides which byte it is. The kernel releases the locks of a process however it
+//! ends, so that no claim is left over. Only the number of requests depends on claims: a process that cannot lock goes on
+//! as if it had a claim.
 
 use std::collections::HashSet;
 use std::io;

@@ -32,12 +32,12 @@ pub(super) const BLOCK_BYTES: u64 = 64 << 10;
 /// Where the facts are in the header.
 const FACTS: Range<usize> = 12..44;
 
-/// What an entry is.
+/// The kinds of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum EntryKind {
     /// Bytes of a version of an object.
     Range = 1,
-    /// What the server said about a key.
+    /// An answer of the server about a key.
     Answer = 2,
     /// A page of names.
     Names = 3,
@@ -52,10 +52,10 @@ pub(in crate::store) struct Origin {
     pub(in crate::store) bucket: Arc<str>,
 }
 
-/// All that distinguishes one entry from others.
+/// The fields that distinguish an entry from all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct EntryName {
-    /// What the entry is.
+    /// The kind of the entry.
     pub(in crate::store) kind: EntryKind,
     /// Where the object is.
     pub(in crate::store) origin: Origin,
@@ -63,13 +63,13 @@ pub(in crate::store) struct EntryName {
     pub(in crate::store) key: String,
     /// The strong `ETag`; empty without one.
     pub(in crate::store) tag: String,
-    /// What distinguishes versions without an `ETag`.
+    /// The attributes that distinguish versions without an `ETag`, as text.
     pub(in crate::store) version: String,
     /// The bytes of the object; empty if the entry is something else.
     pub(in crate::store) range: Range<u64>,
 }
 
-/// What is known of the object of an entry.
+/// The facts about the object of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) struct EntryFacts {
     /// When the server was asked last, in ms since 1970.

@@ -18,7 +18,7 @@ use super::entry::{
 /// A use is noted, as the time of modification, if the last one is longer ago than this.
 const NOTED_USE: Duration = Duration::from_secs(600);
 
-/// The file of an entry, of which nothing is known but its attributes.
+/// The file of an entry. Only its attributes were read so far.
 #[derive(Debug)]
 pub(super) struct EntryFile {
     file: File,

@@ -8,8 +8,8 @@
 //!     store: !s3 {..}
 //! ```
 //!
-//! The text is read event by event, and everything else in it is passed over. Aliases stand for nothing, so that a text
-//! never becomes longer than it is.
+//! The text is read event by event, and everything else in it is skipped. Aliases are not expanded, so that a short text
+//! cannot become long in memory.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
 
@@ -83,7 +83,7 @@ fn prefixes_in(text: &str) -> Result<Prefixes, String> {
     Ok(prefixes)
 }
 
-/// Calls `take` with the key of each member of a mapping, which has begun, and with the first event of its value. It
+/// Calls `take` with the key of each member of a mapping, which has begun, and with the first event of its value. `take`
 /// reads the other events of that value.
 fn each_member<'t>(
     events: &mut Events<'t>,

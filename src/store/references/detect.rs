@@ -68,7 +68,7 @@ pub(in crate::store) fn metadata_of_set_up_to(
     let most_bytes = most_bytes.unwrap_or(MOST_METADATA_BYTES);
     let fetched = match store.fetch(&key, most_bytes, &mut bytes) {
         Ok(fetched) => fetched,
-        // The store says so when the document is read as one of its own.
+        // This is no error here: the store reports it when the document is read as a document of the store.
         Err(StoreError::Denied { .. } | StoreError::NotAnObject { .. }) => None,
         Err(error) => return Err(error),
     };

@@ -58,7 +58,7 @@ pub(super) enum Operator {
     Remainder,
 }
 
-/// What names stand for.
+/// The values of names.
 pub(super) trait Names {
     /// The integer that `name` stands for.
     fn integer(&self, name: &str) -> Option<i64>;

@@ -43,7 +43,7 @@ impl GridKey<'_> {
             });
         }
         let mut indices: Indices = SmallVec::new();
-        // The start of the last segment that was taken, one further where none was.
+        // The start of the last segment that was taken; one past the end of the key as long as none was.
         let mut start = key.len() + 1;
         while let Some(end) = start.checked_sub(1) {
             let before = key.get(..end)?;

@@ -28,7 +28,7 @@ struct Outline {
     /// The positions of entries whose names the client library refuses.
     unreadable: Vec<Range<usize>>,
     is_truncated: Option<String>,
-    /// Whether it says that it has no names.
+    /// Whether the page says that it has no names.
     says_empty: bool,
     next_token: String,
 }

@@ -151,8 +151,8 @@ impl Remembered {
         keys.put(key.clone(), told);
     }
 
-    /// Remembers that `found` was the version at `key` at these times. The answer is not trusted. If the next one has the
-    /// same version, it was there in between.
+    /// Remembers that `found` was the version at `key` at these times. The answer is not trusted. But if the next answer has
+    /// the same version, this version was there in between, too.
     pub(super) fn put_earlier(&self, key: &Key, answer: AnswerTimes, found: Pinned) {
         let mut keys = lock(&self.keys);
         let is_later = |told: &Told| told.answer.asked >= answer.asked;

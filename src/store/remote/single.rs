@@ -1,7 +1,7 @@
 //! The object at the URL of a store itself, if there is one: a zip file.
 //!
-//! The keys of a store are below its URL, so this object has none. It is in a store of its own, in
-//! which it is the only object.
+//! The keys of a store are paths below its URL, so the object at the URL itself has no key. It is the only
+//! object of a separate store.
 
 use std::fmt::Display;
 use std::sync::Arc;

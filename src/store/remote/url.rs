@@ -112,8 +112,8 @@ impl RemoteUrl {
         (self.service == Service::Http).then(|| path.into_owned())
     }
 
-    /// The URL of the directory that this URL lies in, and its name there. For a bucket or a host, this URL itself and
-    /// no name.
+    /// The URL of the directory that has the object at this URL, and the name of the object in it. For a bucket or a host,
+    /// this URL itself and no name.
     pub(in crate::store) fn parent_and_name(&self) -> (RemoteUrl, Vec<u8>) {
         let (parent, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let name = match self.service {

@@ -1,4 +1,5 @@
-//! The image that an array is a level of, by the nearest group above it that lists the array as one: OME-NGFF and GeoZarr.
+//! The image that an array is a level of. The nearest group above the array that lists it as a level describes the image,
+//! by OME-NGFF or GeoZarr.
 
 use super::Arrays;
 use super::context::{MOST_ANCESTORS, may_mention};

@@ -114,8 +114,8 @@ impl Arrays {
     }
 }
 
-/// The sidecar of a group. It is listed after the nodes of the group, whose names then show without a request that its
-/// name is free.
+/// The sidecar of a group. It is listed after the nodes of the group, so that their names show, without a request, that
+/// the name of the sidecar is free.
 pub(in crate::view) struct GroupSidecarName {
     path: Prefix,
     is_given: bool,

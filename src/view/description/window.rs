@@ -53,13 +53,13 @@ pub struct ChunkCell {
 /// Whether, and how, the store has a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChunkState {
-    /// The chunk, in this many bytes.
+    /// The chunk is stored, in this many bytes.
     Stored(u64),
-    /// Nothing: the chunk is full of the fill value.
+    /// The chunk is not stored, so all its elements are the fill value.
     Absent,
-    /// The shard of the chunk, whose index was not read for this window.
+    /// The shard of the chunk is stored. Its index was not read for this window.
     InShard,
-    /// Something that cannot be read, for this reason.
+    /// The chunk cannot be read, for this reason.
     Unreadable(String),
 }
 

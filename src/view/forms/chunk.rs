@@ -1,8 +1,8 @@
 //! Chunks of a writable view: files of their elements, or of their encoded bytes.
 //!
-//! In a view that shows the store as it is, only the name of a file says that it is a chunk. With `--check` such a
-//! chunk is decoded by the array above it, if there is one, and the document of a new array is checked against the
-//! chunks that were made before it.
+//! In a view that shows the store as it is, only the name of a file shows that it is a chunk. With `--check`, such a file
+//! is decoded by the codecs of the array above it, if there is one. If a new array gets its document after its chunks, the
+//! document is checked against these chunks.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

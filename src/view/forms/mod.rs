@@ -397,11 +397,10 @@ impl View {
         }
     }
 
-    /// The directory of chunks that the directory at `path` has become, if `error` says that it is no longer what it
-    /// was.
+    /// If `error` says that the directory at `path` has got another meaning, the directory of chunks that it is now.
     ///
     /// # Errors
-    /// `error`, if it is any other one.
+    /// `error`, if it says something else.
     pub(super) fn directory_now(
         &self,
         view: ViewKind,

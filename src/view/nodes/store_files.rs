@@ -1,8 +1,8 @@
 //! Zip files and sets of references in a directory of stores, which are directories in the chunks and arrays views.
 //!
-//! Such a file is an object, and the store has keys below it too
-//! ([`NestedStores`](crate::store::NestedStores)). It is shown as a directory only where no node is
-//! above it: a group has no children that its store does not have.
+//! Such a file is an object, and there are also keys below it
+//! ([`NestedStores`](crate::store::NestedStores)). It is shown as a directory only if no node is above it,
+//! because the children of a group are those of its own store.
 
 use crate::error::Error;
 use crate::hierarchy::Node;

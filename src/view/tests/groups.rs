@@ -162,7 +162,7 @@ fn the_size_of_a_groups_file_is_that_of_its_bytes_after_each_change_below_it() {
             let size = fixture.find(&name).unwrap().unwrap().attributes.size;
             let bytes = fixture.read(&name).unwrap();
             assert_eq!(size, bytes.len() as u64, "{change}: {name}");
-            // A view that remembers nothing shows the same.
+            // A new view of the same store, which remembers nothing, shows the same bytes.
             let options = arrays(&[FileFormat::H5]);
             let store = Arc::clone(&fixture.store);
             let view = View::new(Arc::clone(&store) as Arc<dyn Store>, options);

@@ -64,8 +64,8 @@ impl<'p> KeyLock<'p> {
 
 impl Drop for KeyLock<'_> {
     fn drop(&mut self) {
-        // A program that waits for this lock then finds that the file has no name any more, and locks a new
-        // one.
+        // A program that waits for this lock then finds that the locked file has lost its name, and locks a
+        // new file.
         let _ = unlinkat(self.parent, &self.name, AtFlags::empty());
     }
 }

@@ -156,8 +156,8 @@ pub(super) fn open_directory(root: &Root) -> Result<Option<OwnedFd>, StoreError>
     }
 }
 
-/// Refuses the directory that was opened as `fd` if it belongs to another user, who could exchange the files in it. The
-/// message calls it `name`, and ends with `hint`.
+/// Refuses the directory `fd` if it belongs to another user, who could exchange the files in it. The message calls the
+/// directory `name`, and ends with `hint`.
 pub(super) fn check_owner(
     fd: &OwnedFd,
     name: impl FnOnce() -> String,

@@ -170,7 +170,7 @@ impl ParquetSet {
         Ok(Some((records, meta)))
     }
 
-    /// The records in `file`, if they are kept as of this version of it.
+    /// The records in this version of `file`, if they are kept in memory.
     fn kept(&self, file: &Key, meta: &ObjectMeta) -> Option<Arc<Records>> {
         let mut kept = lock(&self.kept);
         let (version, records) = kept.by_key.get(file)?;

@@ -1,4 +1,4 @@
-//! A program that prints credentials. Its output is limited in time and length. Of its messages
+//! A program that prints credentials. Its time and the length of its output are limited. Of its messages,
 //! only the last line is passed on, without text that looks like a secret.
 
 use std::fmt;

@@ -61,7 +61,7 @@ impl Shared {
             let answered = Instant::now();
             text["times"] = clock::to_json(AnswerTimes { asked, answered });
             let keep = move || kept.keep_page(&request, asked, &text);
-            // Keeping fails as silently as it does elsewhere.
+            // A page that cannot be kept is no error.
             let _ = tokio::task::spawn_blocking(keep).await;
         }
         page

@@ -47,9 +47,9 @@ const AHEAD: usize = 3;
 type Seen = Vec<(StoredObject, SeenVersion)>;
 
 impl Snapshot {
-    /// Whether handles that are opened now show this snapshot: nothing has changed, as far as the mount remembers
-    /// answers of the store. If it remembers none, the moment advances to now, and other handles that are open share
-    /// it. Without such handles, the objects need no request before they are read again.
+    /// Whether handles that are opened now show this snapshot: the answers of the store that the mount remembers show no
+    /// change. If it remembers none, the moment advances to now, and other open handles share it. Without such handles,
+    /// the objects need no request before they are read again.
     pub(in crate::view::arrays) fn is_current(&self) -> bool {
         if self.is_immutable() {
             return true;
