@@ -66,8 +66,8 @@ def mount(store: AnyPath, mountpoint: Optional[AnyPath] = None, *, args: Sequenc
 def info(store: AnyPath, path: Optional[str] = None, **options: object) -> list[dict[str, Any]]:
     """Describes the nodes of `store`, or the node at `path` in it, without mounting: what `zarr-mount --info --json` prints.
 
-    Keywords are options of the program, as for `mount`: `at=(3, 20, 40)` is `--at 3,20,40`, and gives one description, of where this
-    element is, and its value. Raises MountError where the store cannot be read.
+    Keywords are options of the program, as for `mount`. `at=(3, 20, 40)` is `--at 3,20,40`, and gives one description: the place of this
+    element, and its value. Raises MountError if the store cannot be read.
     """
     words = [*_words(options), "--info", "--json", "--", os.fspath(store), *([path] if path else [])]
     described = json.loads(_run(words).stdout)
@@ -130,7 +130,7 @@ class Mount:
         return f"<zarr_mount.Mount of {self.store!r}, {state}>"
 
     def _unmount(self) -> None:
-        """As `unmount`, for the methods that callers see: a warning names their line."""
+        """Does the work of `unmount`. Public methods call this one, so that a warning names the line of their caller."""
         if not self._is_mounted:
             return
         is_busy, was_killed = False, False
@@ -182,7 +182,7 @@ class Mount:
 
 
 def _words(options: dict[str, object]) -> list[str]:
-    """Options as the program reads them. The program alone knows which ones exist."""
+    """Options in the form of the command line. Only the program knows which options exist."""
     words = []
     for key, value in options.items():
         name = key.rstrip("_").replace("_", "-")

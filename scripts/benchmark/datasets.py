@@ -29,7 +29,7 @@ class Dataset:
 
     @property
     def family(self):
-        """What the floor is made of."""
+        """The kind of floor that the dataset is compared with."""
         return {"none": "uncompressed", "blosc": "blosc"}.get(self.codec, "zstd, inflate")
 
 

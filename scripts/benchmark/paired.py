@@ -75,7 +75,7 @@ def readings(bench):
 
 
 def writings(bench, folder):
-    """As `readings`, of arrays in `folder` that are written through a mount, until the last file is closed."""
+    """Like `readings`, for writers: arrays in `folder` are written through a mount, and the time ends when the last file is closed."""
     for name, streams in WRITTEN:
         dataset = NAMED[name]
         source = writers.Source(bench.data, dataset if name == "tiny" else NAMED["raw"], folder)
@@ -98,7 +98,7 @@ def whole(bench, dataset, view, build):
 
 
 def pages(bench, dataset, view, build, is_cached):
-    """4 KiB in chunks that the daemon holds, or one in each chunk that it does not."""
+    """Reads pages of 4 KiB: several in chunks that the daemon holds, or one in each chunk that it does not hold."""
     touched = random_reads.first_touches(bench, dataset, view, 3)
     with bench.mount(bench.data.store(dataset), *random_reads.mount_args(view), cache="2GiB", build=build) as mounted:
         told = program("reader", "random", lines=random_reads.lines(mounted, touched))

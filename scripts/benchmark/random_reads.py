@@ -50,7 +50,7 @@ def reads(bench, dataset, view, count, seed):
 
 
 def first_touches(bench, dataset, view, seed):
-    """One page in each chunk, in no order; of `.raw` only pages whose chunks no other page touched."""
+    """One page in each chunk, in random order. For `.raw`, only pages whose chunks no earlier page has touched."""
     rng, indices = random.Random(seed), bench.data.chunk_indices(dataset)
     if view == "raw" and chunks_a_page(bench, dataset) > 1:
         indices = [i for i in indices if i[-1] == 0]
@@ -133,7 +133,7 @@ def absent(bench):
 
 
 def images(bench):
-    """Images of one `.npy`, in the ways that programs have; the cache holds few of them."""
+    """Reads random images of one `.npy` file in the ways in which programs read. The cache holds few of the images."""
     table = bench.report.table("Random images of 27 KiB", ["way", "ms an image", "chunks decoded an image"],
                                note="Chunks of 4 images, zstd; a cache of 16 MiB.")
     store, count = bench.folder / "stack.zarr", 20_000

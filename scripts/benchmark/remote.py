@@ -66,7 +66,7 @@ def each_store(bench, measure):
 
 @contextlib.contextmanager
 def link(endpoint, latency):
-    """The address of the server behind a link of so many milliseconds there and back; of the server itself, for none."""
+    """The address of the server behind a link with a round trip of `latency` milliseconds. If that is 0, the address of the server itself."""
     if not latency:
         yield endpoint
         return

@@ -1,4 +1,4 @@
-"""What every section works with: where things are, how programs run, how rounds alternate."""
+"""Helpers of all sections: paths, programs, mounts, and rounds that alternate between what is compared."""
 import contextlib
 import dataclasses
 import itertools

@@ -120,7 +120,7 @@ class Writers:
 
     @contextlib.contextmanager
     def _new_store(self, way):
-        """An array without chunks. What the first reading of each way left in it is read by zarr-python, outside the clock."""
+        """An array without chunks. After the first round of each way, zarr-python reads it back, outside of the measured time."""
         store = self.folder / f"{self.dataset.name}.zarr"
         try:
             datasets.create(store, self.dataset, self.shape, self.source.dtype)

@@ -1,4 +1,4 @@
-"""What a server sees of many readers, and what the readers get: see `scripts/clusters`."""
+"""Measures the requests that many readers send to one server, and the speed that they get: see `scripts/clusters`."""
 import argparse
 import functools
 import os
