@@ -85,7 +85,7 @@ fn all_rows(heading: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`')
         .skip(1)

@@ -107,7 +107,7 @@ fn options(kind: ViewKind, immutable: bool) -> ViewOptions {
     options
 }
 
-/// A view of `store` where each request takes its time, and what counts them.
+/// A view of `store` in which each request takes some time, and the layers that count and delay the requests.
 fn far(store: MemoryStore, options: ViewOptions) -> (Arc<View>, Arc<Recording>, Arc<Slow>) {
     farther(store, options, LATENCY)
 }

@@ -69,7 +69,7 @@ fn ways() -> Vec<Ways> {
     all
 }
 
-/// A web server that tells nothing but versions.
+/// A web server, which has no times of uploads: its answers have only versions.
 const WEB_SERVER: Ways = Ways {
     service: Service::Http,
     tags: true,

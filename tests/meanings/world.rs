@@ -47,7 +47,7 @@ pub(crate) enum Site {
     Web(Ways),
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Group,

@@ -42,7 +42,7 @@ impl Fixture for Directory {
     fn put(&self, name: &str, bytes: &[u8]) {
         let path = self.directory.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // Kept until the new one is there, so that the inode number is another.
+        // The old file is kept until the new one exists, so that the inode numbers differ.
         let temporary = path.with_extension("partial");
         fs::write(&temporary, bytes).unwrap();
         fs::rename(temporary, path).unwrap();

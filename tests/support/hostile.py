@@ -11,7 +11,7 @@ TOP = SOUND[:4].tobytes()
 BOTTOM = SOUND[4:].tobytes()
 EMPTY = bytes(64)
 
-# Other decodings of the upper chunk that a reader may give; the manifest calls them `lenient`.
+# Other values of the upper chunk that a reader may return. The manifest calls such readers `lenient`.
 ALSO_FINE = {
     "chunk_too_long": {TOP},
     "shard_overlap": {TOP[:32] + TOP[16:48]},
@@ -23,7 +23,7 @@ ALSO_FINE = {
 MAY_BE_SHOWN = {"meta_chunk_1e12", "meta_shape_2_63", "meta_shape_overflow"}
 # Documents that nest deeper than Python's own parser goes. The daemon may show them or refuse them.
 TOO_DEEP_TO_PARSE = {"meta_deep_attributes"}
-# Strings whose chunks are found wrong one by one. The manifest has no hashes of the other chunks.
+# Arrays of strings in which only some chunks are wrong. The manifest has no hashes of the other chunks.
 BAD_STRINGS = {"v2_vlen_count", "v2_vlen_item_past_end"}
 # No document of `a` in this store is a file, so no file can be renamed to `….unsupported`.
 NO_DOCUMENT = {"tree_dir_as_metadata"}

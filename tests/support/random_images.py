@@ -76,7 +76,7 @@ def by_short_preads(path, numbers):
 
 
 def by_mmap(path, numbers):
-    """As `np.load` with `mmap_mode`."""
+    """Reads images through `np.load` with `mmap_mode`."""
     stack = np.load(path, mmap_mode="r")
     for number in numbers:
         yield stack[number].tobytes()

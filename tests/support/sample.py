@@ -4,7 +4,7 @@ import os
 import numpy as np
 import zarr
 
-# One time for each backing file, with nanoseconds, so that it cannot be confused with that of another file.
+# Each backing file gets its own time, with nanoseconds, so that the times of two files cannot be confused.
 FIRST_TIME_NS = 1_000_000_000_123_456_789
 SHAPE = (100, 90)
 

@@ -49,7 +49,7 @@ def without(node):
 
 def chunk(node, data):
     def write(path):
-        # Uncompressed it is not: whatever these bytes are, they are not a chunk.
+        # The chunks of this array are compressed, so `data` cannot be decoded as one.
         found = [file for file in (path / node).rglob("*") if file.is_file() and not file.name.startswith(".z") and file.name != "zarr.json"]
         found[0].write_bytes(data)
     return write

@@ -61,7 +61,7 @@ NULS = {"a NUL within": ["a\0b", "c", "d", "e"], "a NUL at the end": ["a\0", "c"
 
 
 def check(made, readers, format, name, bad):
-    """The file has the sound parts. The bad ones are named in it, in the JSON beside it if there is one, and in the log."""
+    """The file has the sound parts. The bad parts are named in the file, in the JSON beside it if there is one, and in the log."""
     path = made.path / f"{name}.{'h5' if format == 'h5' else 'nc'}"
     size = path.stat().st_size
     told = readers.ask(FORMATS[format], path)
@@ -119,7 +119,7 @@ def test_too_many_strings(mount, tmp_path, readers, format, values):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_many_arrays_of_strings(mount, tmp_path, readers, format):
-    """Each is small; together they are more than a file may hold: some are there, and the others are named."""
+    """Each array is small, but together they are more than a file may hold. Some are in the file, and the others are named as left out."""
     group = write_sound(tmp_path / "s", 3)
     values = [f"{n:08}" for n in range(10_000)]
     for n in range(30):

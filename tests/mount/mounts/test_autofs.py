@@ -110,7 +110,7 @@ def test_the_daemon_stays_in_the_group_until_the_mount_answers(folder, store):  
 
 
 def calls_to_ready(trace):
-    """The calls until the command that was typed ended, which it does when the mount is ready; None before."""
+    """The system calls until the command that was typed has ended, as it does when the mount is ready. None if it has not ended yet."""
     calls = trace.read_text(errors="replace").splitlines() if trace.exists() else []
     # strace cuts a call in two lines when another process makes one meanwhile: "exit_group(0 <unfinished ...>".
     ends = [n for n, call in enumerate(calls) if re.search(r" exit_group\(0\b", call)]

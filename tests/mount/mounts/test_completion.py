@@ -29,7 +29,7 @@ see '>'
 
 @pytest.fixture
 def mounts(mount, tmp_path):
-    """Two mounts in one directory, and a directory beside them that is none. Names may have any characters."""
+    """Two mounts in one directory, and beside them a directory that is no mount. Names may have any characters."""
     (tmp_path / "zm points").mkdir()
     (tmp_path / "zm points" / "other").mkdir()
     points = [tmp_path / "zm points" / name for name in ("first one", "second$(touch made)")]

@@ -271,7 +271,7 @@ def test_an_nfs_server_exports_it(mount, store, ganesha):
     listed = mounting.ok("nfs-ls", url.format("/sharded/c/2"))
     assert {line.split()[-1] for line in listed.splitlines()} >= set(os.listdir(root / "sharded/c/2"))
     replace(store / "notes.txt", b"replaced\n")
-    # The server remembers the handle of the old file until it is stale; never are there other bytes.
+    # The NFS server remembers the handle of the old file until the handle is stale. A client gets the old bytes or the new bytes.
     seen = []
     until(lambda: seen.append(try_cat("notes.txt").stdout) or seen[-1] == b"replaced\n", "the new bytes")
     assert set(seen) <= {b"no array owns this key\n", b"", b"replaced\n"}, seen

@@ -154,7 +154,7 @@ def test_the_tar_file_on_an_old_system(dist, bases, tmp_path, expected, timed):
 
 
 def test_the_container(dist, bases, tmp_path, expected, timed):
-    """Its steps one by one, in place of an engine that builds images."""
+    """Runs the steps of the Containerfile one by one, in place of a container engine."""
     steps = re.findall(r"^([A-Z]+) ((?:.*\\\n)*.*)$", (dist / "Containerfile").read_text(), re.M)
     assert [step for step, _ in steps] == ["FROM", "COPY", "RUN", "ENTRYPOINT", "CMD"]
     words = dict(steps)

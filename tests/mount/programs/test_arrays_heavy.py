@@ -156,7 +156,7 @@ def test_imagej(microscope, tmp_path):
     ("?", 1, []), ("<i4", 100_003, []), ("<u4", 100_003, []),
     ("<i8", 4, ["--integers", "uint8"]), ("<i8", 1003, ["--integers", "uint16"]), ("<u8", 100_003, ["--integers", "float32"])])
 def test_imagej_masks(module_mount, tmp_path, dtype, step, options):
-    """Labels up to 2^24, which its floats hold, and truth values; labels of 64 bits are narrowed for it."""
+    """ImageJ opens labels up to 2^24, which its floats hold exactly, and truth values. Labels of 64 bits are narrowed for it."""
     values = (np.arange(2 * 5 * 6).reshape(2, 5, 6) * step).astype(dtype)
     group = array_samples.reopen(tmp_path / "s")
     group.create_array("m", shape=values.shape, chunks=(1, 5, 4), dtype=dtype)[...] = values

@@ -35,7 +35,7 @@ def by_numpy(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["kept", "expanded", "chunks"])
 def pair(request, store, by_numpy, module_mount):
-    """(mount, folder with the files it must equal). Of expanded shards there is no such folder: a first copy stands in."""
+    """(mount, folder with the files that it must show). With expanded shards, the store is no such folder; a first copy of the mount takes its place."""
     args = {"kept": ["--shards", "keep"], "expanded": [], "chunks": ["--view", "chunks"]}[request.param]
     made = module_mount(store, *args)
     yield made.path, {"kept": store, "expanded": made.path, "chunks": by_numpy}[request.param]

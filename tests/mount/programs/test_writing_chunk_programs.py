@@ -16,7 +16,7 @@ import zarr
 from support.mounting import ok, run
 
 N, CHUNKS, FILL = 8192, 4, ord(".")
-# Lines of text, as editors like them, and a chunk that they do not.
+# A chunk that is lines of text, as editors expect, and a chunk of random bytes.
 OLD = b"".join(b"%063d\n" % n for n in range(N // 64))
 NEW = np.random.default_rng(11).integers(0, 256, N, "u1").tobytes()
 EMPTY = bytes([FILL]) * N
@@ -24,8 +24,8 @@ ABSENT = "No such file or directory"
 
 
 class Row:
-    """A command for a source $S, which has the numbers NEW, and a target $T; and its outcome: if absent chunks are `shown`, if this one is
-    absent and hidden, and otherwise. An outcome is an exit status, a part of the program's message, and the content of the chunk
+    """A command for a source $S, which has the numbers NEW, and a target $T; and its outcomes. `shown` is the outcome if absent chunks are
+    shown, `hidden_absent` the one if this chunk is absent and hidden, and `outcome` the one in all other cases. An outcome is an exit status, a part of the program's message, and the content of the chunk
     afterwards: bytes, a function of the content before (fill values, if it was absent), "kept", "erased", or "saved", a file of numpy."""
 
     def __init__(self, command, outcome, shown=None, hidden_absent=None, needs=None, also=None):
@@ -217,7 +217,7 @@ def test_programs(name, kind, place, fortran):
     wanted = {"kept": before, "erased": EMPTY}.get(then) if isinstance(then, str) else then if isinstance(then, bytes) else then(before)
     shown = None if missing == "hide" and wanted == EMPTY else wanted
     if then == "kept" or row.also == "soon":
-        # What is dropped, or saved, at the last release of a file is so a moment later.
+        # Bytes that are dropped or saved at the last release of a file may be so only a moment later.
         soon = time.monotonic() + 2
         while (content(target) != shown or object_.exists() != (wanted != EMPTY)) and time.monotonic() < soon:
             time.sleep(0.01)

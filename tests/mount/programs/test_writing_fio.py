@@ -108,7 +108,7 @@ def test_a_plain_key(view, engine, tmp_path, mount):
 
 
 def test_fio_finds_false_bytes(tmp_path, mount):
-    """One byte of the store is another one: the check of the whole file that finds nothing above finds it."""
+    """One byte of the store is changed. The check of the whole file, which finds nothing in the tests above, finds it."""
     store = make(tmp_path / "store", "raw")
     made = mount(store, "--rw", "--view", "chunks")
     fio(made.path / "a/c/0", "psync", "--do_verify=0")

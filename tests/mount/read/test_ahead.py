@@ -67,7 +67,7 @@ def test_a_reader_that_stops_leaves_few_chunks_unread(mount, tmp_path):
     with open(made.path / "a.raw", "rb", buffering=0) as file:
         assert len(file.read(MIB)) == MIB
     decodes, _, _ = settled(made)
-    # What was read, what the kernel read ahead, and the lead of 4 MiB, or two chunks for each core.
+    # The chunks that were read, those of the kernel's readahead, and those of the daemon's: 4 MiB, or two chunks for each core.
     assert 16 <= decodes <= 3 * 16 + 4 + max(64, 2 * CORES)
 
 

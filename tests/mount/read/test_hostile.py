@@ -16,7 +16,7 @@ CASES = [(store, view) for store in corpus.of_kind("corrupt") for view in ("keys
 
 @pytest.fixture(scope="module", params=CASES, ids=[f"{hostile.stem(s)}-{v}" for s, v in CASES])
 def shown(request, module_mount):
-    """(store, view, mount). Whatever a test did: afterwards the daemon lives and kept to its memory."""
+    """(store, view, mount). After each test, the daemon must still run, and must have kept to its memory."""
     store, view = request.param
     made = module_mount(store.path, "--view", view, "--cache-size", "16M")
     yield store, view, made

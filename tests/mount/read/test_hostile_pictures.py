@@ -203,7 +203,7 @@ DAMAGED = {"coordinates that are cut off"}
 
 @pytest.fixture(scope="module", params=KINDS)
 def made(request, module_mount, tmp_path_factory):
-    """The mount of the cases of a kind. Whatever a test did: afterwards the daemon lives, and kept to its memory."""
+    """The mount of the cases of a kind. After the tests, the daemon must still run, and must have kept to its memory."""
     store = tmp_path_factory.mktemp("hostile") / "store"
     for number, case in enumerate(KINDS[request.param].values()):
         write(store / f"case{number}", case())
@@ -256,7 +256,7 @@ def test_the_rest_goes_on(made):
         assert own & {"map.npy", "image/0.npy", "image/0.ERROR.txt", "plate/A/1/image/0.npy"}, case
 
 
-# Case -> the part of the image that is left out of its file, and a word of the reason; the part is `None` where there is no file.
+# Case -> the part of the image that is left out of its file, and a word of the reason. The part is `None` if there is no file.
 LEFT_OUT = {
     "a level larger than the one before": ("0", "not fewer"),
     "levels that do not shrink": ("1", "not fewer"),

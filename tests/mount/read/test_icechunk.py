@@ -66,7 +66,7 @@ def test_every_branch_and_tag(mount, folder, expected, name, reference):
 def test_a_repository_is_its_main_branch(mount, folder, expected, name):
     made = mount(folder / name, *VIEWS)
     check(made.path, expected[name, "branch.main"])
-    # Chunks that are absent are not there, and those of a manifest that has several rows are.
+    # Absent chunks are not listed. The chunks of an array with several manifests are all listed.
     assert sorted(os.listdir(made.path / "keys/sparse/c")) == ["1"]
     rows = sorted(os.listdir(made.path / "keys/split/c"), key=int)
     assert rows == [str(row) for row in range(12)]
@@ -135,7 +135,7 @@ def test_parts_that_are_one_are_not_counted_many_times(tmp_path):
 
 
 def states(store):
-    """Files that say which snapshot `main` is, and the name under which they do."""
+    """The contents of the file that says which snapshot `main` is, one for each state; and the name of the file."""
     if store.name == "ice1":
         name = "refs/branch.main/ref.json"
         return name, [(store / name).read_bytes(), (store / "refs/tag.T1/ref.json").read_bytes()]

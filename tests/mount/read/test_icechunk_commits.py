@@ -75,7 +75,7 @@ def values_of(path, pieces):
 
 
 def read_on(root, branch, seed, ended, done, wrong):
-    """Reads files until `ended`. Counts reads in `done`: those of one state, and those that became stale."""
+    """Reads files until `ended`. Counts in `done` the reads that gave one state, and those that became stale."""
     dice = random.Random(seed)
     # A chunk that is absent in some states is no file then.
     chunks = [f"{kind}/c/{i}/{j}" for kind in KINDS for i in range(4) for j in range(4)]

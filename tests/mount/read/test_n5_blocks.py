@@ -31,7 +31,7 @@ def block(elements, compress):
 
 
 def array(store, values, compressor, compress, *, is_truncated):
-    """Writes the array `values`. Blocks at its edges are truncated, or else padded with 99, as with any other value."""
+    """Writes the array `values`. Blocks at its edges are truncated, or padded with 99, which a reader must ignore."""
     codecs = [{"name": "transpose", "configuration": {"order": [1, 0]}}, {"name": "bytes", "configuration": {"endian": "big"}}]
     store.mkdir(parents=True)
     (store / "zarr.json").write_text(json.dumps({

@@ -232,7 +232,7 @@ class TestSteps:
         assert sorted(os.listdir(made.path)) == ["t.json", "t.npy"] and (np.load(made.path / "t.npy") == values).all()
 
     def test_the_whole_zip_file(self, mount, nested):
-        """It is opened as without the step: one directory in it has a hierarchy."""
+        """The step `|zip:` opens the zip file as no step does: the hierarchy in its only directory is shown."""
         made = mount(f"{nested}|zip:", "--view", "arrays", "--sidecar", "no")
         assert os.listdir(made.path) == ["t.npy"]
 

@@ -1,4 +1,4 @@
-"""Listings of shards whose index is damaged: all slots are named while they are few, and none where they are many."""
+"""Listings of shards whose index is damaged: all slots are named if they are few, and none if they are many."""
 import errno
 import json
 import os

@@ -126,7 +126,7 @@ def compare(local, remote, lists_names):
     """The differences, by store."""
     different = {}
     for path, expected in local.items():
-        # A directory in the place of a chunk or of a document is an error; a server has no directories, so that nothing is there.
+        # A directory in the place of a chunk or of a document is an error. A server has no directories, so the object is absent there.
         if "/tree_dir_as_" in path:
             continue
         found = remote.get(path, "not looked at")
@@ -160,7 +160,7 @@ def same_as_local(server, local, module_mount, lists_names):
 
 
 def test_the_directory_itself(local):
-    """That what the others are compared with is worth it."""
+    """The answers of the local directory, with which those of servers are compared, have all kinds."""
     kinds = {type(answer) for answer in local.values()}
     hashes = [answer for answer in local.values() if isinstance(answer, str) and len(answer) == 64]
     assert kinds == {str, list} and len(hashes) > 1000 and len(FITTING) > 100

@@ -70,7 +70,7 @@ def test_a_server_that_answers_requests_for_attributes_wrongly(root, mount, rule
 
 @pytest.mark.parametrize("kind", ["http", "s3"])
 def test_a_document_that_was_sent_empty_is_asked_for_again(root, mount, kind):
-    """The version that the server tells of it is that of the good one."""
+    """The server sends the version of the good document with the empty one."""
     with FaultServer(root, kind) as server:
         made = mounted(mount, server, "--view", "chunks", "--ttl", "0.2", "--timeout", "3")
         path = made.path / "plain/c/1"

@@ -99,7 +99,7 @@ def got_of_chunks(made, name, n):
     return attempt(made.path / name / "c" / str(n))
 
 
-# Faults that stay: (what, rule, and what may be read of an array of one request a chunk, and of one of several).
+# Faults that stay: (name, rule, the results that a read may have if a chunk takes one request, and if it takes several).
 LASTING = [
     ("reset before the head", {"fault": "reset"}, {"EIO"}, {"EIO"}),
     ("reset within the body", {"fault": "reset", "after": 100}, {"EIO"}, {"EIO"}),

@@ -230,7 +230,7 @@ WAYS = {"all": (), "tags": ({"fault": "no_last_modified"},), "dates": ({"fault":
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_store_that_is_replaced_between_two_requests_of_a_reader(way, mount, tmp_path):
-    """Whatever tells its versions, and although the later files have the earlier times."""
+    """The later files have earlier times than the first ones. They are distinguished by whatever attribute shows the versions of this server."""
     seen = set()
     for after, ttl in ((3, "60"), (20, "1"), (50, "60")):
         root = tmp_path / str(after)
@@ -266,7 +266,7 @@ def test_objects_that_are_removed_from_under_an_open_file_are_no_fill_value(ttl,
 
 
 def test_a_server_that_tells_no_versions(mount, tmp_path):
-    """One object can be read, and several cannot be told to be of one moment; the log says so. With --immutable they are."""
+    """One object can be read. For several objects, nothing proves that they are of one moment; the log says so. With --immutable they can be read."""
     old = published(tmp_path, 0, 3600)
     rules = [{"fault": "no_etag", "key": "*/c/*"}, {"fault": "no_last_modified", "key": "*/c/*"}]
     args = ("--view", "arrays", "--files", "raw", "--readahead", "0")

@@ -264,8 +264,8 @@ def test_a_small_shard_is_one_request(warmed):
 
 
 def looks(asked, server):
-    """The requests that prove that several objects were in the store at one moment, if the dates of a web server do not: each object is
-    requested once more, and the document that describes it."""
+    """The requests by which the mount proves that several objects were in the store at one moment. On a web server, whose dates prove
+    nothing, it requests each object once more, and the document that describes it."""
     found = [r for r in asked.requests if r["method"] == "HEAD" or r["status"] == 304]
     assert not found or server.kind == "http", asked.told
     return found
@@ -361,7 +361,7 @@ def test_names_of_chunks_are_listed_by_pages_too(root, mount):
 
 
 def test_many_absent_chunks_are_not_asked_for_one_by_one(root, mount):
-    """After three, the names are listed; and once more, to prove that all of them were absent at one moment."""
+    """After three absent chunks, the names are listed. They are listed a second time to prove that all chunks were absent at one moment."""
     with FaultServer(root, "s3") as server:
         made = mounted(mount, server, "--view", "arrays", "--files", "raw", "--readahead", "0", path="many")
         os.stat(made.path / "sparse.raw")

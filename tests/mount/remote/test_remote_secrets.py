@@ -25,7 +25,7 @@ def root(tmp_path_factory):
 
 
 def exposed(made):
-    """All that others see of a mount, and what its log says, by name."""
+    """Name -> text: everything that other users see of a mount, and its log."""
     seen = {"said": made.said, "log": made.log_text(), "cmdline": Path(f"/proc/{made.pid}/cmdline").read_bytes().decode("latin-1"),
             "mounts": Path("/proc/mounts").read_text(), "mountinfo": Path("/proc/self/mountinfo").read_text()}
     for path in (made.path / ".zarr-mount").iterdir():

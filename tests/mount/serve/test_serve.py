@@ -53,7 +53,7 @@ def test_ranges(demo):
         assert answer.headers["Content-Range"] == f"bytes {start}-{end - 1}/{size}"
     outside = demo.ask(NPY, Range=f"bytes={size}-")
     assert (outside.status, outside.headers["Content-Range"]) == (416, f"bytes */{size}")
-    # What is not understood, and ranges that overlap or are too many, are the whole file.
+    # The answer to a header that is not understood, to ranges that overlap, and to too many ranges is the whole file.
     for asked in ("bytes=5-2", "lines=1-2", "bytes=0-1,1-5", "bytes=" + ",".join(f"{2 * n}-{2 * n}" for n in range(65))):
         answer = demo.ask(NPY, Range=asked)
         assert (answer.status, answer.bytes) == (200, whole)
@@ -108,7 +108,7 @@ def test_conditions(demo):
 
 
 def test_versions_of_stored_objects(tmp_path):
-    """They have times, and other tags for the next server, which may show other bytes."""
+    """Stored objects have times. Their tags differ between two servers, because the second one may show other bytes."""
     zarr.create_array(tmp_path / "t.zarr", shape=(4,), chunks=(4,), dtype="i4")[:] = 1
     tags = []
     for options in ((), (), ("--view", "chunks")):
@@ -135,7 +135,7 @@ def test_no_chunk_is_older_than_a_document_that_was_sent(view, tmp_path):
         assert first.bytes == np.full(4, 1, "<i4").tobytes()
         assert server.ask("/a/c/0").headers["ETag"] == first.headers["ETag"]
         write("<f4", 2.5)
-        # This document was not open, so that the new one is read.
+        # The document of the array was not open, so the new document is read.
         assert json.loads(server.ask("/a/zarr.json").bytes)["data_type"] == "float32"
         assert server.ask("/a/c/0").bytes == np.full(4, 2.5, "<f4").tobytes()
 

@@ -131,7 +131,7 @@ def test_clients_that_take_nothing_cost_little(tmp_path):
             clients.append(client)
         for client in clients:
             assert client.recv(100).startswith(b"HTTP/1.1 200 ")
-        # They do not stop a client that takes what it asks for.
+        # Clients that do not take their answers do not stop another client.
         assert len(server.ask("/t.npy", Range="bytes=0-9999999").bytes) == 10_000_000
         assert resident_bytes(server.process) - before < budget + (64 << 20)
         for client in clients:

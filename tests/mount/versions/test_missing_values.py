@@ -66,7 +66,8 @@ def test_xarray_reads_the_same(folder, shown, figure):
         assert version == "v2" or excepted == {f"zarr_v2.zarr/{name}" for name in ("day", "day zero", "word")}
 
 
-# What `--info` names through the view `chunks`: what no document of the version says, and what is text in the version that the store has.
+# The arrays that `--info` names for the view `chunks`: those with missing values that no document of the version can express, and those with
+# missing values that are spelled as text in the version of the store.
 OF_V2 = ["nan count", "more nan count", "infinite count", "count of both", "nan listed", "minus", "minus declared", "minus marked", "minus nan", "minus same",
          "minus listed", "nan packed", "both infinite", "range"]
 TOLD = {("v2", "v3"): ["both infinite", "word overridden", "range"], ("v3", "v2"): ["minus marked", "range"],
@@ -74,7 +75,7 @@ TOLD = {("v2", "v3"): ["both infinite", "word overridden", "range"], ("v3", "v2"
 
 
 def test_xarray_reads_odd_masks_the_same(tmp_path, mount):
-    """Masks that a strict document has to say in other words, such as an infinity that another writer left bare."""
+    """Some masks must be spelled differently in strict JSON, such as an infinity that another writer wrote as a bare word."""
     folder = tmp_path / "folder"
     folder.mkdir()
     worker("make", folder, *(f"odd_{stored}.zarr" for stored in VERSIONS))

@@ -53,7 +53,7 @@ def lost(request, mount, tmp_path):
     made.unmount()
 
 
-# A view knows the document that was removed through it, and goes on decoding by it, so that the chunks can be moved, too.
+# If a document was removed through a view, this view still decodes the chunks by it, so that they can be moved, too.
 DECODED = [np.arange(first, first + 4, dtype="<i4").tobytes() for first in (0, 4)]
 
 
@@ -144,7 +144,7 @@ def test_a_directory_that_was_emptied_takes_another_array_with_its_chunks_first(
 
 
 def test_another_array_over_one_without_its_document_is_refused(mount, tmp_path):
-    """Shards are there still, and nothing says what an inner chunk of them is."""
+    """The shards are still in the store, and no document says how their inner chunks are encoded."""
     store = tmp_path / "store"
     zarr.create_group(str(store))
     for name, what in [("a", SHARDED), ("b", PLAIN)]:

@@ -244,7 +244,7 @@ def test_a_part_is_not_saved_and_close_says_so(length, chunks, store):
     fd = os.open(name, os.O_WRONLY | os.O_TRUNC)
     os.write(fd, NEW.tobytes()[:length])
     if length == 0:
-        # Shells close a duplicate before anything is written, so that this is no error yet.
+        # Shells close a duplicate before they write anything, so this close is no error yet.
         os.close(os.dup(fd))
         os.ftruncate(fd, 1)
     assert refused(os.fsync, fd) == errno.EIO
@@ -598,7 +598,7 @@ def test_other_files_of_the_store_beside_chunks_are_no_scratch(chunks, store):
 
 @pytest.mark.parametrize("view", ["chunks", "keys"])
 def test_a_name_that_is_made_and_removed_all_the_time_is_never_forbidden(view, mount, store):
-    """As the locks of tensorstore are."""
+    """tensorstore makes and removes its lock files like that."""
     made = mount(store, "--rw", "--view", view, *(["--shards", "keep"] if view == "keys" else []))
     errors = set()
 

@@ -44,7 +44,7 @@ def patch(path, at, data):
 
 
 def by_rename(path, data):
-    """As zarr-python writes. What is left beside the chunk is a plain file."""
+    """Writes as zarr-python does. If the rename fails, the temporary file beside the chunk is removed."""
     other = path.with_name(path.name + ".partial")
     try:
         replace(other, data)
@@ -54,7 +54,8 @@ def by_rename(path, data):
             other.unlink()
 
 
-# What each step changes, and how. Plain files, which are written in place, are not among those that are compared after a kill.
+# The steps: the name that a step changes, and the change. There are no steps for plain files, which are written in place and so may
+# be partly written after a kill.
 STEPS = [
     ("a/c/0/0", lambda root: replace(root / "a/c/0/0", b"new " * 300)),
     ("a/c/0/1", lambda root: patch(root / "a/c/0/1", 3, b"patched")),
@@ -70,7 +71,7 @@ STEPS = [
     ("a/c/3", lambda root: shutil.rmtree(root / "a/c/3")),
 ]
 N = CHUNK[0] * CHUNK[1] * 4
-# The same for decoded chunks, which have one length.
+# The same steps for decoded chunks, which all have the same length.
 CHUNK_STEPS = [
     ("a/c/0/0", lambda root: replace(root / "a/c/0/0", b"new " * (N // 4))),
     ("a/c/0/1", lambda root: patch(root / "a/c/0/1", 3, b"patched")),
@@ -233,7 +234,7 @@ def test_a_call_that_fails_is_told_and_loses_nothing(call, view, original, tmp_p
                 failed += 1
                 found, change = names(store), set()
                 if errno.errorcode[error.errno] != name:
-                    # A step that stands on one that has failed.
+                    # Another error is right only if an earlier step, on which this one depends, has failed.
                     assert failed > 1, f"{call} {number}: {target}: {error}"
                 for changed in difference(found, before):
                     change.add(changed)

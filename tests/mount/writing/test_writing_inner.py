@@ -885,7 +885,7 @@ def test_a_directory_is_renamed_while_a_save_in_it_waits(tmp_path, mount):
 
 @pytest.mark.parametrize("view", [("keys",), ("chunks",), ("chunks", "--as", "v2")])
 def test_an_array_is_not_removed_while_a_chunk_is_saved(view, tmp_path, mount):
-    """Its bytes would become those of an array that is made there next."""
+    """Otherwise, the saved chunk would become one of the next array that is made at this path."""
     store = tmp_path / "store"
     zarr.create_array(str(store), name="a", shape=(4,), chunks=(1,), dtype="u1", compressors=None, fill_value=0)[:] = 1
     made = mount(store, "--rw", "--view", *view, "--lock", "tensorstore")
@@ -1079,7 +1079,7 @@ def test_a_change_by_another_program_during_a_pack_is_seen_by_the_next_one(tmp_p
 
 @pytest.mark.parametrize("shards", [SHARD, None])
 def test_a_chunk_is_not_moved_onto_another_one(shards, tmp_path, mount):
-    """mv(1) copies where a rename gives EXDEV, after it has removed the target, which is there still where absent chunks are files."""
+    """If a rename gave EXDEV, mv(1) would remove the target and copy the file. But the target stays if absent chunks are shown as files."""
     array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(16, 12), chunks=INNER, shards=shards, dtype="<f8", fill_value=FILL)
     array[:] = DATA[:16, :12]
     made = mount(tmp_path / "store", "--rw", "--view", "chunks")

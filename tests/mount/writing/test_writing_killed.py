@@ -32,7 +32,7 @@ def write_for_ever(path, seed, done):
     """Replaces chunks in the ways that writers do, until the mount is gone. Notes the closed chunks."""
     chosen = random.Random(seed)
     for n in range(1, 1 << 20):
-        # Each writer has files of its own: two that write one file at once share it, as in any directory.
+        # Each writer has other files than the others, because two writers of one file would overwrite each other, as in any directory.
         i, number = chosen.randrange(seed - 1, SIDE * SIDE, 3), seed * 1_000_000 + n
         name, data = path / f"a/{i // SIDE}.{i % SIDE}", stamped(number)
         try:
@@ -91,7 +91,7 @@ def test_every_chunk_is_wholly_old_or_wholly_new(view, tmp_path, mount, figure):
         # The first of them writes it after each chunk.
         assert "number" in json.loads((store / "a/.zattrs").read_text()) or not done[0]
         written += sum(max(part.values(), default=0) % 1_000_000 for part in done)
-    # Nothing of it is left after this.
+    # After this, nothing of the killed daemon is left.
     said = ok(BINARY, "--recover", store)
     assert "nothing was left" in said or "temporary file" in said
     assert not (store / ".zarr-mount").exists()
@@ -143,7 +143,7 @@ def test_every_inner_chunk_that_was_closed_is_there(durability, tmp_path, mount,
         mounting.force_away(made.path)
         journals = store / ".zarr-mount/journal"
         left += len(os.listdir(journals)) if journals.exists() else 0
-        # Another one is killed while it recovers what the first one has left.
+        # A second daemon is killed while it recovers the journals of the first one.
         with subprocess.Popen([BINARY, "--recover", store], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recovery:
             time.sleep(chosen.random() * 0.03)
             recovery.kill()
@@ -206,7 +206,7 @@ time.sleep(600)
 
 @pytest.mark.parametrize("name", ["a/c/0/0", "a/c/0/77", "notes.txt"])
 def test_the_writes_of_a_killed_program_are_saved(name, tmp_path, mount):
-    """The kernel closes its files: in this view, whatever was written is what the writer wanted."""
+    """The kernel closes the files of a killed program. In this view, the bytes that were written until then are saved."""
     store = writing_samples.write(tmp_path / "store")
     made = mount(store, *ARGS)
     (made.path / name).touch()

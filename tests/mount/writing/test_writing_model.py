@@ -14,7 +14,7 @@ from support.writing_samples import ARGS, tree
 
 SEEDS = int(os.environ.get("ZARR_MOUNT_WRITING_SEEDS", "12"))
 STEPS = 400
-# Documents and chunks, which are replaced whole, and others, which are written in place; and directories.
+# Names of documents and chunks, which are replaced as a whole; of other files, which are written in place; and of directories.
 NAMES = ["zarr.json", "0", "0.1", "c", "notes", "0.x.partial", "d", "e"]
 FLAGS = [os.O_RDONLY, os.O_WRONLY, os.O_RDWR]
 

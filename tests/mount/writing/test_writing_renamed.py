@@ -1,5 +1,5 @@
-"""Groups and arrays that get other names, while the kernel knows the files in them: each name shows the file that has it now, and writes
-go there."""
+"""Groups and arrays are renamed while the kernel knows the files in them. After that, each name shows the file that has it now, and writes go
+to this file."""
 import errno
 import os
 import shutil

@@ -284,7 +284,7 @@ def test_a_new_file_has_the_list_that_its_directory_gives(store, show, request):
     made.unmount()
     for name in ("t/c/0", "s/c/0"):
         assert (bits(store / name), lists(store / name)) == expected["t"], name
-    # Files beside chunks are in the store where this is shown as it is.
+    # In a view that shows the store as it is, files that are made beside chunks are in the store.
     made = show(store, "--view", "keys", "--shards", "keep").path
     (made / "t/notes").write_bytes(b"x")
     (made / "t/c/0").unlink()

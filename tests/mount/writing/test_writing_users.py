@@ -170,7 +170,7 @@ def test_a_shard_belongs_to_the_maker_of_its_first_inner_chunk(by, view, folder,
     else:
         assert as_user(OTHER, write, str(chunks / "t"), bytes([1] * 64)) is None
         assert as_user(OTHER, attempt, by, str(chunks / "t"), str(chunks / "0")) is None
-    # No other user changes it, neither before it is packed nor after that.
+    # No other user can change the shard, neither before it is packed nor after that.
     for _ in range(2):
         assert as_user(GUEST, write, str(chunks / "g"), bytes([2] * 64)) is None
         assert as_user(GUEST, attempt, "rename", str(chunks / "g"), str(chunks / "1")) in ("EACCES", "EPERM")

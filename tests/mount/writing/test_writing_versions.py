@@ -87,7 +87,7 @@ def test_copies_of_documents_change_with_them(view, tmp_path, mount):
 @pytest.mark.parametrize("target", [(), ("--as", "v2"), ("--as", "v3")], ids=" ".join)
 @pytest.mark.parametrize("version", [2, 3])
 def test_copies_follow_a_node_to_its_new_name(version, target, tmp_path, mount):
-    """The store's consolidated metadata has the nodes that are there, by the names that they have."""
+    """After a rename, the consolidated metadata of the store has the existing nodes under their new names."""
     store = tmp_path / "store"
     keys = {"chunk_key_encoding": KEYS} if version == 3 else {}
     for path in ("g/a", "g/h/b", "c"):
@@ -272,8 +272,8 @@ def test_names_of_dimensions(tmp_path, mount):
         (made.path / "a/.zattrs").write_text(json.dumps({"_ARRAY_DIMENSIONS": ["t", "x"]}))
         stored = json.loads((store / "a/zarr.json").read_text())
         assert (stored["dimension_names"], stored["attributes"]) == (["t", "x"], mask)
-    # A document may have both. Readers of v3, xarray among them, take the names of the document, so that these are
-    # shown, and the attribute stays as it is until the names change.
+    # A document may have `dimension_names` and `_ARRAY_DIMENSIONS`. Readers of v3, xarray among them, take the former, so
+    # these names are shown, and the attribute stays as it is until the names change.
     stored["attributes"] = {"_ARRAY_DIMENSIONS": ["p", "q"], "unit": 2}
     (store / "a/zarr.json").write_text(json.dumps(stored))
     os.utime(store / "a/zarr.json", ns=(1, 1))
@@ -608,7 +608,7 @@ def test_an_array_is_removed_with_directories_that_are_not_shown(target, view, t
 @pytest.mark.parametrize("target", ["v2", "v3"])
 @pytest.mark.parametrize("view", VIEWS)
 class TestGroupsWithoutADocument:
-    """They are shown as groups, so that a program does not make their documents."""
+    """A directory without a document is shown as a group, so that a program need not make the document."""
 
     def test_a_group_that_was_opened_is_stored_with_its_first_array(self, view, target, tmp_path, mount):
         (tmp_path / "store").mkdir()

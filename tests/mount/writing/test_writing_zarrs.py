@@ -21,7 +21,8 @@ from support.writing_samples import ARGS, tree
 
 CHUNKS = ("--rw", "--view", "chunks")
 
-# By version and name: how the array is made, and its type. What numcodecs has under a name of its own in v3 is here too, and losses.
+# (version, name) -> the options that make the array, and its type. The codecs of numcodecs that have a separate name in v3, and lossy codecs,
+# are here, too.
 CODECS = {
     **{(2, name): (options, "<i4") for name, options in test_writing_codecs.V2.items()},
     **{(3, name): (options, "<i4") for name, options in test_writing_codecs.V3.items()},
