@@ -27,7 +27,7 @@ pub(crate) enum Place<'p> {
 /// Views of a store.
 pub(crate) enum Shown {
     Here(Arc<View>),
-    /// A mount, which ends with this.
+    /// A mount at this directory, which is unmounted on drop.
     Mounted(TempDir),
 }
 

@@ -204,7 +204,7 @@ CHUNKS, CHUNK = 64, 256  # elements of 4 bytes
 
 
 def published(root, version, seconds):
-    """An array of many chunks, published as `rsync -a` does: with the times that the files had elsewhere, so many seconds ago."""
+    """An array of many chunks, published as by `rsync -a`, which keeps the times of the files: they were changed `seconds` ago."""
     array = zarr.create_array(str(root / remote_samples.BUCKET / "z"), shape=(CHUNKS * CHUNK,), chunks=(CHUNK,), dtype="<u4",
                               compressors=None, overwrite=True)
     array[...] = remote_samples.values(CHUNKS * CHUNK, version) | 1
@@ -295,7 +295,7 @@ def test_an_empty_object_of_which_the_server_invents_a_range(kind, tmp_path, mou
 
 @pytest.mark.parametrize("kind", ["http", "s3"])
 def test_the_same_bytes_put_once_more_are_no_error(kind, root, mount):
-    """Where the tag is made of the bytes it stays, and only the time is later: ESTALE at most, and once."""
+    """If the tag depends only on the bytes, only the time of the object changes. A reader may get ESTALE once."""
     chunk = root / remote_samples.BUCKET / "z" / "chunk" / "c" / "0"
     with FaultServer(root, kind) as server:
         made = mounted(mount, server, "--view", "keys", "--readahead", "0")

@@ -77,8 +77,7 @@ def test_a_new_chunk_appears_in_the_store_when_it_is_closed(store, written):
     os.close(fd)
     assert (store / "a/c/9/9").read_bytes() == b"abc"
     assert stat.S_IMODE((store / "a/c/9/9").stat().st_mode) == 0o640
-    # An empty one too.
-    # An empty one too, a moment later: programs close a duplicate of what they open before they write.
+    # An empty file appears too, but only a moment later, because programs may close a duplicate of a file before they write to it.
     (path / "8").touch()
     until((store / "a/c/9/8").exists, "the release of an empty file")
 
@@ -201,7 +200,7 @@ def test_modes_and_times(store, written):
     os.close(fd)
     found = (store / C).stat()
     assert (stat.S_IMODE(found.st_mode), found.st_mtime) == (0o640, 4)
-    # Of a chunk that is replaced, the mode stays.
+    # A chunk that is replaced keeps its mode.
     path.write_bytes(b"newer")
     assert stat.S_IMODE((store / C).stat().st_mode) == 0o640
 
@@ -354,7 +353,7 @@ def test_open_files_are_saved_when_the_mount_ends(number, store, mount):
 
 @pytest.mark.parametrize("call", [(os.mkdir, "x"), (os.open, "x", os.O_WRONLY | os.O_CREAT)], ids=lambda call: call[0].__name__)
 def test_no_file_is_made_in_a_directory_of_an_array_that_another_program_removed(call, store, mount):
-    """There is nothing that the kernel could find by looking again, so that the program need not, either."""
+    """The error is ENOENT and not ESTALE, because a second lookup would not find the directory either."""
     directory = os.open(mount(store, "--rw", "--view", "chunks").path / "a/c/0", os.O_RDONLY | os.O_DIRECTORY)
     function, *arguments = call
     try:
@@ -570,7 +569,7 @@ def test_numpy_edits_a_plain_file_in_place(store, written):
 
 
 class TestCheck:
-    """`--check`: what its array could not read is not saved."""
+    """`--check`: bytes that the codecs of the array cannot decode are not saved."""
 
     @pytest.fixture(params=[None, (32, 32)], ids=["chunks", "shards"])
     def checked(self, request, tmp_path, mount):
