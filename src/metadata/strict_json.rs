@@ -125,7 +125,8 @@ fn overridden(text: &str) -> Vec<u32> {
     found
 }
 
-/// Adds to `found` the beginnings of those members of one object that later ones override. `names` are where all begin.
+/// Adds to `found` the positions of those members of one object that later members override. `names` has the positions of
+/// all its members.
 fn add_overridden(text: &str, names: &mut [u32], found: &mut Vec<u32>) {
     if names.len() < 2 {
         return;
@@ -225,7 +226,7 @@ pub(super) fn text_member<'t>(text: &'t str, wanted: &str) -> Option<&'t str> {
 enum Member {
     /// The span of its name, with the quotes.
     Name(Range<usize>),
-    /// How many names were before those of the object that ends.
+    /// The number of names before those of the object that ends.
     End { names: usize },
 }
 

@@ -24,11 +24,11 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// The time in which one caller opens a file anew, and others get the old one.
 const REOPEN: Duration = Duration::from_millis(200);
 
-/// An open file, and what the headers of each answer say of its version.
+/// An open file, with the attributes of its version for the headers of answers.
 #[derive(Debug)]
 pub(super) struct ServedFile {
     pub(super) opened: OpenedVnode,
-    /// When the lookup began that found it.
+    /// When the lookup that found it began.
     pub(super) asked: Instant,
     /// `None` if each open shows other bytes.
     pub(super) validators: Option<Validators>,

@@ -1,5 +1,5 @@
-//! The type and the fill value of a chunk behind its filters: absent inner chunks of a shard, and what
-//! a truncated block of N5 lacks, have the encoded fill value.
+//! The type and the fill value of a chunk behind its filters. Absent inner chunks of a shard, and the
+//! elements that a truncated block of N5 lacks, have the encoded fill value.
 
 use super::{
     super::{ArrayToArray, ArrayToBytes},
@@ -30,7 +30,8 @@ impl CodecChain {
         encode_fill(&self.array_to_array, fill)
     }
 
-    /// Checks that absent inner chunks, at every level of shards, and what a truncated block lacks decode to `fill`.
+    /// Checks that absent inner chunks, at every level of shards, and the missing elements of a truncated block decode to
+    /// `fill`.
     ///
     /// # Errors
     /// [`FormatError::Unsupported`] with the name of a codec that changes it.

@@ -34,7 +34,7 @@ const MAX_PRECISION: u32 = 64;
 /// The least exponent of a bit of a float.
 const MIN_EXPONENT: i32 = -1074;
 
-/// Parameters that take away nothing.
+/// Parameters with which no bit is left out.
 const ALL: Parameters = Parameters {
     min_bits: 1,
     max_bits: MAX_BITS,
@@ -45,7 +45,7 @@ const ALL: Parameters = Parameters {
 /// How many bits are stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ZfpMode {
-    /// By all parameters.
+    /// As all four parameters say.
     Expert {
         /// Bits of a block at least.
         min_bits: u32,
@@ -134,7 +134,7 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// Parameters that take away nothing.
+    /// Parameters with which no bit is left out.
     pub(super) fn most() -> Parameters {
         ALL
     }
@@ -143,7 +143,7 @@ impl Parameters {
         self.min_exponent < MIN_EXPONENT
     }
 
-    /// Checks that a block can be stored so.
+    /// Checks that a block can be stored with these parameters.
     fn check(self, number: NumberType) -> Result<(), String> {
         let Parameters {
             min_bits,
@@ -208,7 +208,7 @@ impl Parameters {
         }) == self
             && min_exponent <= 843
         {
-            // The reversible mode is that of the exponent below the least one.
+            // The number of the reversible mode stands for the exponent just below the least exponent.
             u32::try_from(min_exponent - MIN_EXPONENT + 2177).ok()
         } else {
             None

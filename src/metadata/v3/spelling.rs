@@ -6,7 +6,7 @@
 //! | 2023-07 | no codec from array to bytes | `bytes`, little-endian |
 //! | 2023-08 | `endian` | `bytes` |
 //! | 2023-10 | a transpose order `"C"`, `"F"` | the axes |
-//! | | a name alone, `type` | an object, `name` |
+//! | | only a name; `type` | an object; `name` |
 //! | | members that the codec does not have, or that are `null` | none of these |
 //! | | whole numbers as floats, `5.0` | `5` |
 //! | | `zstd` without `checksum`, `blosc` without `typesize` or `blocksize` | with all members |
@@ -55,7 +55,7 @@ fn of_codec(
     let name = if name == "endian" { "bytes" } else { name };
     let known = known_members(name);
     let is_known = |member: &str| known.is_none_or(|known| known.contains(&member));
-    // In the parameters of some codecs, `null` says something.
+    // In the parameters of some codecs, `null` has a meaning of its own.
     let is_said = |value: &RawValue| value.get() != "null" || !has_no_null(name);
     let mut members = Vec::new();
     for (member, value) in
@@ -97,7 +97,7 @@ fn of_codec(
     Ok(numcodecs::codec_text(name, &configuration))
 }
 
-/// Whether a parameter of the codec `name` that is `null` is none.
+/// Whether a parameter of the codec `name` that is `null` means the same as an absent one.
 fn has_no_null(name: &str) -> bool {
     matches!(
         name,
