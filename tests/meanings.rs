@@ -3,7 +3,7 @@
 //! the view decodes, a stored chunk where it does not, elements of one state in a whole array, or an error. Facts
 //! that a view remembers from earlier must not change this.
 //!
-//! The store is a directory, or a web server with several ways to tell versions. The sequences follow from seeds;
+//! The store is a directory, or a web server with several ways to show versions. The sequences follow from seeds;
 //! `ZARR_MOUNT_SEQUENCES` gives another number of them for each kind of store, and `ZARR_MOUNT_SEED` runs one of them
 //! again and again.
 

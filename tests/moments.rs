@@ -1,7 +1,7 @@
 //! Whole-array files of a store on a server, whose objects are replaced while they are read: all bytes
 //! that one open file gives are of one state of the store, or the read fails.
 //!
-//! The server tells versions in all the ways in which servers do. It changes its objects between
+//! The server shows versions in all the ways in which servers do. It changes its objects between
 //! requests, as a generator of random numbers says that has a fixed seed. `ZARR_MOUNT_SEQUENCES` gives
 //! another number of sequences for each way, with more seeds.
 

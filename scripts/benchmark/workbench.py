@@ -20,7 +20,7 @@ ALLOWANCE_BYTES = 64 * MIB  # what the daemon may use beside its cache
 
 
 def program(name, *args, lines=()):
-    """Runs one of the programs of benches/ and returns what it tells."""
+    """Runs one of the programs of benches/ and returns the results that it prints."""
     command = [str(PROGRAMS / name), *map(str, args)]
     done = subprocess.run(command, input="".join(f"{line}\n" for line in lines), capture_output=True, text=True)
     if done.returncode != 0:

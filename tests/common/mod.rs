@@ -123,7 +123,7 @@ pub fn files(view: &Arc<View>, path: &str) -> Vec<String> {
                 .unwrap()
                 .unwrap_or_else(|| panic!("{child} is listed and not found"));
             assert_eq!(id, entry.id, "{child}: number");
-            // A size that only decoding tells is left out.
+            // A size that is known only after decoding is left out.
             if let Some(listed) = entry.attributes {
                 assert_eq!(attributes, listed, "{child}: attributes");
             }

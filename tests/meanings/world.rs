@@ -27,7 +27,7 @@ const PER_SHARD: usize = 2;
 /// The paths at which there may be nodes. The last two are below an array, where it is one: directories of its chunks.
 pub(crate) const NAMES: [&str; 4] = ["x", "g/y", "x/c", "g"];
 
-/// How a web server tells versions.
+/// How a web server shows versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ways {
     /// By strong `ETag`s.

@@ -36,7 +36,7 @@ pub(crate) enum Dates {
     Old,
 }
 
-/// How the server tells versions.
+/// How the server shows versions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ways {
     pub(crate) service: Service,
@@ -83,7 +83,7 @@ struct World {
     next: u32,
     /// When the server began, by its own clock.
     begun: SystemTime,
-    /// Objects that were absent once, and are not removed: nothing tells one absence from another.
+    /// Objects that were absent once, and are not removed: two absences look alike.
     came: Vec<bool>,
     random: Random,
     change_every: u64,

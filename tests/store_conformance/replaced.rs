@@ -118,7 +118,7 @@ fn a_store_that_is_renamed_into_place_is_the_new_one() {
 }
 
 /// File systems give the inode number of a deleted file to the next one, and `tar` and `rsync` set
-/// times: all that tells two files apart may be the same.
+/// times: all attributes that distinguish two files may be the same.
 #[test]
 fn no_version_of_a_replaced_store_comes_back() {
     let site = Site::new(&[("a/b", "old")]);

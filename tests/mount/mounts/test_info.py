@@ -47,7 +47,7 @@ def owner(store, key, offset):
 
 
 def test_the_bytes_are_those_of_the_inner_chunk_and_it_owns_them():
-    """`--at` tells which bytes have an element, and `--offset` tells the same chunk of its first and its last byte."""
+    """`--at` says which bytes have an element, and `--offset` with the first and the last of them gives the same chunk."""
     store = corpus.stores()["zp3_shards.zarr"]
     compared = 0
     for entry in store.decodable():

@@ -110,7 +110,7 @@ def test_by_the_type_of_a_subtype(store, point, helper):
 
 
 def test_in_another_mount_namespace(store, point):
-    """mount(8) enters it for system calls alone, and tells the helper by -N."""
+    """mount(8) enters the namespace only for its own system calls, and names it to the helper by -N."""
     other = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sleep", "infinity"])
     try:
         namespace = Path(f"/proc/{other.pid}/ns/mnt")

@@ -185,7 +185,7 @@ def pictures(module_mount, tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["rgb", "rgba", "stack", "series"])
 def test_imagej_colours(pictures, tmp_path, name):
-    """It tells a pixel as one number of 32 bits with a sign: opaque, red, green, blue."""
+    """ImageJ reports a pixel as one number of 32 bits with a sign: opaque, red, green, blue."""
     root, values = pictures
     pixels = values[name].astype("i8").reshape(-1, 30, values[name].shape[-1])
     numbers = (pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]) - (1 << 24)

@@ -18,7 +18,7 @@ READERS = 8
 
 
 def state(folder, number):
-    """Arrays whose elements all have the same value, which tells the state."""
+    """Arrays whose elements all have the same value, which is the number of the state."""
     value = number + 1
     files = folder / f"state {number}.bin"
     files.write_bytes(np.full(64, value, "<i4").tobytes())

@@ -25,7 +25,7 @@ def test_records_without_a_byte_order_are_little_endian_with_a_warning(order, mo
     values = written(tmp_path / "store", order)
     made = mount(tmp_path / "store", "--view", "arrays", "--files", "npy")
     found = np.load(made.path / "a.npy")
-    # The document is the same for both, so that nothing tells what zarr-python itself reads wrongly, too.
+    # The document is the same for both, so it does not show which of them zarr-python itself reads wrongly, too.
     assert (found == zarr.open_array(str(tmp_path / "store/a"))[...]).all()
     assert (found == values).all() == (order == "<")
     assert "zarr-python 3.1 wrote big-endian fields under the same description" in made.log_text()

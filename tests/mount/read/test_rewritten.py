@@ -16,7 +16,7 @@ LAYOUTS = {
 
 
 def write(root, layout, turn):
-    """The array `t` of one turn: its values tell which one."""
+    """The array `t` of one turn: its values say which one."""
     values = np.arange(16, dtype="i4").reshape(4, 4) + 100 * turn
     arguments = {"compressors": None} | LAYOUTS[layout]
     array = zarr.create_array(str(root), name="t", shape=(4, 4), dtype="i4", overwrite=True, fill_value=-1, **arguments)

@@ -58,7 +58,7 @@ def test_no_server_listens_at_the_endpoint(tmp_path):
 
 
 def test_redirects_that_are_not_followed(tmp_path, root):
-    """The line tells of the redirect, and gives no advice about credentials."""
+    """The line names the redirect, and gives no advice about credentials."""
     with FaultServer(root) as server, FaultServer(root) as other:
         server.rules({"fault": "redirect", "location": f"{other.url}/{{key}}"})
         line = of_server(tmp_path, server)

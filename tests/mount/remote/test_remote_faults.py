@@ -316,7 +316,7 @@ def test_a_denied_chunk_of_a_store_that_tells_absence(kind, root, mount):
 @pytest.mark.parametrize("consolidated", [True, False])
 @pytest.mark.parametrize("denied", ["LIST denied", "no LIST"])
 def test_stores_that_cannot_be_listed(consolidated, denied, tmp_path, mount):
-    """Names are found by asking for them; consolidated metadata tells them all."""
+    """Names are found by a request for each; with consolidated metadata, all names are known."""
     root = tmp_path / "root"
     remote_samples.write(root, consolidate=consolidated)
     with FaultServer(root, "s3" if denied == "LIST denied" else "http") as server:

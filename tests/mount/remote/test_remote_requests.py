@@ -137,7 +137,7 @@ def test_the_first_listing_with_consolidated_metadata(kind, path, view, root, mo
 
 @pytest.mark.parametrize("path", ["z", "v2"])
 def test_the_first_listing_of_keys_with_consolidated_metadata(path, root, mount):
-    """Documents do not tell all keys."""
+    """Documents do not have all keys."""
     with FaultServer(root, "s3") as server:
         made = mounted(mount, server, "--view", "keys", path=path)
         with Asked(server) as asked:
@@ -349,7 +349,7 @@ def test_names_are_listed_by_pages_of_a_thousand(root, mount):
 
 
 def test_names_of_chunks_are_listed_by_pages_too(root, mount):
-    """Arithmetic tells the names, and the pages tell which of them are stored, how long they are, and when they were written."""
+    """The names are computed, and the pages say which of them are stored, how long they are, and when they were written."""
     with FaultServer(root, "s3") as server:
         made = mounted(mount, server, "--view", "chunks", path="many")
         os.stat(made.path / "a" / "zarr.json")
@@ -512,7 +512,7 @@ def test_values(root):
 @pytest.mark.parametrize("arguments", [("--view", "arrays"), ("--view", "chunks", "--as", "v2"), ("--view", "keys,chunks")], ids=" ".join)
 @BOTH
 def test_the_files_of_the_daemon_ask_for_nothing(kind, arguments, root, mount):
-    """They tell of a server that does not answer, and zarr-mount --unmount reads them."""
+    """The files show whether a server answers, and zarr-mount --unmount reads them."""
     with FaultServer(root, kind) as server:
         made = mounted(mount, server, *arguments, "--ttl", "0")
         os.listdir(made.path)

@@ -352,7 +352,7 @@ def test_the_documents_of_the_named_format_alone_are_keys(three, mount):
 
 
 def test_a_node_is_named_with_its_format(three, mount):
-    """Below the root of a container, too, where a file of attributes alone does not tell N5."""
+    """Below the root of a container, too, where a file with attributes only does not show that it is N5."""
     told = ok(BINARY, "--info", f"{three}|n5:a", "--at", "0,0,1", "--json")
     assert json.loads(told)["value"] == values_of("int16")[0, 0, 1]
     (three / "g/h").mkdir(parents=True)

@@ -120,7 +120,7 @@ def test_times_that_a_writer_sets_do_not_make_a_chunk_an_older_one(disk, mount, 
 
 @on(argvalues=[COARSE])
 def test_a_file_with_the_inode_number_and_the_time_of_another_one_is_another_one(disk, mount):
-    """No time tells when it was made."""
+    """The file system has no time at which a file was made."""
     store, same = make(disk / "store"), (1_000_000_000, 1_000_000_000)
     zarr.open_array(f"{store}/plain", mode="r+")[CHUNK:2 * CHUNK] = 5
     chunk, other = store / "plain/c/0", (store / "plain/c/1").read_bytes()

@@ -17,7 +17,7 @@ SECONDS = float(os.environ.get("ZARR_MOUNT_SECONDS", "2"))
 
 
 def side_by_side(*functions):
-    """Calls the functions in threads until the time is over; each is given a function that tells whether it is not."""
+    """Calls the functions in threads until the time is over; each gets a function that returns true until then."""
     until, errors = time.monotonic() + SECONDS, []
 
     def run(function):
@@ -136,7 +136,7 @@ def test_a_draft_that_could_not_be_saved_is_not_shown(disk, mount):
     done = subprocess.run(["dd", "if=/dev/zero", f"of={made.path / C}", "bs=100k", "count=20"], capture_output=True, text=True)
     assert done.returncode == 1 and "No space left" in done.stderr
     assert (store / C).read_bytes() == b"o" * 900_000
-    # The kernel tells of the release a moment later.
+    # The kernel sends the release a moment later.
     time.sleep(0.3)
     assert (made.path / C).read_bytes() == b"o" * 900_000
     made.unmount()

@@ -580,7 +580,7 @@ def test_documents_of_old_versions_are_whole(name, path, view, tmp_path, mount):
         assert (store / path).read_bytes() == before
         assert refused(os.close, file) == "EINVAL"
         assert (store / path).read_bytes() == before
-        # The kernel tells of the release a moment later.
+        # The kernel sends the release a moment later.
         until(lambda: (made.path / path).read_bytes() == text, "the document as it is")
     (made.path / path).write_bytes(text + b"\n")
     assert json.loads((made.path / path).read_bytes()) == json.loads(text)
