@@ -76,7 +76,7 @@ fn report(
             // A mount with this budget would read the strings of the files of groups within it.
             cache_budget_bytes: config.cache_budget_bytes,
             timeout: config.timeout,
-            // The lines of the nodes tell the omissions.
+            // The lines of the nodes have the omissions.
             logs_omissions: false,
             ..ViewOptions::default()
         };

@@ -14,7 +14,7 @@ use rustix::termios::tcgetwinsize;
 use super::closed_output;
 use crate::escape::{Colours, Escaped, Text};
 
-/// The width of a terminal that does not tell its own, in columns.
+/// The width of a terminal that does not report its own, in columns.
 const USUAL_WIDTH: usize = 80;
 
 /// What is written to: a terminal, or a file or a pipe, whose lines have any length and no colours.

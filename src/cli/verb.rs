@@ -96,7 +96,7 @@ const TAKEN: [(&[Verb], &[&str]); 18] = [
         &[Mount, Info, Verify, Warm, Cat, Export, Serve],
         &["ttl", "threads"],
     ),
-    // These choose the files of a mount. --info tells which arrays fit a version or a format.
+    // These choose the files of a mount. --info says which arrays fit a version or a format.
     (
         &[Mount, Info, Cat, Export, Serve],
         &["view", "shards", "missing", "sidecar", "readahead"],

@@ -227,7 +227,7 @@ impl Zfp {
                 parameters,
                 of_zarrs,
             } => {
-                // Blocks of a fixed rate have one length, which tells the two apart.
+                // Blocks of a fixed rate all have the same length, by which the two can be distinguished.
                 let length = |parameters: Parameters| {
                     let bits = self
                         .field

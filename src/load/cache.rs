@@ -242,7 +242,7 @@ impl Cache {
         self.load_as(key, load, true)
     }
 
-    /// Like [`Cache::load`]; `is_awaited` tells whether a caller waits for the block.
+    /// Like [`Cache::load`]; `is_awaited` says whether a caller waits for the block.
     pub(super) fn load_as(
         &self,
         key: BlockKey,

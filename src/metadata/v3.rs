@@ -156,7 +156,7 @@ fn array(root: &Members<'_>) -> Result<ArrayMetadata, FormatError> {
 
 /// The warning for records with numbers of several bytes and no byte order, which are little-endian by the
 /// specification. zarr-python 3.1 wrote such documents for all records, and stored big-endian fields as they were.
-/// Nothing tells these arrays from little-endian ones: the types of the fields and the fill value are the same in both.
+/// These arrays look like little-endian ones: the types of the fields and the fill value are the same in both.
 fn doubts(decoding: &Result<Decoding, FormatError>) -> Vec<String> {
     match decoding {
         Ok(decoding)

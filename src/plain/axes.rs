@@ -51,7 +51,7 @@ pub struct Surroundings {
     pub axes: Vec<Axis>,
     /// The name of the image of which the array is a level.
     pub image: Option<String>,
-    /// The reason why spacings and units are left out, although the documents tell where the elements are.
+    /// The reason why spacings and units are left out, although the documents say where the elements are.
     pub left_out: Option<FormatError>,
 }
 

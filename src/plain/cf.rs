@@ -4,8 +4,8 @@
 //! ```text
 //! attributes::of_array(array)     Vec<Attribute>: name, and text | integers | floats | own type
 //! Dimensions::new(coordinates)    (name, length) -> index of a dimension with a unique name
-//! Names::take(wanted)             a name that the NetCDF library can read, copy and tell apart
-//! with_grid_mappings(group)    the group with variables for coordinate systems that it tells in another way
+//! Names::take(wanted)             a name that the NetCDF library can read, copy and distinguish
+//! with_grid_mappings(group)    the group with variables for coordinate systems that it describes in another way
 //! time::units(format)             "seconds since 1970-01-01"
 //! ```
 //!

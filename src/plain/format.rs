@@ -196,7 +196,7 @@ impl FileFormat {
         matches!(self, FileFormat::Nhdr | FileFormat::Mhd | FileFormat::Envi)
     }
 
-    /// Whether a file of this format tells the transform of its pixels, for which coordinates may have to be read. `NetCDF`
+    /// Whether a file of this format holds the transform of its pixels, for which coordinates may have to be read. `NetCDF`
     /// and HDF5 hold the coordinates themselves.
     pub fn tells_transform(self) -> bool {
         matches!(self, FileFormat::Envi | FileFormat::GeoTif)

@@ -3,7 +3,7 @@
 //! ```text
 //! sources       what documents say: CF, GDAL, GeoZarr, EOPF    -> GeoFacts
 //! regular       elements of coordinate arrays                  -> Spacing
-//! Georeference  what formats tell of an array
+//! Georeference  CRS and transform, for formats
 //! ```
 
 mod affine;
@@ -33,7 +33,7 @@ use crate::error::FormatError;
 /// The place of an array on the earth, or on another map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Georeference {
-    /// The CRS of the coordinates, if the store tells it.
+    /// The CRS of the coordinates, if the store has one.
     pub crs: Option<Crs>,
     /// The transform from columns (indices along the second of `axes`) and rows to coordinates, if there is one.
     pub transform: Option<Affine>,
@@ -41,7 +41,7 @@ pub struct Georeference {
     pub axes: [usize; 2],
 }
 
-/// What the documents of a store tell of the place of an array.
+/// The CRS and the transform of an array in the documents of a store.
 #[derive(Debug, Clone, Default)]
 pub struct GeoFacts {
     /// The georeference; `None` if nothing is known.
@@ -55,7 +55,7 @@ pub struct GeoFacts {
 }
 
 impl GeoFacts {
-    /// The georeference with a transform from regular coordinates. One that documents tell is kept where it differs by
+    /// The georeference with a transform from regular coordinates. A transform in the documents is kept if it differs by
     /// rounding only, because its numbers are exact.
     pub fn with_coordinates(&self, [y, x]: [Spacing; 2]) -> Georeference {
         let ((y0, dy), (x0, dx)) = (y.edge_and_width(), x.edge_and_width());

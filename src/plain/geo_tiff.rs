@@ -73,7 +73,7 @@ pub fn geo_tiff(array: &Array, levels: &[Array]) -> Result<GeoTiff, FormatError>
     Ok(GeoTiff { layout, left_out })
 }
 
-/// The text of the file beside a GeoTIFF that tells its CRS, if the GeoTIFF itself cannot.
+/// The text of the file beside a GeoTIFF that has its CRS, if the GeoTIFF itself cannot hold it.
 ///
 /// # Errors
 ///

@@ -9,7 +9,7 @@
 //! up(4096) planes: t slowest, then z, then c
 //! ```
 //!
-//! Only the first plane has an offset. `images=` in the description tells the number of planes,
+//! Only the first plane has an offset. `images=` in the description has the number of planes,
 //! which follow each other without gaps, so the file may exceed the 4 GiB of classic TIFF. Readers
 //! that do not know `images=` see the first plane.
 //! <https://imagej.net/ij/developer/source/ij/io/TiffDecoder.java.html>
@@ -87,7 +87,7 @@ fn is_held(number: Scalar) -> bool {
     )
 }
 
-/// The description, which tells `ImageJ` the dimensions of the stack and its calibration.
+/// The description, from which `ImageJ` reads the dimensions of the stack and its calibration.
 fn description(
     image: &Image<'_>,
     n_planes: u64,
@@ -118,7 +118,7 @@ fn description(
     lines.join("\n") + "\n"
 }
 
-/// What the directory tells beside the plane.
+/// The entries of the directory beside those of the plane.
 struct Fields {
     description: String,
     /// Pixels per unit along x and y, as numerators and denominators.

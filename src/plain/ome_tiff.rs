@@ -9,7 +9,7 @@
 //! ```
 //!
 //! If the size of a pixel is a length, each directory has three entries more. For n planes the directories take 236 n bytes or
-//! more, so they are computed when they are read. `DimensionOrder` tells the order of the planes, so that no array has to be
+//! more, so they are computed when they are read. `DimensionOrder` has the order of the planes, so that no array has to be
 //! transposed. The levels of an image together are a [`pyramid`].
 //! <https://docs.openmicroscopy.org/ome-model/6.3.1/ome-tiff/specification.html>
 

@@ -50,7 +50,7 @@ pub struct SidecarFacts<'a> {
     pub shards: Option<&'a ChunkLengths>,
     /// Names of the codecs, in encoding order.
     pub codecs: &'a [String],
-    /// The reason why the axes of `array` have no spacings and units, although its documents tell where the elements are.
+    /// The reason why the axes of `array` have no spacings and units, although its documents say where the elements are.
     pub axes_error: Option<&'a str>,
     /// The reason why the place of `array` on the earth, or a part of it, is left out.
     pub georeference_error: Option<&'a str>,

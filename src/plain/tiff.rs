@@ -14,7 +14,7 @@ use crate::dtype::DataType;
 
 pub(super) use field::{Field, FieldValues, Pieces, image_fields};
 
-/// The tags, which tell the meaning of entries.
+/// The tags, which are the meanings of entries.
 pub(super) mod tag {
     pub(in crate::plain) const NEW_SUBFILE_TYPE: u16 = 254;
     pub(in crate::plain) const IMAGE_WIDTH: u16 = 256;

@@ -10,7 +10,7 @@ use hyper::header::{
 
 use super::gzip;
 
-/// The version of a file as its headers tell it.
+/// The version of a file, as the headers have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Validators {
     /// The strong entity tag, with its quotes.
@@ -77,7 +77,7 @@ impl Validators {
         }
     }
 
-    /// Whether a range of this version may be sent. A date does not tell two versions of one second apart, so that only
+    /// Whether a range of this version may be sent. A date does not distinguish two versions of one second, so that only
     /// the entity tag counts.
     pub(super) fn allows_range(&self, headers: &HeaderMap) -> bool {
         let mut conditions = headers.get_all(IF_RANGE).into_iter();
@@ -174,7 +174,7 @@ mod tests {
             (vec![(IF_MODIFIED_SINCE, &now)], NotModified),
             (vec![(IF_MODIFIED_SINCE, &before)], Answer),
             (vec![(IF_MODIFIED_SINCE, "yesterday")], Answer),
-            // A tag tells more than a date.
+            // A tag distinguishes more versions than a date.
             (
                 vec![(IF_MODIFIED_SINCE, &now), (IF_NONE_MATCH, "\"b\"")],
                 Answer,

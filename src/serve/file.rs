@@ -139,7 +139,7 @@ fn range_of<'h>(headers: &'h HeaderMap, validators: Option<&Validators>) -> Opti
     validators?.allows_range(headers).then_some(range)
 }
 
-/// The version of `opened`, as the server of the number `process` tells it; `None` if each open shows other bytes.
+/// The version of `opened`, as the server of the number `process` sends it; `None` if each open shows other bytes.
 pub(super) fn validators(process: u64, opened: &OpenedVnode) -> Option<Validators> {
     let shown = opened.attributes;
     if shown.is_momentary() {
@@ -149,7 +149,7 @@ pub(super) fn validators(process: u64, opened: &OpenedVnode) -> Option<Validator
     let mut modified = Some(shown.times.mtime);
     if let Some(snapshot) = opened.file.snapshot() {
         etag = format!("{}-{snapshot:x}\"", etag.trim_end_matches('"'));
-        // The time is that of a document, and tells nothing about chunks.
+        // The time is that of a document, and does not show changes of chunks.
         modified = None;
     }
     Validators::new(etag, modified)

@@ -56,7 +56,7 @@ impl Hosts {
         host && request.uri().authority().is_none_or(|host| self.has(host))
     }
 
-    /// The port is not looked at, because it may be forwarded, and tells nothing about a page.
+    /// The port is not looked at, because it may be forwarded, and does not identify a page.
     fn has(&self, authority: &Authority) -> bool {
         if authority.as_str().contains('@') {
             return false;

@@ -28,7 +28,7 @@ use html::Html;
 use names::Names;
 use query::Query;
 
-/// A file that pages refer to, which tells nothing about the store.
+/// A file that pages refer to, which does not depend on the store.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asset {
     /// No view has such a name, because `.zarr-mount` is the program's own directory.

@@ -95,7 +95,7 @@ impl Token {
         }
     }
 
-    /// Whether `told` is the secret. The time that this takes tells nothing but the length.
+    /// Whether `told` is the secret. The time that this takes reveals only the length.
     pub(super) fn is(&self, told: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(told).into()
     }

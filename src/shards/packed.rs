@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// The fingerprints that tell the inner chunks of the first slots apart, in the `number`th version of the shard.
+    /// The fingerprints that distinguish the inner chunks of the first slots, in the `number`th version of the shard.
     fn shown(packed: &mut PackedShards, number: u64) -> [u64; 3] {
         [0, 1, 2].map(|slot| packed.meta(&key(), slot, shard(number), 7).version.inode)
     }

@@ -1,4 +1,4 @@
-//! What kind of store lies in a directory or below a URL: documents at its root tell.
+//! Finds out the kind of the store in a directory or below a URL, by the documents at its root.
 //!
 //! | document | kind |
 //! |---|---|

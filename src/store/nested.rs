@@ -12,7 +12,7 @@
 //!
 //! Listings of `a` name `x.zip` once, as an object. Stores within these stores are objects only.
 //!
-//! Names tell which files may be stores (`form`), and the contents tell which are. Requests go to the store that has
+//! Names say which files may be stores (`form`), and the contents say which are. Requests go to the store that has
 //! the key (`store`). Each request examines the version of the file first, so that a file that is replaced is looked at
 //! again. The contents of a file of one version are remembered for many files (`contents`); the directories and
 //! references of few stores are in memory, because they may be large (`opened`).

@@ -1,6 +1,6 @@
 //! How the store at a location is opened.
 //!
-//! A directory or a remote store may be an Icechunk repository or a set of references, which its documents tell
+//! A directory or a remote store may be an Icechunk repository or a set of references, which its documents show
 //! (`kinds`). A URL of one object may be that of a zip file.
 //!
 //! A zip file often contains one directory with its own name. Where its root holds no Zarr metadata
@@ -39,7 +39,7 @@ pub struct OpenOptions {
     pub sharing: Sharing,
     /// The places that references may name, besides the store that their own set lies in.
     pub allowed_references: Vec<AllowedPrefix>,
-    /// Whether the store is read by its own keys, whatever other kinds of stores its documents tell of.
+    /// Whether the store is read by its own keys, even if it has documents of other kinds of stores.
     pub by_keys: bool,
     /// The memory that files with the places of chunks may take; `None` stands for 256 MiB.
     pub memory_bytes: Option<u64>,

@@ -185,7 +185,7 @@ impl ObjectPart {
         while !rest.is_empty() {
             let (group, others) = loader.split_group(rest);
             rest = others;
-            // If they cannot be received at once, each of them tells why.
+            // If they cannot be received at once, the read of each chunk gives its error.
             let together = !loader.is_local() && group.len() > 1;
             let received = together.then(|| loader.receive_group(group).ok()).flatten();
             let mut received = received.unwrap_or_default().into_iter();

@@ -241,7 +241,7 @@ pub(super) enum PlainKind {
     Sidecar,
     /// A JSON file with the attributes of a group.
     GroupSidecar,
-    /// A file of GDAL beside the GeoTIFF of an array, or of a part of it, that tells its CRS.
+    /// A file of GDAL beside the GeoTIFF of an array, or of a part of it, that has the CRS of the GeoTIFF.
     Crs(Option<Selection>),
 }
 

@@ -69,12 +69,12 @@ pub(crate) enum CliTask {
     Serve(Box<ShownConfig>, ServeConfig),
 }
 
-/// Whether a command tells how far it is.
+/// Whether a command shows its progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Talk {
     /// It does.
     Usual,
-    /// It tells errors alone (`--quiet`).
+    /// It prints only errors (`--quiet`).
     Quiet,
 }
 

@@ -6,7 +6,7 @@ use super::words::{human, in_parentheses};
 use crate::cli::counted::counted;
 
 /// The number of chunks and their shape, and the same of shards: `64 chunks (2, 12, 24) in 8 shards (4, 24, 48)`. If
-/// they were counted, it also tells how many are stored.
+/// they were counted, it also says how many are stored.
 pub(super) fn chunks(facts: &Value) -> String {
     let number = |name: &str, one: &str, more: &str| match facts[name].as_u64() {
         Some(n) => counted(n, one, more),

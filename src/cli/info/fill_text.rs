@@ -42,7 +42,7 @@ impl FillText {
         &self.json
     }
 
-    /// The value. Where the document has none, the text also tells the value that absent chunks are read as.
+    /// The value. If the document has none, the text also has the value that absent chunks are read as.
     pub(super) fn text(&self) -> String {
         match self.json {
             Value::Null => format!("none, read as {}", self.text),

@@ -36,7 +36,7 @@ impl Totals {
         }
     }
 
-    /// The line; `None` for fewer than two arrays, because the line of one array tells the same.
+    /// The line; `None` for fewer than two arrays, because the line of one array has the same facts.
     pub(super) fn line(&self) -> Option<String> {
         if self.arrays < 2 {
             return None;

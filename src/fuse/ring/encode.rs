@@ -61,12 +61,12 @@ pub(in crate::fuse) fn written(size: u32) -> fuse_write_out {
     fuse_write_out { size, padding: 0 }
 }
 
-/// The reply that tells the length of an extended attribute.
+/// The reply with the length of an extended attribute.
 pub(in crate::fuse) fn xattr_len(size: u32) -> fuse_getxattr_out {
     fuse_getxattr_out { size, padding: 0 }
 }
 
-/// The reply that tells of the file system.
+/// The reply with the statistics of the file system.
 pub(in crate::fuse) fn statistics(
     (blocks, free): (u64, u64),
     block_bytes: u32,

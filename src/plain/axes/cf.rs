@@ -1,7 +1,7 @@
 //! Axes from dimension names and coordinate variables.
 //!
 //! CF conventions 1.11, section 4 "Coordinate Types": a coordinate variable has one dimension and
-//! bears its name; `units`, `standard_name` and `axis` tell the kind of the dimension.
+//! bears its name; `units`, `standard_name` and `axis` show the kind of the dimension.
 
 use super::axis::{Axis, AxisKind};
 use crate::metadata::Attributes;

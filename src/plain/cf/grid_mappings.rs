@@ -89,7 +89,7 @@ fn completed<'a>(group: &'a Group, above: &mut Vec<&'a Group>) -> Option<Group> 
     Some(whole)
 }
 
-/// Gives the coordinates of `arrays` that are called `names` their standard names, if nothing tells what they are.
+/// Gives the coordinates of `arrays` that are called `names` their standard names, if nothing says what they are.
 fn name_coordinates(arrays: &mut [Array], geo: &Georeference, names: [Option<String>; 2]) {
     let standard = geo.standard_names().into_iter().flatten();
     for (name, standard) in names.into_iter().zip(standard) {

@@ -19,7 +19,7 @@ pub(super) fn wkt(code: u16) -> Option<String> {
     Some(without_shifts(node.text()))
 }
 
-/// `text` without its nodes `TOWGS84`: they tell a shift to WGS 84, one of several that are in use, which is no part of
+/// `text` without its nodes `TOWGS84`: they describe a shift to WGS 84, one of several that are in use, which is no part of
 /// the CRS either.
 fn without_shifts(text: &str) -> String {
     const SHIFT: &str = ",TOWGS84[";

@@ -71,7 +71,7 @@ fn of_transform([x0, dx, rx, y0, ry, dy]: Affine) -> Vec<Field> {
     vec![Field::doubles(MODEL_TRANSFORMATION, &rows.concat())]
 }
 
-/// The text of the file `NAME.aux.xml` for a CRS that [`fields`] cannot tell; `None` if there is no such CRS.
+/// The text of the file `NAME.aux.xml` for a CRS that [`fields`] cannot express; `None` if there is no such CRS.
 pub(in crate::plain) fn aux_xml(array: &Array) -> Option<String> {
     if fields(array)
         .iter()

@@ -50,7 +50,7 @@ struct FoundTransform {
 }
 
 impl GeoSources<'_> {
-    /// All that the documents tell.
+    /// All facts in the documents.
     pub fn find(&self) -> GeoFacts {
         let mut facts = GeoFacts::default();
         if self.shape.len() < 2 {
@@ -236,7 +236,7 @@ impl GeoSources<'_> {
         Ok(axes.map(|(y, x)| [y, x]))
     }
 
-    /// Checks that a transform is for an array of this size: `shape` is the lengths of y and x, if the store tells
+    /// Checks that a transform is for an array of this size: `shape` is the lengths of y and x, if the store has
     /// them.
     fn check_shape(
         &self,

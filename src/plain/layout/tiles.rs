@@ -158,7 +158,7 @@ impl Tiles {
     /// of. They differ where numbers become narrower.
     pub(super) fn source_bytes(&self, n: u64) -> u64 {
         let (unit, source) = (self.transform.unit(), self.transform.source_unit());
-        // A file offset, times 8 at most; it only tells how reads follow each other.
+        // A file offset, times 8 at most; it only shows in which order reads come.
         (n / unit as u64).saturating_mul(source as u64)
     }
 

@@ -80,7 +80,7 @@ fn offsets(header_len: u64, slots: &[VariableSize], n_records: u64) -> Option<Va
     })
 }
 
-/// The offset of the next `len` bytes, at `at` or after it. `alone` tells whether the bytes before
+/// The offset of the next `len` bytes, at `at` or after it. `alone` says whether the bytes before
 /// `at` share no page; it is updated for these bytes.
 fn next(at: u64, len: u64, alone: &mut bool) -> Option<u64> {
     let large = len >= PAGE;

@@ -62,7 +62,7 @@ impl<'a> Pixels<'a> {
         })
     }
 
-    /// The fields that tell how many pixels a centimetre has along x and y, if that is known. Programs that do not read OME-XML
+    /// The fields that say how many pixels a centimetre has along x and y, if that is known. Programs that do not read OME-XML
     /// take the size of pixels from there.
     pub(super) fn resolution(&self) -> Vec<Field> {
         let (unit, power) = CENTIMETRES;

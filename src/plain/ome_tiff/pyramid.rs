@@ -40,7 +40,7 @@ pub(in crate::plain) fn file(group: &Group, options: &Options) -> Result<GroupFi
         }
     }
     let Some(finest) = levels.first() else {
-        // The finest level tells best why there is no file.
+        // The reason of the finest level says best why there is no file.
         let reason = omitted
             .into_iter()
             .next()

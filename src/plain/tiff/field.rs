@@ -90,7 +90,7 @@ impl Field {
     }
 }
 
-/// The fields that tell the size of a plane and the type of its samples, in the order of their tags.
+/// The fields with the size of a plane and the type of its samples, in the order of their tags.
 /// `subfile` is 0 for an image, and 1 for a smaller copy of one.
 pub(in crate::plain) fn image_fields(
     [height, width]: [u64; 2],

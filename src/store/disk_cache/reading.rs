@@ -100,7 +100,7 @@ impl EntryFile {
         }
     }
 
-    /// The facts and all of the payload of the entry `name`, whose length only its file tells; `None` if it is damaged.
+    /// The facts and all of the payload of the entry `name`, whose length follows only from its file; `None` if it is damaged.
     pub(super) fn read_all(&self, name: &EntryName) -> Option<(EntryFacts, Bytes)> {
         let header_len = name.header_len();
         let longest = file_len(header_len as u64, MOST_ENTRY_BYTES)?;

@@ -1,5 +1,5 @@
 //! Writing an entry: under another name first, so that no reader sees a part of it. The file is not synced. If the system
-//! ends, the file may be torn, and its checksums tell.
+//! ends, the file may be torn, which its checksums show.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};

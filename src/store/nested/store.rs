@@ -29,7 +29,7 @@ impl Store for NestedStores {
         }
         let form = NamedForm::of(key.as_bytes()).filter(|_| self.is_on_server);
         let form = form.filter(|&form| self.looks_into(form, key));
-        // The attributes of a file on a server come with the bytes that tell what it holds.
+        // The attributes of a file on a server come with the bytes that say what it holds.
         let object = form.map_or(Ok(None), |form| self.object_at(key, form))?;
         let stat = match object {
             Some(meta) => Some(Stat::of_object(meta)),

@@ -18,7 +18,7 @@ use super::stored_rows::first_of_product;
 use super::templates::Templates;
 use crate::store::Key;
 
-/// The most addresses that are made to tell which targets a generator names.
+/// The most addresses that are computed to find out which targets a generator names.
 const MOST_ADDRESSES: u64 = 10_000;
 
 /// All references of a generator.

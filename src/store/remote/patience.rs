@@ -110,7 +110,7 @@ impl Waiting<'_> {
             return false;
         }
         let mut state = self.patience.lock();
-        // Waits that end at the same time tell of one event.
+        // Waits that end at the same time count as one.
         if state.late.is_some_and(|late| late <= self.begun) {
             state.paused_until = Instant::now().checked_add(STOPPED);
             state.late = None;

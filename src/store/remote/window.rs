@@ -37,7 +37,7 @@ const LEAST_THROTTLED: usize = 2;
 /// The answers of a round are a quarter of the window, within these limits.
 const ROUND: (usize, usize) = (16, 64);
 
-/// So many answers of one length tell their base.
+/// This many answers of one length are enough to know their base.
 const ENOUGH: u64 = 4;
 
 /// Answers that take this part of their base, in percent, or more, wait for other answers.

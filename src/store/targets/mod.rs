@@ -94,7 +94,7 @@ impl Targets {
     /// Attributes of the object `key`, which is `reference` in the set with the attributes `set`.
     ///
     /// # Errors
-    /// [`StoreError`] where the target cannot be examined, and the reference does not tell the length either.
+    /// [`StoreError`] where the target cannot be examined, and the reference does not have the length either.
     pub(in crate::store) fn stat(
         &self,
         key: &Key,

@@ -1,6 +1,6 @@
 //! The versions of the objects on servers that were read, and how many changes of them were noticed.
 //!
-//! The attributes of a chunk that is a range of such an object are known without a request, so they cannot tell the
+//! The attributes of a chunk that is a range of such an object are known without a request, so they cannot show the
 //! version of the object. In its place they have the number of changes. After a change, all chunks on servers count as
 //! changed: what was read before is not put together with what is read later.
 

@@ -115,7 +115,7 @@ impl Target {
     }
 
     /// Whether the attributes of an object at `reference` are those of the set, because the target is on a server, and
-    /// the set tells the length.
+    /// the set has the length.
     fn has_told_length(&self, reference: &Reference<'_>) -> bool {
         reference.range.is_some() && self.rights == TargetRights::Object
     }

@@ -26,7 +26,7 @@ pub(super) struct Directory {
     pub(super) index: Index,
     /// Its offset in the zip file: all entries are before it.
     pub(super) offset: u64,
-    /// The version of OME-Zarr that the comment of the zip file tells.
+    /// The version of OME-Zarr in the comment of the zip file.
     pub(super) ome_version: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! The facts in the central directory about the bytes of an entry.
 
-/// The place and coding of the bytes of an entry. Only the local header tells at which offset the bytes begin.
+/// The place and coding of the bytes of an entry. Only the local header shows at which offset the bytes begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
     /// The offset of the local header.

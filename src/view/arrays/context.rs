@@ -39,7 +39,7 @@ pub(in crate::view) struct GroupFacts {
     pub(super) checked: LastCheck,
 }
 
-/// What the documents around an array tell of it.
+/// The facts about an array in the documents around it.
 pub(super) struct Around {
     pub(super) surroundings: Surroundings,
     /// The place of the array on the earth.

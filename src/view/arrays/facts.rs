@@ -68,7 +68,7 @@ pub(in crate::view) struct ArrayFacts {
     pub(super) axes: Vec<Axis>,
     /// The reason why the axes have no spacings and units.
     pub(super) axes_error: Option<FormatError>,
-    /// What the documents tell of the place of the array on the earth.
+    /// The georeference of the array in the documents.
     pub(super) geo: GeoFacts,
     /// The name of the image of which the array is a level.
     image: Option<String>,

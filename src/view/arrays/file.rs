@@ -252,7 +252,7 @@ impl Arrays {
         }
     }
 
-    /// The file beside the GeoTIFF of an array or of a part of it; `None` if that tells its CRS itself, or has none.
+    /// The file beside the GeoTIFF of an array or of a part of it; `None` if the GeoTIFF holds its CRS itself, or has none.
     fn make_crs(
         &self,
         path: &Prefix,

@@ -1,5 +1,5 @@
 //! The place of an array on the earth: the variable that its attributes name for that, and the coordinates along its
-//! axes y and x. The coordinates are elements: they are read for a file that tells a transform, and again after one of
+//! axes y and x. The coordinates are elements: they are read for a file that holds a transform, and again after one of
 //! their chunks has changed.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const MOST_COORDINATES: u64 = 1 << 20;
 const MOST_CHUNKS: u64 = 256;
 
 impl Arrays {
-    /// What the documents tell of the place of the array at `path`. `sources` has all of them but the grid mapping.
+    /// The georeference of the array at `path` in the documents. `sources` has all of them but the grid mapping.
     pub(super) fn geo_facts(
         &self,
         path: &Prefix,

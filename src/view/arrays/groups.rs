@@ -107,7 +107,7 @@ impl Arrays {
         if let Some((what, limit)) = beyond {
             return Err(Error::in_document(path, more_than(what, limit)));
         }
-        // Without any level, an error tells the reasons of the levels.
+        // If no level is left, the error has the reasons of the levels.
         let is_empty = gathering.n_arrays == 0;
         if is_empty && (group.omitted.is_empty() || !format.holds_levels()) {
             self.say_omitted(path, format, &group.omitted);

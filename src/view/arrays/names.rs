@@ -43,7 +43,7 @@ enum FileExtension {
     Format(FileFormat),
     /// A sidecar: the facts about an array or a group that its other files do not have.
     Sidecar,
-    /// A file beside a GeoTIFF that tells its CRS.
+    /// A file beside a GeoTIFF that has the CRS of the GeoTIFF.
     Crs,
     /// A note: the reason why an array has no files.
     Note,

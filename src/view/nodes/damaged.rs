@@ -1,7 +1,7 @@
 //! Names below a node that cannot be shown, because its document is damaged or needs an unsupported feature.
 //!
 //! A reader that has an array open takes an absent chunk for fill values. The document may be damaged only for a
-//! moment, while a program writes it in place, and a damaged document does not tell which chunks there are. So each
+//! moment, while a program writes it in place, and a damaged document does not say which chunks there are. So each
 //! name below the node that could be a chunk, a shard, or a directory of chunks gives an error, and is not absent.
 //! Other names are shown as usual.
 //!

@@ -20,7 +20,7 @@ const MOST_DEPTH: usize = 8;
 pub(super) struct Placed {
     /// Distance from one element to the next: a normal number greater than 0.
     pub(super) spacing: f64,
-    /// Position of the first element, if a translation tells it; finite.
+    /// Position of the first element, if there is a translation; finite.
     pub(super) origin: Option<f64>,
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn read_private(path: &Path) -> Result<String, CredentialError> {
 /// # Errors
 /// [`CredentialError::File`].
 pub(crate) fn read_if_present(path: &Path) -> Result<Option<SmallFile>, CredentialError> {
-    // With this path, users tell a program to read no configuration.
+    // With this path, users make a program read no configuration.
     if path == Path::new("/dev/null") {
         return Ok(None);
     }

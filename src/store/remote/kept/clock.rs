@@ -16,7 +16,7 @@ struct Base {
     us: u64,
 }
 
-/// The identity of the clock; `None` if the system does not tell it.
+/// The identity of the clock; `None` if the system does not report it.
 static IDENTITY: LazyLock<Option<String>> = LazyLock::new(|| {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     // Systems without this cannot shift the clock.

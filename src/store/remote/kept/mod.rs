@@ -187,7 +187,7 @@ impl Kept {
         }
     }
 
-    /// The entry of a range; `None` if no attribute of the version would tell a change.
+    /// The entry of a range; `None` if no attribute of the version would show a change.
     fn range(
         &self,
         path: &str,
@@ -217,7 +217,7 @@ impl Kept {
         Some((name, facts))
     }
 
-    /// Whether the bytes of this version may be kept: an attribute tells if it changes.
+    /// Whether the bytes of this version may be kept, because an attribute shows each change.
     fn keeps(&self, pinned: &Pinned) -> bool {
         self.is_forever() || pinned.tag.is_some() && !pinned.is_young
     }

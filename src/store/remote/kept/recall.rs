@@ -52,7 +52,7 @@ impl Shared {
         (!is_trusted && kept.has_opening(path, &pinned)).then_some(pinned)
     }
 
-    /// Brings the kept answer about `key` into memory. Returns the version that it tells, and whether it is trusted.
+    /// Brings the kept answer about `key` into memory. Returns the version in the answer, and whether it is trusted.
     fn recall_answer(&self, kept: &Kept, key: &Key, path: &str) -> Option<(Pinned, bool)> {
         let (answer, times) = kept.answer(path)?;
         let found = match &answer {
