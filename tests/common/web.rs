@@ -1,4 +1,4 @@
-//! A web server in this process, whose answers a test makes.
+//! A web server in this process. The test makes its answers.
 
 #![cfg(feature = "remote")]
 
@@ -28,7 +28,7 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// What answers requests.
+/// Answers requests.
 pub trait Answers: Debug + Send + Sync + 'static {
     fn answer(&self, request: &Request) -> Response;
 }

@@ -55,7 +55,7 @@ pub(crate) fn type_v3(name: &str) -> (Value, Value) {
     (data_type, fill_value)
 }
 
-/// What makes bytes of elements of a type.
+/// The codecs that turn elements of a type into bytes.
 pub(crate) fn codecs_v3(name: &str) -> Value {
     match name {
         "string" => json!([{"name": "vlen-utf8"}]),

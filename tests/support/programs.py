@@ -36,7 +36,7 @@ class Program:
     says: Callable  # gives the report for a `Question`
     heavy: bool = True  # whether it is large to install
     tolerance: float = 0  # relative: how many digits it prints, or computes with
-    # The variables that the program is for, in words and as a predicate on xarray's report of a variable.
+    # The variables that the program can read, in words, and as a function of xarray's report of a variable.
     subject: str = "everything"
     is_subject: Callable = lambda variable: True
 
@@ -50,7 +50,7 @@ def output(*command):
 
 
 def one_by_one(says):
-    """For a program that may crash over a variable: after a crash, it is asked for each variable alone."""
+    """Some programs crash at one variable. If such a program crashes, it is asked again for each variable by itself."""
     def patient(question):
         try:
             return says(question)
@@ -117,7 +117,7 @@ def cdo(question):
 
 
 def gdal(question):
-    """Rasters, with the file's name alone. GDAL's netCDF driver has the north at the top."""
+    """The rasters that GDAL finds with the name of the file only. GDAL's netCDF driver puts the north at the top."""
     told = json.loads(output("gdalinfo", "-json", question.path))
     rasters = [value for key, value in told["metadata"].get("SUBDATASETS", {}).items() if key.endswith("_NAME")] or [question.path]
     is_netcdf, variables = told["driverShortName"] == "netCDF", {}

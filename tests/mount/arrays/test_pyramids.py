@@ -24,7 +24,7 @@ def readers():
 
 @pytest.fixture(scope="module")
 def written(module_mount, tmp_path_factory):
-    """The images of ome-zarr-py, bioio, acquire-zarr and ngff-zarr, and what these libraries say of them."""
+    """The images of ome-zarr-py, bioio, acquire-zarr and ngff-zarr, and the descriptions of them by these libraries."""
     folder = pictures.unpack(tmp_path_factory.mktemp("pictures"))
     return module_mount(folder, "--view", "arrays", "--files", "ome.tif"), pictures.each("images")
 
@@ -111,7 +111,7 @@ def omitted(store, *options):
 
 
 def test_an_array_with_the_name_of_its_image_gives_way(mount, tmp_path, readers):
-    """A field of a well is often called as its finest level. The file of all levels has the name."""
+    """A field of a well often has the same name as its finest level. Then the file of all levels gets this name, and the file of the level another one."""
     levels = {"0": plane(64), "1": plane(32)}
     make_image(tmp_path / "p.zarr" / "B" / "3" / "0", levels)
     other = zarr.open_group(str(tmp_path / "p.zarr" / "g"), mode="w")
@@ -192,7 +192,7 @@ def test_a_changed_level_is_read_anew(mount, tmp_path, readers):
 
 
 def test_other_transformations_are_named(mount, tmp_path):
-    """The levels go on without voxel sizes."""
+    """The levels are shown without voxel sizes."""
     transformations = [{"type": "affine", "affine": [[1, 0, 0], [0, 1, 0]], "input": {"path": "0"}, "output": {"name": "own"}}]
     axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "yx"]
     root = make_image(tmp_path / "i.zarr", {"0": plane(32)}, coordinateSystems=[{"name": "own", "axes": axes}],

@@ -1,4 +1,4 @@
-"""`--info` for people, on terminals and in pipes, and what `--json` says of the same nodes, against zarr-python."""
+"""`--info` for people, on terminals and in pipes; and the output of `--json` for the same nodes, compared with zarr-python."""
 import base64
 import fcntl
 import json
@@ -23,7 +23,7 @@ STORES = ["zp2_dtypes.zarr", "zp3_shards.zarr", "zp3_ext_types.zarr", "xarray_v2
 
 
 def on_terminal(columns, *arguments, **environment):
-    """What the command writes to a terminal of this width."""
+    """The output of the command on a terminal of this width."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     known = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
@@ -45,7 +45,7 @@ def on_terminal(columns, *arguments, **environment):
 
 
 def plain(text):
-    """The text without the sequences of its colours, which are the only ones that it may have."""
+    """The text without the escape sequences of colours. It must have no others."""
     return re.sub("\x1b\\[[0-9;]*m", "", text)
 
 
