@@ -260,7 +260,7 @@ pub(crate) struct Args {
     pub(crate) verify: bool,
 
     /// Read every document and every chunk of STORE, or of the nodes at and below PATH, or of the arrays that --array
-    /// selects, into the disk cache. What is there already is not requested again
+    /// selects, into the disk cache. Chunks that are in the cache already are not requested again
     #[cfg(feature = "remote")]
     #[arg(long, requires = "disk_cache")]
     pub(crate) warm: bool,
@@ -279,8 +279,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) resume: bool,
 
-    /// Show no progress of --info, --verify, --warm, --export, --recover and --unmount; of --export and --recover no
-    /// summary either; of --list nothing but the mountpoints; of --serve nothing
+    /// With --info, --verify, --warm, --export, --recover and --unmount: show no progress, and with --export and
+    /// --recover no summary either. With --list: print only the mountpoints. With --serve: print nothing
     #[arg(long)]
     pub(crate) quiet: bool,
 

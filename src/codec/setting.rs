@@ -11,7 +11,7 @@ pub type Setting<T> = Result<T, &'static str>;
 /// The value of a parameter of `codec`.
 ///
 /// # Errors
-/// The document does not say it.
+/// The document does not have it.
 pub(super) fn known<'s, T>(
     codec: &'static str,
     setting: &'s Setting<T>,

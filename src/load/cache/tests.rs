@@ -81,7 +81,7 @@ fn queue(cache: &Arc<Cache>, rank: u64, done: Option<AnswerCallback>) {
 fn a_caller_that_waits_for_a_queued_load_runs_it() {
     let cache = cache(1 << 20);
     let first = ask(&cache, 0);
-    assert!(first.try_recv().is_err(), "nobody runs it");
+    assert!(first.try_recv().is_err(), "no thread runs it");
     let block = cache
         .load(key(0), || unreachable!("one is queued"))
         .unwrap();

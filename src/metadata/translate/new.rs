@@ -76,8 +76,8 @@ pub fn new_node(
     Ok(new)
 }
 
-/// The v2 document of an array of v3. As xarray writes it, it has no fill value where v3 has no missing value: chunks
-/// that are absent then hold zeros, or "not a time".
+/// The v2 document of an array of v3. If the array has no missing value in v3, its v2 document has no fill value, as in
+/// documents that xarray writes. The elements of absent chunks are then zeros, or "not a time".
 fn without_mask(
     document: Vec<u8>,
     array: &ArrayMetadata,
@@ -94,8 +94,8 @@ fn without_mask(
     carry::with_member(&document, "fill_value", Some(b"null"))
 }
 
-/// The v3 document of an array of v2, in which `_FillValue` says the fill value if the array has no dimensions: xarray
-/// opens it whether a list of names is written later or not. Other arrays get it with the names of their dimensions.
+/// The v3 document of an array of v2. An array without dimensions gets the attribute `_FillValue` at once, because xarray
+/// opens it even if no list of names is written later. Other arrays get the attribute with the names of their dimensions.
 fn with_mask_of_scalar(document: Vec<u8>, array: &ArrayMetadata) -> Result<Vec<u8>, FormatError> {
     let decoding = array.decoding.as_ref().map_err(Clone::clone)?;
     let is_masked = array.shape.is_empty() && decoding.fill_value.is_defined();
@@ -149,7 +149,7 @@ fn check(
     check_known(&shown, written, &["attributes", "storage_transformers"])?;
     let stored = ChunkContent::Encoded(Shards::Keep);
     let stored = write::array(&metadata, &source, stored, shown_as.target)?;
-    let problem = "the version of the group above cannot say this";
+    let problem = "the version of the group above cannot express this";
     check_same_chunks(name, (&stored, written), problem)?;
     let of_view = match shown_as.content {
         ChunkContent::Decoded(_) | ChunkContent::Complete(_) => {

@@ -1,11 +1,11 @@
-//! Texts with expressions in double braces, as templates of references have them.
+//! Texts with expressions in double braces, which are the templates in sets of references.
 //!
 //! ```text
 //! {{u}}/a_{{ 2 * i + 1 }}.nc      names, integers, + - * // % and parentheses
 //! {{f(c='text')}}                 a template that is a function of its names
 //! ```
 //!
-//! The language is Jinja, of which nothing else is taken. A text is parsed once and computed often.
+//! The syntax is a small part of Jinja. A text is parsed once and computed often.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -121,7 +121,8 @@ impl Pattern {
         computed.flatten().collect()
     }
 
-    /// The text with `0` for each expression that has a name that `is_variable`.
+    /// The text, in which `0` stands for each expression with a variable name (`is_variable`). All other expressions are
+    /// computed.
     ///
     /// # Errors
     /// Those of [`Pattern::text`], for the other expressions.
@@ -146,10 +147,10 @@ impl Pattern {
         Ok(skeleton)
     }
 
-    /// The text, where names stand for what `names` says.
+    /// The text, with the values of `names` in its expressions.
     ///
     /// # Errors
-    /// A message, for names that stand for nothing and numbers beyond 64 bits.
+    /// A message, for names without a value and numbers beyond 64 bits.
     pub(super) fn text(&self, names: &dyn Names) -> Result<String, String> {
         let mut text = String::new();
         for part in &self.parts {
@@ -217,7 +218,7 @@ impl Expression {
         }
     }
 
-    /// The number, where names stand for what `names` says.
+    /// The number, computed with the values of `names`.
     ///
     /// # Errors
     /// Those of [`Pattern::text`].

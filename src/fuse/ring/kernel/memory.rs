@@ -37,7 +37,7 @@ pub(in crate::fuse::ring) struct Memory {
 // SAFETY: a thread reaches a payload through its only lease. Headers are written by one thread, the one that sends the
 // reply.
 unsafe impl Send for Memory {}
-// SAFETY: as before.
+// SAFETY: the reason is the same as for `Send`.
 unsafe impl Sync for Memory {}
 
 /// The payload of an entry, of which there is one lease at a time.
@@ -83,7 +83,7 @@ impl Memory {
         assert!(entry < self.n, "there are {} entries", self.n);
         // SAFETY: the place is within the memory.
         let header = unsafe { self.base.add(entry * self.entry_bytes()) };
-        // SAFETY: as before.
+        // SAFETY: this place is within the memory, too.
         let payload = unsafe { header.add(PAGE_BYTES) };
         [(header, HEADER_BYTES), (payload, self.payload_bytes)].map(|(at, len)| libc::iovec {
             iov_base: at.as_ptr().cast(),
@@ -151,7 +151,8 @@ impl Lent for Lease {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         let [_, payload] = self.memory.vectors(self.entry);
-        // SAFETY: as before, and borrowed exclusively.
+        // SAFETY: the payload is mapped as long as its memory lives, and this is its only lease, which is borrowed
+        // exclusively.
         unsafe { std::slice::from_raw_parts_mut(payload.iov_base.cast(), payload.iov_len) }
     }
 }
