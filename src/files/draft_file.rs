@@ -9,17 +9,21 @@
 
 use std::fs::{File, FileTimes};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::draft_memory::DraftMemory;
 use super::form::Form;
+use crate::budget::{Holding, Reservation};
+use crate::buffers::Buffer;
 use crate::error::Error;
+use crate::load::to_usize;
 use crate::shards::{InnerChunk, OpenInnerDraft};
 use crate::store::{
     Commit, DirWriter, Draft, FileChange, Key, NewFile, Replaces, StoreError, StoredFile,
 };
+use crate::translate::DraftBytes;
 
 /// The bytes of a draft, with the attributes of a file.
 #[derive(Debug)]
@@ -29,6 +33,17 @@ pub(super) struct DraftFile {
     memory: Option<DraftMemory>,
     /// Notes in the shard that this draft is open; `None` unless the file is an inner chunk.
     _inner: Option<OpenInnerDraft>,
+}
+
+/// The bytes of a draft in memory.
+#[derive(Debug)]
+struct DraftMemory {
+    /// A buffer of the greatest length that the file may have. Behind the bytes of the draft, it may hold those of an
+    /// earlier use.
+    buffer: Buffer,
+    /// The number of bytes of the draft.
+    len: u64,
+    _reservation: Reservation,
 }
 
 impl DraftFile {
@@ -70,27 +85,38 @@ impl DraftFile {
 
     /// Makes `change`, and sets the times of the file as the system call does.
     pub(super) fn change(&mut self, change: &FileChange) -> io::Result<()> {
+        let file = self.draft.file();
         let Some(memory) = &mut self.memory else {
-            return change.apply(self.draft.file());
+            return change.apply(file);
         };
-        let before = memory.bytes().len();
-        memory.change(change)?;
-        let (file, len) = (self.draft.file(), memory.bytes().len());
-        if len == before {
-            return file.set_times(FileTimes::new().set_modified(SystemTime::now()));
+        let before = memory.len;
+        let (changed, after) = (change.changed_bytes(before), change.len_after(before));
+        memory
+            .part(before.min(changed.start)..changed.start)?
+            .fill(0);
+        let bytes = memory.part(changed)?;
+        // The new length may be over a limit of file sizes, so the file takes it first.
+        if after == before {
+            file.set_times(FileTimes::new().set_modified(SystemTime::now()))?;
+        } else {
+            file.set_len(after)?;
         }
-        let noted = file.set_len(len as u64);
-        if noted.is_err() {
-            // The file may be over a limit of file sizes. It has kept its length, and so must the memory.
-            memory.set_len(before as u64)?;
+        match change {
+            FileChange::Write { data, .. } => bytes.copy_from_slice(data),
+            FileChange::SetLen(_) | FileChange::Allocate { .. } => bytes.fill(0),
         }
-        noted
+        memory.len = after;
+        Ok(())
     }
 
     /// Puts bytes into the draft that no program has written, at `offset`, which is within its length.
     pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         match &mut self.memory {
-            Some(memory) => memory.write(offset, bytes),
+            Some(memory) => {
+                let part = offset..offset.saturating_add(bytes.len() as u64);
+                memory.part(part)?.copy_from_slice(bytes);
+                Ok(())
+            }
             None => self.draft.file().write_all_at(bytes, offset),
         }
     }
@@ -165,6 +191,39 @@ impl DraftFile {
     }
 }
 
+impl DraftMemory {
+    /// Memory for the bytes that `form` shows; `None` if they belong in a file. A file never becomes a part of an
+    /// object, so the bytes of a part may always be in memory.
+    fn of(form: &dyn Form) -> Option<DraftMemory> {
+        let rules = form.rules();
+        let is_encoded = rules.draft == DraftBytes::Encoded || form.inner().is_some();
+        let len = rules.len.filter(|_| is_encoded)?;
+        let cache = form.cache();
+        let holding = Holding::NOTHING.to_hold("what is written");
+        let reservation = cache.reserve_kept_if_spare(Buffer::scratch_capacity_of(len), holding)?;
+        Some(DraftMemory {
+            buffer: cache.buffers().scratch(to_usize(len).ok()?).ok()?,
+            len: 0,
+            _reservation: reservation,
+        })
+    }
+
+    /// The bytes of the draft.
+    fn bytes(&self) -> &[u8] {
+        let len = usize::try_from(self.len).ok();
+        len.and_then(|len| self.buffer.get(..len))
+            .unwrap_or_default()
+    }
+
+    /// A range of the buffer, to write to.
+    fn part(&mut self, range: Range<u64>) -> io::Result<&mut [u8]> {
+        let start = usize::try_from(range.start).ok();
+        let range = start.zip(usize::try_from(range.end).ok());
+        let part = range.and_then(|(start, end)| self.buffer.get_mut(start..end));
+        part.ok_or_else(|| io::ErrorKind::FileTooLarge.into())
+    }
+}
+
 impl From<Draft> for DraftFile {
     fn from(draft: Draft) -> DraftFile {
         DraftFile::of_form(draft, None)
@@ -182,4 +241,120 @@ fn times_of(file: &File) -> io::Result<FileTimes> {
     let from = file.metadata()?;
     let times = FileTimes::new().set_accessed(from.accessed()?);
     Ok(times.set_modified(from.modified()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::store::{Allocation, DirStore, Store, Symlinks, WriterOptions};
+
+    const MOST: usize = 300;
+
+    /// The writer of an empty store.
+    fn writer() -> (TempDir, DirWriter) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = DirStore::open(folder.path(), Symlinks::Inside).unwrap();
+        let writer = store.writer(&WriterOptions::default()).unwrap().unwrap();
+        (folder, writer)
+    }
+
+    /// A draft in memory, whose buffer has the bytes of an earlier use.
+    fn in_memory(writer: &DirWriter) -> DraftFile {
+        let budget = Budget::new(1 << 20);
+        let reservation = budget.reserve_kept_if_spare(MOST as u64, Holding::NOTHING);
+        let memory = DraftMemory {
+            buffer: Buffer::from(vec![0xaa; MOST]),
+            len: 0,
+            _reservation: reservation.unwrap(),
+        };
+        DraftFile {
+            memory: Some(memory),
+            ..in_file(writer)
+        }
+    }
+
+    fn in_file(writer: &DirWriter) -> DraftFile {
+        writer.begin_apart(&"a draft").unwrap().into()
+    }
+
+    fn place() -> impl Strategy<Value = (u64, u64)> {
+        (0..MOST as u64).prop_flat_map(|start| (Just(start), 0..=MOST as u64 - start))
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Write((u64, u64), u8),
+        SetLen(u64),
+        Allocate((u64, u64), Allocation),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let allocation = prop_oneof![Just(Allocation::Extend), Just(Allocation::Hole)];
+        prop_oneof![
+            (place(), any::<u8>()).prop_map(|(place, value)| Step::Write(place, value)),
+            (0..=MOST as u64).prop_map(Step::SetLen),
+            (place(), allocation).prop_map(|(place, what)| Step::Allocate(place, what)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn memory_changes_as_a_file_does(steps in prop::collection::vec(step(), 1..20)) {
+            let (_folder, writer) = writer();
+            let (mut memory, mut file) = (in_memory(&writer), in_file(&writer));
+            for step in steps {
+                let data;
+                let change = match step {
+                    Step::Write((offset, len), value) => {
+                        data = vec![value; usize::try_from(len)?];
+                        FileChange::Write { offset, data: &data }
+                    }
+                    Step::SetLen(len) => FileChange::SetLen(len),
+                    // The system call refuses a length of 0.
+                    Step::Allocate((_, 0), _) => continue,
+                    Step::Allocate((offset, len), allocation) => {
+                        FileChange::Allocate { offset, len, allocation }
+                    }
+                };
+                file.change(&change)?;
+                memory.change(&change)?;
+                let len = file.file().metadata()?.len();
+                let mut expected = vec![0; usize::try_from(len)?];
+                file.read_exact_at(&mut expected, 0)?;
+                prop_assert_eq!(memory.in_memory(), Some(&expected[..]), "{:?}", change);
+                prop_assert_eq!(memory.file().metadata()?.len(), len, "{:?}", change);
+            }
+        }
+    }
+
+    #[test]
+    fn changes_that_do_not_fit_are_refused() {
+        let (_folder, writer) = writer();
+        let mut memory = in_memory(&writer);
+        let data = &[1; 10];
+        let first = FileChange::Write { offset: 5, data };
+        memory.change(&first).unwrap();
+        let refused = [
+            FileChange::Write {
+                offset: MOST as u64 - 9,
+                data,
+            },
+            FileChange::Write {
+                offset: u64::MAX,
+                data,
+            },
+            FileChange::SetLen(MOST as u64 + 1),
+        ];
+        for change in refused {
+            let error = memory.change(&change).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge, "{change:?}");
+            let kept = [[0; 5].as_slice(), data].concat();
+            assert_eq!(memory.in_memory(), Some(&kept[..]), "{change:?}");
+            assert_eq!(memory.file().metadata().unwrap().len(), 15, "{change:?}");
+        }
+    }
 }

@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `phase` | the states of an open file, and the table of the transitions between them |
 //! | `state` | an open file: its name, its stored object, its phase; reads and changes |
-//! | `begin`, `draft`, `draft_file` | the beginning of a draft, and its bytes |
+//! | `begin`, `draft`, `draft_file` | the beginning of a draft; its parts; its bytes, in memory or in a file |
 //! | `target` | the object of a file, which may be an inner chunk of a shard |
 //! | `commit`, `merge` | a draft becomes the object |
 //! | `failure` | conflicts, attempts that are repeated, and which program gets an error |
@@ -49,7 +49,6 @@ mod begin;
 mod commit;
 mod draft;
 mod draft_file;
-mod draft_memory;
 mod ended;
 mod failure;
 mod form;

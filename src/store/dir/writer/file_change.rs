@@ -59,6 +59,17 @@ impl FileChange<'_> {
         }
     }
 
+    /// The length of a file of `len` bytes after the change.
+    pub fn len_after(&self, len: u64) -> u64 {
+        match *self {
+            FileChange::Write { data: [], .. } => len,
+            FileChange::SetLen(new) => new,
+            FileChange::Write { .. } | FileChange::Allocate { .. } => {
+                len.max(self.changed_bytes(len).end)
+            }
+        }
+    }
+
     /// Makes the change in a file.
     ///
     /// # Errors
