@@ -92,7 +92,7 @@ impl HandleId {
 
 /// A handle of a file.
 #[derive(Debug)]
-pub(crate) struct KeyHandle {
+pub struct KeyHandle {
     writing: Arc<Writing>,
     file: Arc<KeyFile>,
     id: HandleId,
@@ -403,8 +403,12 @@ impl KeyHandle {
         begins.then(|| self.writing.keep_name(&self.file)).flatten()
     }
 
-    /// Writes `data`, which comes from memory that a process has mapped, at `offset`.
-    pub(crate) fn write_mapped(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+    /// Writes `data`, which comes from memory that a process has mapped, at `offset`. All handles that may write save the
+    /// bytes.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn write_mapped(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.change(&FileChange::Write { offset, data })?;
         if let Some(draft) = self.file.lock().phase.draft_mut() {
             draft.savers = Savers::All;
@@ -413,7 +417,10 @@ impl KeyHandle {
     }
 
     /// Makes `change`.
-    pub(crate) fn change(&self, change: &FileChange) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn change(&self, change: &FileChange) -> Result<(), Error> {
         self.check_writes()?;
         let had_written = self.has_written.swap(true, Ordering::Relaxed);
         let _name = self.name_for_change();
@@ -444,7 +451,10 @@ impl KeyHandle {
     }
 
     /// Makes the file empty, as `O_TRUNC` does.
-    pub(crate) fn clear(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn clear(&self) -> Result<(), Error> {
         self.check_writes()?;
         let _name = self.name_for_change();
         self.writing.check_goes_on()?;
@@ -475,7 +485,10 @@ impl KeyHandle {
     }
 
     /// Commits the draft, if this handle may write. `thread` belongs to the process that closes the file.
-    pub(crate) fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
         // Other handles commit what they have written when they are closed. `concerns` knows the exceptions.
         let has_written = self.has_written.swap(false, Ordering::Relaxed);
         let is_concerned = has_written || self.writes() && self.file.concerns(self.id);

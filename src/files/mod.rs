@@ -81,8 +81,8 @@ use failure::Audience;
 pub(crate) use form::{
     AfterCommit, CleanAttributes, CleanBytes, CleanFile, Form, Meanings, ReadReply, Translation,
 };
-pub use handle::HandleAccess;
-pub(crate) use handle::{HandleId, KeyHandle, NewKind, ReadBytes};
+pub use handle::{HandleAccess, KeyHandle};
+pub(crate) use handle::{HandleId, NewKind, ReadBytes};
 pub(crate) use key_file::KeyFile;
 pub(crate) use name_kinds::{
     is_document, is_replaced_whole, looks_like_a_chunk, may_be_old_document,

@@ -14,7 +14,7 @@ use super::attr::{NAME_BYTES, Reported};
 use super::callers::AwaitedReply;
 use super::opened::OpenedFile;
 use super::reply::{Created, Opened, Reply};
-use crate::store::Allocation;
+use crate::store::{Allocation, FileChange};
 use crate::view::{
     AttributeChange, Caller, HandleAccess, LookupResult, NewFile, NewTime, OpenFile, OpenedVnode,
     RenameMode, VnodeKind,
@@ -214,22 +214,22 @@ impl Core {
         (offset, data): (u64, &[u8]),
         flags: WriteFlags,
     ) -> Result<u32, Errno> {
-        self.opened(ino, handle).and_then(|opened| {
-            let written = if flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
-                opened.file.write_mapped(offset, data)
-            } else {
-                opened.file.write(offset, data)
-            };
-            written.map_err(|error| {
-                self.note_saved(ino, &opened.file);
-                self.errno_of_change(&error)
-            })?;
-            let counters = self.view.requests();
-            counters.writes.add(1);
-            counters.bytes_written.add(data.len() as u64);
-            self.note_change(ino, &opened.file);
-            u32::try_from(data.len()).map_err(|_| Errno::EINVAL)
-        })
+        let opened = self.opened(ino, handle)?;
+        let file = opened.file.written().ok_or(Errno::EBADF)?;
+        let written = if flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            file.write_mapped(offset, data)
+        } else {
+            file.change(&FileChange::Write { offset, data })
+        };
+        written.map_err(|error| {
+            self.note_saved(ino, &opened.file);
+            self.errno_of_change(&error)
+        })?;
+        let counters = self.view.requests();
+        counters.writes.add(1);
+        counters.bytes_written.add(data.len() as u64);
+        self.note_change(ino, &opened.file);
+        u32::try_from(data.len()).map_err(|_| Errno::EINVAL)
     }
 
     /// fallocate(2): longer files, and holes.
@@ -247,8 +247,12 @@ impl Core {
             _ => return Err(Errno::EOPNOTSUPP),
         };
         let opened = self.opened(ino, handle)?;
-        let range = offset..offset.saturating_add(len);
-        let changed = opened.file.allocate(range, allocation);
+        let file = opened.file.written().ok_or(Errno::EBADF)?;
+        let changed = file.change(&FileChange::Allocate {
+            offset,
+            len,
+            allocation,
+        });
         changed.map_err(|error| self.errno_of_change(&error))?;
         self.note_change(ino, &opened.file);
         Ok(())
@@ -256,7 +260,10 @@ impl Core {
 
     pub(super) fn flush(&self, ino: u64, handle: FileHandle, thread: u32) -> Result<(), Errno> {
         let opened = self.opened(ino, handle)?;
-        let flushed = opened.file.flush(thread);
+        let Some(file) = opened.file.written() else {
+            return Ok(());
+        };
+        let flushed = file.flush(Some(thread));
         self.note_saved(ino, &opened.file);
         flushed.map_err(|error| self.errno_of_change(&error))
     }

@@ -23,6 +23,7 @@ use super::inode::{Comparison, ReadMode, StaleCache};
 use super::notices::Notice;
 use super::opened::{OpenedFile, STRIPES};
 use super::reply::{Opened, Reply};
+use crate::files::KeyHandle;
 use crate::view::{OpenFile, OpenedVnode, VnodeAttributes, VnodeId};
 
 /// To the kernel, a negative offset means no pages.
@@ -97,14 +98,20 @@ impl Core {
         is_cut: bool,
     ) -> Result<FopenFlags, Errno> {
         let flags = self.settle(ino, attributes, file)?;
-        if is_cut && let Err(error) = file.clear() {
-            drop(self.versions.close(ino));
-            return Err(self.errno_of_change(&error));
+        if !is_cut {
+            return Ok(flags);
         }
-        if is_cut {
-            self.note_change(ino, file);
+        let cleared = file.written().map(KeyHandle::clear);
+        match cleared.ok_or(Errno::EBADF)? {
+            Ok(()) => {
+                self.note_change(ino, file);
+                Ok(flags)
+            }
+            Err(error) => {
+                drop(self.versions.close(ino));
+                Err(self.errno_of_change(&error))
+            }
         }
-        Ok(flags)
     }
 
     /// Makes `ino` stand for the version that was opened; returns whether the kernel may keep its

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use zarr_mount::error::Error;
-use zarr_mount::store::{Detail, NewAttributes, NewTime};
+use zarr_mount::files::KeyHandle;
+use zarr_mount::store::{Detail, FileChange, NewAttributes, NewTime};
 use zarr_mount::view::{AttributeChange, HandleAccess, OpenFile, Shards, ViewKind, VnodeId};
 
 use crate::codecs::{ChunkCodec, LEN};
@@ -57,6 +58,15 @@ pub(crate) struct Run {
 
 fn done<T>(result: Result<T, Error>) -> Result<T, i32> {
     result.map_err(|error| errno(&error))
+}
+
+/// The handle by which the file is written.
+fn by(file: &OpenFile) -> &KeyHandle {
+    file.written().expect("the mount is writable")
+}
+
+fn write(file: &OpenFile, offset: u64, data: &[u8]) -> Result<(), i32> {
+    done(by(file).change(&FileChange::Write { offset, data }))
 }
 
 /// The vnode of the directory of `path` in the view, and the name there.
@@ -202,7 +212,7 @@ impl Run {
         let before = model.read(at);
         match operation {
             Operation::Write { offset, text, .. } => {
-                let written = done(file.write(*offset as u64, &text.bytes()));
+                let written = write(&file, *offset as u64, &text.bytes());
                 assert_eq!(written, model.write(at, *offset, &text.bytes()));
             }
             Operation::SetLen { len, .. } => {
@@ -221,7 +231,7 @@ impl Run {
             }
             Operation::Read { offset, .. } => self.compare_read(at, *offset),
             Operation::Flush { is_by_child, .. } => {
-                let flushed = done(file.flush(thread(*is_by_child)));
+                let flushed = done(by(&file).flush(Some(thread(*is_by_child))));
                 assert_eq!(flushed, model.flush(at, *is_by_child));
             }
             Operation::Sync { .. } => assert_eq!(done(file.sync(0)), model.sync(at)),
@@ -276,7 +286,7 @@ impl Run {
         self.handles.push(opened);
         let last = self.handles.len() - 1;
         if is_cut && access.writes() {
-            let cleared = done(self.handles[last].clear());
+            let cleared = done(by(&self.handles[last]).clear());
             assert_eq!(cleared, self.model.clear(last));
         }
     }
@@ -299,7 +309,7 @@ impl Run {
 
     fn close(&mut self, at: usize) {
         let handle = self.handles.remove(at);
-        let flushed = done(handle.flush(thread(false)));
+        let flushed = done(by(&handle).flush(Some(thread(false))));
         handle.close();
         assert_eq!(flushed, self.model.close(at));
     }

@@ -1,12 +1,11 @@
 //! Writing to an open file of a mount with `--rw`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Error;
 use crate::files::{self, CleanBytes, KeyHandle, ReadReply, Syncer};
 use crate::load::Patience;
-use crate::store::{Allocation, FileChange, Refusal};
+use crate::store::Refusal;
 use crate::view::changes::{AttributeChange, refused};
 use crate::view::open_file::FileContent;
 use crate::view::open_file::buffer::{ReadBuffer, ReadBytes};
@@ -22,10 +21,11 @@ impl CleanBytes for OpenFile {
 }
 
 impl OpenFile {
-    fn handle(&self) -> Result<&KeyHandle, Error> {
+    /// The handle by which the file is written and saved; `None` for a file that is never written.
+    pub fn written(&self) -> Option<&KeyHandle> {
         match &self.content {
-            FileContent::Written(handle) => Ok(handle),
-            _ => Err(refused("a file", Refusal::NotOpen)),
+            FileContent::Written(handle) => Some(handle),
+            _ => None,
         }
     }
 
@@ -34,10 +34,8 @@ impl OpenFile {
     /// # Errors
     /// [`Error`].
     pub fn written_now(&self) -> Result<Option<VnodeAttributes>, Error> {
-        let FileContent::Written(handle) = &self.content else {
-            return Ok(None);
-        };
-        Ok(Some(self.view.tree.of_handle(handle.shown()?)))
+        let shown = self.written().map(KeyHandle::shown).transpose()?;
+        Ok(shown.map(|shown| self.view.tree.of_handle(shown)))
     }
 
     pub(in crate::view) fn read_written(
@@ -63,49 +61,13 @@ impl OpenFile {
         }
     }
 
-    /// Writes `data` at `offset`.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        self.handle()?.change(&FileChange::Write { offset, data })
-    }
-
-    /// Like [`OpenFile::write`], for a program that has mapped the file: all handles that may write save the bytes.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn write_mapped(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        self.handle()?.write_mapped(offset, data)
-    }
-
-    /// Makes the file empty, as `O_TRUNC` does.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn clear(&self) -> Result<(), Error> {
-        self.handle()?.clear()
-    }
-
-    /// Reserves the space of the bytes in `range`, or makes them 0.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn allocate(&self, range: Range<u64>, allocation: Allocation) -> Result<(), Error> {
-        let change = FileChange::Allocate {
-            offset: range.start,
-            len: range.end - range.start,
-            allocation,
-        };
-        self.handle()?.change(&change)
-    }
-
     /// Like [`View::change_attributes`](crate::view::View::change_attributes), of an open file.
     ///
     /// # Errors
     /// [`Error`].
     pub fn change_attributes(&self, change: &AttributeChange) -> Result<(), Error> {
-        let handle = self.handle()?;
+        let handle = self.written();
+        let handle = handle.ok_or_else(|| refused("a file", Refusal::NotOpen))?;
         if let Some(size) = change.size {
             handle.set_len(size)?;
         }
@@ -118,20 +80,9 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Commits the draft. close(2) waits for this. `thread` belongs to the process that closes the file.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn flush(&self, thread: u32) -> Result<(), Error> {
-        match &self.content {
-            FileContent::Written(handle) => handle.flush(Some(thread)),
-            _ => Ok(()),
-        }
-    }
-
     /// Whether the file may show other bytes than those that were written to it.
     pub fn shows_other_bytes(&self) -> bool {
-        matches!(&self.content, FileContent::Written(handle) if handle.shows_other_bytes())
+        self.written().is_some_and(KeyHandle::shows_other_bytes)
     }
 
     /// Commits the draft, and makes it survive a loss of power. `thread` belongs to the process that requests it.
@@ -148,12 +99,12 @@ impl OpenFile {
 
     /// Whether this is a read-only handle of a mount with `--rw`.
     pub fn is_only_read(&self) -> bool {
-        matches!(&self.content, FileContent::Written(handle) if !handle.writes())
+        self.written().is_some_and(|handle| !handle.writes())
     }
 
     /// Releases the file. Writes to mapped memory are committed.
     pub fn close(&self) {
-        if let FileContent::Written(handle) = &self.content {
+        if let Some(handle) = self.written() {
             handle.close();
         }
     }

@@ -2,7 +2,7 @@
 
 use zarr_mount::view::{AttributeChange, HandleAccess, ViewKind, VnodeKind};
 
-use super::{Run, done, parent, thread};
+use super::{Run, by, done, parent, thread, write};
 use crate::model::Manner;
 use crate::mount::NEW;
 use crate::operations::Placing;
@@ -33,8 +33,8 @@ impl Run {
         let beside_path = format!("{path}.12ab.partial");
         let created = view.create(directory, &beside_name, NEW, thread(false));
         let handle = done(created).unwrap().1.file;
-        done(handle.write(0, &text)).unwrap();
-        done(handle.flush(thread(false))).unwrap();
+        write(&handle, 0, &text).unwrap();
+        done(by(&handle).flush(Some(thread(false)))).unwrap();
         handle.close();
         let source = self.mount.vnode(&beside_path).unwrap();
         assert_eq!(self.mount.read(&beside_path), Ok(text.clone()));
@@ -104,9 +104,9 @@ impl Run {
         }
         let opened = view.open_for(id, HandleAccess::ReadsAndWrites, thread(false));
         let handle = done(opened).unwrap().unwrap().file;
-        done(handle.clear()).unwrap();
-        done(handle.write(0, text.as_bytes())).unwrap();
-        let flushed = done(handle.flush(thread(false)));
+        done(by(&handle).clear()).unwrap();
+        write(&handle, 0, text.as_bytes()).unwrap();
+        let flushed = done(by(&handle).flush(Some(thread(false))));
         handle.close();
         assert_eq!(flushed, if is_whole { Ok(()) } else { Err(libc::EINVAL) });
         if is_whole {

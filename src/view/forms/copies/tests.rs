@@ -3,7 +3,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::super::noted::tests::{array, find, mounted, read, store};
+use super::super::noted::tests::{array, close, find, mounted, read, store, write_text};
 use crate::store::NewFile;
 use crate::view::{HandleAccess, OpenedVnode, View, VnodeId};
 
@@ -37,9 +37,8 @@ fn begin(view: &Arc<View>, path: &[&str], document: &Value) -> OpenedVnode {
     let id = find(view, path);
     let opened = view.open_for(id, HandleAccess::Writes, THREAD);
     let opened = opened.unwrap().unwrap();
-    opened.file.clear().unwrap();
-    let text = document.to_string();
-    opened.file.write(0, text.as_bytes()).unwrap();
+    opened.file.written().unwrap().clear().unwrap();
+    write_text(&opened.file, &document.to_string());
     opened
 }
 
@@ -56,10 +55,8 @@ fn make_node(view: &Arc<View>, group: VnodeId, node: &str, (name, document): (&s
     let (_, made) = view
         .create(made.id, name.as_bytes(), new(0o644), THREAD)
         .unwrap();
-    let text = document.to_string();
-    made.file.write(0, text.as_bytes()).unwrap();
-    made.file.flush(THREAD).unwrap();
-    made.file.close();
+    write_text(&made.file, &document.to_string());
+    close(&made.file);
 }
 
 #[test]
@@ -73,8 +70,7 @@ fn a_node_that_is_made_while_a_program_consolidates_is_in_the_copies() {
         make_node(&view, group, "late", (name, &document));
         // The mount has changed the copies since they were opened, and a program that writes all of them has not seen
         // that.
-        opened.file.flush(THREAD).unwrap();
-        opened.file.close();
+        close(&opened.file);
         let holder = read(folder.path(), &path.join("/")).unwrap();
         assert!(has_copy(&holder, "late", name), "{holder}");
     }
@@ -100,8 +96,7 @@ fn no_copy_is_missing_however_many_programs_write_documents() {
             }
             for _ in 0..N_NODES {
                 let opened = begin(&view, path, &listed);
-                opened.file.flush(THREAD).unwrap();
-                opened.file.close();
+                close(&opened.file);
             }
         });
         let holder = read(folder.path(), &path.join("/")).unwrap();
@@ -123,8 +118,7 @@ fn a_document_that_is_not_an_object_is_not_copied() {
     let view = mounted(folder.path());
     let (path, listed, _, _) = &holders()[1];
     let opened = begin(&view, path, listed);
-    opened.file.flush(THREAD).unwrap();
-    opened.file.close();
+    close(&opened.file);
     let holder = read(folder.path(), "old/.zmetadata").unwrap();
     assert!(has_copy(&holder, "t", ".zarray"));
     assert!(!has_copy(&holder, "bad", ".zgroup"));

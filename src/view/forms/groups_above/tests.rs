@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::noted::tests::{array, find};
+use super::super::noted::tests::{array, close, find, write_text};
 use crate::metadata::Target;
 use crate::store::{Detail, DirStore, NewFile, Store, Symlinks, WriterOptions};
 use crate::view::{EntrySource, View, ViewKind, ViewOptions, VnodeId, VnodeKind};
@@ -49,9 +49,8 @@ fn make_document(view: &Arc<View>, directory: &[&str], name: &str, text: &Value)
         .unwrap_or_else(|error| panic!("{directory:?}: {name}: {error}"));
     // The document exists before it is closed.
     assert!(view.lookup(parent, name.as_bytes()).unwrap().is_some());
-    made.file.write(0, text.to_string().as_bytes()).unwrap();
-    made.file.flush(THREAD).unwrap();
-    made.file.close();
+    write_text(&made.file, &text.to_string());
+    close(&made.file);
     assert!(names(view, directory).contains(&name.to_owned()));
 }
 

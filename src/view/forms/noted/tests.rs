@@ -8,8 +8,8 @@ use super::*;
 use crate::files::HandleAccess;
 use crate::store::power_loss::{self, Disk};
 use crate::store::recorded::{self, Lacking};
-use crate::store::{DirStore, RenameMode, Store, Symlinks, WriterOptions};
-use crate::view::{Recovered, ViewKind, ViewOptions, VnodeId, VnodeKind};
+use crate::store::{DirStore, FileChange, RenameMode, Store, Symlinks, WriterOptions};
+use crate::view::{OpenFile, Recovered, ViewKind, ViewOptions, VnodeId, VnodeKind};
 
 const THREAD: u32 = 1;
 
@@ -77,13 +77,24 @@ fn write(view: &Arc<View>, path: &[&str], document: &Value) {
         .open_for(id, HandleAccess::Writes, THREAD)
         .unwrap()
         .unwrap();
-    opened.file.clear().unwrap();
-    opened
-        .file
-        .write(0, document.to_string().as_bytes())
+    opened.file.written().unwrap().clear().unwrap();
+    write_text(&opened.file, &document.to_string());
+    close(&opened.file);
+}
+
+/// Writes the first bytes of the file.
+pub(in crate::view::forms) fn write_text(file: &OpenFile, text: &str) {
+    let data = text.as_bytes();
+    let written = file.written().unwrap();
+    written
+        .change(&FileChange::Write { offset: 0, data })
         .unwrap();
-    opened.file.flush(THREAD).unwrap();
-    opened.file.close();
+}
+
+/// Closes the file as a program does.
+pub(in crate::view::forms) fn close(file: &OpenFile) {
+    file.written().unwrap().flush(Some(THREAD)).unwrap();
+    file.close();
 }
 
 /// Changes documents of each group: attributes are written, an array is resized, a directory is renamed, and
