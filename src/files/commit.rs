@@ -7,14 +7,17 @@
 //!                                                        is merged into it, or is dropped (ESTALE)
 //! ```
 
+use std::sync::atomic::Ordering;
+
 use super::draft::{FileDraft, Savers};
+use super::failure::Audience;
 use super::form::AfterCommit;
 use super::objects;
 use super::phase::{FileEvent, OpenState, Phase};
 use super::saving::{Saving, SavingGuard};
 use super::state::FileState;
 use super::target::{Attempt, Target};
-use super::{HandleId, Writing};
+use super::{HandleId, KeyHandle, Writing};
 use crate::error::Error;
 use crate::load::to_usize;
 use crate::store::{Key, Refusal, Replaces, StoreError};
@@ -25,6 +28,47 @@ const ATTEMPTS: usize = 8;
 
 /// The number of first bytes of a file that mostly suffices to decide whether all of its bytes must be examined.
 const HEAD_BYTES: usize = 4096;
+
+impl KeyHandle {
+    /// Commits the draft, if this handle may write. `thread` belongs to the process that closes the file.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
+        // Other handles commit what they have written when they are closed. `concerns` knows the exceptions.
+        let has_written = self.has_written.swap(false, Ordering::Relaxed);
+        let is_concerned = has_written || self.writes() && self.file.concerns(self.id);
+        if !is_concerned {
+            return Ok(());
+        }
+        let _name = self.writing.keep_name(&self.file);
+        let mut state = self.file.lock();
+        let is_rewriter = state.is_rewritten_by(self.id);
+        let committed = if state.is_left_to_rewriters(self.id) {
+            None
+        } else {
+            Some(state.commit(&self.writing))
+        };
+        drop(state);
+        if !matches!(committed, Some(Ok(()))) {
+            // The draft is not saved. Not all programs check the result of closing a duplicate, so each later close(2)
+            // fails, too.
+            self.has_written.store(true, Ordering::Relaxed);
+        }
+        let Some(Err(error)) = committed else {
+            return Ok(());
+        };
+        // A child of the opener has written a part of the file, as in `(a; b) > file`.
+        if !thread.is_some_and(|thread| self.id.is_of_other_process(thread)) {
+            return Err(error);
+        }
+        self.file.after_failure(error, Audience::WriterOfPart)?;
+        if let Some(draft) = self.file.lock().phase.draft_mut().filter(|_| is_rewriter) {
+            draft.rewriters.push(self.id);
+        }
+        Ok(())
+    }
+}
 
 impl FileState {
     /// Makes the draft the object.
@@ -66,20 +110,18 @@ impl FileState {
         committed
     }
 
-    /// Commits the draft, unless another handle than `writer` is about to write the file anew.
-    pub(super) fn flush(&mut self, writing: &Writing, writer: HandleId) -> Result<Flushed, Error> {
+    /// Whether the draft is left to other handles than `writer`, which write the file anew and will commit it.
+    pub(super) fn is_left_to_rewriters(&mut self, writer: HandleId) -> bool {
         let is_broken = self.phase.is_broken();
-        if let Some(draft) = self.phase.draft_mut() {
-            draft.rewriters.retain(|other| *other != writer);
-            if draft.has_rewriters() && !is_broken {
-                if draft.savers == Savers::Writers {
-                    draft.savers = Savers::Rewriters;
-                }
-                return Ok(Flushed::LeftToRewriters);
-            }
+        let Some(draft) = self.phase.draft_mut() else {
+            return false;
+        };
+        draft.rewriters.retain(|other| *other != writer);
+        let is_left = draft.has_rewriters() && !is_broken;
+        if is_left && draft.savers == Savers::Writers {
+            draft.savers = Savers::Rewriters;
         }
-        self.commit(writing)?;
-        Ok(Flushed::Committed)
+        is_left
     }
 
     /// Drops the draft of the file, which has no name from now on. Returns the error for its writers.
@@ -324,12 +366,4 @@ enum Committed {
     OtherObject,
     /// Another program has changed the documents, so that the key is part of another array, or of none.
     OtherMeaning,
-}
-
-/// The outcome of a flush that has not failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flushed {
-    Committed,
-    /// Other handles write the file anew, and commit it.
-    LeftToRewriters,
 }

@@ -150,7 +150,9 @@ impl KeyFile {
         let was_told = before == OpenState::Failed;
         let (reason, can_be_saved) = if was_told {
             ("its program got the error".to_owned(), false)
-        } else if let Err(error) = state.flush(writing, writer) {
+        } else if !state.is_left_to_rewriters(writer)
+            && let Err(error) = state.commit(writing)
+        {
             let is_hopeless = error.is_refusal() || matches!(error, Error::Stale);
             (error.to_string(), has_room && !is_hopeless)
         } else {

@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
-use super::commit::Flushed;
 use super::draft::Savers;
-use super::failure::Audience;
 use super::form::{CleanBytes, Form};
 use super::name_locks::NameLock;
 use super::state::Content;
@@ -88,17 +86,23 @@ impl HandleId {
     pub(super) fn is_of_process(self, thread: u32) -> bool {
         self.process.is_some() && self.process == process_of(thread)
     }
+
+    /// Whether another process than that of this thread opened the file; `false` if one of them is not known.
+    pub(super) fn is_of_other_process(self, thread: u32) -> bool {
+        let process = process_of(thread).filter(|_| self.process.is_some());
+        process.is_some() && process != self.process
+    }
 }
 
 /// A handle of a file.
 #[derive(Debug)]
 pub struct KeyHandle {
-    writing: Arc<Writing>,
-    file: Arc<KeyFile>,
-    id: HandleId,
+    pub(super) writing: Arc<Writing>,
+    pub(super) file: Arc<KeyFile>,
+    pub(super) id: HandleId,
     /// Whether bytes were written by this handle since it was last closed. Making the file empty does not count: shells
     /// and dd close a duplicate of a handle before they write.
-    has_written: AtomicBool,
+    pub(super) has_written: AtomicBool,
     access: HandleAccess,
     /// Whether the pages that the kernel has for this fingerprint are valid.
     pub(crate) keeps_pages: bool,
@@ -482,42 +486,6 @@ impl KeyHandle {
     /// Sets attributes.
     pub(crate) fn set_attributes(&self, new: &NewAttributes) -> Result<(), Error> {
         self.file.lock().set_attributes(&self.writing, new)
-    }
-
-    /// Commits the draft, if this handle may write. `thread` belongs to the process that closes the file.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub fn flush(&self, thread: Option<u32>) -> Result<(), Error> {
-        // Other handles commit what they have written when they are closed. `concerns` knows the exceptions.
-        let has_written = self.has_written.swap(false, Ordering::Relaxed);
-        let is_concerned = has_written || self.writes() && self.file.concerns(self.id);
-        if !is_concerned {
-            return Ok(());
-        }
-        let _name = self.writing.keep_name(&self.file);
-        let mut state = self.file.lock();
-        let is_rewriter = state.is_rewritten_by(self.id);
-        let flushed = state.flush(&self.writing, self.id);
-        drop(state);
-        if !matches!(flushed, Ok(Flushed::Committed)) {
-            // The draft is not saved. Not all programs check the result of closing a duplicate, so each later close(2)
-            // fails, too.
-            self.has_written.store(true, Ordering::Relaxed);
-        }
-        let Err(error) = flushed else {
-            return Ok(());
-        };
-        // A child of the opener has written a part of the file, as in `(a; b) > file`.
-        let is_child = |thread| process_of(thread).is_some_and(|it| Some(it) != self.id.process);
-        if self.id.process.is_none() || !thread.is_some_and(is_child) {
-            return Err(error);
-        }
-        self.file.after_failure(error, Audience::WriterOfPart)?;
-        if let Some(draft) = self.file.lock().phase.draft_mut().filter(|_| is_rewriter) {
-            draft.rewriters.push(self.id);
-        }
-        Ok(())
     }
 
     /// Whether the file may show other bytes than those that were written to it.
