@@ -16,11 +16,12 @@ use super::objects;
 use super::phase::{FileEvent, OpenState, Phase};
 use super::saving::{Saving, SavingGuard};
 use super::state::FileState;
-use super::target::{Attempt, Target};
+use super::target::Target;
 use super::{HandleId, KeyHandle, Writing};
 use crate::error::Error;
 use crate::load::to_usize;
-use crate::store::{Key, Refusal, Replaces, StoreError};
+use crate::shards::Change;
+use crate::store::{Key, Refusal, Replaces, StoreError, StoredFile};
 use crate::translate::{Encoded, ObjectChange};
 
 /// How often a commit is tried again when another program changes the object meanwhile.
@@ -199,13 +200,13 @@ impl FileState {
             let mut after = None;
             let attempt = match self.try_commit(writing, key, &mut after) {
                 // The object was changed while it was being read.
-                Err(Error::Store(StoreError::Changed { .. })) => Attempt::Conflict,
+                Err(Error::Store(StoreError::Changed { .. })) => Change::Conflict,
                 Err(_) if matches!(writing.is_current(key, form.as_deref()), Ok(false)) => {
                     return Ok(Committed::OtherMeaning);
                 }
                 attempt => attempt?,
             };
-            if let Attempt::Done(stored) = attempt {
+            if let Change::Done(stored) = attempt {
                 let counters = &writing.counters;
                 let counter = match &stored {
                     Some(_) => &counters.saved,
@@ -243,7 +244,7 @@ impl FileState {
         writing: &Writing,
         key: &Key,
         after: &mut Option<AfterCommit>,
-    ) -> Result<Attempt, Error> {
+    ) -> Result<Change<StoredFile>, Error> {
         let Some(form) = self.form.clone() else {
             writing.check_current(key, None)?;
             return Target::of(&writing.writer, key, None).put_draft(self.draft()?);
@@ -280,7 +281,7 @@ impl FileState {
         room.shrink_to(encoded.memory().saturating_add(read));
         *after = form.before_commit(&encoded)?;
         let committed = match &encoded {
-            Encoded::Unchanged => Attempt::Done(self.stored.clone()),
+            Encoded::Unchanged => Change::Done(self.stored.clone()),
             Encoded::Objects(changes) => self.change_objects(writing, key, changes)?,
             Encoded::AsShown if !target.is_part() => target.put_draft(self.draft()?)?,
             encoded => {
@@ -299,14 +300,14 @@ impl FileState {
         writing: &Writing,
         key: &Key,
         changes: &[ObjectChange],
-    ) -> Result<Attempt, Error> {
+    ) -> Result<Change<StoredFile>, Error> {
         let draft = self.phase.draft().ok_or(Error::Stale)?;
         let new = |key: &Key, bytes: &[u8]| {
             let new = (draft.bytes).encoded(&writing.writer, (key, bytes), draft.has_times);
             new.map_err(Error::from)
         };
         match objects::change(&writing.writer, changes, new)? {
-            Some(0) => return Ok(Attempt::Conflict),
+            Some(0) => return Ok(Change::Conflict),
             Some(at) => {
                 let at = changes.get(at).map_or(key, |change| &change.key);
                 log::warn!(
@@ -318,7 +319,7 @@ impl FileState {
             None => {}
         }
         let target = Target::of(&writing.writer, key, self.form.as_deref());
-        Ok(Attempt::Done(target.open_now()?))
+        Ok(Change::Done(target.open_now()?))
     }
 
     fn draft(&mut self) -> Result<&mut FileDraft, Error> {

@@ -10,7 +10,7 @@
 use std::fs::{File, FileTimes};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -139,6 +139,18 @@ impl DraftFile {
             Some(_) => Ok(()),
             None => self.draft.file().read_exact_at(buf, offset),
         }
+    }
+
+    /// The time of the last write, and the mode and the owner of the file.
+    pub(super) fn last_write(&self) -> io::Result<(SystemTime, NewFile)> {
+        let found = self.draft.file().metadata()?;
+        let maker = NewFile {
+            mode: found.mode() & 0o7777,
+            umask: 0,
+            uid: found.uid(),
+            gid: found.gid(),
+        };
+        Ok((found.modified()?, maker))
     }
 
     /// Makes the file of the draft the object at `key`, with its bytes, and with its times if it `has_times`.

@@ -4,17 +4,13 @@
 //! shard ([`crate::shards`]) instead of a file of its own. No other module below `files` asks whether a key is in a
 //! shard.
 
-use std::os::unix::fs::MetadataExt;
-
 use super::draft::FileDraft;
 use super::draft_file::DraftFile;
 use super::form::Form;
 use super::objects::Objects;
 use crate::error::Error;
 use crate::shards::{Change, InnerChunk};
-use crate::store::{
-    Commit, DirWriter, Key, NewFile, ObjectMeta, Refusal, StoreError, StoredFile, Version,
-};
+use crate::store::{DirWriter, Key, NewFile, ObjectMeta, Refusal, StoreError, StoredFile, Version};
 
 /// The object of a file.
 #[derive(Debug, Clone, Copy)]
@@ -22,23 +18,6 @@ pub(super) struct Target<'t> {
     writer: &'t DirWriter,
     key: &'t Key,
     form: Option<&'t dyn Form>,
-}
-
-/// The result of an attempt to change an object.
-pub(super) enum Attempt {
-    /// The store has this object now, or none.
-    Done(Option<StoredFile>),
-    /// The store has another object than the one that was to be replaced.
-    Conflict,
-}
-
-impl From<Commit> for Attempt {
-    fn from(commit: Commit) -> Self {
-        match commit {
-            Commit::Done(stored) => Attempt::Done(Some(stored)),
-            Commit::Conflict => Attempt::Conflict,
-        }
-    }
 }
 
 impl<'t> Target<'t> {
@@ -156,7 +135,7 @@ impl<'t> Target<'t> {
     }
 
     /// Makes the file of the draft the object.
-    pub(super) fn put_draft(&self, draft: &mut FileDraft) -> Result<Attempt, Error> {
+    pub(super) fn put_draft(&self, draft: &mut FileDraft) -> Result<Change<StoredFile>, Error> {
         if self.form.is_some() {
             self.writer.make_parents(self.key)?;
         }
@@ -172,45 +151,28 @@ impl<'t> Target<'t> {
         bytes: Option<&[u8]>,
         draft: &FileDraft,
         stored: Option<&StoredFile>,
-    ) -> Result<Attempt, Error> {
+    ) -> Result<Change<StoredFile>, Error> {
         let (writer, replaces) = (self.writer, draft.replaces);
-        match (self.inner(), bytes) {
-            (Some(inner), bytes) => self.stage(inner, bytes, (draft, stored)),
-            (None, Some(bytes)) => {
-                writer.make_parents(self.key)?;
-                let mut new = (draft.bytes).encoded(writer, (self.key, bytes), draft.has_times)?;
-                Ok(writer.commit(self.key, &mut new, replaces)?.into())
+        if let Some(inner) = self.inner() {
+            let last = draft.bytes.last_write();
+            let (mtime, maker) = last.map_err(|error| StoreError::io(self.key, &error))?;
+            if stored.is_none() {
+                // Another program may have made the shard since the chunk was made.
+                inner.check_maker(maker.into())?;
             }
-            (None, None) if writer.erase_unsynced(self.key, replaces)? => Ok(Attempt::Done(None)),
-            (None, None) => Ok(Attempt::Conflict),
+            return inner.put(bytes, (replaces, stored), (mtime, maker));
         }
-    }
-
-    /// Like [`Target::put`], of an inner chunk.
-    fn stage(
-        &self,
-        inner: &InnerChunk,
-        bytes: Option<&[u8]>,
-        (draft, stored): (&FileDraft, Option<&StoredFile>),
-    ) -> Result<Attempt, Error> {
-        let found = draft.bytes.file().metadata();
-        let found = found.and_then(|found| Ok((found.modified()?, found)));
-        let (mtime, found) = found.map_err(|error| StoreError::io(self.key, &error))?;
-        let maker = NewFile {
-            mode: found.mode() & 0o7777,
-            umask: 0,
-            uid: found.uid(),
-            gid: found.gid(),
+        let Some(bytes) = bytes else {
+            let is_erased = writer.erase_unsynced(self.key, replaces)?;
+            return Ok(if is_erased {
+                Change::Done(None)
+            } else {
+                Change::Conflict
+            });
         };
-        if stored.is_none() {
-            // Another program may have made the shard since the chunk was made.
-            inner.check_maker(maker.into())?;
-        }
-        let what = (draft.replaces, stored);
-        Ok(match inner.put(bytes, what, (mtime, maker))? {
-            Change::Done(stored) => Attempt::Done(stored),
-            Change::Conflict => Attempt::Conflict,
-        })
+        writer.make_parents(self.key)?;
+        let mut new = (draft.bytes).encoded(writer, (self.key, bytes), draft.has_times)?;
+        Ok(writer.commit(self.key, &mut new, replaces)?.into())
     }
 
     /// Makes the name of a committed object survive a loss of power, if closing a file does so.

@@ -57,7 +57,7 @@ use crate::counters::WriteCounters;
 use crate::error::Error;
 use crate::hierarchy::Hierarchy;
 use crate::load::{Cache, Loader};
-use crate::store::{DirWriter, Key, Prefix};
+use crate::store::{Commit, DirWriter, Key, Prefix, StoredFile};
 
 /// A shard is packed this long after its last change …
 const QUIET: Duration = Duration::from_secs(1);
@@ -82,6 +82,15 @@ pub(crate) enum Change<T> {
     Done(Option<T>),
     /// The stored content was not the expected one, and is unchanged.
     Conflict,
+}
+
+impl From<Commit> for Change<StoredFile> {
+    fn from(commit: Commit) -> Self {
+        match commit {
+            Commit::Done(stored) => Change::Done(Some(stored)),
+            Commit::Conflict => Change::Conflict,
+        }
+    }
 }
 
 /// The inner chunks that are staged, of all shards of a store.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use super::inner::{InnerChunk, content_of, content_of_slice};
 use super::shard::{Base, ShardState, StagedPart, StagedShard};
@@ -13,6 +13,14 @@ use crate::load::Slice;
 use crate::store::{
     Durability, Journal, Key, NewFile, PartContent, Replaces, StoreError, StoredFile, Version,
 };
+
+/// The content that a new part of a shard replaces.
+struct Replaced {
+    /// The content of the chunk, which may be staged.
+    now: PartContent,
+    /// Its content in the shard.
+    in_shard: PartContent,
+}
 
 impl InnerChunk {
     /// Stages the encoded bytes of the chunk, or its removal, if the chunk has the content that `replaces` allows,
@@ -26,54 +34,92 @@ impl InnerChunk {
         (replaces, stored): (Replaces, Option<&StoredFile>),
         (mtime, maker): (SystemTime, NewFile),
     ) -> Result<Change<StoredFile>, Error> {
+        let staging = &self.staging;
         loop {
-            let shard = self.staging.shard_of(self, maker)?;
+            let shard = staging.shard_of(self, maker)?;
             let mut state = shard.lock();
             // The shard was packed meanwhile, and is no longer in the table.
             if state.is_unregistered {
                 continue;
             }
-            // A shard that cannot be read has no known version.
-            let mut base = Base::Several;
-            let staged = state.parts.get(&self.slot);
-            // The found chunk holds memory, for which the reading of another version must not wait.
-            let (now, before, in_shard) = if let Some(part) = staged {
-                let shown = part.shown(self.staging.tag, state.shown);
-                let now = shown.map(|meta| (meta.version, part.new));
-                (Ok(now), part.new, part.before)
-            } else {
-                let found = self.look().map(|(version, found)| {
-                    base = Base::Version(version);
-                    found
-                });
-                let content = content_of(&found)?;
-                let now = found.map(|found| found.map(|found| (found.meta.version, content)));
-                (now, content, content)
-            };
-            if !self.is_expected(now, (replaces, stored))? {
-                self.staging.unregister_if_empty(&shard, &mut state);
-                return Ok(Change::Conflict);
-            }
-            if staged.is_none() {
-                state.note_base(base);
-            }
-            let appended = self.append(&shard, &mut state, bytes, (before, in_shard), mtime);
-            let part = match appended {
-                Ok(part) => part,
-                Err(error) => {
-                    self.staging.unregister_if_empty(&shard, &mut state);
-                    return Err(error);
+            let mut append = || -> Result<Option<StagedPart>, Error> {
+                let Some(earlier) = self.replaced(&mut state, (replaces, stored))? else {
+                    return Ok(None);
+                };
+                let is_new = state.journal.is_none();
+                let journal = staging.journal_of(&shard, &mut state)?;
+                let before = journal.len();
+                let record = journal.append(self.slot, bytes, earlier.now)?;
+                // This counts even if the part is not staged in the end: the whole length is subtracted when the
+                // journal is removed.
+                (staging.journaled).fetch_add(journal.len() - before, Ordering::Relaxed);
+                if staging.writer.durability() == Durability::Close {
+                    journal.sync()?;
+                    if is_new {
+                        staging.writer.sync_journals()?;
+                    }
                 }
+                let part = StagedPart {
+                    number: staging.last_part.fetch_add(1, Ordering::Relaxed) + 1,
+                    mtime,
+                    new: record.new,
+                    before: earlier.in_shard,
+                    file: Arc::clone(journal.file()),
+                    offset: record.offset,
+                };
+                state.stage(self.slot, part.clone());
+                Ok(Some(part))
             };
-            let stored = self.staged(&part, state.shown)?;
-            let stored = stored.map(|found| found.stored_file()).transpose()?;
+            let appended = append();
+            let Ok(Some(part)) = appended else {
+                staging.unregister_if_empty(&shard, &mut state);
+                return appended.map(|_| Change::Conflict);
+            };
+            let found = self.staged(&part, state.shown)?;
+            let stored = found.map(|found| found.stored_file()).transpose()?;
             let is_complete = shard.is_complete(&state);
             drop(state);
-            self.staging
-                .packer
-                .wake(&self.staging, is_complete.then(|| Arc::clone(&shard)));
+            if staging.journaled.load(Ordering::Relaxed) > MOST_JOURNALED {
+                staging.packer.wake_for_all();
+            }
+            (staging.packer).wake(staging, is_complete.then(|| Arc::clone(&shard)));
             return Ok(Change::Done(stored));
         }
+    }
+
+    /// The content that a new part replaces; `None` if the chunk does not have the content that `replaces` allows. A
+    /// part that follows is based on the version of the shard that was examined for this.
+    fn replaced(
+        &self,
+        state: &mut ShardState,
+        what: (Replaces, Option<&StoredFile>),
+    ) -> Result<Option<Replaced>, Error> {
+        if let Some(part) = state.parts.get(&self.slot) {
+            let shown = part.shown(self.staging.tag, state.shown);
+            let now = shown.map(|meta| (meta.version, part.new));
+            let replaced = Replaced {
+                now: part.new,
+                in_shard: part.before,
+            };
+            return Ok(self.is_expected(Ok(now), what)?.then_some(replaced));
+        }
+        // A shard that cannot be read has no known version.
+        let mut base = Base::Several;
+        // The found chunk holds memory, for which the reading of another version must not wait.
+        let found = self.look().map(|(version, found)| {
+            base = Base::Version(version);
+            found
+        });
+        let content = content_of(&found)?;
+        let now = found.map(|found| found.map(|found| (found.meta.version, content)));
+        if !self.is_expected(now, what)? {
+            return Ok(None);
+        }
+        state.note_base(base);
+        Ok(Some(Replaced {
+            now: content,
+            in_shard: content,
+        }))
     }
 
     /// Whether the present chunk may be replaced.
@@ -127,54 +173,6 @@ impl InnerChunk {
         Ok(self.had(content, stored)?.then_some(now))
     }
 
-    /// Adds a part to the journal and to the staged parts. It replaces the first of two contents, and the shard has the
-    /// second.
-    fn append(
-        &self,
-        shard: &StagedShard,
-        state: &mut ShardState,
-        bytes: Option<&[u8]>,
-        (replaced, in_shard): (PartContent, PartContent),
-        mtime: SystemTime,
-    ) -> Result<StagedPart, Error> {
-        let staging = &self.staging;
-        let is_new = state.journal.is_none();
-        let journal = match state.journal.take() {
-            Some(journal) => state.journal.insert(journal),
-            None => state.journal.insert(staging.begin_journal(shard)?),
-        };
-        let before = if is_new { 0 } else { journal.len() };
-        let record = journal.append(self.slot, bytes, replaced);
-        // This counts even if the part is not staged in the end: the whole length is subtracted when the journal is
-        // removed.
-        let longer = journal.len() - before;
-        let journaled = staging.journaled.fetch_add(longer, Ordering::Relaxed) + longer;
-        let record = record?;
-        if staging.writer.durability() == Durability::Close {
-            journal.sync()?;
-            if is_new {
-                staging.writer.sync_journals()?;
-            }
-        }
-        let part = StagedPart {
-            number: staging.last_part.fetch_add(1, Ordering::Relaxed) + 1,
-            mtime,
-            new: record.new,
-            before: in_shard,
-            file: Arc::clone(journal.file()),
-            offset: record.offset,
-        };
-        if state.parts.is_empty() {
-            state.first = Instant::now();
-        }
-        state.last = Instant::now();
-        state.parts.insert(self.slot, part.clone());
-        if journaled > MOST_JOURNALED {
-            staging.packer.wake_for_all();
-        }
-        Ok(part)
-    }
-
     /// Erases the chunk.
     ///
     /// # Errors
@@ -217,12 +215,22 @@ impl InnerChunk {
 }
 
 impl Staging {
-    fn begin_journal(&self, shard: &StagedShard) -> Result<Journal, Error> {
+    /// The journal for the next part of `shard`, which is made if there is none.
+    fn journal_of<'s>(
+        &self,
+        shard: &StagedShard,
+        state: &'s mut ShardState,
+    ) -> Result<&'s mut Journal, Error> {
+        if let Some(journal) = state.journal.take() {
+            return Ok(state.journal.insert(journal));
+        }
         // A pack opens the shard in this way. Parts of a shard that a pack may not change, such as a symbolic link,
         // would stay in the journal.
         self.writer.open_object(&shard.key, false)?;
         let text = self.text_of(&shard.node.document.key)?;
-        Ok(self.writer.begin_journal(&shard.key, &text)?)
+        let journal = self.writer.begin_journal(&shard.key, &text)?;
+        self.journaled.fetch_add(journal.len(), Ordering::Relaxed);
+        Ok(state.journal.insert(journal))
     }
 
     /// The document at `key`.

@@ -201,6 +201,15 @@ impl StagedShard {
 }
 
 impl ShardState {
+    /// Adds a part, or replaces the one in its slot.
+    pub(super) fn stage(&mut self, slot: u64, part: StagedPart) {
+        self.last = Instant::now();
+        if self.parts.is_empty() {
+            self.first = self.last;
+        }
+        self.parts.insert(slot, part);
+    }
+
     /// Notes that the next part is based on the version `base` of the shard.
     pub(super) fn note_base(&mut self, base: Base) {
         if self.parts.is_empty() {
