@@ -167,17 +167,15 @@
 //! The lists below are in the style of those above. A chunk that is encoded, and fits into memory:
 //!
 //! ```text
-//! write(2)                                   8 functions in 7 files
-//!   fuse/operations  write_now -> fuse/changes  write_file -> view/open_file/written  write
-//!     -> files/handle  change -> files/state  change -> files/draft_file  change
-//!     -> files/draft_memory  change, write
-//! close(2), until the object is in the store 10 functions in 7 files
-//!   fuse/operations  flush -> fuse/changes  flush -> view/open_file/written  flush
-//!     -> files/handle  flush -> files/commit  flush, commit, commits, try_commit
+//! write(2)                                   5 functions in 5 files
+//!   fuse/operations  write -> fuse/changes  write_file -> files/handle  change -> files/state  change
+//!     -> files/draft_file  change
+//! close(2), until the object is in the store 8 functions in 5 files
+//!   fuse/operations  flush -> fuse/changes  flush -> files/commit  flush, commit, commits, try_commit
 //!     -> files/target  put -> store/dir/writer/draft  commit
-//! close(2), until an inner chunk is in the journal of its shard   13 functions in 8 files
-//!   as for an object, and then
-//!     files/target  put, stage -> shards/put  put, append -> store/dir/writer/journal  append
+//! close(2), until an inner chunk is in the journal of its shard   9 functions in 6 files
+//!   as for an object up to `put`, and then
+//!     shards/put  put -> store/dir/writer/journal  append
 //! pack of a shard                            7 functions in 4 files
 //!   shards/packer  run -> shards/pack  pack, pack_until, try_pack, write -> load/pack  pack,
 //!     and then -> store/dir/writer/draft  commit

@@ -21,7 +21,7 @@
 //! | `state` | an open file: its name, its stored object, its phase; reads and changes |
 //! | `begin`, `draft`, `draft_file` | the beginning of a draft; its parts; its bytes, in memory or in a file |
 //! | `target` | the object of a file, which may be an inner chunk of a shard |
-//! | `commit`, `merge` | a draft becomes the object |
+//! | `commit`, `merge` | close(2): a draft becomes the object |
 //! | `failure` | conflicts, attempts that are repeated, and which program gets an error |
 //! | `key_file`, `handle` | the lock of an open file; its handles |
 //! | `names` | the effects of renames and removals on open files |
