@@ -45,11 +45,14 @@ def write(root, path="z", version=0, consolidate=False, zarr_format=3):
 
 
 def age(root):
-    """Makes all objects an hour old. The version of an object that is only seconds old would be requested once more."""
-    old = time.time() - 3600
-    for path, _, names in os.walk(root):
+    """Makes all new objects an hour old. The version of an object that is only seconds old would be requested once more."""
+    now = time.time()
+    for folder, _, names in os.walk(root):
         for name in names:
-            os.utime(os.path.join(path, name), (old, old))
+            path = os.path.join(folder, name)
+            # An object that is old already keeps its time of modification, which a repository may name.
+            if os.stat(path).st_mtime > now - 1800:
+                os.utime(path, (now - 3600, now - 3600))
 
 
 def chunk(name, n, version=0):
