@@ -1,61 +1,67 @@
 #!/usr/bin/env bash
-# Everything that runs without a mount: formatting, lints, tests, doc tests, documentation.
-# usage: scripts/check.sh [lints|tests]
-#   lints   formatting and lints only
-#   tests   the rest only
+# Everything that runs without a mount: formatting, lints, tests, doc tests, the model checker, documentation.
+# usage: scripts/check.sh [lints|tests|more]
+#   lints   formatting, and lints of the program
+#   tests   tests, doc tests and schedules of threads
+#   more    lints of the tests, and of the program without remote stores; documentation
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # shellcheck source=scripts/setup.sh
 . scripts/setup.sh
-case ${1-} in
-    "" | lints | tests) ;;
-    *) fail "usage: scripts/check.sh [lints|tests]" ;;
+part=${1-}
+case $part in
+    "" | lints | tests | more) ;;
+    *) fail "usage: scripts/check.sh [lints|tests|more]" ;;
 esac
 need_system_packages
 need_cargo
 
-lints() {
-    say "lints"
-    cargo clippy --quiet --all-targets -- -D warnings || return
-    say "lints without remote stores"
-    # These are of the library and the program only, because what tests add is the same with remote stores and without.
-    cargo clippy --quiet --no-default-features -- -D warnings
-}
-# The model checker runs locks and threads. ZARR_MOUNT_SCHEDULES is the number of schedules of each test. A lock that the checker
-# does not know can wait for ever.
-schedules() {
-    local model=(--quiet --no-default-features --features model --lib)
-    say "schedules of threads"
-    cargo test "${model[@]}" --no-run && timeout 600 cargo test "${model[@]}" schedules::
-}
-documentation() {
-    say "documentation"
-    RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps
+# is_wanted PART: whether this part is the given one, or all parts are wanted.
+is_wanted() { [ -z "$part" ] || [ "$part" = "$1" ]; }
+failed=()
+# run NAME COMMAND...: parts that fail are named at the end.
+run() {
+    say "$1"
+    "${@:2}" || failed+=("$1")
 }
 
-if [ "${1-}" != tests ]; then
+lints() { cargo clippy --quiet "$@" -- -D warnings; }
+# The model checker runs locks and threads. ZARR_MOUNT_SCHEDULES is the number of schedules of each test. A lock that the checker
+# does not know can wait for ever. With the features of the other tests, no dependency is compiled again.
+schedules() {
+    local model=(--quiet --features model --lib)
+    cargo test "${model[@]}" --no-run && timeout 600 cargo test "${model[@]}" schedules::
+}
+documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps; }
+
+if is_wanted lints; then
     say "formatting"
     cargo fmt --check
 fi
-if [ "${1-}" = lints ]; then
-    lints
-    exit
+if is_wanted tests; then
+    say "tests and doc tests"
+    cargo test --quiet --no-run
+    # Many tests wait, so that everything else compiles and runs beside them. Cargo compiles for one command at a time: the tests
+    # must have begun before another command may compile.
+    log=$(mktemp)
+    cargo test --quiet >"$log" 2>&1 &
+    tests=$!
+    trap 'kill "$tests"; exit 130' INT TERM
+    while [ ! -s "$log" ] && kill -0 "$tests" 2>/dev/null; do sleep 0.1; done
 fi
-say "tests and doc tests"
-cargo test --quiet --no-run
-# Many tests wait, so that everything else compiles and runs beside them. Cargo compiles for one command at a time: the tests must
-# have begun before another command may compile.
-log=$(mktemp)
-cargo test --quiet >"$log" 2>&1 &
-tests=$! failed=()
-trap 'kill "$tests"; exit 130' INT TERM
-while [ ! -s "$log" ] && kill -0 "$tests" 2>/dev/null; do sleep 0.1; done
-[ "${1-}" = tests ] || lints || failed+=("lints")
-schedules || failed+=("schedules of threads")
-documentation || failed+=("documentation")
-say "waiting for the tests"
-wait "$tests" || failed+=("tests")
-cat "$log"
-rm "$log"
+if is_wanted lints; then run "lints" lints; fi
+if is_wanted more; then
+    run "lints of the tests" lints --all-targets
+    # Those of the library and the program only, because what tests add is the same with remote stores and without.
+    run "lints without remote stores" lints --no-default-features
+fi
+if is_wanted tests; then run "schedules of threads" schedules; fi
+if is_wanted more; then run "documentation" documentation; fi
+if is_wanted tests; then
+    say "waiting for the tests"
+    wait "$tests" || failed+=("tests")
+    cat "$log"
+    rm "$log"
+fi
 [ ${#failed[@]} = 0 ] || fail "failed: ${failed[*]}"
