@@ -562,7 +562,7 @@ fn reads_that_hang_leave_memory_and_names_alone() {
     while gate.waiting() < IN_FLIGHT {
         std::thread::yield_now();
     }
-    // What is in memory is answered on the spot, and names are looked up.
+    // A read of bytes in memory is answered on the spot, and so are lookups of names.
     let (tell, told) = mpsc::channel();
     warm.read(0, 4096, Patience::Never, None, move |read| {
         tell.send(read.map(|read| read.to_vec())).unwrap();

@@ -169,7 +169,7 @@ fn sequence(ways: Ways, layout: Layout, seed: u64) {
     });
     let tells_versions = ways.tags || ways.dates != Dates::None;
     assert_eq!(is_read, tells_versions, "{what}");
-    // What is remembered within the time to live may be older.
+    // Within the time to live, a mount may show an older state, which it remembers.
     let is_right = server.has(&shown) || !ttl.is_zero() && server.had(&shown);
     assert!(!is_read || is_right, "{what}: {shown:?}");
 }

@@ -1,13 +1,15 @@
-//! Random numbers of tests, and what is run with many of them.
+//! Random numbers of tests, and a loop over seeds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many sequences run at once: most of their time they wait.
+/// How many seeds run at once. The runs spend most of their time waiting.
 const AT_ONCE: usize = 4;
 
-/// Calls `run` with the seeds `first..first + count`, several at once, in no order. `ZARR_MOUNT_SEQUENCES` gives another
-/// `count`, of which those before the number `ZARR_MOUNT_FROM` are left out, and `ZARR_MOUNT_SEED` the number of a single
-/// seed after `first`, which is run a hundred times.
+/// Calls `run` with the seeds `first..first + count`, several at once, in no order. The environment may choose others:
+///
+/// - `ZARR_MOUNT_SEQUENCES=N`: `N` instead of `count`;
+/// - `ZARR_MOUNT_FROM=N`: without the first `N` seeds;
+/// - `ZARR_MOUNT_SEED=N`: only the seed `first + N`, a hundred times.
 pub fn for_seeds(first: u64, count: u64, run: impl Fn(u64) + Sync) {
     if let Ok(only) = std::env::var("ZARR_MOUNT_SEED") {
         let seed = first + only.parse::<u64>().unwrap();

@@ -57,7 +57,7 @@ fn no_codec_is_left_out() {
     let rows = in_rows(body(registered, "const CODECS"));
     assert!(rows.len() > 10, "{rows:?}");
     for name in &matched(registered, "parser") | &rows {
-        // What is matched behind a prefix is a path.
+        // A pattern behind a prefix matches a path.
         let name = if name.contains('/') {
             format!("https://codec.zarrs.dev/{name}")
         } else {

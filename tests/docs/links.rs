@@ -243,7 +243,7 @@ fn the_page_of_options_has_every_option_of_the_help() {
     assert!(missing.is_empty(), "not on the page: {missing:?}");
 }
 
-/// What the README shows of `demo:` is what the program prints.
+/// The README shows the description of `demo:` that the program prints.
 #[test]
 fn the_readme_describes_the_demo_as_the_program_does() {
     let page = &pages()["README.md"];

@@ -335,7 +335,7 @@ fn ten_thousand_entries_stream_and_resume() {
         let rest = entries(&store, "a", all[seen].cursor.clone(), Detail::Attributes);
         assert_eq!(names(&rest), names(&all[seen + 1..]));
     }
-    // What is removed and added elsewhere does not move a cursor.
+    // A name that is removed or added elsewhere does not move a cursor.
     let middle = &all[5_000];
     fs::remove_file(tree.path("a").join(OsStr::from_bytes(&all[10].name))).unwrap();
     fs::remove_file(tree.path("a").join(OsStr::from_bytes(&middle.name))).unwrap();

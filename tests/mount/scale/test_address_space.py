@@ -1,4 +1,4 @@
-"""Little address space (`ulimit -v`): every read is right, or EIO for itself."""
+"""With little address space (`ulimit -v`), each read is right or gets EIO, and does not disturb the other reads."""
 import errno
 import struct
 import threading
@@ -20,7 +20,7 @@ def limited(what, limit, *command):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """Chunks of 8 MiB: of chunk n, every element is n in the lower half and rises in the upper one."""
+    """24 chunks of 8 MiB. Chunk n has the values `element(n)`."""
     store = tmp_path_factory.mktemp("large") / "large.zarr"
     array = zarr.create_array(str(store), shape=(24, 1024, 1024), chunks=(1, 1024, 1024), dtype="i8",
                               compressors=zarr.codecs.BloscCodec())
@@ -34,7 +34,7 @@ def element(n):
 
 
 def read_beside(n_readers, read):
-    """Each reader reads each chunk, from another one on. Gives how many were right, and the errors."""
+    """Each reader reads all chunks, and each begins at another chunk. Returns the number of right reads, and the errors of the others."""
     right, errors, wrong = [0] * n_readers, set(), []
 
     def reads(me):
@@ -100,7 +100,7 @@ def test_too_little_address_space_is_one_line(large, tmp_path):
 
 
 def test_memory_that_the_system_does_not_give_is_an_error_of_that_read(tmp_path, mount):
-    """One chunk is larger than all addresses: it is EIO, and its neighbour in the same folder is read."""
+    """One chunk is larger than the address space: its read gets EIO, and its neighbour in the same folder is read."""
     store = tmp_path / "s.zarr"
     group = zarr.open_group(str(store), mode="w")
     group.create_array("vast", shape=(1 << 29,), chunks=(1 << 29,), dtype="i1", fill_value=1)
@@ -120,11 +120,11 @@ BLOCK = 150 << 20  # one such block can be had in 300,000 kB of addresses, and n
 
 
 def blosc_of_one_block(compressor):
-    """BLOCK zeros, shuffled."""
+    """A buffer of one block, which is shuffled and has `BLOCK` zeros."""
     if compressor != "snappy":
         encoder = numcodecs.Blosc(compressor, clevel=1, shuffle=numcodecs.Blosc.SHUFFLE, blocksize=BLOCK)
         return encoder.encode(np.zeros(BLOCK // 32, "S32"))  # blocks of shorter elements are cut into splits, of 2 MiB in all
-    # numcodecs is built without Snappy: the length, a literal of 64 bytes, and copies of it.
+    # numcodecs is built without Snappy, so this makes the bytes: the length, a literal of 64 bytes, and copies of it.
     length = bytes([BLOCK & 0x7f | 0x80, BLOCK >> 7 & 0x7f | 0x80, BLOCK >> 14 & 0x7f | 0x80, BLOCK >> 21])
     split = length + b"\xf0\x3f" + bytes(64) + b"\xfe\x40\x00" * (BLOCK // 64 - 1)
     return struct.pack("<4B5i", 2, 1, 0x51, 8, BLOCK, BLOCK, 24 + len(split), 20, len(split)) + split
@@ -132,7 +132,7 @@ def blosc_of_one_block(compressor):
 
 @pytest.mark.parametrize("compressor", ["blosclz", "lz4", "snappy", "zlib", "zstd"])
 def test_blosc_without_memory_for_a_second_block_is_an_error_of_that_read(tmp_path, mount, compressor):
-    """A block that is shuffled is decoded to scratch. C-Blosc itself would write to the null page."""
+    """A shuffled block is decoded to scratch memory. C-Blosc itself would write to the null page if it got none."""
     store = tmp_path / "s.zarr"
     group = zarr.open_group(str(store), mode="w")
     group.create_array("long", shape=(BLOCK // 8,), chunks=(BLOCK // 8,), dtype="f8", compressors=zarr.codecs.BloscCodec())

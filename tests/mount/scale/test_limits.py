@@ -1,4 +1,4 @@
-"""Few descriptors, and logs that are no files: an answer or one line, never a wait for ever."""
+"""With few file descriptors, or a log that is no file, the program answers or ends with one line, and never hangs."""
 import errno
 import itertools
 import os
@@ -101,7 +101,7 @@ def test_an_open_waits_for_a_descriptor_that_is_about_to_be_free(small, mount):
             closer.join()
 
     try:
-        # The closer may come late on a busy machine: then the open is refused, and is tried again.
+        # On a busy machine, the descriptor may be closed too late: then the open is refused, and is tried again.
         assert any(opens_while_another_file_is_closed() for _ in range(10))
     finally:
         for descriptor in held:

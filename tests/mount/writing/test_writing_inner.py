@@ -1,4 +1,4 @@
-"""Inner chunks of shards that are written: each is a file, and the store gets its shard, written anew once."""
+"""Writing inner chunks of shards. Each inner chunk is a file, and its shard in the store is written anew once."""
 import errno
 import gzip
 import json
@@ -39,7 +39,7 @@ KINDS = {
     "nested": {"codecs": [ShardingCodec(chunk_shape=(2, 3), codecs=[BytesCodec(), GzipCodec(level=1)])]},
     "nested, start": {"codecs": [ShardingCodec(chunk_shape=(2, 1), index_location="start")], "index_location": "start"},
 }
-# Around the shard, codecs that tensorstore refuses are read by zarr-python alone.
+# tensorstore refuses codecs around a shard, so only zarr-python reads these arrays.
 AROUND = {"checksum around": {"compressors": [Crc32cCodec()]}, "gzip around": {"compressors": [GzipCodec(level=1)]},
           "transposed shard": {"filters": [TransposeCodec(order=(1, 0))]}}
 
@@ -125,7 +125,7 @@ def test_one_shard_is_written_once(tmp_path, mount):
         for j in range(2):
             assert not (store / "a/c/0/0").exists()
             (made.path / f"a/c/{i}/{j}").write_bytes(np.full(INNER, 10 * i + j, "<f8").tobytes())
-    until((store / "a/c/0/0").exists, "the shard, of which all chunks are there")
+    until((store / "a/c/0/0").exists, "the shard, all of whose chunks were written")
     assert (store / "a/c/0/0").stat().st_size == 4 * N + 4 * 16 + 4
     until(lambda: not (store / ".zarr-mount/journal").exists() or not os.listdir(store / ".zarr-mount/journal"), "the end of the journal")
     writes = json.loads((made.path / ".zarr-mount/stats.json").read_text())["writes"]
@@ -146,7 +146,7 @@ def test_staged_chunks_are_shown(view, tmp_path, mount):
     assert name.read_bytes() == new and name.stat().st_size == len(new)
     assert other.read_bytes() == before
     assert sorted(os.listdir(made.path / "a/c/0")) == [str(i) for i in range(6)]
-    # A listing is of the shard, which was written for it.
+    # A listing needs the index of the shard, so the shard was written first.
     assert not os.listdir(store / ".zarr-mount/journal")
     assert name.read_bytes() == new
     expected = DATA.copy()
@@ -315,7 +315,7 @@ def test_untouched_chunks_stay_the_same_files(view, tmp_path, mount):
         assert look(written) == own and [look(path) for path in untouched] == before
         count = reads()
         assert [path.read_bytes() for path in untouched] == bytes_before
-        # The kernel has their pages still: only stats.json was read.
+        # The kernel still has the pages of the chunks: only stats.json was read.
         assert reads() - count <= 2
     # A chunk that another program has written is another file.
     array = zarr.open_array(str(store / "a"), mode="r+")
@@ -341,7 +341,7 @@ def test_chunks_are_erased(view, tmp_path, mount):
     until(lambda: not (store / "a/c/0/0").exists(), "the end of a shard without chunks")
     expected[:8, :6] = FILL
     np.testing.assert_array_equal(stored(store), expected)
-    # All chunks of a directory, of which the store's directory has others too.
+    # All chunks of a directory of the view, whose directory in the store also has other chunks.
     shutil.rmtree(made.path / "a/c/2")
     made.sync()
     expected[8:12] = FILL
@@ -354,7 +354,7 @@ def test_chunks_are_erased(view, tmp_path, mount):
 @pytest.mark.parametrize("shards", [None, (2, 4, 2)])
 @pytest.mark.parametrize("shape", [(3, 4, 4), (3, 4, 0), (0, 4, 4)])
 def test_an_array_of_three_dimensions_is_removed(shape, shards, view, tmp_path, mount):
-    """Also where the document goes first, and where zarr-python has left empty directories of chunks after a resize."""
+    """The array is removed, too, if its document is removed first, or if zarr-python left empty directories after a resize."""
     store = tmp_path / "store"
     group = zarr.create_group(str(store))
     made = mount(store, "--rw", "--view", *view.split())
@@ -373,7 +373,7 @@ def test_an_array_of_three_dimensions_is_removed(shape, shards, view, tmp_path, 
                                                 ((4, 4), (2, 2), None)])
 @pytest.mark.parametrize("files_first", [False, True])
 def test_an_array_with_few_inner_chunks_is_removed(files_first, shape, shard, chunks, view, tmp_path, mount):
-    """Directories of the view have shards of several directories below them."""
+    """A directory of the view has chunks whose shards are in several directories of the store."""
     store = tmp_path / "store"
     array = zarr.create_group(str(store)).create_array("a", shape=shape, chunks=(1, 1), shards=shard, dtype="u1", fill_value=0, compressors=None)
     if chunks is None:
@@ -393,7 +393,7 @@ def test_an_array_with_few_inner_chunks_is_removed(files_first, shape, shard, ch
 def test_a_half_written_chunk_is_not_saved_by_the_sync_of_another_program(view, shards, by, tmp_path, mount):
     store = make(tmp_path / "store", codecs=[BytesCodec()])
     if shards == "keep" and view == "chunks":
-        pytest.skip("they are not written")
+        pytest.skip("the chunks view does not write shards that are kept whole")
     m = mount(store, "--rw", "--view", view, "--shards", shards).path
     name = m / "a/c/0/0"
     text = name.read_bytes()
@@ -403,7 +403,7 @@ def test_a_half_written_chunk_is_not_saved_by_the_sync_of_another_program(view, 
                "a reader": (name, os.O_RDONLY), "a writer": (name, os.O_WRONLY)}[by])
         if by != "the mount" or view == "chunks":
             np.testing.assert_array_equal(stored(store), DATA)
-        # Its own sync saves the bytes, if they are a chunk.
+        # A sync of the file itself saves the bytes, if they are a valid chunk.
         file.write(text[len(text) // 2:][::-1])
         os.fsync(file.fileno())
         assert name.read_bytes() == text[:len(text) // 2] + text[len(text) // 2:][::-1]
@@ -459,7 +459,7 @@ def test_an_outsider_is_merged_by_slots(tmp_path, mount):
     made = mount(store, "--rw", "--view", "chunks")
     (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
     (made.path / "a/c/0/1").write_bytes(np.full(INNER, 8.0).tobytes())
-    # Another program writes another chunk of the shard, and one of those.
+    # Another program writes another chunk of the shard, and one of the chunks that the mount has written.
     array = zarr.open_array(str(store / "a"), mode="r+")
     array[4:8, 0:3] = 50
     array[0:4, 3:6] = 60
@@ -514,7 +514,7 @@ def test_an_open_chunk_stays_the_same_file_when_another_one_changes(tmp_path, mo
         assert name.stat().st_ino == inode
         file.write(np.float64(7).tobytes())
         expected[0, 0] = 7
-        # A program that opens it by its name sees the bytes that the handle has written.
+        # A program that opens the chunk by its name sees the bytes that the handle has written.
         assert name.read_bytes() == part(expected, INNER, (0, 0)).tobytes()
     made.sync()
     np.testing.assert_array_equal(stored(store), expected)
@@ -607,7 +607,7 @@ def test_a_shard_with_a_false_index_is_not_written_anew(tmp_path, mount):
         (made.path / "a/c/0/0").write_bytes(np.full(INNER, 7.0).tobytes())
     assert told.value.errno == errno.EIO
     assert shard.read_bytes() == damaged
-    # Its neighbours are written.
+    # Chunks of neighbouring shards are written.
     (made.path / "a/c/0/2").write_bytes(np.full(INNER, 7.0).tobytes())
     made.sync()
     assert zarr.open_array(str(store / "a"), mode="r")[0, 6] == 7 and shard.read_bytes() == damaged
@@ -637,7 +637,7 @@ for row in range(number, 8, 4):
 @pytest.mark.parametrize("target", [None, "v3"])
 @pytest.mark.parametrize("name", ["zp2_draft_v3_sharded.zarr", "draft22_sharded.zarr", "zp3_shards.zarr"])
 def test_shards_of_real_writers(name, target, tmp_path, mount):
-    """Each inner chunk of theirs is written through the mount: by both ways of sharding, in the stored version and another one."""
+    """Each inner chunk of these stores is written through the mount, in the stored version of Zarr and in another one."""
     store = tmp_path / "store"
     shutil.copytree(corpus.stores()[name].path, store)
     options = ["--as", target] if target else []
@@ -650,7 +650,7 @@ def test_shards_of_real_writers(name, target, tmp_path, mount):
                 continue
             with open(path, "r+b") as file:
                 old = file.read()
-                # Bytes of another order are numbers too, but for booleans.
+                # Reversed bytes are valid elements of all types, except of booleans.
                 new = old[::-1] if set(old) - {0, 1} else old
                 file.seek(0)
                 file.write(new)
@@ -696,7 +696,7 @@ def test_zarr_python_2_reads_chunks_written_to_the_shards_of_a_draft(tmp_path, m
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_eight_processes_with_zarr_python(view, tmp_path, mount):
-    """The script of zarr-python's issue 3682: regions of inner chunks, which cut shards, by 8 processes that know nothing of each other."""
+    """The script of zarr-python's issue 3682: regions of inner chunks, which cut shards, by 8 processes that do not coordinate."""
     data = np.arange(60 ** 3, dtype="f8").reshape(60, 60, 60)
     zarr.create_array(str(tmp_path / "store"), name="a", shape=data.shape, dtype="f8", chunks=(15, 15, 15), shards=(30, 30, 30))
     made = mount(tmp_path / "store", "--rw", "--view", view)
@@ -768,7 +768,7 @@ def test_the_lock_of_tensorstore(lock, tmp_path, mount):
 
 
 def test_a_lock_of_the_mount_is_not_one_of_a_program(tmp_path, mount):
-    """The lock of the shard 0.0, which is in the store, would have the name of that of the inner chunk 0.0."""
+    """The lock of the shard 0.0 in the store has the same name as the lock of the inner chunk 0.0 in the view."""
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", "chunks", "--lock", "tensorstore")
     (store / "a/c/0/0.__lock").write_bytes(b"of the mount")
@@ -783,7 +783,7 @@ def test_a_lock_of_the_mount_is_not_one_of_a_program(tmp_path, mount):
 
 
 def test_nothing_else_waits_while_many_saves_wait_for_locks(tmp_path, mount):
-    """Each save waits on a thread of its own, and has the name of its own file alone."""
+    """Each save waits on its own thread, and only reserves the name of its own file."""
     n = 32
     zarr.create_group(str(tmp_path / "store"))
     array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(2 * n,), chunks=(1,), dtype="u1", compressors=None, fill_value=0)
@@ -794,7 +794,7 @@ def test_nothing_else_waits_while_many_saves_wait_for_locks(tmp_path, mount):
     saves = [threading.Thread(target=lambda i=i: (made.path / f"a/c/{i}").write_bytes(b"\7")) for i in range(n)]
     for save in saves:
         save.start()
-    until(lambda: made.stats()["requests"]["write"] == n, "all of them to be written")
+    until(lambda: made.stats()["requests"]["write"] == n, "all chunks to be written")
     assert [(made.path / f"a/c/{n + i}").read_bytes() for i in range(n)] == [b"\1"] * n
     assert [(made.path / f"a/c/{i}").stat().st_size for i in range(n)] == [1] * n
     assert {str(i) for i in range(2 * n)} == set(os.listdir(made.path / "a/c")), "without the locks"
@@ -821,7 +821,7 @@ def test_nothing_else_waits_while_many_saves_wait_for_locks(tmp_path, mount):
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("view", ["keys", "chunks"])
 def test_writes_in_place_by_another_program_are_shown(view, writes, tmp_path, mount):
-    """A shard of the same length, while a program has one of its chunks open: the old content of the chunk is in no file any more."""
+    """Another program replaces a shard in place with one of the same length, while one of its chunks is open. The old chunk is then in no file."""
     store = make(tmp_path / "store")
     made = mount(store, "--rw", "--view", view)
     chunk, shard = made.path / "a/c/0/0", store / "a/c/0/0"
@@ -848,7 +848,7 @@ def test_writes_in_place_by_another_program_are_shown(view, writes, tmp_path, mo
 
 
 def begun(call):
-    """A thread that does this, and waits."""
+    """A thread that has begun the call `call`, which waits."""
     thread = threading.Thread(target=call)
     thread.start()
     thread.join(0.2)
@@ -885,7 +885,7 @@ def test_a_directory_is_renamed_while_a_save_in_it_waits(tmp_path, mount):
 
 @pytest.mark.parametrize("view", [("keys",), ("chunks",), ("chunks", "--as", "v2")])
 def test_an_array_is_not_removed_while_a_chunk_is_saved(view, tmp_path, mount):
-    """Otherwise, the saved chunk would become one of the next array that is made at this path."""
+    """Otherwise, the saved chunk would become a chunk of the next array at this path."""
     store = tmp_path / "store"
     zarr.create_array(str(store), name="a", shape=(4,), chunks=(1,), dtype="u1", compressors=None, fill_value=0)[:] = 1
     made = mount(store, "--rw", "--view", *view, "--lock", "tensorstore")
@@ -905,8 +905,8 @@ def test_an_array_is_not_removed_while_a_chunk_is_saved(view, tmp_path, mount):
 
 @pytest.mark.root
 def test_a_full_disk_loses_nothing_that_was_closed(disk, mount):
-    """The journal has room, but the new shard has not: closed chunks are shown by this mount and the next one, and are packed when there
-    is room."""
+    """The disk has room for the journal, but not for the new shard. This mount and the next one show closed chunks, and pack them once
+    there is room."""
     store = disk("2M") / "store"
     array = zarr.create_array(str(store), name="a", shape=(1 << 20,), chunks=(1 << 16,), shards=(1 << 20,), dtype="u1", compressors=None, fill_value=0)
     array[:] = 1
@@ -930,7 +930,7 @@ def test_a_full_disk_loses_nothing_that_was_closed(disk, mount):
     made = mount(store, "--rw", "--view", "chunks")
     assert shown(made) == expected
     ok("mount", "-o", "remount,size=8m", store.parent)
-    # A chunk that is written twice, and back to its content in the shard, is not overruled by the journal later.
+    # A chunk is changed, and then gets its content in the shard again. The journal must not bring back the change later.
     for value in (20, 1):
         put(made, 3, value)
         made.sync()
@@ -943,7 +943,7 @@ def test_a_full_disk_loses_nothing_that_was_closed(disk, mount):
 @pytest.mark.root
 @pytest.mark.parametrize("pages", range(0, 8))
 def test_a_disk_that_is_full_before_the_first_inner_chunk_is_closed(disk, mount, pages):
-    """Where a new journal has no room, or none for its first record, the draft stays and is saved later."""
+    """If the disk has no room for a new journal, or for its first record, the draft stays and is saved later."""
     store = disk("2M") / "store"
     array = zarr.create_array(str(store), name="a", shape=(1 << 18,), chunks=(1 << 16,), shards=(1 << 18,), dtype="u1", compressors=None, fill_value=0)
     array[:] = 1
@@ -1042,11 +1042,11 @@ def test_chunks_erased_of_an_array_are_not_erased_of_the_next_one(by, tmp_path, 
     assert (array[:] == 1).all() and not (tmp_path / "store/.zarr-mount").exists()
 
 
-def test_a_journal_that_cannot_be_used_is_told_of(tmp_path):
+def test_a_journal_that_cannot_be_used_is_reported(tmp_path):
     store = make(tmp_path / "store")
     folder = store / ".zarr-mount/journal"
     folder.mkdir(parents=True)
-    (folder / "0123456789abcdef.journal").write_bytes(b"no journal at all, which somebody has put here")
+    (folder / "0123456789abcdef.journal").write_bytes(b"no journal at all, but another file")
     done = run(BINARY, "--recover", store)
     assert done.returncode == 1 and "1 journal is not used and left alone" in done.stderr and "nothing was left" not in done.stdout, done
     assert os.listdir(folder) == ["0123456789abcdef.journal"]
@@ -1073,7 +1073,8 @@ def test_a_change_by_another_program_during_a_pack_is_seen_by_the_next_one(tmp_p
     os.rename(other, shard)
     thread.join()
     made.unmount()
-    # The inner chunk that the other program has changed stays. The other chunk is theirs, too, if their shard came after the first pack.
+    # The inner chunk that the other program has changed stays. The first chunk is that of the other program, too, if the other program
+    # replaced the shard after the first pack.
     assert array[5 * size] == 77 and array[0] in (1, 9) and array[size] == 1, made.log_text()
 
 
@@ -1090,7 +1091,7 @@ def test_a_chunk_is_not_moved_onto_another_one(shards, tmp_path, mount):
 
 
 def test_a_limit_of_file_sizes_is_an_error_of_the_write(tmp_path, mount):
-    """Not the end of the daemon: the default of SIGXFSZ."""
+    """By default, SIGXFSZ would end the daemon."""
     array = zarr.create_array(str(tmp_path / "store"), name="a", shape=(1 << 20,), chunks=(1 << 16,), shards=(1 << 20,), dtype="u1", compressors=None, fill_value=0)
     array[:] = 1
     made = mount(tmp_path / "store", "--rw", "--view", "chunks", prefix=("prlimit", "--fsize=500000"))

@@ -1,4 +1,4 @@
-"""Whole shards that are written: with `--shards keep` a file is a decoded shard, and the store has inner chunks and their index."""
+"""Writing whole shards. With `--shards keep`, a file is a decoded shard, and the store has its inner chunks and their index."""
 import errno
 import os
 
@@ -53,7 +53,7 @@ def test_a_shard_is_written(kind, tmp_path, mount):
     expected[8:, :6] = new
     np.testing.assert_array_equal(stored(store), expected)
     assert name.read_bytes() == new.tobytes()
-    # A part of it: the other chunks are taken from the shard.
+    # Only a part of a shard is written: the other inner chunks stay.
     with open(made.path / "a/c/0/1", "r+b") as file:
         file.seek(8 * 20)
         file.write(np.full(5, 77.0).tobytes())
@@ -115,7 +115,7 @@ def test_shards_of_real_writers(name, target, tmp_path, mount):
             path = os.path.join(folder, entry)
             if entry.lstrip("c").isdigit() and os.stat(path).st_mode & 0o200 and "/." not in path:
                 old = open(path, "rb").read()
-                # Bytes of another order are numbers too, but for booleans.
+                # Reversed bytes are valid elements of all types, except of booleans.
                 new = old[::-1] if set(old) - {0, 1} else old
                 with open(path, "wb") as file:
                     file.write(new)
