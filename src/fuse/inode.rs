@@ -6,8 +6,8 @@
 //! that the view's numbers never reach. [`InodeVersions`] compares fingerprints; it does no I/O and
 //! knows no FUSE.
 //!
-//! What the kernel caches is remembered in bounded tables. Where an entry was evicted from a table,
-//! the kernel's cache must be dropped at the next open ([`Comparison::FirstOpen`]), which is always
+//! Bounded tables remember which attributes and bytes the kernel caches. If an entry was evicted from a
+//! table, the kernel's cache is dropped at the next open ([`Comparison::FirstOpen`]), which is always
 //! correct. Directories and files that are never cached have fingerprint 0 and are not recorded.
 
 use std::collections::HashMap;

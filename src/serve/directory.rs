@@ -159,7 +159,7 @@ impl Writing for Json {
             "href": format!("{}/{}{slash}", self.href, encode(&entry.name)),
             "kind": if is_directory { "directory" } else { "file" },
         });
-        // A file whose size cannot be told, because its document is damaged, is listed all the same.
+        // A file whose size is unknown, because its document is damaged, is listed without its size.
         let shown = entry
             .attributes
             .or_else(|| directory.listed(entry).attributes().ok().flatten());

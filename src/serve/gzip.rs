@@ -9,9 +9,9 @@ use hyper::header::ACCEPT_ENCODING;
 
 use super::content_type::JSON;
 
-/// What the entity tag of compressed bytes ends with.
+/// The end of the entity tags of compressed bytes.
 pub(super) const FORM: &str = "gzip";
-/// The shortest document that is worth it.
+/// The shortest document that is compressed.
 const LEAST_BYTES: u64 = 512;
 /// The longest document that is compressed. It is in memory as a whole.
 pub(super) const MOST_BYTES: u64 = 4 << 20;

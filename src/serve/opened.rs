@@ -91,7 +91,7 @@ impl OpenedFiles {
         None
     }
 
-    /// Remembers that `file` was opened, before a client is told about it.
+    /// Remembers that `file` was opened, before a client gets an answer about it.
     pub(super) fn put(&self, path: &[u8], file: &Arc<ServedFile>) {
         if file.opened.attributes.is_momentary() || !self.keeps_files() {
             return;

@@ -166,7 +166,7 @@ impl Writing for Multistatus {
 
     fn entry(&mut self, text: &mut Vec<u8>, directory: &HeldVnode, entry: &DirectoryEntry) {
         let vnode = directory.listed(entry);
-        // A file whose size cannot be told, because its document is damaged, is listed all the same.
+        // A file whose size is unknown, because its document is damaged, is listed without its size.
         let shown = entry
             .attributes
             .or_else(|| vnode.attributes().ok().flatten());

@@ -75,7 +75,7 @@ fn zarr_document(store: &dyn Store) -> Result<Option<Key>, StoreError> {
     let keys = ZARR.iter().map(|name| Key::parse(name));
     let keys: Vec<Key> = keys.collect::<Result<_, _>>()?;
     let found = store.stat_objects(&keys);
-    // What cannot be examined, or is a directory, shows nothing. The search for nodes gives the error.
+    // A key that is a directory, or cannot be examined, is no document. The search for nodes gives the error.
     let mut found = keys.into_iter().zip(found);
     let document = found.find(|(_, found)| matches!(found, Ok(Some(_))));
     Ok(document.map(|(key, _)| key))

@@ -35,7 +35,7 @@ pub(super) fn codecs(facts: &Value) -> String {
     names.join(", ")
 }
 
-/// What another Zarr version says otherwise, or not at all.
+/// Lines about the metadata that another Zarr version expresses otherwise, or cannot express.
 pub(super) fn other_version(facts: &Value) -> Vec<String> {
     let members = [
         ("inexpressible", "not in"),

@@ -134,8 +134,8 @@ fn the_library_agrees() {
     }
 }
 
-/// The zeros of a flag that shuffles bytes of elements of one byte, and of a shuffle of bits of
-/// blocks shorter than an element.
+/// A flag of a byte shuffle has no effect on elements of one byte, and a flag of a bit shuffle none on
+/// blocks that are shorter than an element.
 #[test]
 fn shuffles_that_do_nothing() {
     for (flags, typesize) in [(0x31, 1), (0x34, 9)] {
@@ -159,7 +159,7 @@ fn cut_buffers_are_refused() {
             decoded(&NUMCODECS[..length], 160).is_err(),
             "cut at {length}"
         );
-        // And when the header agrees that this is all.
+        // The same with a header that gives the length of the cut buffer.
         let mut shorter = NUMCODECS[..length].to_vec();
         if let Some(cbytes) = shorter.get_mut(12..16) {
             cbytes.copy_from_slice(&u32::try_from(length).unwrap().to_le_bytes());
@@ -256,7 +256,7 @@ fn old_zstd_formats_never_reach_the_library() {
     assert!(decoded(&one_split(0x90, 100, &second), 100).is_err());
 }
 
-/// Run with more rounds, and under valgrind, after a change: `BLOSC_ROUNDS=100000`.
+/// After a change of the codec, this test should be run with more rounds (`BLOSC_ROUNDS=100000`), and under valgrind.
 #[test]
 fn damaged_buffers_never_crash() {
     let rounds = std::env::var("BLOSC_ROUNDS").ok();
@@ -269,7 +269,7 @@ fn damaged_buffers_never_crash() {
         let (_, encoded, bytes) = &buffers[pick(buffers.len())];
         let mut damaged = encoded.clone();
         for _ in 0..=pick(4) {
-            // Some hits on header, block starts and first split lengths.
+            // Each sixth change is in the header, the starts of blocks or the first lengths of splits.
             let whole = damaged.len();
             let region = if pick(6) == 0 { whole.min(48) } else { whole };
             let at = pick(region);
@@ -298,8 +298,8 @@ fn damaged_buffers_never_crash() {
     );
 }
 
-/// The decoded bytes of each block, `None` for a block that can only be decoded with the whole;
-/// `None` for all when there are no blocks.
+/// The decoded bytes of each block, or `None` for a block that can only be decoded with the whole
+/// buffer. The result is `None` if the buffer has no blocks.
 fn blocks_of(encoded: &[u8], length: usize) -> Option<Vec<Option<Vec<u8>>>> {
     let length = u64::try_from(length).unwrap();
     let encoded_len = u64::try_from(encoded.len()).unwrap();
@@ -393,7 +393,7 @@ fn damaged_blocks_are_nothing_or_what_they_are_in_the_whole() {
             at += block.len();
         }
         let all = blocks.iter().all(Option::is_some);
-        // Blocks may not share their bytes, where they are all that is left.
+        // If each block can be decoded, so can the whole buffer.
         assert!(!all || whole.is_ok(), "{name}: {whole:?}");
     }
     assert!(same > 500 && refused > 500, "{same} {refused}");

@@ -88,7 +88,11 @@ fn the_first_open_drops_attributes_that_are_not_known() {
         Comparison::Changed,
         "it stands for A"
     );
-    assert_eq!(open(&versions, 4, A), DROP_ATTRIBUTES, "told too long ago");
+    assert_eq!(
+        open(&versions, 4, A),
+        DROP_ATTRIBUTES,
+        "the kernel was told too long ago"
+    );
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::metadata::json::{self, Json, Members};
 ///
 /// # Errors
 ///
-/// When it is of a draft whose version, or an extension of it, this build does not know.
+/// When the document is one of a draft, and this build does not know the version of the draft or one of its extensions.
 pub fn parse_entry(text: &[u8]) -> Result<Option<DraftLayout>, FormatError> {
     let document = JsonDocument::parse(text)?;
     let root = document.root()?;

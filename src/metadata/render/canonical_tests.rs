@@ -38,7 +38,7 @@ fn fill_values_of_v2_have_one_spelling() {
         (r#""|V4""#, r#""YWJjZA==""#, r#""YWJjZA==""#),
         (r#"[["a", ">i2"], ["b", "|u1"]]"#, "0", r#""AAAA""#),
         (r#"[["a", ">i2"], ["b", "|u1"]]"#, r#""AAEC""#, r#""AAEC""#),
-        // tensorstore takes the whole element alone.
+        // tensorstore only accepts fill values that are a whole element.
         (r#""|S4""#, "0", r#""AAAAAA==""#),
         (r#""|S4""#, r#""""#, r#""AAAAAA==""#),
         (r#""|S4""#, r#""a""#, r#""YQAAAA==""#),
@@ -51,7 +51,7 @@ fn fill_values_of_v2_have_one_spelling() {
         (r#""<M8[s]""#, r#""7""#, "7"),
         (r#""<M8[s]""#, r#""NaT""#, r#""NaT""#),
         (r#""<M8[s]""#, "null", "null"),
-        // NumPy takes no number for a date without a unit.
+        // NumPy accepts no number as a date without a unit.
         (r#""<M8""#, "-9223372036854775808", r#""NaT""#),
         (r#""<M8""#, r#""NaT""#, r#""NaT""#),
         (r#""<m8""#, "-9223372036854775808", "-9223372036854775808"),
@@ -145,7 +145,7 @@ fn codecs_of_v2_have_the_parameters_that_all_readers_take() {
                 json!({"id": "zlib", "level": 1}),
             ],
         ),
-        // A float here is another filter.
+        // As a float, the offset has another meaning, so it stays one.
         (
             r#"[{"id":"fixedscaleoffset","offset":10.0,"scale":2,"dtype":"<i4","astype":"<i4","more":1}]"#,
             "null",
@@ -168,7 +168,7 @@ fn codecs_of_v2_have_the_parameters_that_all_readers_take() {
     }
 }
 
-/// The type of the elements has the order of the first filter's input, whatever that of its output is.
+/// The byte order of the elements is that of the first filter's input. The byte order of its output may be another one.
 #[test]
 fn filters_to_another_byte_order_leave_the_type_of_the_elements() {
     for (dtype, astype) in [("<f8", ">i2"), (">f8", "<i2")] {

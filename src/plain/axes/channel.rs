@@ -20,8 +20,8 @@ pub struct Channel {
     pub window: Option<[f64; 2]>,
 }
 
-/// The channels of `omero`, a member of the attributes of a group. None if the list is too long, or an entry is no object: the others
-/// could not be told by their place.
+/// The channels of `omero`, a member of the attributes of a group, by their number in the array. `None` if the list is too
+/// long, or if one of its entries is no object, because leaving that one out would change the numbers of the others.
 pub(super) fn channels(omero: &JsonTree) -> Option<Vec<Channel>> {
     let entries = omero.as_object()?.get("channels")?.as_list()?;
     if entries.len() > MOST_CHANNELS {

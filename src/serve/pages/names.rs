@@ -38,7 +38,7 @@ struct Listed {
     name: Vec<u8>,
     kind: VnodeKind,
     size: Option<u64>,
-    /// What it is, if it is the directory or a file of a node.
+    /// A description of the node, if the entry is its directory or one of its files.
     node: Option<String>,
 }
 

@@ -1,12 +1,13 @@
 //! How much memory the files of a repository may take.
 //!
 //! ```text
-//! twice    the list of branches, or a snapshot: one that is shown, and one that takes its place
-//! once     manifests that are remembered
+//! twice    the limit of a list of branches or a snapshot: one that is shown, and one that takes its place
+//! once     the limit of manifests that are remembered
 //! ```
 //!
-//! All of it is a part of `--cache-size`, at most three quarters. How much it is depends on what the repository has when it
-//! is opened, with room to grow. It does not change afterwards, because the rest of the memory is in use then.
+//! The sum is a part of `--cache-size`, at most three quarters of it. When the repository is opened, the limits are set by
+//! the lengths of its files, with room to grow. They do not change afterwards, because the rest of the memory is in use
+//! then.
 
 use super::envelope::FileKind;
 
@@ -17,9 +18,9 @@ const LEAST_BYTES: u64 = 4 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     budget: u64,
-    /// Of a list of branches, or a snapshot.
+    /// The limit of a list of branches, or of a snapshot.
     snapshot: u64,
-    /// Of all manifests that are remembered, and so of each.
+    /// The limit of all manifests that are remembered, and therefore of each of them.
     manifests: u64,
 }
 

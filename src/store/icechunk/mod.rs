@@ -151,7 +151,7 @@ impl IcechunkStore {
         let keys = [Key::parse(REPOSITORY)?, Key::parse(MAIN_BRANCH)?];
         let [repository, main] = &keys;
         let mut found = store.stat_objects(&keys).into_iter();
-        // What cannot be examined is no reason to take the store for another kind.
+        // An object that cannot be examined counts as absent: that is no reason to take the store for a repository.
         let mut is_object = || matches!(found.next(), Some(Ok(Some(_))));
         let (has_repository, has_main) = (is_object(), is_object());
         if has_repository && let Some(object) = store.open(repository)? {

@@ -16,7 +16,7 @@ use crate::store::{Prefix, StoreError};
 /// The branch of a repository that is read unless another one is named.
 const MAIN: &str = "main";
 
-/// What of a repository is the store.
+/// The snapshot and the node of a repository that are shown as the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IcechunkAddress {
     pub(super) reference: Reference,

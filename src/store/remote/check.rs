@@ -90,8 +90,8 @@ impl RemoteStore {
                 }
             });
             match select(below, single).await {
-                // A store with documents does not have to wait for an object of its own name. A
-                // server that has an object of any name may also have documents that prove nothing.
+                // If the store has documents, the object at the URL itself is not waited for. But the
+                // documents prove nothing if the server has an object for a name that cannot exist.
                 Either::Left((below @ (true, _, Err(_)), _)) => (below, None),
                 Either::Left((below, single)) => (below, single.await),
                 Either::Right((single, below)) => (below.await, single),
@@ -139,7 +139,7 @@ impl RemoteStore {
         })
     }
 
-    /// Whether names are known to lie below the URL.
+    /// Whether the server lists names below the URL. `false` if it cannot list names.
     ///
     /// # Errors
     /// [`StoreError`] when the server does not answer.
@@ -165,7 +165,7 @@ impl RemoteStore {
             Ok(()) => Err(StoreError::problem(
                 url,
                 "the server answers every request with an object, such as a page for logging in, so \
-                 that the absence of chunks cannot be told",
+                 that absent chunks cannot be distinguished from stored ones",
             )),
             Err(Failure::Denied(_)) if first.has_documents => {
                 self.shared.hides_absence.store(true, Ordering::Relaxed);

@@ -12,17 +12,17 @@ use crate::error::{Error, FormatError};
 use crate::plain::{Array, FileFormat, Selected};
 use crate::store::Prefix;
 
-/// An array, or a selection of one, with the coarser levels of it.
+/// The coarser levels of an array, or of a selection of one.
 pub(super) struct Overviews {
-    /// The descriptions of the levels, the finest first. The ids are the places in `sources`, after that of the array
-    /// itself.
+    /// The descriptions of the levels, the finest first. The array itself has the id 0, and the level at `sources[n]` the
+    /// id `n + 1`.
     pub(super) arrays: Vec<Array>,
     pub(super) sources: Vec<ElementSource>,
 }
 
 impl Arrays {
-    /// The coarser levels of an array, of which `selected` is shown. Levels that cannot be shown are left out, which is
-    /// logged. What was examined is added to `inputs`.
+    /// The coarser levels of the selection `selected` of an array. Levels that cannot be shown are left out, with a line in
+    /// the log. Each document that was examined is added to `inputs`.
     pub(super) fn overviews(
         &self,
         facts: &ArrayFacts,

@@ -9,7 +9,7 @@
 //! In a local store, the document is examined each time. In a remote store, one request for the document covers all
 //! chunks about which the store had answered before that request began. A chunk needs no request for its document if
 //! the store dates the chunk before everything that the mount remembers. An answer about a chunk, perhaps to an earlier
-//! mount, may be older than the first answer that told the current version of the document. Such an answer may be about
+//! mount, may be older than the first answer that gave the current version of the document. Such an answer may be about
 //! an earlier array, so the store is asked for the chunk again.
 
 use std::sync::atomic::Ordering;

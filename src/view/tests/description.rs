@@ -1,4 +1,4 @@
-//! What is described of nodes: dimensions, attributes, documents, and the stored chunks of a window.
+//! Descriptions of nodes: dimensions, attributes, documents, and the stored chunks of a window.
 
 use super::*;
 use crate::view::{ChunkState, DescribedKind, HeldVnode};
