@@ -192,7 +192,7 @@ mod tests {
             ("<f8", &[0.0, f64::INFINITY], "not finite"),
             ("<f8", &[-1e308, 1e308], "not finite"),
             ("<f8", &[7.0, 7.0], "do not differ"),
-            ("<f8", &[7.0], "one alone"),
+            ("<f8", &[7.0], "a single one"),
             ("<f4", &[1e7, 1e7 + 1.0, 1e7 + 2.0], "do not differ"),
             ("|S2", &[1.0, 2.0], "the type |S2"),
             ("<m8[s]", &[1.0, 2.0], "the type <m8[s]"),
