@@ -7,8 +7,10 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::StoreError;
 
@@ -61,7 +63,7 @@ impl CancelToken {
 
     /// Cancels the requests in the scope of this token, for good.
     pub fn cancel(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.is_cancelled = true;
         let callbacks = std::mem::take(&mut state.callbacks);
         drop(state);
@@ -72,7 +74,7 @@ impl CancelToken {
 
     /// Whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.lock().is_cancelled
+        self.state.lock().is_cancelled
     }
 
     /// Calls `work` in the scope of `token`; without one, nothing cancels its requests.
@@ -97,7 +99,7 @@ impl CancelToken {
 
     /// Calls `callback` when the token is cancelled, or at once if it is.
     pub fn on_cancel(&self, callback: impl FnOnce() + Send + 'static) -> Registration<'_> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
         if state.is_cancelled {
@@ -114,15 +116,11 @@ impl CancelToken {
     pub fn error(key: impl fmt::Display) -> StoreError {
         StoreError::problem(key, CANCELLED)
     }
-
-    fn lock(&self) -> MutexGuard<'_, TokenState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        let callback = self.token.lock().callbacks.remove(&self.number);
+        let callback = self.token.state.lock().callbacks.remove(&self.number);
         // It may hold anything, so it is not dropped under the lock.
         drop(callback);
     }
@@ -157,7 +155,7 @@ mod tests {
         token.cancel();
         drop((kept, late));
         assert_eq!(calls.load(Ordering::Relaxed), 110);
-        assert!(token.is_cancelled() && token.lock().callbacks.is_empty());
+        assert!(token.is_cancelled() && token.state.lock().callbacks.is_empty());
     }
 
     #[test]

@@ -11,11 +11,12 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use rustix::process::{getegid, geteuid};
 
 use super::{
@@ -30,6 +31,7 @@ const DEFAULT_TIME: Duration = Duration::from_secs(1_767_225_600);
 /// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
+    /// Nothing panics halfway through a change.
     contents: RwLock<MemoryContents>,
     has_writer: AtomicBool,
 }
@@ -69,13 +71,15 @@ impl MemoryStore {
 
     /// Like [`MemoryStore::insert`], last changed at `mtime`.
     pub fn insert_at(&self, key: Key, bytes: impl Into<Bytes>, mtime: SystemTime) {
-        self.write().put(key, bytes.into(), mtime, own(0o444));
+        self.contents
+            .write()
+            .put(key, bytes.into(), mtime, own(0o444));
     }
 
     /// Puts `bytes` at `key`; the objects that were opened there answer
     /// [`StoreError::Changed`] from now on, as after a write in place.
     pub fn overwrite(&self, key: Key, bytes: impl Into<Bytes>) {
-        let mut contents = self.write();
+        let mut contents = self.contents.write();
         let access = contents.meta_of(&key).map_or(own(0o444), access_of);
         let before = contents.put(key, bytes.into(), default_time(), access);
         if let Some(before) = before {
@@ -85,18 +89,7 @@ impl MemoryStore {
 
     /// Removes the object at `key`; returns whether there was one.
     pub fn remove(&self, key: &Key) -> bool {
-        self.write().remove(key)
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, MemoryContents> {
-        // Nothing panics halfway through a change.
-        self.contents.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, MemoryContents> {
-        self.contents
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.contents.write().remove(key)
     }
 }
 
@@ -223,7 +216,7 @@ impl MemoryContents {
 
 impl Store for MemoryStore {
     fn stat(&self, key: &Key) -> Result<Option<Stat>, StoreError> {
-        let contents = self.read();
+        let contents = self.contents.read();
         if let Some(object) = contents.objects.get(key.as_bytes()) {
             return Ok(Some(Stat::new(StatKind::Object, object.meta)));
         }
@@ -232,11 +225,11 @@ impl Store for MemoryStore {
     }
 
     fn stat_root(&self) -> Result<ObjectMeta, StoreError> {
-        Ok(self.read().prefix_meta())
+        Ok(self.contents.read().prefix_meta())
     }
 
     fn open(&self, key: &Key) -> Result<Option<Arc<dyn Object>>, StoreError> {
-        let contents = self.read();
+        let contents = self.contents.read();
         match contents.objects.get(key.as_bytes()) {
             Some(object) => Ok(Some(Arc::clone(object) as Arc<dyn Object>)),
             None if contents.has_prefix(&key.to_prefix()) => {
@@ -253,7 +246,7 @@ impl Store for MemoryStore {
         after: Cursor,
         detail: Detail,
     ) -> Result<Option<Box<dyn Listing>>, StoreError> {
-        let contents = self.read();
+        let contents = self.contents.read();
         if !contents.has_prefix(prefix) {
             return Ok(None);
         }
@@ -342,7 +335,7 @@ mod tests {
 
         let names = |prefix: &[u8]| {
             let prefix = Prefix::parse(prefix).unwrap();
-            let entries = store.read().entries(&prefix, &Cursor::START);
+            let entries = store.contents.read().entries(&prefix, &Cursor::START);
             let named = entries.into_iter().map(|entry| (entry.name, entry.kind));
             named.collect::<Vec<_>>()
         };

@@ -30,16 +30,16 @@
 mod contents;
 mod form;
 mod listing;
-mod locking;
 mod opened;
 mod store;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use self::contents::{Contents, KnownContents, SharedContents};
 use self::form::{NamedForm, named_forms};
-use self::locking::lock;
 use self::opened::OpenStores;
 use super::packed::find_hierarchy;
 use super::references::{metadata_key, metadata_of_set};
@@ -402,7 +402,7 @@ impl NestedStores {
             store: Arc::clone(&self.within),
             path,
         };
-        let _one_at_a_time = lock(&self.opening_set);
+        let _one_at_a_time = self.opening_set.lock();
         let opened = ReferenceStore::open(home, key.clone(), &self.options);
         opened.map_err(|error| match error {
             StoreError::Damaged { key, problem } => {
@@ -433,7 +433,7 @@ impl NestedStores {
         key.hash(&mut hasher);
         let count = self.looking.len().max(1) as u64;
         let at = usize::try_from(hasher.finish() % count).unwrap_or(0);
-        self.looking.get(at).map(lock)
+        self.looking.get(at).map(Mutex::lock)
     }
 }
 

@@ -23,10 +23,11 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::RwLock;
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
@@ -194,7 +195,7 @@ impl FollowedRoot {
 
     /// The directory that a request uses, and whether this request found that it was replaced.
     fn current(&self) -> Result<(Arc<Root>, bool), StoreError> {
-        let held = Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner));
+        let held = Arc::clone(&self.held.read());
         let last_check = self.last_check.load(Ordering::SeqCst);
         let now = self.started.elapsed();
         let checked = Duration::from_micros(last_check >> OPENS_BITS);
@@ -232,7 +233,7 @@ impl FollowedRoot {
         if stat.st_dev != self.device {
             return Err(self.unlike("on another file system"));
         }
-        let mut current = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.held.write();
         if !Arc::ptr_eq(&current, held) {
             return Ok(Arc::clone(&current));
         }

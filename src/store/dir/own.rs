@@ -15,11 +15,12 @@
 //! the version of every file with this inode number, and two files that exist at the same time have different ones.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use lru::LruCache;
+use parking_lot::Mutex;
 
 use super::attributes::{VersionedBy, object_meta_in, origin};
 use super::stat::FileStat;
@@ -73,14 +74,14 @@ impl OwnVersions {
 
     /// Notes a version with its own time, which an object is about to have.
     pub(super) fn add(&self, version: Version) {
-        self.lock().put(version, ());
+        self.made.lock().put(version, ());
         self.are_any.store(true, Ordering::Release);
     }
 
     /// Gives the file that has the attributes `found` a number. Returns its version, which no other file had.
     pub(super) fn number(&self, found: Version) -> Version {
         let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut known = self.lock_numbered();
+        let mut known = self.numbered.lock();
         known.put(found, number);
         if known.len() > MOST_NUMBERED {
             known.pop_lru();
@@ -95,23 +96,15 @@ impl OwnVersions {
         if !self.are_numbered.load(Ordering::Acquire) {
             return found;
         }
-        let number = self.lock_numbered().get(&found).copied();
+        let number = self.numbered.lock().get(&found).copied();
         number.map_or(found, |number| numbered(found, number))
     }
 
     /// Notes in `meta` whether this process has made the version, where that matters.
     pub(super) fn mark(&self, meta: &mut ObjectMeta) {
         if self.are_any.load(Ordering::Acquire) && meta.settles_in(SystemTime::now()).is_some() {
-            meta.is_own = self.lock().contains(&meta.version);
+            meta.is_own = self.made.lock().contains(&meta.version);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LruCache<Version, ()>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_numbered(&self) -> MutexGuard<'_, LruCache<Version, u64>> {
-        self.numbered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -221,7 +214,7 @@ mod tests {
         for n in 0..MOST_NUMBERED as u64 {
             versions.own.number(Version { inode: n, ..found });
         }
-        assert_eq!(versions.own.lock_numbered().len(), MOST_NUMBERED);
+        assert_eq!(versions.own.numbered.lock().len(), MOST_NUMBERED);
     }
 
     #[test]

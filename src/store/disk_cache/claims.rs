@@ -9,9 +9,10 @@
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use libc::{F_OFD_GETLK, F_OFD_SETLK, F_RDLCK, F_UNLCK, F_WRLCK, c_int, c_short};
+use parking_lot::Mutex;
 
 use super::directory::Directory;
 use super::entry::EntryName;
@@ -53,7 +54,7 @@ impl Claims {
     /// Claims the entry that `byte` stands for in the cache in `directory`. `None` if another process, or another
     /// thread of this one, has claimed it.
     pub(super) fn claim(self: &Arc<Self>, directory: &Directory, byte: ClaimByte) -> Option<Claim> {
-        if !self.lock().insert(byte) {
+        if !self.held.lock().insert(byte) {
             return None;
         }
         let file = self.file(directory);
@@ -61,7 +62,7 @@ impl Claims {
         if let Err(error) = locked
             && matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES))
         {
-            self.lock().remove(&byte);
+            self.held.lock().remove(&byte);
             return None;
         }
         let claims = Arc::clone(self);
@@ -70,7 +71,7 @@ impl Claims {
 
     /// Whether this or another process has claimed the entry that `byte` stands for.
     pub(super) fn has(&self, directory: &Directory, byte: ClaimByte) -> bool {
-        if self.lock().contains(&byte) {
+        if self.held.lock().contains(&byte) {
             return true;
         }
         // The system is asked which lock would exclude a lock for reading.
@@ -84,10 +85,6 @@ impl Claims {
         let file = self.file.get_or_init(|| directory.claims_file().ok());
         file.as_ref()
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<ClaimByte>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Claim {
@@ -97,7 +94,7 @@ impl Drop for Claim {
             let _ = call(file, F_OFD_SETLK, F_UNLCK, self.byte);
         }
         // The byte is freed after its lock: otherwise another thread could have claimed it, and would lose its lock.
-        self.claims.lock().remove(&self.byte);
+        self.claims.held.lock().remove(&self.byte);
     }
 }
 

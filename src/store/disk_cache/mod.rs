@@ -27,9 +27,10 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use self::claims::Claims;
 pub(super) use self::claims::{Claim, ClaimByte};
@@ -67,7 +68,7 @@ impl DiskCache {
     /// # Errors
     /// [`StoreError::Denied`] for a directory into which another user could put something, or that is a symbolic link.
     pub(super) fn open(path: &Path, most_bytes: u64) -> Result<Option<Arc<DiskCache>>, StoreError> {
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN.lock();
         if let Some(cache) = open.get(path).and_then(Weak::upgrade) {
             return Ok(Some(cache));
         }

@@ -1,8 +1,9 @@
 //! How full the cache is, as far as this process knows without reading the whole directory.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// The file system keeps a twentieth of its bytes free of the cache.
 const FREE_PART: u64 = 20;
@@ -82,7 +83,7 @@ impl Usage {
 
     /// Whether an entry of `len` bytes may be written now.
     pub(super) fn admits(&self, len: u64) -> bool {
-        let mut paused = lock(&self.paused_until);
+        let mut paused = self.paused_until.lock();
         if paused.is_some_and(|until| Instant::now() < until) {
             return false;
         }
@@ -105,7 +106,7 @@ impl Usage {
 
     /// Writes nothing for a while.
     pub(super) fn pause(&self) {
-        *lock(&self.paused_until) = Some(Instant::now() + PAUSE);
+        *self.paused_until.lock() = Some(Instant::now() + PAUSE);
     }
 
     /// Notes a new file of `len` bytes.
@@ -151,8 +152,4 @@ pub(super) fn taken(len: u64) -> u64 {
 /// The bytes of a file system of `total` bytes that the cache leaves free.
 pub(super) fn least_free(total: u64) -> u64 {
     total / FREE_PART
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,11 +4,12 @@
 //! for every snapshot. The manifests that were used last are remembered, up to a limit in bytes ([`limits`](super::limits)).
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use lru::LruCache;
+use parking_lot::Mutex;
 
 use super::envelope::{FileKind, table_of};
 use super::flat::Malformed;
@@ -110,7 +111,7 @@ impl RepositoryFiles {
         file: &Bytes,
         kind: FileKind,
     ) -> Result<Bytes, StoreError> {
-        let _one_at_a_time = lock(&self.decoding);
+        let _one_at_a_time = self.decoding.lock();
         let table = table_of(file, kind, self.limits.most_bytes(kind));
         let table = table.map_err(|problem| problem.of(key))?;
         if kind != FileKind::Manifest {
@@ -138,11 +139,12 @@ impl RepositoryFiles {
         shown: Option<Access>,
     ) -> Result<Arc<Manifest>, StoreError> {
         let slot = Arc::clone(
-            lock(&self.manifests)
+            self.manifests
+                .lock()
                 .by_id
                 .get_or_insert(id, Arc::<ManifestSlot>::default),
         );
-        let mut manifest = lock(&slot.0);
+        let mut manifest = slot.0.lock();
         if let Some(manifest) = &*manifest {
             return Ok(Arc::clone(manifest));
         }
@@ -162,14 +164,14 @@ impl RepositoryFiles {
 
     /// The manifest `id`, if it is in memory.
     pub(super) fn known_manifest(&self, id: ObjectId) -> Option<Arc<Manifest>> {
-        let slot = Arc::clone(lock(&self.manifests).by_id.get(&id)?);
-        let manifest = slot.0.try_lock().ok()?;
+        let slot = Arc::clone(self.manifests.lock().by_id.get(&id)?);
+        let manifest = slot.0.try_lock()?;
         manifest.clone()
     }
 
     /// Counts the manifest `id`, which takes `bytes`, and forgets those that were used least recently.
     fn remember(&self, id: ObjectId, slot: &Arc<ManifestSlot>, bytes: u64) {
-        let mut manifests = lock(&self.manifests);
+        let mut manifests = self.manifests.lock();
         // The slot may have been forgotten while it was read.
         manifests.by_id.put(id, Arc::clone(slot));
         manifests.bytes = manifests.bytes.saturating_add(bytes);
@@ -190,7 +192,7 @@ impl RepositoryFiles {
 impl ManifestSlot {
     /// The memory that its manifest takes; 0 while that is read.
     fn memory_bytes(&self) -> u64 {
-        let manifest = self.0.try_lock().ok();
+        let manifest = self.0.try_lock();
         let manifest = manifest.as_ref().and_then(|manifest| manifest.as_ref());
         manifest.map_or(0, |manifest| manifest.memory_bytes())
     }
@@ -224,8 +226,4 @@ pub(super) fn check_rights(
         key: key.to_string(),
         reason: "fewer users may read this file of the repository than its other files".to_owned(),
     })
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

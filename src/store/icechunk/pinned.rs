@@ -5,13 +5,15 @@
 //! that takes the place of another one is a change of the whole store at once, which happens when this process notices
 //! it.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::{Mutex, RwLock};
+
 use super::branches::{BranchFile, NamedSnapshot, unknown};
 use super::containers::Containers;
-use super::files::{RepositoryFiles, key_of, lock};
+use super::files::{RepositoryFiles, key_of};
 use super::reference::Reference;
 use super::snapshot::Snapshot;
 use crate::store::{
@@ -79,7 +81,7 @@ impl Pinning {
             return pinned;
         }
         // Concurrent callers wait here, and use the snapshot that the first one reads.
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         if let Some(current) = current
             .as_ref()
             .filter(|current| current.is_from(found.as_ref()))
@@ -111,7 +113,7 @@ impl Pinning {
 
     /// The snapshot of the version `found` of the file, if that is the one that was read last.
     fn read_from(&self, found: Option<&ObjectMeta>) -> Option<Result<Arc<Pinned>, StoreError>> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.read();
         let current = current.as_ref().filter(|current| current.is_from(found));
         current.map(|current| current.pinned.clone())
     }
@@ -126,7 +128,7 @@ impl Pinning {
         loop {
             let key = file.key();
             let is_local = files.store.profile().is_local;
-            let asking = (!is_local).then(|| lock(&self.asking));
+            let asking = (!is_local).then(|| self.asking.lock());
             let mut found = files.store.stat_objects(std::slice::from_ref(key));
             drop(asking);
             let Some(found) = found.pop().unwrap_or(Ok(None))? else {
@@ -145,7 +147,7 @@ impl Pinning {
 
     /// The error that the file that has the branch does not exist.
     fn absent(&self, file: &BranchFile, files: &RepositoryFiles) -> StoreError {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.read();
         if current.is_none() {
             return unknown(files, &self.reference, None);
         }

@@ -50,7 +50,7 @@ impl StoreWriter for MemoryWriter {
         new: NewFile,
     ) -> Result<Option<Version>, StoreError> {
         let bytes = Bytes::copy_from_slice(bytes);
-        let mut contents = self.store.write();
+        let mut contents = self.store.contents.write();
         if contents.has_prefix(&key.to_prefix()) {
             return Err(failed(key, Errno::ISDIR));
         }
@@ -69,7 +69,7 @@ impl StoreWriter for MemoryWriter {
     }
 
     fn erase(&self, key: &Key, replaces: Replaces) -> Result<bool, StoreError> {
-        let mut contents = self.store.write();
+        let mut contents = self.store.contents.write();
         if replaces != Replaces::Nothing {
             contents.check_above(key)?;
         }
@@ -87,7 +87,7 @@ impl StoreWriter for MemoryWriter {
     }
 
     fn erase_prefix(&self, key: &Key) -> Result<(), StoreError> {
-        let mut contents = self.store.write();
+        let mut contents = self.store.contents.write();
         contents.check_above(key)?;
         if contents.meta_of(key).is_some() {
             return Err(failed(key, Errno::NOTDIR));
@@ -99,7 +99,7 @@ impl StoreWriter for MemoryWriter {
     }
 
     fn rename(&self, from: &Key, to: &Key, mode: RenameMode) -> Result<(), StoreError> {
-        let mut contents = self.store.write();
+        let mut contents = self.store.contents.write();
         let mut renamed = contents.keys_below(&from.to_prefix());
         let is_object = contents.meta_of(from).is_some();
         if is_object {

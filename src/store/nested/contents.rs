@@ -1,12 +1,12 @@
 //! The contents of files that have the names of stores, remembered by their versions.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use lru::LruCache;
+use parking_lot::Mutex;
 
-use super::locking::lock;
 use crate::store::references::{HEAD_BYTES, looks_like_set};
 use crate::store::{Key, ObjectMeta, Prefix, Store, StoreError, Version};
 
@@ -37,20 +37,20 @@ impl KnownContents {
 
     /// The contents of the file at `key`, if this version was examined.
     pub(super) fn get(&self, key: &Key, version: &Version) -> Option<Contents> {
-        let mut known = lock(&self.0);
+        let mut known = self.0.lock();
         let (found, contents) = known.get(key)?;
         (found == version).then(|| contents.clone())
     }
 
     /// Whether some version of the file at `key` was looked at.
     pub(super) fn has(&self, key: &Key) -> bool {
-        lock(&self.0).contains(key)
+        self.0.lock().contains(key)
     }
 
     /// Remembers what the file at `key` holds, unless its version may still change without a trace.
     pub(super) fn put(&self, key: &Key, meta: &ObjectMeta, contents: Contents) {
         if meta.settles_in(SystemTime::now()).is_none() {
-            lock(&self.0).put(key.clone(), (meta.version, contents));
+            self.0.lock().put(key.clone(), (meta.version, contents));
         }
     }
 

@@ -1,11 +1,11 @@
 //! Stores within a store that were used lately, held open.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use lru::LruCache;
+use parking_lot::Mutex;
 
-use super::locking::lock;
 use crate::store::{Key, Store, Version};
 
 /// The most stores that are held open, and the most memory of their directories and references, unless a single one
@@ -40,7 +40,7 @@ impl OpenStores {
 
     /// The store in the file at `key`, if this version is open.
     pub(super) fn get(&self, key: &Key, version: &Version) -> Option<Arc<dyn Store>> {
-        let mut kept = lock(&self.0);
+        let mut kept = self.0.lock();
         let found = kept.by_key.get(key)?;
         (found.version == *version).then(|| Arc::clone(&found.store))
     }
@@ -52,7 +52,7 @@ impl OpenStores {
             store,
             bytes,
         };
-        let closed = lock(&self.0).add(key.clone(), opened);
+        let closed = self.0.lock().add(key.clone(), opened);
         // Files are closed without the lock.
         drop(closed);
     }
@@ -81,7 +81,7 @@ impl Kept {
 impl OpenStores {
     /// How many stores are open, and whether their memory was counted rightly.
     pub(super) fn counted(&self) -> (usize, bool) {
-        let kept = lock(&self.0);
+        let kept = self.0.lock();
         let bytes: u64 = kept.by_key.iter().map(|(_, opened)| opened.bytes).sum();
         (kept.by_key.len(), bytes == kept.bytes)
     }

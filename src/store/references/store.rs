@@ -4,11 +4,12 @@
 //! is examined by each request, and a set that was replaced is read again. A key without a reference
 //! is absent; a reference whose target is missing is an error.
 
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 use std::{fmt, thread};
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 
 use super::contents::{Contents, FoundReference};
 use super::json;
@@ -112,13 +113,13 @@ impl ReferenceStore {
     /// Attributes of the set now, and its references.
     fn contents(&self) -> Result<(ObjectMeta, Arc<Contents>), StoreError> {
         let found = self.examine()?;
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.read();
         if let Some(known) = current.as_ref().filter(|known| known.is(&found)) {
             return Ok((known.meta, known.contents.clone()?));
         }
         drop(current);
         // Concurrent callers wait here, and use what the first one reads.
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         let patience = Instant::now() + found.dating.patience();
         loop {
             let object = self.opened()?;

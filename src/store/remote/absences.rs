@@ -4,10 +4,11 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use lru::LruCache;
+use parking_lot::Mutex;
 
 use super::trust::Trust;
 use crate::store::{AnswerTimes, Key, Prefix};
@@ -88,7 +89,7 @@ impl Absences {
 
     /// The listing that shows that no object is at `key`, if one does.
     pub(super) fn told_at(&self, key: &Key) -> Option<AnswerTimes> {
-        let mut by_prefix = self.lock();
+        let mut by_prefix = self.by_prefix.lock();
         self.tells(by_prefix.get(&key.parent())?, key)
     }
 
@@ -104,7 +105,7 @@ impl Absences {
 
     /// Notes that no object is at `key`, by the answer to a request.
     pub(super) fn add(&self, key: &Key) {
-        let mut by_prefix = self.lock();
+        let mut by_prefix = self.by_prefix.lock();
         let watched = by_prefix.get_or_insert_mut(key.parent(), Watched::new);
         // The request may have been under way when the names were listed.
         let is_told = self.tells(watched, key).is_some();
@@ -113,7 +114,7 @@ impl Absences {
 
     /// Notes that an object is at `key`, or may be. It may be newer than the listing.
     pub(super) fn remove(&self, key: &Key) {
-        let mut by_prefix = self.lock();
+        let mut by_prefix = self.by_prefix.lock();
         if let Some(watched) = by_prefix.peek_mut(&key.parent())
             && let Some(listed) = &mut watched.listed
             && listed.covers(key.name())
@@ -125,7 +126,7 @@ impl Absences {
     /// Whether the names around `key` should be listed now. If so, the caller lists them and calls
     /// [`Absences::put`]. Until then, other callers get `false`.
     pub(super) fn takes_listing(&self, key: &Key) -> bool {
-        let mut by_prefix = self.lock();
+        let mut by_prefix = self.by_prefix.lock();
         let Some(watched) = by_prefix.peek_mut(&key.parent()) else {
             return false;
         };
@@ -139,7 +140,7 @@ impl Absences {
 
     /// Remembers a listing of names below `prefix`, which may have failed.
     pub(super) fn put(&self, prefix: &Prefix, listed: Option<ListedNames>) {
-        if let Some(watched) = self.lock().peek_mut(prefix) {
+        if let Some(watched) = self.by_prefix.lock().peek_mut(prefix) {
             watched.is_listing = false;
             watched.misses = 0;
             watched.listed = listed;
@@ -148,7 +149,7 @@ impl Absences {
 
     /// Whether names below `prefix` were listed, and the listing is trusted.
     pub(super) fn has_listing(&self, prefix: &Prefix) -> bool {
-        let by_prefix = self.lock();
+        let by_prefix = self.by_prefix.lock();
         let watched = by_prefix.peek(prefix);
         let listed = watched.and_then(|watched| watched.listed.as_ref());
         listed.is_some_and(|listed| self.trust.covers(listed.checked))
@@ -156,16 +157,10 @@ impl Absences {
 
     /// Remembers a listing of all names below `prefix`.
     pub(super) fn put_all(&self, prefix: &Prefix, listed: ListedNames) {
-        let mut by_prefix = self.lock();
+        let mut by_prefix = self.by_prefix.lock();
         by_prefix
             .get_or_insert_mut(prefix.clone(), Watched::new)
             .listed = Some(listed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LruCache<Prefix, Watched>> {
-        self.by_prefix
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

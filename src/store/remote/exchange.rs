@@ -1,11 +1,12 @@
 //! The facts about one request and its answer that the client library does not pass on.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::DateTime;
 use http::StatusCode;
 use http::header::{CONTENT_ENCODING, DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use parking_lot::Mutex;
 
 /// The kinds of requests, which are counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,43 +56,43 @@ impl Exchange {
     /// A request for a page of names.
     pub(super) fn of_page() -> Exchange {
         let exchange = Exchange::default();
-        exchange.lock().is_page = true;
+        exchange.0.lock().is_page = true;
         exchange
     }
 
     /// Whether a page of names was requested.
     pub(super) fn is_page(&self) -> bool {
-        self.lock().is_page
+        self.0.lock().is_page
     }
 
     /// Notes the problem of the page.
     pub(super) fn note_problem(&self, problem: String) {
-        self.lock().problem = Some(problem);
+        self.0.lock().problem = Some(problem);
     }
 
     /// Notes that this many names were removed from the page.
     pub(super) fn left_out(&self, names: usize) {
-        self.lock().left_out = names;
+        self.0.lock().left_out = names;
     }
 
     /// Notes bytes of the body.
     pub(super) fn received(&self, bytes: u64) {
-        self.lock().received_bytes += bytes;
+        self.0.lock().received_bytes += bytes;
     }
 
     /// The bytes of the body that have come.
     pub(super) fn received_bytes(&self) -> u64 {
-        self.lock().received_bytes
+        self.0.lock().received_bytes
     }
 
     /// The facts about the answer so far.
     pub(super) fn facts(&self) -> AnswerFacts {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     /// Notes the head of the answer.
     pub(super) fn answered(&self, status: StatusCode, headers: &HeaderMap) {
-        let mut facts = self.lock();
+        let mut facts = self.0.lock();
         facts.status = Some(status);
         facts.coding = coding(headers);
         facts.date = text(headers, &DATE).and_then(|date| time(&date));
@@ -101,16 +102,12 @@ impl Exchange {
 
     /// Notes that a redirect was not followed.
     pub(super) fn refuse(&self, reason: String) {
-        self.lock().refused = Some(reason);
+        self.0.lock().refused = Some(reason);
     }
 
     /// Notes that the server redirects to the same path with a slash.
     pub(super) fn is_directory(&self) {
-        self.lock().is_directory = true;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, AnswerFacts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().is_directory = true;
     }
 }
 

@@ -2,10 +2,11 @@
 //! shard.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 /// The most memory of all first bytes. First bytes beyond this are not kept, and are read again when they are needed.
 const MOST_BYTES: u64 = 8 << 20;
@@ -60,13 +61,13 @@ impl FirstBytes {
 
     /// The bytes that are kept, and where they begin in the object.
     pub(super) fn peek(&self) -> Option<(u64, Bytes)> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         kept.as_ref().map(|kept| (kept.start, kept.bytes.clone()))
     }
 
     /// The bytes of each of `ranges`, if all of them are kept.
     pub(super) fn read(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let first = kept.as_ref()?;
         let parts: Option<Vec<_>> = ranges.iter().map(|range| first.part(range)).collect();
         let read_to = ranges.iter().map(|range| range.end).max();

@@ -1,10 +1,11 @@
 //! Limits how many requests are in flight at once. The number follows the link and the server ([`Window`]), and the
 //! bytes of the answers stay within a part of the memory budget.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -97,7 +98,7 @@ impl Flow {
             flow: Arc::clone(self),
             permit,
             begun: Instant::now(),
-            round: self.lock().window.round(),
+            round: self.limit.lock().window.round(),
         }
     }
 
@@ -161,7 +162,7 @@ impl Flow {
 
     /// Changes the window, and the number of permits with it.
     fn change(&self, change: impl FnOnce(&mut Limit)) {
-        let mut limit = self.lock();
+        let mut limit = self.limit.lock();
         let before = limit.window.limit();
         change(&mut limit);
         let now = limit.window.limit();
@@ -174,13 +175,9 @@ impl Flow {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Limit> {
-        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The number of requests that may be in flight.
     pub(super) fn limit(&self) -> usize {
-        self.lock().window.limit()
+        self.limit.lock().window.limit()
     }
 
     /// Requests and bytes of answers in flight.
@@ -193,7 +190,7 @@ impl Flow {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.flow.in_flight.fetch_sub(1, Ordering::Relaxed);
-        let mut limit = self.flow.lock();
+        let mut limit = self.flow.limit.lock();
         if limit.excess > 0
             && let Some(permit) = self.permit.take()
         {
@@ -237,7 +234,7 @@ mod tests {
             flow.grow_in_silence();
             assert_eq!(flow.limit(), first, "the silence is short");
             let earlier = Instant::now().checked_sub(SILENCE).unwrap();
-            flow.lock().quiet_since = earlier;
+            flow.limit.lock().quiet_since = earlier;
             flow.grow_in_silence();
             flow.grow_in_silence();
             assert_eq!(flow.limit(), 2 * first, "once in each silence");

@@ -3,8 +3,9 @@
 //! vain.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// A wait lasts as long as this many requests of our own, within the bounds that follow.
 const REQUESTS: u32 = 4;
@@ -63,7 +64,7 @@ impl Patience {
     /// Begins to wait; `None` if the caller should not.
     pub(super) fn begin(&self) -> Option<Waiting<'_>> {
         let begun = Instant::now();
-        let state = self.lock();
+        let state = self.state.lock();
         if state.paused_until.is_some_and(|until| begun < until) {
             return None;
         }
@@ -83,23 +84,19 @@ impl Patience {
 
     /// Notes that a request of our own took this time.
     pub(super) fn note_request(&self, took: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let usual = state.usual.map_or(took, |usual| (usual * 7 + took) / 8);
         state.usual = Some(usual);
     }
 
     /// Notes whether what another daemon had requested was there.
     pub(super) fn note_end(&self, is_found: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.n_vain = if is_found { 0 } else { state.n_vain + 1 };
         if state.n_vain >= MOST_VAIN {
             state.n_vain = 0;
             state.paused_until = Instant::now().checked_add(VAIN);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,7 +106,7 @@ impl Waiting<'_> {
         if self.begun.elapsed() < self.most {
             return false;
         }
-        let mut state = self.patience.lock();
+        let mut state = self.patience.state.lock();
         // Waits that end at the same time count as one.
         if state.late.is_some_and(|late| late <= self.begun) {
             state.paused_until = Instant::now().checked_add(STOPPED);

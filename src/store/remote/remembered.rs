@@ -2,11 +2,12 @@
 //! prefixes. Also the bytes of short documents.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use lru::LruCache;
+use parking_lot::Mutex;
 
 use super::absences::Absences;
 use super::documents::is_document;
@@ -89,7 +90,7 @@ impl Remembered {
 
     /// The answer about `key`, if it is younger than the time to live.
     pub(super) fn get(&self, key: &Key) -> Option<Known> {
-        if let Some(told) = lock(&self.keys).get(key)
+        if let Some(told) = self.keys.lock().get(key)
             && self.counts(told)
         {
             return Some(Known(told.found.clone()));
@@ -100,7 +101,7 @@ impl Remembered {
     /// The times of the answer about `key`; those of an answer at this moment, if none is
     /// remembered.
     pub(super) fn told_at(&self, key: &Key) -> AnswerTimes {
-        if let Some(told) = lock(&self.keys).get(key)
+        if let Some(told) = self.keys.lock().get(key)
             && self.counts(told)
         {
             return told.answer;
@@ -112,7 +113,7 @@ impl Remembered {
 
     /// Whether keys begin with `prefix`; `None` if that is not known.
     pub(super) fn has_prefix(&self, prefix: &Prefix) -> Option<bool> {
-        let mut prefixes = lock(&self.prefixes);
+        let mut prefixes = self.prefixes.lock();
         let (checked, has) = *prefixes.get(prefix)?;
         self.trust.covers(checked).then_some(has)
     }
@@ -129,7 +130,7 @@ impl Remembered {
             asked: checked,
             answered: Instant::now(),
         };
-        let mut keys = lock(&self.keys);
+        let mut keys = self.keys.lock();
         if let Some(Told {
             answer: before,
             found: Some(old),
@@ -154,7 +155,7 @@ impl Remembered {
     /// Remembers that `found` was the version at `key` at these times. The answer is not trusted. But if the next answer has
     /// the same version, this version was there in between, too.
     pub(super) fn put_earlier(&self, key: &Key, answer: AnswerTimes, found: Pinned) {
-        let mut keys = lock(&self.keys);
+        let mut keys = self.keys.lock();
         let is_later = |told: &Told| told.answer.asked >= answer.asked;
         if !keys.peek(key).is_some_and(is_later) {
             let told = Told {
@@ -183,7 +184,7 @@ impl Remembered {
 
     /// The answer about `key` and its times, if it is not kept on disk. From now on it is.
     pub(super) fn take_unsaved(&self, key: &Key) -> Option<(AnswerTimes, Option<Pinned>)> {
-        if let Some(told) = lock(&self.keys).peek_mut(key) {
+        if let Some(told) = self.keys.lock().peek_mut(key) {
             if std::mem::replace(&mut told.is_saved, true) || !self.trust.covers(told.answer.asked)
             {
                 return None;
@@ -202,12 +203,12 @@ impl Remembered {
             is_saved: true,
             is_earlier: false,
         };
-        lock(&self.keys).put(key.clone(), told);
+        self.keys.lock().put(key.clone(), told);
     }
 
     /// Remembers that there is an object below `prefix`.
     pub(super) fn put_prefix(&self, prefix: &Prefix, checked: Instant) {
-        let mut prefixes = lock(&self.prefixes);
+        let mut prefixes = self.prefixes.lock();
         for prefix in prefix.with_ancestors() {
             prefixes.put(prefix, (checked, true));
         }
@@ -215,7 +216,7 @@ impl Remembered {
 
     /// Remembers that no key began with `prefix` when a request was sent at `checked`.
     pub(super) fn put_no_prefix(&self, prefix: &Prefix, checked: Instant) {
-        let mut prefixes = lock(&self.prefixes);
+        let mut prefixes = self.prefixes.lock();
         // A key below the prefix was found after that request.
         let found_since = |&(at, has): &(Instant, bool)| has && at >= checked;
         if !prefixes.peek(prefix).is_some_and(found_since) {
@@ -225,25 +226,25 @@ impl Remembered {
 
     /// Forgets the version at `key`, which is no longer there.
     pub(super) fn forget(&self, key: &Key) {
-        lock(&self.keys).pop(key);
-        lock(&self.documents).forget(key);
+        self.keys.lock().pop(key);
+        self.documents.lock().forget(key);
     }
 
     /// Forgets the answer about `key`, so that the server is asked again. The bytes of a document
     /// are kept, because it may not have changed.
     pub(super) fn doubt(&self, key: &Key) {
-        lock(&self.keys).pop(key);
+        self.keys.lock().pop(key);
         self.absences.remove(key);
     }
 
     /// Keeps the bytes of a document.
     pub(super) fn keep_document(&self, key: &Key, found: Pinned, bytes: Bytes) {
-        lock(&self.documents).put(key, found, bytes);
+        self.documents.lock().put(key, found, bytes);
     }
 
     /// Drops the bytes of the document at `key`.
     pub(super) fn forget_document(&self, key: &Key) {
-        lock(&self.documents).forget(key);
+        self.documents.lock().forget(key);
     }
 
     /// The document at `key`, if its version is the remembered one.
@@ -255,7 +256,7 @@ impl Remembered {
 
     /// The document that was last read at `key`, which may have changed since.
     pub(super) fn last_document(&self, key: &Key) -> Option<(Pinned, Bytes)> {
-        lock(&self.documents).by_key.get(key).cloned()
+        self.documents.lock().by_key.get(key).cloned()
     }
 }
 
@@ -276,8 +277,4 @@ impl KeptDocuments {
             self.bytes -= bytes.len();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

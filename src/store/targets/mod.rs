@@ -19,9 +19,11 @@ mod seen;
 mod target;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 #[cfg(feature = "remote")]
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use self::seen::SeenTargets;
 use self::target::{RangeObject, Target, TargetRights};
@@ -282,7 +284,7 @@ impl Targets {
             return Ok(Arc::clone(&self.home.store));
         }
         // The lock is held while a store is opened: another thread would open the same store.
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock();
         if let Some((_, store)) = opened.iter().find(|(known, _)| known == place) {
             return Ok(Arc::clone(store));
         }

@@ -6,8 +6,10 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::store::Version;
 
@@ -44,7 +46,7 @@ impl SeenTargets {
             return;
         }
         let (address, version) = (hash(address), version.fingerprint());
-        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut versions = self.versions.lock();
         let has_room = versions.len() < MOST_OBJECTS;
         match versions.get_mut(&address) {
             Some(known) if *known != version => {
@@ -105,7 +107,7 @@ mod tests {
         for number in 0..MOST_OBJECTS + 2 {
             seen.note(&number.to_string(), &version(1));
         }
-        let n = seen.versions.lock().unwrap().len();
+        let n = seen.versions.lock().len();
         assert_eq!(n, MOST_OBJECTS);
         seen.note(&MOST_OBJECTS.to_string(), &version(2));
         assert_eq!(seen.changes(), 0);

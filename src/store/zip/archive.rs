@@ -1,10 +1,10 @@
 //! One version of the zip file: its central directory, and entries opened by it.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use lru::LruCache;
+use parking_lot::Mutex;
 use rawzip::{CompressionMethod, ReaderAt};
 
 use super::directory::Directory;
@@ -162,7 +162,7 @@ impl Archive {
 
     /// The offset of the bytes of entry number `at`, if its local header is known.
     pub(super) fn known_start(&self, at: usize) -> Option<u64> {
-        self.starts().get(&at).copied()
+        self.starts.lock().get(&at).copied()
     }
 
     /// Reads the local header of entry number `at`. Returns the offset of its bytes.
@@ -219,7 +219,7 @@ impl Archive {
             return Err(StoreError::damaged(key, problem));
         }
         if self.file.object().is_some() {
-            let mut starts = self.starts();
+            let mut starts = self.starts.lock();
             if starts.len() >= MOST_STARTS {
                 starts.pop_lru();
             }
@@ -231,10 +231,6 @@ impl Archive {
     /// The offset of the central directory, which is the end of all entries.
     pub(super) fn end_of_entries(&self) -> u64 {
         self.directory_offset
-    }
-
-    fn starts(&self) -> MutexGuard<'_, LruCache<usize, u64>> {
-        self.starts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

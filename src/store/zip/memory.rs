@@ -1,6 +1,6 @@
 //! Memory for compressed bytes that were received from a server and are not inflated yet.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex};
 
 /// The memory of all compressed bytes of a zip file.
 const MOST_BYTES: usize = 16 << 20;
@@ -25,20 +25,17 @@ impl InflateMemory {
     pub(super) fn take(&self, bytes: usize) -> InflateBytes<'_> {
         let bytes = bytes.min(MOST_BYTES);
         let is_full = |taken: &mut usize| *taken + bytes > MOST_BYTES;
-        let waited = self.released.wait_while(self.lock(), is_full);
-        *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
+        let mut taken = self.taken.lock();
+        self.released.wait_while(&mut taken, is_full);
+        *taken += bytes;
         let memory = self;
         InflateBytes { memory, bytes }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for InflateBytes<'_> {
     fn drop(&mut self) {
-        *self.memory.lock() -= self.bytes;
+        *self.memory.taken.lock() -= self.bytes;
         self.memory.released.notify_all();
     }
 }
@@ -69,6 +66,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!(*memory.lock(), 0);
+        assert_eq!(*memory.taken.lock(), 0);
     }
 }

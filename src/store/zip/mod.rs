@@ -52,9 +52,11 @@ mod time;
 mod together;
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Instant, SystemTime};
+
+use parking_lot::RwLock;
 
 use super::{
     Access, Capacity, Cursor, Detail, FetchRequest, Fetched, Key, Listing, Object, ObjectMeta,
@@ -259,7 +261,7 @@ impl ZipStore {
 
     /// Memory of the central directory, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.read();
         let archive = current
             .as_ref()
             .and_then(|current| current.archive.as_ref().ok());
@@ -272,13 +274,13 @@ impl ZipStore {
     /// [`StoreError::Changed`] when it is written into all the time.
     fn archive(&self) -> Result<Arc<Archive>, StoreError> {
         let found = self.place.stat()?;
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.read();
         if let Some(current) = current.as_ref().filter(|c| c.is(&found)) {
             return current.archive.clone();
         }
         drop(current);
         // Concurrent callers wait here, and use the archive that the first one reads.
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         let patience = Instant::now() + found.dating.patience();
         loop {
             let file = self.open_settled(patience)?;

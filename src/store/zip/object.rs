@@ -13,9 +13,10 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use flate2::Crc;
+use parking_lot::Mutex;
 use rawzip::ReaderAt;
 
 use super::archive::Archive;
@@ -43,6 +44,7 @@ pub(super) struct ZipObject {
     extent: Extent,
     /// The offset of its bytes, once its local header was read.
     start: OnceLock<u64>,
+    /// A panic leaves this valid: an inflater is taken out, and put back only after it succeeded.
     progress: Mutex<InflateProgress>,
 }
 
@@ -207,13 +209,13 @@ impl ZipObject {
         let filled = inflater.fill(file, buf);
         let filled = filled.and_then(|()| inflater.finish(file, self.extent.crc));
         filled.map_err(|error| self.error(&error))?;
-        self.lock().verified = true;
+        self.progress.lock().verified = true;
         Ok(())
     }
 
     fn read_range(&self, offset: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         let file = &self.archive.file;
-        let mut progress = self.lock();
+        let mut progress = self.progress.lock();
         if !progress.verified {
             let mut inflater = self.inflater(RANGE_INPUT_BYTES)?;
             let skipped = inflater.skip(file, self.meta.size());
@@ -255,12 +257,6 @@ impl ZipObject {
     /// The error for a failed read of the zip file.
     pub(super) fn error(&self, error: &io::Error) -> StoreError {
         read_error(&self.key, error)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, InflateProgress> {
-        // A panic leaves the progress valid: an inflater is taken out, and put back only after it
-        // succeeded.
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

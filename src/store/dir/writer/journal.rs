@@ -21,7 +21,7 @@ mod open;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Mode, OFlags};
@@ -169,13 +169,13 @@ impl DirWriter {
     /// Notes journals of the whole object at `key` that could not be saved. They are removed when the object is
     /// changed, because that change is newer.
     pub fn keep_waiting(&self, key: &Key, journals: impl IntoIterator<Item = Journal>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         waiting.entry(key.clone()).or_default().extend(journals);
     }
 
     /// Removes the journals of the whole object at `key`, which was changed.
     pub(super) fn end_waiting(&self, key: &Key) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.is_empty() {
             return;
         }

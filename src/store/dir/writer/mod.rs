@@ -45,10 +45,11 @@ mod verbs;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};

@@ -1,9 +1,10 @@
 //! Names in the directory of this program in the store, which exist for the time of a commit.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -66,20 +67,14 @@ impl Temporaries {
 
     /// Removes the directory, if it is empty.
     pub(super) fn finish(&self, root: &Root) {
-        let mut held = self
-            .directory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.directory.lock();
         *held = None;
         let _ = unlinkat(root, OWN_DIRECTORY, AtFlags::REMOVEDIR);
     }
 
     /// The directory, which is made when it is missing.
     pub(super) fn directory(&self, root: &Root) -> Result<Arc<OwnedFd>, StoreError> {
-        let mut held = self
-            .directory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.directory.lock();
         if let Some(directory) = &*held
             && fstat(directory).is_ok_and(|stat| stat.st_nlink > 0)
         {

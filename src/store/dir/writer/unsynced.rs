@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::fs::{FileType, OFlags, syncfs};
 use rustix::io::Errno;
 
@@ -46,10 +46,6 @@ struct Left {
 }
 
 impl Unsynced {
-    fn lock(&self) -> MutexGuard<'_, Notes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes that the name `key` was made, removed, or given to another object.
     pub(super) fn note_name(&self, key: &Key) {
         self.note(&key.parent(), |notes| &mut notes.directories);
@@ -66,7 +62,7 @@ impl Unsynced {
         key: &K,
         map: impl FnOnce(&mut Notes) -> &mut HashMap<K, Stamp>,
     ) {
-        let notes = &mut *self.lock();
+        let notes = &mut *self.0.lock();
         notes.last += 1;
         let stamp = notes.last;
         let map = map(notes);
@@ -86,7 +82,7 @@ impl Unsynced {
         (from, to): (&Key, &Key),
         rename: impl FnOnce() -> Result<bool, E>,
     ) -> Result<(), E> {
-        let mut notes = self.lock();
+        let mut notes = self.0.lock();
         let is_directory = rename()?;
         if is_directory {
             move_all(&mut notes.directories, |path| path.moved(from, to));
@@ -103,7 +99,7 @@ impl Unsynced {
     /// Notes that the object at `from` has the second name `to`.
     pub(super) fn note_link(&self, from: &Key, to: &Key) {
         self.note_name(to);
-        let is_noted = self.lock().files.contains_key(from);
+        let is_noted = self.0.lock().files.contains_key(from);
         if is_noted {
             self.note_bytes(to);
         }
@@ -113,7 +109,7 @@ impl Unsynced {
     /// `prefix` itself.
     fn left_below(&self, prefix: &Prefix, last: Stamp) -> Left {
         let is_below = |path: &[u8]| prefix.as_bytes() == path || prefix.strip(path).is_some();
-        let notes = self.lock();
+        let notes = self.0.lock();
         let files = (notes.files.iter()).filter(|(_, stamp)| **stamp <= last);
         let files = files
             .map(|(key, _)| key)
@@ -129,12 +125,12 @@ impl Unsynced {
     }
 
     fn stamp_of_directory(&self, path: &Prefix) -> Option<Stamp> {
-        self.lock().directories.get(path).copied()
+        self.0.lock().directories.get(path).copied()
     }
 
     /// Notes that the names in the directory were synced when its note had this stamp.
     fn synced_directory(&self, path: &Prefix, stamp: Option<Stamp>) {
-        remove(&mut self.lock().directories, path, stamp);
+        remove(&mut self.0.lock().directories, path, stamp);
     }
 }
 
@@ -161,9 +157,9 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn sync(&self, key: &Key, file: &File) -> Result<(), StoreError> {
-        let stamp = self.unsynced.lock().files.get(key).copied();
+        let stamp = self.unsynced.0.lock().files.get(key).copied();
         fdatasync(file).map_err(|errno| failed(key, errno))?;
-        remove(&mut self.unsynced.lock().files, key, stamp);
+        remove(&mut self.unsynced.0.lock().files, key, stamp);
         Ok(())
     }
 
@@ -197,7 +193,7 @@ impl DirWriter {
     /// [`StoreError::Io`]: the first error, after all were tried.
     pub fn sync_below(&self, prefix: &Prefix) -> Result<(), StoreError> {
         const ROUNDS: usize = 8;
-        let last = self.unsynced.lock().last;
+        let last = self.unsynced.0.lock().last;
         // A file that is renamed meanwhile has its new name in the next round.
         for _ in 0..ROUNDS {
             let left = self.unsynced.left_below(prefix, last);
@@ -235,7 +231,7 @@ impl DirWriter {
 
     /// Makes the bytes of the object at `key` survive a loss of power, where that is a file.
     fn sync_closed_file(&self, key: &Key) -> Result<(), StoreError> {
-        let stamp = self.unsynced.lock().files.get(key).copied();
+        let stamp = self.unsynced.0.lock().files.get(key).copied();
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let found = self.root()?.open_unlinked(&key.to_prefix(), flags);
         let is_file =
@@ -244,7 +240,7 @@ impl DirWriter {
             Ok(found) if fstat(&found).is_ok_and(is_file) => self.sync(key, &found.into()),
             // The file does not exist any more; its directory is synced.
             Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => {
-                remove(&mut self.unsynced.lock().files, key, stamp);
+                remove(&mut self.unsynced.0.lock().files, key, stamp);
                 Ok(())
             }
             Err(errno) => Err(failed(key, errno)),
@@ -253,12 +249,12 @@ impl DirWriter {
 
     /// Makes all that the file system of the store has survive a loss of power.
     fn sync_file_system(&self) -> Result<(), StoreError> {
-        let last = self.unsynced.lock().last;
+        let last = self.unsynced.0.lock().last;
         let root = Prefix::root();
         let opened = (self.root()?).open_unlinked(&root, OFlags::RDONLY | OFlags::DIRECTORY);
         let synced = opened.and_then(syncfs);
         synced.map_err(|errno| failed(&root, errno))?;
-        let notes = &mut *self.unsynced.lock();
+        let notes = &mut *self.unsynced.0.lock();
         notes.files.retain(|_, stamp| *stamp > last);
         notes.directories.retain(|_, stamp| *stamp > last);
         notes.left_out.take_if(|stamp| *stamp <= last);
@@ -302,7 +298,7 @@ mod tests {
         renamed("a", "g/b", true);
         unsynced.note_bytes(&key("a-1/0"));
         renamed("a-1/0", "a-1/1", false);
-        let notes = unsynced.lock();
+        let notes = unsynced.0.lock();
         let mut directories: Vec<_> = notes.directories.keys().map(Prefix::to_text).collect();
         directories.sort();
         assert_eq!(directories, ["/", "a-1", "g", "g/b/c"]);
@@ -315,10 +311,10 @@ mod tests {
     fn changes_without_a_note_are_known_to_be_left_out() {
         let unsynced = Unsynced::default();
         for number in 0..=MOST_NOTES {
-            assert_eq!(unsynced.lock().left_out, None);
+            assert_eq!(unsynced.0.lock().left_out, None);
             unsynced.note_bytes(&key(&number.to_string()));
         }
-        let notes = unsynced.lock();
+        let notes = unsynced.0.lock();
         assert_eq!(notes.left_out, Some(notes.last));
         assert_eq!(notes.files.len(), MOST_NOTES);
     }

@@ -15,10 +15,11 @@ mod pages;
 mod records;
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use lru::LruCache;
+use parking_lot::Mutex;
 
 use self::metadata::{RecordedArray, SetMetadata};
 use self::records::Records;
@@ -60,10 +61,6 @@ struct KeptFiles {
 struct RecordPlace {
     file: Key,
     at: usize,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ParquetSet {
@@ -154,7 +151,7 @@ impl ParquetSet {
         if let Some(records) = self.kept(file, &meta) {
             return Ok(Some((records, meta)));
         }
-        let _one_at_a_time = lock(&self.reading);
+        let _one_at_a_time = self.reading.lock();
         if let Some(records) = self.kept(file, &meta) {
             return Ok(Some((records, meta)));
         }
@@ -165,14 +162,14 @@ impl ParquetSet {
         let records = Arc::new(self.read_records(file, &*object)?);
         if meta.settles_in(std::time::SystemTime::now()).is_none() {
             let kept = (meta.version, Arc::clone(&records));
-            lock(&self.kept).add(file.clone(), kept, self.most_bytes);
+            self.kept.lock().add(file.clone(), kept, self.most_bytes);
         }
         Ok(Some((records, meta)))
     }
 
     /// The records in this version of `file`, if they are kept in memory.
     fn kept(&self, file: &Key, meta: &ObjectMeta) -> Option<Arc<Records>> {
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         let (version, records) = kept.by_key.get(file)?;
         (*version == meta.version).then(|| Arc::clone(records))
     }

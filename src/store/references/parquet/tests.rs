@@ -77,7 +77,7 @@ fn references_of_all_kinds_are_found() {
     assert_eq!(names(&set, "x"), [".zarray", "0.0", "0.1", "1.0", "1.2"]);
     assert_eq!(names(&set, "s"), [".zarray", "0"]);
     assert_eq!(names(&set, "y"), [""; 0]);
-    let kept = lock(&set.kept);
+    let kept = set.kept.lock();
     let bytes: u64 = kept
         .by_key
         .iter()

@@ -3,11 +3,12 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use object_store::CredentialProvider;
+use parking_lot::Mutex;
 
 use crate::store::remote::credentials::credential_error::CredentialError;
 use crate::store::remote::credentials::static_credentials::CredentialFuture;
@@ -53,20 +54,20 @@ struct Numbers {
 impl Refusals {
     /// The number of the credentials for a request that begins now.
     pub(crate) fn current(&self) -> u64 {
-        let numbers = self.lock();
+        let numbers = self.0.lock();
         numbers.issued.max(numbers.refused + 1)
     }
 
     /// Notes that a server has accepted the credentials `number`.
     pub(crate) fn accept(&self, number: u64) {
-        let mut numbers = self.lock();
+        let mut numbers = self.0.lock();
         numbers.accepted = numbers.accepted.max(number);
     }
 
     /// Notes that a server has refused the credentials `number`. Returns whether others can be
     /// fetched.
     pub(crate) fn refuse(&self, number: u64) -> bool {
-        let mut numbers = self.lock();
+        let mut numbers = self.0.lock();
         if number > numbers.refused {
             let is_new = numbers.accepted < number
                 && numbers.issued_at.is_some_and(|at| at.elapsed() < PAUSE);
@@ -80,7 +81,7 @@ impl Refusals {
 
     /// Notes that credentials are fetched, and gives them a number.
     pub(crate) fn issue(&self) -> u64 {
-        let mut numbers = self.lock();
+        let mut numbers = self.0.lock();
         numbers.issued += 1;
         numbers.issued_at = Some(Instant::now());
         numbers.issued
@@ -88,11 +89,7 @@ impl Refusals {
 
     /// Whether the credentials `number` must not be used any more.
     pub(crate) fn is_refused(&self, number: u64) -> bool {
-        number <= self.lock().refused
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Numbers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        number <= self.0.lock().refused
     }
 }
 
@@ -125,7 +122,7 @@ impl<T> Reissued<T> {
     }
 
     fn provider(&self) -> object_store::Result<Shared<T>> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         if let Some((number, provider)) = &*held
             && !self.refusals.is_refused(*number)
         {
@@ -178,7 +175,7 @@ mod tests {
         let fetches = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&fetches);
         let provider = Reissued::new(move || {
-            let mut fetches = counted.lock().unwrap();
+            let mut fetches = counted.lock();
             *fetches += 1;
             Ok(Arc::new(StaticCredentials::new(*fetches)) as Shared<i32>)
         });

@@ -20,11 +20,12 @@ mod recall;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use lru::LruCache;
+use parking_lot::Mutex;
 
 use super::patience::Patience;
 use super::ranges::parts;
@@ -224,7 +225,7 @@ impl Kept {
 
     /// Notes that kept answers about `key` are not to be trusted, unless they are given from now on.
     pub(super) fn doubt(&self, key: &Key) {
-        self.lock().put(key.clone(), Instant::now());
+        self.doubts.lock().put(key.clone(), Instant::now());
     }
 
     /// Whether the kept answer about `key` is trusted. `times` is `None` if another clock has shown them. `is_version`
@@ -239,7 +240,7 @@ impl Kept {
         if self.is_offline {
             return true;
         }
-        let doubted = self.lock().get(key).copied();
+        let doubted = self.doubts.lock().get(key).copied();
         let Some(times) = times else {
             return self.is_immutable && doubted.is_none();
         };
@@ -253,10 +254,6 @@ impl Kept {
     /// The counters by their names in `stats.json`.
     pub(super) fn statistics(&self) -> Vec<(&'static str, u64)> {
         self.cache.statistics()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Key, Instant>> {
-        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,9 +3,10 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, StatxFlags, StatxTimestamp, fstat, openat as open_path, statx,
 };
@@ -69,7 +70,7 @@ impl JournalDirectory {
 
 impl HeldDirectory {
     fn get(&self) -> Option<Arc<JournalDirectory>> {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.0.lock();
         held.clone()
     }
 
@@ -78,7 +79,7 @@ impl HeldDirectory {
         &self,
         make: impl FnOnce() -> Result<OwnedFd, StoreError>,
     ) -> Result<Arc<JournalDirectory>, StoreError> {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.0.lock();
         if let Some(directory) = &*held
             && fstat(&directory.fd).is_ok_and(|stat| stat.st_nlink > 0)
         {
@@ -89,12 +90,12 @@ impl HeldDirectory {
 
     /// The directory that was opened as `fd`, if none is held yet.
     fn get_or_hold(&self, fd: OwnedFd) -> Arc<JournalDirectory> {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.0.lock();
         Arc::clone(held.get_or_insert(JournalDirectory::new(fd)))
     }
 
     fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 }
 
@@ -189,7 +190,7 @@ impl DirWriter {
             found.push((staging.journals.get_or_hold(fd), Prefix::root()));
         }
         let above = journals_above(self.followed.path());
-        let mut held = self.above.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.above.lock();
         held.clear();
         held.extend(above.iter().map(|(directory, _)| Arc::clone(directory)));
         found.extend(above);
@@ -214,7 +215,7 @@ impl DirWriter {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn sync_removed_journals(&self) -> Result<(), StoreError> {
-        let above = self.above.lock().unwrap_or_else(PoisonError::into_inner);
+        let above = self.above.lock();
         for directory in &*above {
             directory.sync_removed()?;
         }

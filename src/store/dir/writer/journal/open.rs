@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lru::LruCache;
+use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::store::descriptor_limit;
@@ -29,25 +30,21 @@ impl Default for OpenJournals {
 }
 
 impl OpenJournals {
-    fn lock(&self) -> MutexGuard<'_, LruCache<Vec<u8>, Arc<File>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps `file` open. If there are too many, the least recently used one is closed.
     pub(super) fn keep(&self, name: &[u8], file: &Arc<File>) {
-        let closed = self.lock().push(name.to_vec(), Arc::clone(file));
+        let closed = self.0.lock().push(name.to_vec(), Arc::clone(file));
         // To close a file is a system call, which is made without the lock.
         drop(closed);
     }
 
     /// The journal with this name, if it is open.
     pub(super) fn get(&self, name: &[u8]) -> Option<Arc<File>> {
-        self.lock().get(name).cloned()
+        self.0.lock().get(name).cloned()
     }
 
     /// Closes the journal with this name.
     pub(super) fn close(&self, name: &[u8]) {
-        let closed = self.lock().pop(name);
+        let closed = self.0.lock().pop(name);
         drop(closed);
     }
 
@@ -58,7 +55,7 @@ impl OpenJournals {
     ) -> Result<T, Errno> {
         match open() {
             Err(Errno::MFILE | Errno::NFILE) => {
-                let mut held = self.lock();
+                let mut held = self.0.lock();
                 let closed: Vec<_> = std::iter::from_fn(|| held.pop_lru()).collect();
                 drop(held);
                 drop(closed);
