@@ -7,6 +7,7 @@
 //! Each inserted object gets a number of its own in [`Version::inode`], as if it had been
 //! renamed into place; prefixes carry the number of the last change anywhere in the store.
 
+#[cfg(any(test, debug_assertions))]
 mod writer;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use super::{
     Arrival, Cursor, Dating, Detail, EntryKind, Key, ListEntry, Listing, NewFile, Object,
     ObjectMeta, Prefix, Profile, Stat, StatKind, Store, StoreError, Times, Version,
 };
+#[cfg(any(test, debug_assertions))]
 pub use writer::MemoryWriter;
 
 /// 2026-01-01T00:00:00Z: the time of objects that are inserted without one.
@@ -33,6 +35,7 @@ const DEFAULT_TIME: Duration = Duration::from_secs(1_767_225_600);
 pub struct MemoryStore {
     /// Nothing panics halfway through a change.
     contents: RwLock<MemoryContents>,
+    #[cfg(any(test, debug_assertions))]
     has_writer: AtomicBool,
 }
 
@@ -75,22 +78,6 @@ impl MemoryStore {
             .write()
             .put(key, bytes.into(), mtime, own(0o444));
     }
-
-    /// Puts `bytes` at `key`; the objects that were opened there answer
-    /// [`StoreError::Changed`] from now on, as after a write in place.
-    pub fn overwrite(&self, key: Key, bytes: impl Into<Bytes>) {
-        let mut contents = self.contents.write();
-        let access = contents.meta_of(&key).map_or(own(0o444), access_of);
-        let before = contents.put(key, bytes.into(), default_time(), access);
-        if let Some(before) = before {
-            before.overwritten.store(true, Ordering::Release);
-        }
-    }
-
-    /// Removes the object at `key`; returns whether there was one.
-    pub fn remove(&self, key: &Key) -> bool {
-        self.contents.write().remove(key)
-    }
 }
 
 impl MemoryContents {
@@ -115,31 +102,6 @@ impl MemoryContents {
     fn place(&mut self, object: MemoryObject) -> Option<Arc<MemoryObject>> {
         let name = object.key.as_bytes().to_vec();
         self.objects.insert(name, Arc::new(object))
-    }
-
-    /// Removes the object at `key`; returns whether there was one.
-    fn remove(&mut self, key: &Key) -> bool {
-        let is_removed = self.objects.remove(key.as_bytes()).is_some();
-        self.changes += u64::from(is_removed);
-        is_removed
-    }
-
-    /// Gives the object at `from` the name `to`. It stays the same version.
-    fn rename(&mut self, from: &Key, to: Key) {
-        if let Some(object) = self.objects.remove(from.as_bytes()) {
-            self.changes += 1;
-            self.place(MemoryObject {
-                key: to,
-                bytes: object.bytes.clone(),
-                meta: object.meta,
-                overwritten: Arc::clone(&object.overwritten),
-            });
-        }
-    }
-
-    fn meta_of(&self, key: &Key) -> Option<ObjectMeta> {
-        let object = self.objects.get(key.as_bytes());
-        object.map(|object| object.meta)
     }
 
     /// The first object at or after `start`.
@@ -294,11 +256,6 @@ impl Listing for MemoryListing {
     fn ask_for(&mut self, detail: Detail) {
         self.detail = detail;
     }
-}
-
-/// The mode and the owner of an object.
-fn access_of(meta: ObjectMeta) -> NewFile {
-    NewFile::like(&meta)
 }
 
 /// This mode, and the user and the group of this process.

@@ -83,7 +83,9 @@ pub use listing::{Detail, EntryKind, ListEntry, Listing};
 #[cfg(feature = "icechunk")]
 use location::percent_decoded;
 pub use location::{Location, path_of_file_url};
-pub use memory::{MemoryStore, MemoryWriter};
+pub use memory::MemoryStore;
+#[cfg(any(test, debug_assertions))]
+pub use memory::MemoryWriter;
 pub use meta::{Arrival, Dating, FileIdentity, GRAIN, ObjectMeta, SERVER_YOUTH, Times, Version};
 pub use nested::{NestedForms, NestedStores, is_named_as_zip, may_be_store_file};
 pub use opening::{OpenOptions, open_directory_of_stores, open_store, open_store_for};

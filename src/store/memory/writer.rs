@@ -1,4 +1,4 @@
-//! Changes of a store in memory.
+//! Changes of a store in memory, for tests of what reads it, and of the verbs of changes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use rustix::io::Errno;
 
-use super::{MemoryContents, MemoryStore, access_of};
+use super::{MemoryContents, MemoryObject, MemoryStore, default_time, own};
 use crate::store::{
     Key, NewFile, ObjectMeta, Prefix, RenameMode, Replaces, StoreError, StoreWriter, Version,
 };
@@ -32,6 +32,22 @@ impl MemoryStore {
         }
         let store = Arc::clone(self);
         Ok(MemoryWriter { store })
+    }
+
+    /// Puts `bytes` at `key`; the objects that were opened there answer
+    /// [`StoreError::Changed`] from now on, as after a write in place.
+    pub fn overwrite(&self, key: Key, bytes: impl Into<Bytes>) {
+        let mut contents = self.contents.write();
+        let access = contents.meta_of(&key).map_or(own(0o444), access_of);
+        let before = contents.put(key, bytes.into(), default_time(), access);
+        if let Some(before) = before {
+            before.overwritten.store(true, Ordering::Release);
+        }
+    }
+
+    /// Removes the object at `key`; returns whether there was one.
+    pub fn remove(&self, key: &Key) -> bool {
+        self.contents.write().remove(key)
     }
 }
 
@@ -116,6 +132,31 @@ impl StoreWriter for MemoryWriter {
 }
 
 impl MemoryContents {
+    /// Removes the object at `key`; returns whether there was one.
+    fn remove(&mut self, key: &Key) -> bool {
+        let is_removed = self.objects.remove(key.as_bytes()).is_some();
+        self.changes += u64::from(is_removed);
+        is_removed
+    }
+
+    /// Gives the object at `from` the name `to`. It stays the same version.
+    fn rename(&mut self, from: &Key, to: Key) {
+        if let Some(object) = self.objects.remove(from.as_bytes()) {
+            self.changes += 1;
+            self.place(MemoryObject {
+                key: to,
+                bytes: object.bytes.clone(),
+                meta: object.meta,
+                overwritten: Arc::clone(&object.overwritten),
+            });
+        }
+    }
+
+    fn meta_of(&self, key: &Key) -> Option<ObjectMeta> {
+        let object = self.objects.get(key.as_bytes());
+        object.map(|object| object.meta)
+    }
+
     fn keys_below(&self, prefix: &Prefix) -> Vec<Key> {
         let start = prefix.join(b"");
         let from_there = self.objects.range(start..).map(|(_, object)| &object.key);
@@ -174,6 +215,11 @@ impl MemoryContents {
         };
         Err(failed(to, errno))
     }
+}
+
+/// The mode and the owner of an object.
+fn access_of(meta: ObjectMeta) -> NewFile {
+    NewFile::like(&meta)
 }
 
 /// Whether the object that was found may be replaced.
