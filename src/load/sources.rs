@@ -107,8 +107,7 @@ impl Sources {
         if let Some(known) = self.known(key) {
             return Ok(known);
         }
-        let mut found = self.store.stat_objects(std::slice::from_ref(key));
-        found.pop().unwrap_or(Ok(None))
+        self.store.stat_object(key)
     }
 
     /// Like [`Sources::stat`] for each of `keys`, in one request where the store supports that.

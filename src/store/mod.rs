@@ -141,6 +141,15 @@ pub trait Store: Send + Sync + fmt::Debug {
             .collect()
     }
 
+    /// Like [`Store::stat_objects`], for one key.
+    ///
+    /// # Errors
+    /// As [`Store::stat`], and [`StoreError::NotAnObject`] for a prefix.
+    fn stat_object(&self, key: &Key) -> Result<Option<ObjectMeta>, StoreError> {
+        let mut found = self.stat_objects(std::slice::from_ref(key));
+        found.pop().unwrap_or(Ok(None))
+    }
+
     /// The attributes of the root prefix.
     ///
     /// # Errors

@@ -147,8 +147,7 @@ fn is_deleted(files: &RepositoryFiles, reference: &Reference) -> Result<bool, St
         return Ok(false);
     };
     let key = Key::parse(format!("refs/tag.{name}/ref.json.deleted").as_bytes())?;
-    let mut found = files.store.stat_objects(std::slice::from_ref(&key));
-    Ok(found.pop().unwrap_or(Ok(None))?.is_some())
+    Ok(files.store.stat_object(&key)?.is_some())
 }
 
 /// The snapshot of `reference` in the file of version 2, and the containers. Checks that the repository may be read.

@@ -129,9 +129,9 @@ impl Pinning {
             let key = file.key();
             let is_local = files.store.profile().is_local;
             let asking = (!is_local).then(|| self.asking.lock());
-            let mut found = files.store.stat_objects(std::slice::from_ref(key));
+            let found = files.store.stat_object(key);
             drop(asking);
-            let Some(found) = found.pop().unwrap_or(Ok(None))? else {
+            let Some(found) = found? else {
                 return Err(self.absent(file, files));
             };
             let Some(wait) = found.settles_in(SystemTime::now()) else {

@@ -59,12 +59,9 @@ impl Store for NestedStores {
         if !keys.iter().any(may_be_nested) {
             return self.within.stat_objects(keys);
         }
-        let each = keys.iter().map(|key| {
-            let mut found = match self.place_of(key)? {
-                Some(NestedKey { store, key }) => store.stat_objects(std::slice::from_ref(&key)),
-                None => self.within.stat_objects(std::slice::from_ref(key)),
-            };
-            found.pop().unwrap_or(Ok(None))
+        let each = keys.iter().map(|key| match self.place_of(key)? {
+            Some(NestedKey { store, key }) => store.stat_object(&key),
+            None => self.within.stat_object(key),
         });
         each.collect()
     }

@@ -152,11 +152,7 @@ impl ReferenceStore {
     }
 
     fn examine(&self) -> Result<ObjectMeta, StoreError> {
-        let found = self
-            .home
-            .store
-            .stat_objects(std::slice::from_ref(&self.key));
-        let found = found.into_iter().next().unwrap_or(Ok(None))?;
+        let found = self.home.store.stat_object(&self.key)?;
         found.ok_or_else(|| self.gone())
     }
 

@@ -74,8 +74,7 @@ impl Target {
     /// # Errors
     /// [`StoreError`] where the target is missing or cannot be examined.
     fn meta(&self, set: &ObjectMeta) -> Result<ObjectMeta, StoreError> {
-        let found = self.store.stat_objects(std::slice::from_ref(&self.key));
-        let found = found.into_iter().next().unwrap_or(Ok(None));
+        let found = self.store.stat_object(&self.key);
         let meta = found.map_err(|error| self.named(error))?;
         let meta = meta.ok_or_else(|| self.missing())?;
         Ok(self.restricted(meta, set))

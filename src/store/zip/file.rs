@@ -122,8 +122,7 @@ impl ZipPath {
                 self.regular(&stat)
             }
             ZipPlace::Store { store, key } => {
-                let found = store.stat_objects(std::slice::from_ref(key)).pop();
-                let found = found.unwrap_or(Ok(None))?;
+                let found = store.stat_object(key)?;
                 found.ok_or_else(|| refusal(&self.shown, Errno::NOENT))
             }
         }

@@ -144,8 +144,7 @@ impl ParquetSet {
 
     /// The records in `file`, and the attributes of the file; `None` if there is none.
     fn records(&self, file: &Key) -> Result<Option<(Arc<Records>, ObjectMeta)>, StoreError> {
-        let found = self.store.stat_objects(std::slice::from_ref(file));
-        let Some(meta) = found.into_iter().next().unwrap_or(Ok(None))? else {
+        let Some(meta) = self.store.stat_object(file)? else {
             return Ok(None);
         };
         if let Some(records) = self.kept(file, &meta) {
