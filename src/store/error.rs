@@ -208,6 +208,14 @@ impl StoreError {
         }
     }
 
+    /// `key` is not read or changed, for a reason that the user can do something about.
+    pub(crate) fn denied(key: impl fmt::Display, reason: impl Into<String>) -> Self {
+        StoreError::Denied {
+            key: key.to_string(),
+            reason: reason.into(),
+        }
+    }
+
     /// The version at `key` is gone.
     pub(crate) fn changed(key: impl fmt::Display) -> Self {
         let key = key.to_string();

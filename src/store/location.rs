@@ -252,10 +252,7 @@ fn refuse_path(path: &Path, error: &std::io::Error) -> StoreError {
             message: "no such file or directory".to_owned(),
             errno: error.raw_os_error(),
         },
-        std::io::ErrorKind::PermissionDenied => StoreError::Denied {
-            key,
-            reason: "no permission".to_owned(),
-        },
+        std::io::ErrorKind::PermissionDenied => StoreError::denied(key, "no permission"),
         _ => StoreError::io(key, error),
     }
 }

@@ -29,14 +29,11 @@ fn has_long_name(path: &Prefix) -> bool {
 pub(super) fn refusal(key: &dyn fmt::Display, errno: Errno) -> StoreError {
     let key = key.to_string();
     match errno {
-        Errno::XDEV => StoreError::Denied {
-            key,
-            reason: "a symbolic link leaves the store; --follow-symlinks allows it".to_owned(),
-        },
-        Errno::ACCESS | Errno::PERM => StoreError::Denied {
-            key,
-            reason: "no permission".to_owned(),
-        },
+        Errno::XDEV => {
+            let reason = "a symbolic link leaves the store; --follow-symlinks allows it";
+            StoreError::denied(key, reason)
+        }
+        Errno::ACCESS | Errno::PERM => StoreError::denied(key, "no permission"),
         Errno::LOOP => StoreError::Loop { key },
         // Neither sockets nor devices without a driver can be opened.
         Errno::NXIO | Errno::NODEV => StoreError::NotAnObject {

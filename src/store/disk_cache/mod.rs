@@ -76,7 +76,7 @@ impl DiskCache {
             Ok(directory) => directory,
             Err(directory::Refusal::Unsafe(reason)) => {
                 let key = format!("--disk-cache {}", path.display());
-                return Err(StoreError::Denied { key, reason });
+                return Err(StoreError::denied(key, reason));
             }
             Err(directory::Refusal::Failed(error)) => {
                 log::warn!(

@@ -222,8 +222,6 @@ pub(super) fn check_rights(
     if shown.is_none_or(|shown| shown.is_within(right)) {
         return Ok(());
     }
-    Err(StoreError::Denied {
-        key: key.to_string(),
-        reason: "fewer users may read this file of the repository than its other files".to_owned(),
-    })
+    let reason = "fewer users may read this file of the repository than its other files";
+    Err(StoreError::denied(key, reason))
 }

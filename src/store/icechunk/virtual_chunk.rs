@@ -32,10 +32,8 @@ impl VirtualChunk<'_> {
 
     /// Opens the object `key`, as [`VirtualChunk::stat`] examines it.
     pub(super) fn open(&self, key: &Key, meta: &ObjectMeta) -> Result<Arc<dyn Object>, StoreError> {
-        let address = self.address().map_err(|reason| StoreError::Denied {
-            key: key.to_string(),
-            reason,
-        })?;
+        let denied = |reason| StoreError::denied(key, reason);
+        let address = self.address().map_err(denied)?;
         self.targets.open(key, &self.reference(&address), meta)
     }
 

@@ -25,10 +25,7 @@ impl MemoryStore {
     /// [`StoreError::Denied`] when it has a writer.
     pub fn writer(self: &Arc<Self>) -> Result<MemoryWriter, StoreError> {
         if self.has_writer.swap(true, Ordering::AcqRel) {
-            return Err(StoreError::Denied {
-                key: String::new(),
-                reason: "the store has another writer".to_owned(),
-            });
+            return Err(StoreError::denied("", "the store has another writer"));
         }
         let store = Arc::clone(self);
         Ok(MemoryWriter { store })

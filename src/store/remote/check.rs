@@ -199,18 +199,15 @@ impl RemoteStore {
     fn refusal(&self, failure: Failure) -> StoreError {
         let url = &self.url;
         match failure {
-            Failure::Denied(reason) | Failure::Unauthorized(reason) => StoreError::Denied {
-                key: url.to_string(),
-                reason: format!(
-                    "{reason} (credentials: {}); {}",
-                    self.credentials,
-                    advice(url.service)
-                ),
-            },
-            Failure::Refused(reason) => StoreError::Denied {
-                key: url.to_string(),
-                reason: format!("{reason}; give the URL that it leads to if you trust it"),
-            },
+            Failure::Denied(reason) | Failure::Unauthorized(reason) => {
+                let (credentials, advice) = (&self.credentials, advice(url.service));
+                let reason = format!("{reason} (credentials: {credentials}); {advice}");
+                StoreError::denied(url, reason)
+            }
+            Failure::Refused(reason) => {
+                let reason = format!("{reason}; give the URL that it leads to if you trust it");
+                StoreError::denied(url, reason)
+            }
             Failure::Unusable(problem) => StoreError::problem(url, problem),
             Failure::Transient(transient) => StoreError::problem(url, transient.problem),
             Failure::Absent

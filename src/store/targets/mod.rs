@@ -225,8 +225,7 @@ impl Targets {
 
     fn find(&self, key: &Key, text: &str) -> Result<Target, StoreError> {
         if let Some(reason) = self.refusal(text) {
-            let key = key.to_string();
-            return Err(StoreError::Denied { key, reason });
+            return Err(StoreError::denied(key, reason));
         }
         let address = Address::parse(text, &self.home.address)?;
         let place = self.place_of(&address);

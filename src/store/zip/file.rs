@@ -314,10 +314,7 @@ pub(super) fn read_error(key: &Key, error: &io::Error) -> StoreError {
 /// The error for `errno` of the zip file as a whole.
 fn refusal(shown: &str, errno: Errno) -> StoreError {
     match errno {
-        Errno::ACCESS | Errno::PERM => StoreError::Denied {
-            key: shown.to_owned(),
-            reason: "no permission".to_owned(),
-        },
+        Errno::ACCESS | Errno::PERM => StoreError::denied(shown, "no permission"),
         // This must not be the absence of a key, which would mean the fill value.
         Errno::NOENT | Errno::NOTDIR => StoreError::problem(shown, "the zip file is gone"),
         other => StoreError::io(shown, &other.into()),

@@ -119,10 +119,8 @@ fn lock(directory: &OwnedFd, path: &Path) -> Result<(), StoreError> {
             Ok(()) => return Ok(()),
             Err(Errno::WOULDBLOCK) if begun.elapsed() < PATIENCE => thread::sleep(STEP),
             Err(Errno::WOULDBLOCK) => {
-                return Err(StoreError::Denied {
-                    key: path.display().to_string(),
-                    reason: format!("{} has opened it for writing", holder(directory)),
-                });
+                let reason = format!("{} has opened it for writing", holder(directory));
+                return Err(StoreError::denied(path.display(), reason));
             }
             Err(errno) => return Err(failed(&path.display(), errno)),
         }
@@ -147,10 +145,8 @@ fn check_alone(
     // On a file system without such locks, no program has one.
     while is_locked_by_others(directory, byte).unwrap_or(false) {
         if begun.elapsed() >= PATIENCE {
-            return Err(StoreError::Denied {
-                key: path.display().to_string(),
-                reason: format!("{} {what}", marker(directory, byte)),
-            });
+            let reason = format!("{} {what}", marker(directory, byte));
+            return Err(StoreError::denied(path.display(), reason));
         }
         thread::sleep(STEP);
     }

@@ -488,10 +488,10 @@ fn is_directory(stat: &FileStat) -> bool {
 /// The error for `errno` of a change, which the caller of a system call gets.
 fn failed(key: &dyn std::fmt::Display, errno: Errno) -> StoreError {
     match errno {
-        Errno::LOOP => StoreError::Denied {
-            key: key.to_string(),
-            reason: "a symbolic link, or an object behind one, is not changed".to_owned(),
-        },
+        Errno::LOOP => {
+            let reason = "a symbolic link, or an object behind one, is not changed";
+            StoreError::denied(key, reason)
+        }
         other => StoreError::io(key, &other.into()),
     }
 }

@@ -162,10 +162,8 @@ pub(super) fn check_owner(
     if owner == rustix::process::geteuid().as_raw() {
         return Ok(());
     }
-    Err(StoreError::Denied {
-        key: name(),
-        reason: format!("it belongs to user {owner}{hint}"),
-    })
+    let reason = format!("it belongs to user {owner}{hint}");
+    Err(StoreError::denied(name(), reason))
 }
 
 /// The names of 16 hexadecimal digits and `suffix` in a directory of this program, in order.
