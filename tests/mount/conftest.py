@@ -151,7 +151,7 @@ def mount(tmp_path, request):
 
 @pytest.fixture(scope="module")
 def module_mount(tmp_path_factory):
-    """As `mount`, for mounts that several tests of a module share."""
+    """Like `mount`, for mounts that several tests of a module share."""
     folder = tmp_path_factory.mktemp("module")
     make, finish = factory(folder)
     yield make

@@ -116,7 +116,7 @@ fn names(entries: &[ListEntry]) -> BTreeSet<Vec<u8>> {
 }
 
 #[test]
-fn objects_and_prefixes_are_told_apart() {
+fn objects_and_prefixes_are_distinguished() {
     for fixture in fixtures() {
         fixture.put("a/b/c", b"12345");
         let store = fixture.store();
@@ -244,7 +244,7 @@ fn a_listing_resumes_after_every_entry() {
 }
 
 #[test]
-fn a_listing_tells_what_stat_tells() {
+fn a_listing_has_the_attributes_of_stat() {
     for fixture in fixtures() {
         fixture.put("a/b", b"123");
         fixture.put("a/c/d", b"1");

@@ -5,7 +5,7 @@ use zarr_mount::store::{Cursor, Detail, FetchBuffer, ReadRange, StoreError};
 use crate::{bytes, entries, fixtures, key, names, open};
 
 #[test]
-fn many_keys_are_told_as_each_of_them() {
+fn many_keys_have_the_results_of_each_of_them() {
     for fixture in fixtures() {
         fixture.put("a/b", b"12");
         fixture.put("c", b"345");

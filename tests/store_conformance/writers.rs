@@ -17,7 +17,7 @@ use zarr_mount::store::{
 
 use crate::{Directory, Fixture, bytes, key};
 
-/// Some are prefixes of others.
+/// Some keys are prefixes of others.
 const KEYS: [&str; 7] = ["a", "a/b", "a/b/c", "a/d", "e", "e/f", "g"];
 
 const NEW: NewFile = NewFile {
@@ -50,7 +50,7 @@ enum Operation {
     Removed(usize),
     /// Opens what is there, to be read until the end.
     Open(usize),
-    /// The writer goes, and another one comes.
+    /// Drops the writer, and makes another one.
     Reopen,
 }
 
@@ -316,7 +316,7 @@ fn directory() -> Written<SharedDirectory, DirWriter> {
     }
 }
 
-/// A store in memory that others change, too, who do not ask for a writer.
+/// A store in memory that other programs change, too, without a writer.
 impl Fixture for Arc<MemoryStore> {
     fn store(&self) -> &dyn Store {
         &**self

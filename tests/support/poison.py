@@ -95,7 +95,7 @@ def nodes(root):
 
 
 def trees(root):
-    """As `nodes`, for hierarchies that have all their documents below `meta`: one store for each of TREES."""
+    """Like `nodes`, for hierarchies that have all their documents below `meta`. There is one store for each of `TREES`."""
     root.mkdir()
     seen, count = set(), 0
     for name in TREES:

@@ -83,7 +83,7 @@ def by_mmap(path, numbers):
 
 
 def by_random_mmap(path, numbers):
-    """As `by_mmap`. The kernel is asked not to read ahead."""
+    """Like `by_mmap`, but the kernel is asked not to read ahead."""
     stack = np.load(path, mmap_mode="r")
     stack._mmap.madvise(mmap.MADV_RANDOM)
     for number in numbers:

@@ -26,7 +26,7 @@ def mean(array):
 
 
 def rechunked(array):
-    """The mean over time of columns, of which each is one block: the same additions in the same order, so that the values are equal."""
+    """The mean over time of columns, each of which is one block. All readers add the same values in the same order, so the means are equal."""
     return array.rechunk((-1, 128, 128)).mean(axis=0, dtype="f8").compute()
 
 

@@ -20,7 +20,7 @@ LARGE = Layout((4, 512, 512), None)
 
 
 class Served:
-    """A directory of stores that nginx serves, as a context manager; `more` is more of its configuration, in which {root} is the directory."""
+    """A directory of stores that nginx serves, as a context manager. `more` is added to the configuration of nginx, with `{root}` for the directory."""
 
     def __init__(self, root, work, more=""):
         self.root, self.work, self.more = root, work, more.replace("{root}", str(root))
@@ -41,7 +41,7 @@ class Served:
         return self._server.url(store.name)
 
     def sent(self):
-        """What the server has answered since the last call."""
+        """The requests that the server has answered since the last call."""
         text = self._log.read_bytes()[self._position:]
         self._position += len(text)
         lines = text.decode().splitlines()
@@ -60,7 +60,7 @@ class Served:
 
     @contextmanager
     def mounted(self, store, *options):
-        """A fresh mount of a URL or of a directory, which has forgotten what others have read."""
+        """A new mount of a URL or of a directory, without anything that earlier mounts have read."""
         point = self.work / f"m{next(self.numbers)}"
         point.mkdir()
         subprocess.run([BINARY, "--view", "arrays", "--files", "npy", *map(str, options), store, point], check=True)

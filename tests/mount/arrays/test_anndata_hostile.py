@@ -19,7 +19,7 @@ def readers():
 
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory):
-    """Of each Zarr version, a store that anndata wrote."""
+    """The stores that anndata wrote, by their Zarr version."""
     folder = tmp_path_factory.mktemp("cells")
     python = mounting.CHECKOUT / ".venv-arrays" / "bin" / "python"
     mounting.ok(python, "-W", "ignore", mounting.WORKERS / "program_stores.py", folder, "sparse-v2", "sparse-v3")

@@ -43,7 +43,7 @@ def layouts(request, module_mount, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def classic(layouts, module_mount):
-    """As `layouts`, without what CDF-2 cannot hold: the file would be NetCDF-4."""
+    """Like `layouts`, without the arrays that CDF-2 cannot hold: with them, the file would be NetCDF-4."""
     _, store, expected = layouts
     held = {name: values for name, values in expected.items() if values.size}
     chosen = [word for name in held for word in ("--array", name)]
@@ -210,7 +210,7 @@ def test_types_that_netcdf_lacks_are_marked_by_convention(types, readers, format
 
 
 def test_cdf2_keeps_its_unsigned_bits(classic, readers):
-    """Of what SciPy reads as signed, netCDF4 gives back the unsigned type."""
+    """SciPy reads these variables as signed. netCDF4 reads the same bits as unsigned."""
     made, _, expected = classic
     path = array_view.file_of(made.path, "x", "nc")
     for name in ("rank3", "sharded", "big_endian", "missing"):

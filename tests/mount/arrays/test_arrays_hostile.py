@@ -1,4 +1,4 @@
-"""Strings and attributes that are too many, too long or lies: the file exists with everything else, and names the parts that it lacks."""
+"""Strings and attributes that are too many, too long or ill-formed. The file has all other parts, and names those that it lacks."""
 import json
 import struct
 
@@ -23,7 +23,7 @@ def readers():
 
 
 def write_sound(root, zarr_format):
-    """A group with what must stay readable whatever is beside it."""
+    """A group with arrays that must be readable, whatever is stored beside them."""
     group = zarr.open_group(str(root), mode="w", zarr_format=zarr_format, attributes={"title": "sound"})
     group.create_array("numbers", shape=(3,), dtype="i4", attributes={"units": "m"})[...] = NUMBERS
     write_text(group, "names", GOOD)
@@ -99,7 +99,7 @@ def test_strings_that_lie(mount, tmp_path, readers, format, zarr_format):
 
 
 def many():
-    """Name -> a million strings, or fewer: more than one file may hold, though not each way of counting sees it."""
+    """Pairs of a name and strings that are more than one file may hold, by their number, their bytes, or the longest of them."""
     yield "a million short ones", ["abc"] * MILLION
     yield "a million empty ones", [""] * MILLION
     # In a file that holds strings as an array of letters, each string is as wide as the longest one.
@@ -134,7 +134,7 @@ def test_many_arrays_of_strings(mount, tmp_path, readers, format):
 
 
 def add_huge(node, zarr_format, value):
-    """Gives a node attributes of which one is huge."""
+    """Adds a huge attribute to a node."""
     path = node / ("zarr.json" if zarr_format == 3 else ".zattrs")
     document = json.loads(path.read_bytes())
     (document["attributes"] if zarr_format == 3 else document)["huge"] = value
@@ -148,7 +148,7 @@ HUGE = {"text": "x" * (100 << 20), "list": ["x" * 100] * (1 << 20)}
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("value", [pytest.param(value, id=name) for name, value in HUGE.items()])
 def test_an_array_with_attributes_of_100_megabytes(mount, tmp_path, readers, format, value, zarr_format):
-    """It is left out, for what its elements mean is not known."""
+    """The array is left out, because the meaning of its elements is unknown without its attributes."""
     group = write_sound(tmp_path / "s", zarr_format)
     group.create_array("bad", shape=(3,), dtype="i4", attributes={"units": "m"})[...] = 7
     add_huge(tmp_path / "s" / "bad", zarr_format, value)
@@ -174,7 +174,7 @@ def test_a_group_with_attributes_of_100_megabytes(mount, tmp_path, readers, form
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_group_of_nothing_but_a_nul(mount, tmp_path, format):
-    """Nothing is an error, and the JSON beside it follows when the array changes."""
+    """The group has only an array that no file can hold. That is no error: the JSON beside it says so, until the array changes."""
     array = zarr.create_array(str(tmp_path / "s/bad"), shape=(4,), dtype="string")
     array[...] = NULS["a NUL within"]
     zarr.open_group(str(tmp_path / "s"), mode="a")

@@ -220,7 +220,7 @@ def test_usage_errors(store, tmp_path, arguments, word):
 
 
 def test_nc_and_nc5_cannot_both_be_shown(store, tmp_path):
-    """They are called the same."""
+    """The files of both formats would have the same names."""
     point = tmp_path / "point"
     done = mounting.run(mounting.BINARY, store, point, "--view", "arrays", "--files", "nc,nc5")
     if done.returncode == 0:

@@ -151,7 +151,7 @@ def test_labels_are_narrowed_on_request(module_mount, labels, readers, integers,
 
 @pytest.mark.parametrize("integers, name, most", [("uint8", "wide", 60_000), ("uint16", "many", 70_000), ("float32", "huge", 16_777_217)])
 def test_a_label_that_does_not_fit_cannot_be_read(mount, labels, integers, name, most):
-    """It is no other label. The planes without it are read."""
+    """The label does not become another one. Planes without it can be read."""
     store, values = labels
     made = mount(store, "--files", "tif", "--integers", integers)
     size = values[name].size * np.dtype(integers).itemsize

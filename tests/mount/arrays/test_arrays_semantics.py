@@ -39,7 +39,7 @@ def materialised(shown, tmp_path_factory):
     return {path.name: path.read_bytes() for path in shown.path.iterdir()}
 
 
-def test_listing_decodes_nothing_and_tells_exact_sizes(store, mount):
+def test_a_listing_decodes_nothing_and_has_exact_sizes(store, mount):
     made = mount(store, *array_view.everything("nc", "h5"), "--strings", "0")
     # Of jsonl, and of strings in files of groups, the size needs the strings themselves.
     lines = [line.split() for line in ok("ls", "-lR", "--ignore=*.jsonl", made.path).splitlines() if line.startswith("-")]

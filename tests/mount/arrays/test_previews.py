@@ -227,7 +227,7 @@ def test_labels_have_their_colours(mount, tmp_path, readers):
 
 
 def test_shards_that_are_compressed_as_a_whole_count(mount, tmp_path):
-    """They are decompressed for any of their chunks."""
+    """To read any chunk of such a shard, all of the shard is decompressed."""
     shards = zarr.codecs.ShardingCodec(chunk_shape=(8, 64, 64), codecs=[zarr.codecs.BytesCodec()])
     group = zarr.open_group(str(tmp_path / "s.zarr"), mode="w")
     for name, depth in (("thin", 8), ("thick", 4096)):

@@ -152,7 +152,7 @@ def test_whole_shards(mount, store):
         assert (np.fromfile(at / f"sharded/c/{i}/{j}", "i2").reshape(rows, 44) == data[box]).all()
 
 
-def test_the_command_tells_lengths(store):
+def test_info_says_the_lengths(store):
     assert "of (4 to 9, 1 to 24), up to " in ok(BINARY, "--info", store, "raw")
     sharded = ok(BINARY, "--info", store, "sharded")
     assert "of (5, 11), " in sharded and "of (5 to 20, 44)\n" in sharded
@@ -218,7 +218,7 @@ def test_growing(mount, store, tmp_path):
 
 
 def test_a_list_of_equal_lengths_grows(mount, tmp_path):
-    """It is shown as a regular grid, so that a program changes the shape alone."""
+    """The array is shown with a regular grid, so a program that makes it longer changes only its shape."""
     data = np.arange(36, dtype="i2").reshape(6, 6)
     store = tmp_path / "s.zarr"
     rows = columns = [3, 3]

@@ -254,7 +254,7 @@ def test_refuses_a_mountpoint_that_is_a_file(store, tmp_path):
     refused(store, tmp_path / "file", names="file")
 
 
-def test_refuses_a_non_empty_mountpoint_unless_told(mount, store, point):
+def test_a_non_empty_mountpoint_is_refused_unless_an_option_allows_it(mount, store, point):
     (point / "mine").write_bytes(b"x")
     assert "nonempty" in refused(store, point, names=point.name)
     made = mount(store, "-o", "nonempty", path=point)

@@ -6,14 +6,14 @@ import pytest
 
 from support.mounting import BINARY, ok
 
-# Completes COMP_WORDS, as bash does after a Tab, and prints what it found, one a line.
+# Completes COMP_WORDS, as bash does after a Tab, and prints one completion on each line.
 BASH = """
 source <("$1" --completions bash)
 COMP_WORDS=("${@:2}") COMP_CWORD=$(($# - 2))
 _zarr_mount_values "$2" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}" 2>/dev/null
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-# A shell in a terminal of its own gets a Tab, and then a widget that prints the line as it was completed.
+# A shell in its own terminal gets a Tab, and then a key for a widget that prints the completed line.
 ZSH = """
 zmodload zsh/zpty
 zpty shell zsh -f -i
@@ -53,7 +53,7 @@ def test_bash(mounts, tmp_path):
         assert {str(point) for point in mounts} <= set(found) and all(point.startswith("/") for point in found)
     begin = str(mounts[0])[:-3]
     assert completed("--unmount", begin) == [str(mounts[0])]
-    # Typed with backslashes, or after an equals sign, which bash makes a word of its own.
+    # The path is typed with backslashes, or after an equals sign, which is a separate word in bash.
     assert completed("--unmount", begin.replace(" ", "\\ ")) == [str(mounts[0])]
     assert completed("--status", "=", begin) == [str(mounts[0])]
     assert completed("--unmount", str(tmp_path / "none")) == []

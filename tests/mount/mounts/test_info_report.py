@@ -184,7 +184,7 @@ def test_json_is_what_zarr_python_reads(name):
 
 
 def test_attributes_are_bounded(tmp_path):
-    """Of attributes that are very long together, only the short members are printed."""
+    """If the attributes are very long together, only the short ones are printed."""
     zarr.open_group(str(tmp_path / "s"), mode="w", attributes={"long": "x" * (2 << 20), "title": "short"})
     node = described(tmp_path / "s")["/"]
     assert node["attributes"] == {"title": "short"} and "only short ones" in node["attributes_left_out"]
@@ -192,7 +192,7 @@ def test_attributes_are_bounded(tmp_path):
     assert 'title: "short"' in text and "attributes left out: they take" in text
 
 
-def test_broken_nodes_are_told_where_they_are(tmp_path):
+def test_broken_nodes_are_reported_where_they_are(tmp_path):
     group = zarr.open_group(str(tmp_path / "s"), mode="w")
     group.create_array("a", shape=(4,), dtype="i4")
     group.create_array("b", shape=(4,), dtype="i4")

@@ -72,7 +72,7 @@ def test_a_mount_that_a_shell_has_unmounted_is_unmounted(module):
     assert "unmounted" in repr(made) and not made.path.exists(), "the temporary directory is left"
 
 
-def test_a_memmap_that_is_alive_is_told_and_stays_readable(module, point):
+def test_a_memmap_that_is_alive_is_reported_and_stays_readable(module, point):
     made = module.mount("demo:", point, files="npy")
     array = np.load(made.path / "air/temperature.npy", mmap_mode="r")
     expected = np.load(made.path / "air/temperature.npy")
@@ -86,7 +86,7 @@ def test_a_memmap_that_is_alive_is_told_and_stays_readable(module, point):
         made.unmount()
 
 
-def test_a_memmap_of_a_program_that_was_killed_is_told(module, point):
+def test_a_memmap_of_a_program_that_was_killed_is_reported(module, point):
     made = module.mount("demo:", point, files="npy")
     mapped = np.load(made.path / "air/lat.npy", mmap_mode="r")
     (daemon,) = mounting.daemons(point)

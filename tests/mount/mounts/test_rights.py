@@ -492,7 +492,7 @@ def test_the_mask_of_a_list_is_not_the_right_of_the_group(store, show, entries, 
         assert as_user(user, read_error, str(made.path / shown)) == "EACCES"
 
 
-def test_a_zip_file_is_told_with_the_mode_that_it_has_and_that_is_left_under_a_list(store, show):
+def test_a_zip_file_is_reported_with_its_mode_and_with_the_mode_under_a_list(store, show):
     packed = Path(shutil.make_archive(store, "zip", store))
     os.chmod(packed, 0o644)
     made = show(packed, "--view", "keys,arrays", "--ttl", "0")

@@ -97,7 +97,7 @@ def test_a_directory_of_stores_on_a_web_server(point, tmp_path):
         server.server_close()
 
 
-def test_a_wrong_port_is_told_before_the_timeout(point):
+def test_a_wrong_port_is_reported_before_the_timeout(point):
     """The test would end by its own limit if --timeout were waited for."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

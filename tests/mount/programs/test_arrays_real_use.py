@@ -109,7 +109,7 @@ def test_ome_tiff_knows_the_channels(microscope, readers):
     assert ome.find("{*}Image").get("Name") == "image"
 
 
-def test_the_sidecar_tells_the_channels(microscope):
+def test_the_sidecar_has_the_channels(microscope):
     axes = json.loads((microscope / "0.json").read_text())["axes"]
     expected = [{"label": name, "color": color, "window": list(window)} for name, color, window in science.CHANNELS]
     assert [axis.get("channels") for axis in axes] == [None, expected, None, None, None]

@@ -154,7 +154,7 @@ def test_a_store_is_copied_with_another_tool_and_edited(tmp_path, pair):
 @pytest.mark.parametrize("zarr_format,separator,shards", [(2, ".", None), (2, "/", None), (3, "/", None), (3, "/", (8, 4)), (3, ".", (16, 4)),
                                                           (3, "/", "nested"), (3, "/", (4, 2))])
 def test_zarr_python_2_makes_an_array_smaller(view, zarr_format, separator, shards, tmp_path, mount):
-    """It changes the document first, then removes the chunks that are outside. What was cut off is not shown again."""
+    """zarr-python 2 changes the document first, and then removes the chunks outside of the new shape. Elements that were cut off are not shown again."""
     if zarr_format == 3 and "--as" not in view:
         pytest.skip("zarr-python 2 does not read v3")
     store = tmp_path / "store"

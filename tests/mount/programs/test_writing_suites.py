@@ -43,7 +43,7 @@ def configuration(path, tables):
 
 # fsx.
 
-# How often calls come, and those that fsx does not make where the size of a file must stay.
+# How often fsx makes each call. It does not make those of `FREE` if the size of a file must stay.
 WEIGHTS = {"read": 10, "write": 10, "mapread": 10, "mapwrite": 10, "invalidate": 1, "punch_hole": 3, "fsync": 0.2, "fdatasync": 0.2,
            "sendfile": 5, "posix_fadvise": 2, "copy_file_range": 3}
 FREE = {"truncate": 5, "posix_fallocate": 2, "close_open": 1}
@@ -64,7 +64,7 @@ def exercise(file, seed, folder, weights, **settings):
     config = configuration(folder / "fsx.toml", {"": settings, "opsize": {"max": settings["flen"] // 4}, "weights": WEIGHTS | weights})
     done = run(program("fsx"), "-v", "-f", config, "-N", OPERATIONS, "-S", seed, "-P", folder, file)
     if done.returncode or "A-OK" not in done.stdout:
-        # After the complaint comes a list of the last calls, which -v has told before it.
+        # After the message comes a list of the last calls, which -v has printed before.
         said = done.stderr.partition("LOG DUMP")[0].splitlines()[-60:]
         pytest.fail("\n".join([f"fsx -S {seed}: status {done.returncode}", *said, config.read_text()]), pytrace=False)
 

@@ -81,7 +81,7 @@ def test_a_mount_of_every_document_with_poison(mount, poisoned, view):
 
 
 def test_json_keeps_names(tmp_path):
-    """Its escapes are those of JSON: a program reads the names that the store has."""
+    """JSON has its own escapes, so a program that parses it gets the names that the store has."""
     document = {"zarr_format": 3, "node_type": "array", "shape": [1], "fill_value": 0, "data_type": "int8" + POISON,
                 "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}},
                 "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes" + POISON}],
@@ -190,7 +190,7 @@ def test_a_value_with_poison(tmp_path):
 
 
 def test_failures_are_one_line(tmp_path):
-    """Also where the words are the user's own: a script may have them from elsewhere."""
+    """Arguments are escaped in messages, too, because a script may have them from elsewhere."""
     store = group_of(tmp_path)
     empty = tmp_path / POISON
     empty.mkdir()
@@ -218,7 +218,7 @@ def test_failures_are_one_line(tmp_path):
 
 
 def test_a_warning_is_one_line(tmp_path):
-    """Of an empty directory, which is mounted all the same."""
+    """The warning is about an empty directory, which is nevertheless mounted."""
     empty = tmp_path / POISON
     empty.mkdir()
     try:

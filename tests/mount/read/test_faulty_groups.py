@@ -167,7 +167,7 @@ def test_a_group_document_of_another_version_is_none(mount, tmp_path):
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_arrays_that_only_consolidated_metadata_names_are_told(mount, tmp_path, zarr_format):
+def test_arrays_that_only_consolidated_metadata_names_are_reported(mount, tmp_path, zarr_format):
     store = tmp_path / "s"
     group = zarr.open_group(str(store), mode="w", zarr_format=zarr_format)
     for name in ("a", "h/b", "kept"):

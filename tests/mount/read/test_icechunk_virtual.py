@@ -139,7 +139,7 @@ def test_names_of_containers(folder, mount):
 
 
 def test_a_repository_of_icechunk_itself(folder, mount):
-    """Its locations are compressed with a dictionary, and name a container. In place of its configuration there is one with other files."""
+    """The locations in this repository are compressed with a dictionary, and name a container. The test replaces the configuration."""
     store = repositories.unpack(folder / "real", repositories.VIRTUAL)
     info = mounting.ok(mounting.BINARY, "--info", store)
     assert info.startswith("virtual chunks that are not read without --allow-refs: /nowhere/rows (1000)\n"), info
@@ -171,7 +171,7 @@ manifest: null
 
 
 def test_names_of_containers_in_version_1(folder, mount):
-    """They are in `config.yaml`, which is read once for a snapshot."""
+    """In version 1, the containers are in `config.yaml`, which is read once for each snapshot."""
     repository = Repository(folder / "repo", 1)
     arrays = {"x": whole("vcc://rows/row%20{i}.bin")} | single(other=virtual("vcc://others/a"))
     repository.commit(arrays)

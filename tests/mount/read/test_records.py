@@ -25,7 +25,7 @@ def test_records_without_a_byte_order_are_little_endian_with_a_warning(order, mo
     values = written(tmp_path / "store", order)
     made = mount(tmp_path / "store", "--view", "arrays", "--files", "npy")
     found = np.load(made.path / "a.npy")
-    # The document is the same for both, so it does not show which of them zarr-python itself reads wrongly, too.
+    # Both byte orders have the same document, so zarr-python itself also reads one of them wrongly.
     assert (found == zarr.open_array(str(tmp_path / "store/a"))[...]).all()
     assert (found == values).all() == (order == "<")
     assert "zarr-python 3.1 wrote big-endian fields under the same description" in made.log_text()
@@ -51,7 +51,7 @@ def test_text_in_records_of_zarr_python_3_1(mount, tmp_path):
 
 @pytest.mark.parametrize("order, endian", [("<", "little"), (">", "big")])
 def test_text_in_records_has_the_byte_order_of_the_codec(order, endian, mount, tmp_path):
-    """As zarr-python 3.3 and later write it."""
+    """Text as zarr-python 3.3 and later write it."""
     values = np.array(TEXTS, np.dtype(WITH_TEXT).newbyteorder(order))
     store = tmp_path / "store" / "a"
     (store / "c").mkdir(parents=True)
@@ -78,7 +78,7 @@ def test_elements_of_any_length_in_records_are_refused_by_name(of_any_length, mo
 
 
 def document(codec):
-    """Of an array of TEXTS."""
+    """The document of an array of `TEXTS`."""
     def text(units):
         return {"name": "fixed_length_utf32", "configuration": {"length_bytes": 4 * units}}
 

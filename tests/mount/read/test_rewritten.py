@@ -25,7 +25,7 @@ def write(root, layout, turn):
 
 
 def write_aside(root, layout, turn):
-    """As `write`, and puts the new array in the place of the old one by rename(2): its files are not younger."""
+    """Like `write`, but renames the new array over the old one, so that its files may be older than the replacement."""
     aside = root.parent / f"aside{turn}"
     zarr.open_group(str(aside), mode="w", zarr_format=3)
     values = write(aside, layout, turn)

@@ -184,7 +184,7 @@ def test_info_lists_their_nodes(stores):
     assert "= 1007\n" in ok(BINARY, "--info", "--at", "1,1", stores, "more/deep.json.zst/t")
 
 
-def test_info_tells_what_a_zip_file_is(stores):
+def test_info_says_what_a_zip_file_is(stores):
     size = (stores / "image.ozx").stat().st_size
     first = ok(BINARY, "--info", stores / "image.ozx").splitlines()[0]
     assert first == f"{stores}/image.ozx: a zip file of {size} bytes, with OME-Zarr 0.5"

@@ -167,14 +167,14 @@ def test_the_directory_itself(local):
 
 
 def test_from_a_server_of_our_own(root, local, module_mount):
-    """It is fast, and is compared with moto by test_remote_servers."""
+    """This server is fast. test_remote_servers compares it with moto."""
     with FaultServer(root, "s3") as own:
         args = ["--endpoint", own.url, "--region", "us-east-1", "--anonymous"]
         same_as_local(remote_servers.Server(own.url, "s3", args), local, module_mount, True)
 
 
 def test_some_from_moto(root, local, module_mount, tmp_path):
-    """It looks at all keys for each listing: a bucket of few stores, then. `--all` takes them all."""
+    """moto examines all keys of a bucket for each listing, so the bucket has few stores. With `--all`, it has all of them."""
     some = sorted(name for name in FITTING if len(FITTING[name].arrays) < 8)[::12]
     for name in some:
         shutil.copytree(root / "corpus" / "all" / name, tmp_path / "some" / "corpus" / "all" / name)
@@ -203,7 +203,7 @@ def test_from_caddy(root, local, module_mount, tmp_path):
 
 
 @pytest.mark.heavy
-def test_from_a_server_that_tells_no_directories(root, local, module_mount, tmp_path):
+def test_from_a_server_that_lists_no_directories(root, local, module_mount, tmp_path):
     """Prefixes without a document are not found; all that is found has the same bytes."""
     with remote_servers.caddy(root / "corpus", tmp_path, browse=False) as server:
         made = module_mount(server.url("all"), *VIEWS, env=remote_servers.clean_environment())

@@ -93,7 +93,7 @@ def test_files_are_files_in_the_keys_view(server, root, mount):
 
 @pytest.mark.parametrize("view", ["chunks", "arrays"])
 def test_a_listing_opens_no_zip_file(view, server, mount):
-    """It takes one round trip, and one for the first bytes of all files of JSON and the documents of nodes."""
+    """A listing takes one round trip, and another one for the first bytes of all JSON files and for the documents of nodes."""
     server.rules(LATE)
     made = mounted(mount, server, "--view", view, path="d")
     with Asked(server) as asked:
@@ -114,7 +114,7 @@ def test_a_listing_opens_no_zip_file(view, server, mount):
 
 @pytest.mark.parametrize("name", ["a.zarr.zip", "deep/image.ozx"])
 def test_requests_of_a_zip_file(name, server, mount):
-    """Its last bytes, and one request for each entry after that. A file that was not listed takes no more."""
+    """The last bytes of the file take one request, and each entry another one. A file that was not listed before takes no further requests."""
     made = mounted(mount, server, "--view", "chunks", path="d")
     os.listdir(made.path)
     with Asked(server) as asked:

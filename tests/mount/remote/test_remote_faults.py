@@ -226,7 +226,7 @@ def replace(root, name, n, version):
 
 
 def test_credentials_that_expired(root, mount, tmp_path):
-    """They are fetched anew once, by however many readers."""
+    """New credentials are fetched once, however many readers need them."""
     program, calls = tmp_path / "program", tmp_path / "calls"
     program.write_text(f"""#!/bin/sh
 echo call >>{calls}
@@ -304,7 +304,7 @@ def test_stores_that_hide_absence(kind, root, mount):
 
 
 @BOTH
-def test_a_denied_chunk_of_a_store_that_tells_absence(kind, root, mount):
+def test_a_denied_chunk_of_a_store_that_reports_absence(kind, root, mount):
     with FaultServer(root, kind) as server:
         made = mounted(mount, server, *ARGS)
         server.rules({"fault": "status", "status": 403, "code": "AccessDenied", "key": "*/hole/c/0"})
@@ -340,7 +340,7 @@ def test_stores_that_cannot_be_listed(consolidated, denied, tmp_path, mount):
 
 
 def test_names_that_no_path_has(root, mount):
-    """They are left out, and one line says how many there are; the names beside them are there."""
+    """Such names are left out, and one line of the log says how many there are. The other names are shown."""
     with FaultServer(root, "s3") as server:
         server.rules({"fault": "odd_names", "method": "LIST", "names": ["z//", "z/../", "z/./"]})
         made = mounted(mount, server, "--view", "keys", "--timeout", "3")

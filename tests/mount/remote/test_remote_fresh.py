@@ -170,7 +170,7 @@ def test_documents_that_are_replaced(root, mount, tmp_path):
 
 
 @pytest.mark.parametrize("seconds", [0, -600, 600])
-def test_chunks_that_came_later_are_told_whatever_the_clock_of_the_server_shows(mount, tmp_path, seconds):
+def test_later_chunks_are_distinguished_whatever_the_clock_of_the_server_shows(mount, tmp_path, seconds):
     count = 16
     folder = tmp_path / remote_samples.BUCKET / "z"
     array = zarr.create_array(str(folder), shape=(count * LENGTH,), chunks=(LENGTH,), dtype="<u4", compressors=None)
@@ -265,7 +265,7 @@ def test_objects_that_are_removed_from_under_an_open_file_are_no_fill_value(ttl,
         made.unmount()
 
 
-def test_a_server_that_tells_no_versions(mount, tmp_path):
+def test_a_server_that_sends_no_versions(mount, tmp_path):
     """One object can be read. For several objects, nothing proves that they are of one moment; the log says so. With --immutable they can be read."""
     old = published(tmp_path, 0, 3600)
     rules = [{"fault": "no_etag", "key": "*/c/*"}, {"fault": "no_last_modified", "key": "*/c/*"}]
@@ -284,7 +284,7 @@ def test_a_server_that_tells_no_versions(mount, tmp_path):
 
 @pytest.mark.parametrize("kind", ["http", "s3"])
 def test_an_empty_object_of_which_the_server_invents_a_range(kind, tmp_path, mount):
-    """As fake-gcs-server does: `bytes 0--1/0`, where the right answer is 416."""
+    """fake-gcs-server answers `bytes 0--1/0`, although the right answer is 416."""
     write(tmp_path, 0)
     (tmp_path / remote_samples.BUCKET / "z" / "nothing").write_bytes(b"")
     with FaultServer(tmp_path, kind) as server:

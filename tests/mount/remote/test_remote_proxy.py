@@ -89,7 +89,7 @@ def environment(proxy, **more):
 
 
 def test_a_web_server_behind_a_proxy(root, mount):
-    """Its name is resolved by the proxy alone. One line says who checks where redirects lead to."""
+    """Only the proxy resolves the name of the web server. A line of the log says that the proxy has to check the targets of redirects."""
     with FaultServer(root) as store, Server(Proxy) as proxy:
         proxy.store = store
         made = mount("http://store.invalid/bucket/z", "--view", "chunks", "--log-level", "info", env=environment(proxy.url))
@@ -123,7 +123,7 @@ def test_credentials_of_a_machine_are_not_asked_for_through_a_proxy(root, mount)
 
 
 def test_refused_credentials_of_a_machine_are_fetched_anew(root, mount):
-    """As those of a program are: once, by however many requests."""
+    """They are fetched once, however many requests need them, like the credentials of a program."""
     with FaultServer(root, "s3") as store, Server(Machine) as machine:
         env = remote_servers.clean_environment(AWS_EC2_METADATA_SERVICE_ENDPOINT=machine.url)
         del env["AWS_EC2_METADATA_DISABLED"]

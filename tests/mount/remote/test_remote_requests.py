@@ -212,7 +212,7 @@ def test_an_absent_chunk_is_one_request_and_a_look_at_the_document(warmed):
 
 
 def test_a_key_is_two_requests(warmed):
-    """Its size, then its bytes."""
+    """The first request gets the size of the object, and the second one its bytes."""
     server, made = warmed
     with Asked(server) as asked:
         assert attempt(made.path / "keys" / "plain" / "c" / "2") == chunk("plain", 2)

@@ -84,7 +84,7 @@ def s3_servers(root, tmp_path):
 
 
 def test_lists_are_those_of_another_server(root, tmp_path):
-    """Of moto, whose behaviour is that of S3."""
+    """The test server lists the same names as moto, which behaves like S3."""
     for n in range(25):
         (root / "bucket" / f"d{n}" / "x").mkdir(parents=True)
         (root / "bucket" / f"d{n}" / "x" / "y").write_bytes(b"")
@@ -217,7 +217,7 @@ print(json.dumps([names, bytes(found.bytes()).hex(), bytes(obstore.get_range(sto
 @pytest.mark.parametrize("name", ["s3", "az", "moto", "moto_as_google", *(
     pytest.param(n, marks=pytest.mark.heavy) for n in ("hadro", "fake_gcs", "azurite"))])
 def test_another_client_reads_it(name, root, tmp_path):
-    """Also the servers of faults, which are named by their kinds."""
+    """obstore reads the same bytes. `name` is a server, or the kind of a `FaultServer`."""
     of_faults = name in ("s3", "az")
     with FaultServer(root, name) if of_faults else getattr(remote_servers, name)(root, tmp_path) as server:
         scheme = name if of_faults else server.scheme

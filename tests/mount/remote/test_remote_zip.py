@@ -153,7 +153,7 @@ def test_from_moto(folder, root, mount, tmp_path):
 
 @pytest.mark.heavy
 def test_from_azurite(folder, root, mount, tmp_path):
-    """It has no ranges from the end."""
+    """Azurite does not support ranges that count from the end."""
     pack(folder, root / BUCKET / "z.zip")
     local = look(mount(root / BUCKET / "z.zip", *VIEWS).path)
     with remote_servers.azurite(root, tmp_path) as server:
@@ -174,7 +174,7 @@ def test_a_server_that_denies_absent_objects(folder, root, mount):
 
 @pytest.mark.parametrize("kind", ["http", "s3"])
 def test_a_server_without_ranges(kind, folder, root, mount):
-    """It sends the whole file each time."""
+    """The server answers each request for a range with the whole file."""
     pack(folder, root / BUCKET / "z.zip")
     with FaultServer(root, kind) as server:
         server.rules({"fault": "whole"})
@@ -281,7 +281,7 @@ def test_a_page_for_a_directory_is_no_object(folder, root, mount):
         assert line.returncode != 0 and "no Zarr node" in line.stderr, line.stderr
 
 
-def test_info_tells_the_version(folder, root):
+def test_info_says_the_version(folder, root):
     pack(folder, root / BUCKET / "z.zip")
     size = (root / BUCKET / "z.zip").stat().st_size
     with FaultServer(root) as server:

@@ -72,7 +72,7 @@ def test_a_cache_smaller_than_a_row_of_chunks(mount, tmp_path, figure, layout):
     assert int(re.search(r"--cache-size[ =](\d+)", advice[0])[1]) >= 8
 
 
-def test_the_size_that_is_told_is_enough(mount, tmp_path):
+def test_the_reported_size_is_enough(mount, tmp_path):
     store = write(tmp_path / "a")
     made, path = mounted(mount, store, "--cache-size", "4M")
     pass_over(path)

@@ -259,7 +259,7 @@ def test_a_fill_value_is_the_same_number_for_all_readers(mount, tmp_path, zarr_f
 @pytest.mark.parametrize("data_type", [
     {"name": "int32", "configuration": {"scale": 2}}, {"name": "r32", "configuration": {"scale": 2}},
 ])
-def test_a_data_type_of_unknown_parameters_is_told(mount, tmp_path, data_type):
+def test_a_data_type_of_unknown_parameters_is_reported(mount, tmp_path, data_type):
     group = zarr.open_group(str(tmp_path / "s"), mode="w", zarr_format=3)
     group.create_array("t", shape=VALUES.shape, chunks=(3, 4), dtype="i4", fill_value=0)[...] = VALUES
     path = tmp_path / "s" / "t" / "zarr.json"

@@ -190,7 +190,7 @@ def test_a_hole_is_zeros(chunks, store):
 
 @pytest.mark.parametrize("how", ["before close", "after close"])
 def test_times_that_a_writer_sets_do_not_make_a_chunk_an_older_one(how, tmp_path, mount):
-    """As with `cp -p` and tar(1). File systems give the inode number of a file that was replaced to the next one."""
+    """`cp -p` and tar(1) set times. File systems give the inode number of a file that was replaced to the next file."""
     store, size = tmp_path / "store", 4000
     zarr.create_array(str(store), name="a", shape=(size,), chunks=(size,), dtype="u1", compressors=None, fill_value=0)
     made = mount(store, "--rw", "--view", "keys,chunks,arrays", "--files", "raw")
@@ -363,7 +363,7 @@ def test_scratch_stays_in_the_mount(chunks, store):
 
 
 def test_a_link_makes_a_chunk_only_where_there_is_none(mount, store):
-    """As zarr-python makes what must not exist."""
+    """zarr-python makes objects in this way if they must not exist yet."""
     made = mount(store, *ARGS, "--missing", "hide")
     folder = made.path / "a/c/3"
     (folder / "3.partial").write_bytes(NEW.tobytes())
@@ -678,7 +678,7 @@ def test_a_writer_that_has_read_a_chunk_and_empties_it_does_not_overrule_others(
 @pytest.mark.parametrize("shards", [None, (32, 32)])
 @pytest.mark.local
 def test_an_array_is_removed_with_the_chunks_that_it_has_left_over(keys, shards, tmp_path, mount):
-    """Its document was changed alone, so that chunks are outside of the grid, which are not shown."""
+    """Only the document was changed, so the store has chunks outside of the grid, which are not shown."""
     store = make(tmp_path / "store", chunk_key_encoding=keys, shards=shards)
     made = mount(store, *ARGS)
     document = json.loads((made.path / "a/zarr.json").read_text())
@@ -718,7 +718,7 @@ def test_an_array_that_another_program_has_made_anew_is_not_left_over(tmp_path, 
 
 
 def test_a_chunk_that_was_made_as_long_as_it_is_to_be_is_not_saved_by_others(tmp_path, mount):
-    """As numpy maps a new file: its bytes come later."""
+    """NumPy maps a new file in this way, and writes its bytes later."""
     store = make(tmp_path / "store")
     made = mount(store, *ARGS)
     with other_program() as sync, open(made.path / "a/c/0/0", "wb", buffering=0) as file:

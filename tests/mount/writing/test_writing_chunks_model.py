@@ -26,7 +26,7 @@ class Chunk:
 
     def __init__(self):
         self.stored, self.draft, self.handles, self.failed = None, None, {}, False
-        self.refused = None  # where a write was refused, of a handle that had written before
+        self.refused = None  # the offset of a refused write, if the handle had written before
         self.left = False  # whether others have left their written bytes to the handles that write the chunk anew
 
     def shown(self):
@@ -35,7 +35,7 @@ class Chunk:
         return bytes([FILL]) * N if self.stored is None else self.stored
 
     def commit(self):
-        """0, or the error that its caller gets."""
+        """Saves the written bytes. Returns 0, or the errno that the caller gets."""
         if self.draft is None:
             return 0
         if self.refused is not None or len(self.draft) != N:
@@ -133,7 +133,7 @@ class Walk:
         fd = self.handle(chunk)
         if fd is not None and len(chunk.shown()) == N:
             os.posix_fallocate(fd, 0, N)
-            # It counts as written, though no byte has changed.
+            # The handle has written, although no byte has changed.
             chunk.draft = bytearray(chunk.shown())
             chunk.handles[fd]["wrote"] = True
 
@@ -179,7 +179,7 @@ class Walk:
         until(lambda: self.path(key).stat().st_size == len(chunk.shown()), "the release of a handle")
 
     def replace(self, key, chunk):
-        """By a file beside it, as most programs do."""
+        """Replaces the chunk by renaming a new file over it, as most programs do."""
         if chunk.handles:
             return
         data = self.chosen.choice([self.chosen.randbytes(N), bytes([FILL]) * N, self.chosen.randbytes(N - 1)])
@@ -247,7 +247,7 @@ class Walk:
 
 
 class ShardedWalk(Walk):
-    """The chunks are inner chunks of shards of 2 x 2, of which those at the edge lie partly outside the array."""
+    """The chunks are inner chunks of shards of 2 x 2 chunks. Shards at the edge lie partly outside of the array."""
 
     per_shard = 2
 
@@ -269,7 +269,7 @@ class ShardedWalk(Walk):
         self.made = self.mount(self.store, "--rw", "--view", "chunks")
 
     def outsider(self, key, chunk):
-        """A program that writes the shard, of which another chunk may be staged."""
+        """A program writes a chunk straight to the shard, while another chunk of the shard may be staged."""
         if chunk.handles:
             return
         self.settle()
@@ -279,7 +279,7 @@ class ShardedWalk(Walk):
         other = self.chosen.choice(others)
         begun = time.monotonic()
         self.whole(other, self.chunks[other])
-        # Not by the base class, which would have all be packed before.
+        # The method of the base class would have all staged chunks packed before.
         data = self.chosen.randbytes(N)
         i, j = key[0] * CHUNK, key[1] * CHUNK
         array = zarr.open_array(str(self.store / "a"), mode="r+")

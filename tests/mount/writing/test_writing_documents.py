@@ -280,7 +280,7 @@ class TestRemoving:
 
     @pytest.mark.parametrize("name", ["three/zarr.json", "old/two/.zarray"])
     def test_a_document_that_is_made_again_says_how_the_chunks_are_encoded(self, name, made, store):
-        """As git and tar replace files: the old one is removed first."""
+        """git and tar replace files in this way: they remove the old one first."""
         before, shown = document(store / name), (made.path / name).read_bytes()
         os.unlink(made.path / name)
         (made.path / name).write_bytes(shown)

@@ -214,7 +214,7 @@ def difference(found, wanted):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_that_fails_is_told_and_loses_nothing(call, view, original, tmp_path, mount):
+def test_a_call_that_fails_is_reported_and_loses_nothing(call, view, original, tmp_path, mount):
     (arguments, steps, _), told = view, 0
     for number in range(1, 40):
         name = ERRORS[number % len(ERRORS)]

@@ -164,7 +164,7 @@ def test_random_calls_are_answered_as_by_a_directory(seed, tmp_path, mount):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_calls_after_a_restart(seed, tmp_path, mount):
-    """As above, with the mount ended and made again in between."""
+    """Like the test above, but the store is unmounted and mounted again between the calls."""
     store, plain = tmp_path / "store", tmp_path / "plain"
     writing_samples.write(store)
     writing_samples.write(plain)

@@ -98,19 +98,19 @@ def test_a_user_that_only_seems_to_own_a_store_gets_no_rights_of_its_owner(store
     for name in ("notes", "t/c/0", "t/zarr.json"):
         assert does("chmod", name, 0o7755) is None, name
         assert (bits(store / name), owner(store / name)) == (0o755, (0, 0)), name
-        # Who copies attributes sets the owner that is shown. It stays what it is.
+        # A program that copies attributes sets the owner that is shown. The stored owner stays the same.
         assert does("chown", name, STRANGER, -1) is None, name
         for uid, gid in ((0, -1), (-1, STRANGER), (STRANGER, STRANGER)):
             assert does("chown", name, uid, gid) == "EPERM", (name, uid, gid)
         assert owner(store / name) == (0, 0), name
-    # What the user makes is its own, in the store too.
+    # Files and directories that the user makes belong to the user, in the store too.
     os.chown(store, 0, STRANGER)
     os.chmod(store, 0o3777)
     assert does("make", "program", 0o6755) is None
     assert does("mkdir", "below", 0o1777) is None
     assert (bits(store / "program"), owner(store / "program")) == (0o755, (STRANGER, STRANGER))
     assert (bits(store / "below"), owner(store / "below")) == (0o2777, (STRANGER, STRANGER))
-    # The bits of a directory can be taken away, and stay where they are.
+    # Set-group-ID and sticky bits of a directory can be removed, but not added.
     for asked, left in ((0o7775, 0o3775), (0o0775, 0o0775), (0o7775, 0o0775)):
         assert does("chmod", ".", asked) is None and bits(store) == left, oct(asked)
 
@@ -187,7 +187,7 @@ def test_a_packed_shard_gives_no_user_the_rights_of_its_owner(view, store, show)
 
 
 def test_bits_that_are_set_before_the_last_write_are_gone(store, show):
-    """Also of a draft, and of one that is written after that."""
+    """Set-user-ID bits that are set between two writes are removed when the draft is saved."""
     made = show(store, "--view", "keys", "--shards", "keep").path
     for name in ("t/c/0", "t/c/9"):
         fd = os.open(made / name, os.O_CREAT | os.O_WRONLY, 0o644)
@@ -211,7 +211,7 @@ ALL_VIEWS = [("keys", "keep"), ("keys", "expand"), ("chunks", "expand")]
 
 
 def acl(owner, others, mask):
-    """Grants the user STRANGER to read, and nothing to the group. Without the list, the mode says that the group may what the mask says."""
+    """Lets the user STRANGER read, and the group nothing. If the list is lost, the mode gives the group the rights of the mask."""
     entries = [(1, owner, -1), (2, 4, STRANGER), (4, 0, -1), (16, mask, -1), (32, others, -1)]
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, given, number & 0xffffffff) for tag, given, number in entries)
 
@@ -267,7 +267,7 @@ def test_a_new_file_has_the_list_that_its_directory_gives(store, show, request):
     for folder in ("t", "t/c"):
         (store / folder / "local").write_bytes(b"x")
         expected[folder] = (bits(store / folder / "local"), lists(store / folder / "local"))
-    assert expected["t"] == (0o660, {ACCESS: acl(6, 0, 6)}), "the umask counts nothing"
+    assert expected["t"] == (0o660, {ACCESS: acl(6, 0, 6)}), "the umask is not applied"
     for name in ("t/c/0", "s/c/0", "s/c/1"):
         os.unlink(store / name)
     made = show(store, "--view", "chunks", "--missing", "hide")
@@ -284,7 +284,7 @@ def test_a_new_file_has_the_list_that_its_directory_gives(store, show, request):
     made.unmount()
     for name in ("t/c/0", "s/c/0"):
         assert (bits(store / name), lists(store / name)) == expected["t"], name
-    # In a view that shows the store as it is, files that are made beside chunks are in the store.
+    # If the view shows chunks as they are stored, files that are made beside them are in the store.
     made = show(store, "--view", "keys", "--shards", "keep").path
     (made / "t/notes").write_bytes(b"x")
     (made / "t/c/0").unlink()
@@ -294,7 +294,7 @@ def test_a_new_file_has_the_list_that_its_directory_gives(store, show, request):
         assert (bits(store / name), lists(store / name)) == expected["t"], name
     os.mkdir(store / "t/local-below", 0o777)
     assert lists(store / "t/below") == lists(store / "t/local-below") and bits(store / "t/below") == bits(store / "t/local-below")
-    # Where there is no list, the umask counts.
+    # If the directory has no default list, the umask is applied.
     (made / "notes2").write_bytes(b"x")
     assert (bits(store / "notes2"), lists(store / "notes2")) == (0o644, {})
 
@@ -360,7 +360,7 @@ def test_a_daemon_that_may_not_give_files_away_says_so_once(view, shards, store,
     assert len(said) == 1 and f"user {MEMBER}" in said[0], made.log_text()
 
 
-def test_a_store_that_the_daemon_may_not_write_is_told_at_the_start(store, show_as_nobody):
+def test_a_store_that_the_daemon_may_not_write_is_reported_at_the_start(store, show_as_nobody):
     give_to(NOBODY, NOBODY, store, 0o755, 0o644)
     made = show_as_nobody(store)
     assert "may not write" not in made.said

@@ -245,7 +245,7 @@ def test_documents_of_the_stored_version_are_not_there(both):
 
 
 def test_names_of_dimensions(tmp_path, mount):
-    """They are the attribute _ARRAY_DIMENSIONS in v2, and a member of the document in v3."""
+    """In v2, the names are the attribute `_ARRAY_DIMENSIONS`. In v3, they are a member of the document."""
     store = make(tmp_path / "two", 2)
     made = mount(store, "--rw", "--as", "v3")
     name = made.path / "a/zarr.json"

@@ -1,6 +1,6 @@
-"""The answers of a server of files as Azure's Blob Storage, where they differ from those of S3.
+"""The answers of Azure's Blob Storage that differ from those of S3, for a server of files.
 
-As in Azurite, the first part of a path is the account, and the second one the container.
+The first part of a path is the account, and the second one the container, as in Azurite.
 """
 import base64
 from email.utils import formatdate
