@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_told_once_everything_was_found() {
+    fn the_time_is_shown_once_everything_was_found() {
         let progress = |is_found| Progress {
             work: Work {
                 found: Some(40),

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_tells_that_a_file_of_a_web_server_is_older() {
+    fn a_file_of_a_web_server_is_not_known_to_be_older() {
         let key = Key::parse(b"a").unwrap();
         let store = MemoryStore::new();
         store.insert(key.clone(), "");

@@ -30,7 +30,7 @@ impl Loader {
     /// that wants all of these chunks.
     ///
     /// # Errors
-    /// [`Error::Store`] when they cannot be read, and those of memory.
+    /// [`Error::Store`] when the bytes cannot be read, and errors of a lack of memory.
     pub(crate) fn receive_group(&self, group: &[ChunkAt]) -> Result<Vec<LocatedChunk>, Error> {
         let each = || group.iter().map(|(_, chunk)| chunk.clone());
         // Chunks that came with the request that opened the object are in memory.

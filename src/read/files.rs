@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_are_told_apart() {
+    fn readers_are_distinguished() {
         let counts = [20, 20];
         let reader = FileReader::new(&[0, 0]);
         assert_eq!(reader.leads_to(&[0, 1], &counts), Some((Order::C, 1)));

@@ -55,7 +55,7 @@ pub(super) fn allow(answer: &mut Answer, origin: &HeaderValue) {
     answer::set(answer, ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
 }
 
-/// Whether a browser asks what pages may do. It does not send the token with that.
+/// Whether a browser asks what pages may do, in a request without the token.
 pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS
         && request
@@ -63,7 +63,7 @@ pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
             .contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to that, for pages of an origin that may read.
+/// The answer to such a request, for pages of an origin that may read.
 pub(super) fn preflight<B>(request: &Request<B>) -> Answer {
     let mut answer = answer::with(StatusCode::NO_CONTENT, Body::empty());
     answer::set(&mut answer, ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD");

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn one_kind_is_told_by_its_documents() {
+    fn one_kind_is_recognized_by_its_documents() {
         let metadata = Key::parse(b".zmetadata").unwrap();
         assert_eq!(found(&[]), Ok(StoreKind::Keys));
         assert_eq!(found(&[N5]), Ok(StoreKind::Keys));

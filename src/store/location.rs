@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_from_paths() {
+    fn names_are_distinguished_from_paths() {
         for name in ["demo:", "s3://b/a", "zip::https://example.org/a.zip"] {
             assert!(Location::is_name(name.as_ref()), "{name}");
         }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn file_systems_are_told_apart_by_their_numbers() {
+    fn file_systems_are_distinguished_by_their_numbers() {
         assert!(NETWORK_FILE_SYSTEMS.contains(&(rustix::fs::NFS_SUPER_MAGIC, "nfs")));
         for (magic, name) in NETWORK_FILE_SYSTEMS {
             let profile = Profile::of_type(magic);

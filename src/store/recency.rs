@@ -27,8 +27,8 @@ impl AnswerTimes {
     }
 }
 
-/// Tells which of the answers that a store, or a layer above it, remembers count for this thread. They are
-/// trusted for the time to live otherwise.
+/// Decides which remembered answers of a store, or of a layer above it, this thread accepts. Otherwise, they are
+/// trusted for the time to live.
 #[derive(Debug)]
 pub enum Recency {}
 

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_chunks_are_told_of_all() {
+    fn stored_chunks_are_counted_beside_all() {
         let facts = |stored: u64, all: Option<u64>| {
             json!({
                 "shape": [32], "chunk_shape": [2], "chunks": all, "stored_objects": stored, "stored_bytes": stored,

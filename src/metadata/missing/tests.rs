@@ -152,7 +152,7 @@ fn a_document_of_v3_says_what_v2_masks() {
 }
 
 #[test]
-fn what_another_version_cannot_say_is_told() {
+fn values_that_another_version_cannot_express_are_reported() {
     let of = |document: &Value, attributes: &str, content, target| {
         lost(
             &parsed(document),
@@ -457,7 +457,7 @@ fn masks_for_which_v2_has_no_number_are_the_fill_value_where_all_chunks_are_file
 }
 
 #[test]
-fn numbers_that_no_document_says_are_told() {
+fn numbers_that_no_document_has_are_reported() {
     for (document, attributes, target, expected) in [
         (
             of_v2(&json!("<f4"), &json!(3)),

@@ -12,7 +12,7 @@ fn document(compression: &str, more: &str) -> String {
 }
 
 #[test]
-fn nodes_are_told_by_their_members() {
+fn nodes_are_recognized_by_their_members() {
     for (text, expected) in [
         (r#"{"n5": "2.5.0"}"#, Some(N5Node::Root)),
         (

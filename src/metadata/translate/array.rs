@@ -135,9 +135,9 @@ fn of_document(
     })
 }
 
-/// The written `attributes` with the members `_FillValue` and `missing_value` that the store has in its `own`, unless they
-/// were written anew: then `_FillValue` is respelled by `spell`. The `shown` attributes may say one in place of the other,
-/// or the fill value, or nothing.
+/// The written `attributes`, in which `_FillValue` and `missing_value` are those of the stored attributes `own`, unless they
+/// differ from those of the `shown` attributes. A new `_FillValue` is respelled by `spell`. The `shown` attributes may have
+/// one of the two in place of the other, or the fill value in place of either, or none.
 fn with_missing(
     attributes: Vec<u8>,
     (own, shown): (&[u8], &[u8]),
@@ -174,7 +174,7 @@ fn differs(name: &str, one: &[u8], other: &[u8]) -> Result<bool, FormatError> {
     Ok(members.iter().any(|member| member == name))
 }
 
-/// The written `attributes` with the names of the dimensions of `after` among them.
+/// The written `attributes`, in which `_ARRAY_DIMENSIONS` are the names of the dimensions of `after`.
 fn with_names(
     attributes: &[u8],
     own: &[u8],
@@ -309,8 +309,8 @@ fn check(
         return refused("dimension_names");
     }
     let changed = carry::differences(&attributes_in(&shown)?, &attributes_in(written)?)?;
-    // The names of the dimensions are among the attributes in v2, and follow `dimension_names`. `_FillValue` is shown of
-    // every array with names and a fill value, and may be missing.
+    // In v2, the names of the dimensions are among the attributes. They are those of `dimension_names`. `_FillValue` is
+    // shown for every array with names and a fill value, but may be missing from a written document.
     let is_without = !differs(FILL_VALUE, &attributes_in(written)?, EMPTY)?;
     let may_differ =
         |member: &str| member == ARRAY_DIMENSIONS || member == FILL_VALUE && is_without;

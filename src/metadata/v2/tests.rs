@@ -263,7 +263,7 @@ fn fill_values_of_objects_are_the_element_itself() {
 }
 
 #[test]
-fn a_missing_separator_is_told_from_a_stated_one() {
+fn a_missing_separator_is_distinguished_from_a_stated_one() {
     for (members, is_assumed) in [
         (r#""x": 1"#, true),
         (r#""dimension_separator": null"#, true),

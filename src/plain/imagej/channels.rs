@@ -57,7 +57,7 @@ impl<'a> Channels<'a> {
         }
     }
 
-    /// The metadata and the lengths of their parts; `None` if nothing is known.
+    /// The lengths of the parts of the metadata, and the metadata; `None` if nothing is known.
     pub(super) fn metadata(&self) -> Option<(Vec<u32>, Vec<u8>)> {
         let kinds = [
             (b"labl", self.labels()),

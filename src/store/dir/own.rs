@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_same_attributes_are_told_apart_by_numbers() {
+    fn files_of_the_same_attributes_are_distinguished_by_numbers() {
         let versions = FileVersions {
             by: VersionedBy {
                 generation: 0,

@@ -137,7 +137,7 @@ fn an_entry_is_there_for_each_process_and_for_its_own_name_alone() {
             let at = usize::try_from(offset).unwrap();
             assert_eq!(buf, all[at..at + 5]);
         } else {
-            // Such a request cannot be for this entry, which is therefore given up.
+            // No request for this entry has such an offset, so the entry was removed, and is put again.
             scene.put(&name, std::slice::from_ref(&all));
         }
     }
@@ -315,9 +315,9 @@ fn the_cache_stays_near_its_limit_while_it_is_written() {
     for n in 0..2000 {
         scene.put(&named(&format!("k/{n}"), 0..3000), &[bytes(3000)]);
     }
-    // A check may be under way, and one entry more may be written by each thread.
+    // A check may be under way, and each thread may write one more entry.
     let most = limit + limit / 10 + 4096;
-    // Files are deleted meanwhile.
+    // A file may be deleted before its length is read.
     let lens = scene
         .files()
         .into_iter()

@@ -155,7 +155,7 @@ impl Pinning {
         StoreError::problem(file.key(), problem)
     }
 
-    /// Reads the branch and its snapshot, unless that is the one `before`.
+    /// Reads the branch, and its snapshot unless that is `before`.
     fn read(
         &self,
         files: &RepositoryFiles,

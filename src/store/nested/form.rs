@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_told_by_names() {
+    fn forms_are_recognized_by_names() {
         for (name, expected) in [
             ("a.zip", Some(NamedForm::Zip)),
             ("a/b.ZIP", Some(NamedForm::Zip)),

@@ -308,7 +308,7 @@ fn server(objects: &[(&str, &[u8])]) -> (NestedStores, Arc<Recording>) {
 }
 
 #[test]
-fn on_a_server_zip_files_are_told_by_their_names() {
+fn on_a_server_zip_files_are_recognized_by_their_names() {
     let zip = zip_of(&[("in/.zgroup", "{}"), ("in/k", "value")]);
     let notes = zip_of(&[("a.txt", "text")]);
     let (store, recording) = server(&[

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_in_json_is_told_by_its_first_bytes() {
+    fn a_set_in_json_is_recognized_by_its_first_bytes() {
         for (head, expected) in [
             (r#"{"version": 1, "refs": {"x/0.0": ["a"#, true),
             (
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_told_by_their_names_and_members() {
+    fn sets_are_recognized_by_their_names_and_members() {
         for (name, expected) in [
             ("a.json", true),
             ("a.JSON.zst", true),

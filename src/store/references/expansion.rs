@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_reference_can_be_made_of_is_told_when_the_set_is_read() {
+    fn templates_that_make_no_reference_are_reported_when_the_set_is_read() {
         for (url, expected) in [("{{k}}", "called `k`"), ("{{1 // (i - 1)}}", "")] {
             let entry = format!(
                 r#"{{"key": "x/{{{{i}}}}", "url": "{url}", "dimensions": {{"i": {{"stop": 100}}}}}}"#

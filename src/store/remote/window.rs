@@ -28,7 +28,7 @@ const FIRST: usize = 64;
 /// [`LEAST`], and one of 20 ms with [`FIRST`].
 const FIRST_INTERVAL: Duration = Duration::from_micros(300);
 
-/// So few requests may always be in flight: they keep the server, the connections and the cores busy.
+/// This many requests may always be in flight: they keep the server, the connections and the cores busy.
 const LEAST: usize = 8;
 
 /// The least number of requests in flight when the server asks for fewer.
@@ -40,20 +40,20 @@ const ROUND: (usize, usize) = (16, 64);
 /// This many answers of one length are enough to know their base.
 const ENOUGH: u64 = 4;
 
-/// Answers that take this part of their base, in percent, or more, wait for other answers.
+/// Answers that take at least this many percent of their base have waited for other answers.
 const QUEUED: u64 = 150;
 
-/// Answers that take less than this part do not.
+/// Answers that take fewer percent of their base have not waited.
 const CLEAR: u64 = 120;
 
-/// Answers that take less than this part have become faster.
+/// Answers that take fewer percent of the earlier time have become faster.
 const FASTER: u64 = 83;
 
 /// The window is this many percent of the number of requests that would be enough, so that there is always another request
 /// when one is answered.
 const SPARE: u64 = 125;
 
-/// After so many rounds in a row without a queue the window doubles again.
+/// After this many rounds in a row without a queue, the window doubles again.
 const CLEAR_ROUNDS: u32 = 3;
 
 /// Rounds between two probes.

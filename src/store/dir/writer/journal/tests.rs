@@ -335,7 +335,7 @@ fn a_record_that_could_not_be_written_is_not_in_the_journal() {
 }
 
 #[test]
-fn chunks_that_end_with_their_checksum_are_told_apart() {
+fn chunks_that_end_with_their_checksum_are_distinguished() {
     let with_checksum = |bytes: &[u8]| [bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat();
     let [one, two] = [[1; 64], [2; 64]].map(|bytes| with_checksum(&bytes));
     assert_eq!(crc32c::crc32c(&one), crc32c::crc32c(&two));
