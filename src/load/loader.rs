@@ -383,6 +383,15 @@ impl Loader {
         most
     }
 
+    /// The least number of chunks of `array` for which another thread is woken, because it takes less time to load a
+    /// short chunk from a local store than to wake a thread.
+    pub fn chunks_per_wake(&self, array: &ChunkedArray) -> usize {
+        match self.steps_of(array) {
+            StepKind::OneByOne(most) => most,
+            StepKind::PartsOfShard(_) | StepKind::Objects(_) => 1,
+        }
+    }
+
     /// Most chunks of `array` that are read together; 1 where each is read alone.
     fn most_neighbours(&self, array: &ChunkedArray) -> usize {
         match self.steps_of(array) {

@@ -107,10 +107,16 @@ impl FileReader {
         let in_order = self.streak.saturating_mul(chunk_bytes);
         let window = Window::chunks(loader, in_order, chunk_bytes);
         let fits = loader.cache().budget().limit() / FILES_SHARE / chunk_bytes;
+        // Short chunks are planned many at once, because waking a thread takes longer than loading one.
+        let step = (loader.chunks_per_wake(array) as u64)
+            .min(Window::chunks(loader, u64::MAX, chunk_bytes))
+            .min(fits)
+            .max(1);
         let wanted = (2 * loader.most_prefetches() as u64 + 2)
+            .max(2 * step)
             .min(window)
             .min(fits);
-        if self.window.planned >= wanted {
+        if wanted.saturating_sub(self.window.planned) < step {
             return;
         }
         let counts = array.layout().shown_grid().counts();
@@ -172,7 +178,53 @@ impl Order {
 #[cfg(test)]
 #[cfg(not(feature = "model"))]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::load::testing::Reader;
+    use crate::metadata::{NodeMetadata, v3};
+    use crate::store::{DirStore, Symlinks};
+
+    const MIB: u64 = 1 << 20;
+
+    /// The number of prefetched files after each of `n` files was read, for an array of `n` chunks of this length.
+    fn planned_after_each(n: u64, chunk_bytes: u64, budget: u64) -> Vec<u64> {
+        let document = json!({
+            "zarr_format": 3, "node_type": "array", "shape": [n * chunk_bytes], "data_type": "uint8",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunk_bytes]}},
+            "chunk_key_encoding": {"name": "v2"}, "fill_value": 0, "codecs": [{"name": "bytes"}],
+        });
+        let NodeMetadata::Array(metadata) = v3::parse(document.to_string().as_bytes()).unwrap()
+        else {
+            panic!("an array");
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let store = DirStore::open(folder.path(), Symlinks::Inside).unwrap();
+        let reader = Reader::new(*metadata, Arc::new(store), budget);
+        let readers = FileReaders::default();
+        let planned = (0..n).map(|index| {
+            readers.visit(&reader.loader, &reader.array, &[index]);
+            // Planned loads that have not begun would delay the next ones.
+            while readers.0.lock().unwrap()[0].window.is_full() {
+                std::thread::yield_now();
+            }
+            readers.0.lock().unwrap()[0].window.planned
+        });
+        planned.collect()
+    }
+
+    #[test]
+    fn long_chunks_are_prefetched_one_by_one_and_short_ones_many_at_once() {
+        let long = planned_after_each(12, MIB, 256 * MIB);
+        assert_eq!(long, [0, 0, 3, 4, 5, 6, 6, 6, 6, 6, 6, 6]);
+        let short = planned_after_each(48, 16 << 10, 256 * MIB);
+        let grown = (0..short.len()).filter(|&at| at > 0 && short[at] > short[at - 1]);
+        assert_eq!(grown.collect::<Vec<_>>(), [15, 23, 31, 47], "{short:?}");
+        assert_eq!(short[15], 16);
+        // A cache for fewer chunks than one step.
+        let few = planned_after_each(12, 16 << 10, 256 << 10);
+        assert_eq!(few, [0, 0, 0, 4, 3, 2, 1, 4, 3, 2, 1, 4]);
+    }
 
     fn all(order: Order, counts: &[u64]) -> Vec<Dims> {
         let first: Dims = counts.iter().map(|_| 0).collect();
