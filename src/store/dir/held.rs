@@ -22,6 +22,7 @@ pub(super) struct RootIdentity {
 }
 
 /// A prefix, and the result of the first lookup of its directory.
+#[derive(Debug)]
 struct Held {
     prefix: Prefix,
     directory: Option<(RootIdentity, Result<Option<ResolvedPath>, StoreError>)>,
@@ -31,29 +32,45 @@ struct Held {
 #[derive(Debug)]
 pub enum HeldDirectory {}
 
+/// A directory that is held in several calls, on any thread.
+#[derive(Debug)]
+pub struct KeptDirectory(Option<Held>);
+
+impl KeptDirectory {
+    /// The directory at `prefix`, which the first lookup opens.
+    pub fn new(prefix: Prefix) -> KeptDirectory {
+        // The store holds its own directory in any case.
+        KeptDirectory((!prefix.is_root()).then_some(Held {
+            prefix,
+            directory: None,
+        }))
+    }
+
+    /// Calls `work`. During it, names below the prefix are looked up in this directory, as in [`HeldDirectory::scope`].
+    pub fn scope<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        /// Restores the previous scope, and keeps the directory, even after a panic.
+        struct Restore<'k>(&'k mut KeptDirectory, Option<Held>);
+
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                self.0.0 = HELD.replace(self.1.take());
+            }
+        }
+
+        let Some(held) = self.0.take() else {
+            return work();
+        };
+        let before = HELD.replace(Some(held));
+        let _restore = Restore(self, before);
+        work()
+    }
+}
+
 impl HeldDirectory {
     /// Calls `work`. During it, names below `prefix` in a store that is a directory are looked up in the directory that
     /// was there at the first lookup, even if symbolic links lead to it.
     pub fn scope<T>(prefix: &Prefix, work: impl FnOnce() -> T) -> T {
-        /// Restores the previous scope, even after a panic.
-        struct Restore(Option<Held>);
-
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                drop(HELD.replace(self.0.take()));
-            }
-        }
-
-        if prefix.is_root() {
-            // The store holds its own directory in any case.
-            return work();
-        }
-        let held = Held {
-            prefix: prefix.clone(),
-            directory: None,
-        };
-        let _restore = Restore(HELD.replace(Some(held)));
-        work()
+        KeptDirectory::new(prefix.clone()).scope(work)
     }
 
     /// The result of `work` for the held directory and the name of `path` in it. `open` opens the held directory below
@@ -81,5 +98,30 @@ impl HeldDirectory {
                 Err(error) => Err(error.clone()),
             })
         })
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::store::{DirStore, Key, Store, Symlinks};
+
+    #[test]
+    fn a_kept_directory_stays_in_use_while_another_one_has_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for (directory, text) in [("c", "one"), ("d", "other")] {
+            std::fs::create_dir(path(directory)).unwrap();
+            std::fs::write(path(directory).join("0"), text).unwrap();
+        }
+        let store = DirStore::open(folder.path(), Symlinks::Inside).unwrap();
+        let key = Key::parse(b"c/0").unwrap();
+        let len = || store.stat(&key).unwrap().unwrap().meta.size();
+        let mut kept = KeptDirectory::new(key.parent());
+        assert_eq!(kept.scope(len), 3);
+        std::fs::rename(path("c"), path("e")).unwrap();
+        std::fs::rename(path("d"), path("c")).unwrap();
+        assert_eq!((len(), kept.scope(len), len()), (5, 3, 5));
+        assert_eq!(KeptDirectory::new(key.parent()).scope(len), 5);
     }
 }

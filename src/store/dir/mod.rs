@@ -42,7 +42,7 @@ use super::{
 };
 use attributes::kind_of;
 use followed::{CHECK_INTERVAL, FollowedRoot};
-pub use held::HeldDirectory;
+pub use held::{HeldDirectory, KeptDirectory};
 use listing::{DirListing, offset_of};
 use object::DirObject;
 use refusal::refusal;

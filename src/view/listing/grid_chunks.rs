@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::grid::Dims;
-use crate::store::Detail;
+use crate::store::{Detail, KeptDirectory, Prefix};
 use crate::view::View;
 use crate::view::chunks::odometer::Odometer;
 use crate::view::listing::segment::{DirectoryPosition, Segment, SegmentItem};
@@ -17,18 +17,24 @@ pub(in crate::view) struct GridChunks {
     array: Arc<ShownArray>,
     /// The indices of these chunks or directories; `None` if the grid is empty.
     places: Option<Odometer>,
+    /// The directory of the stored chunks.
+    stored_directory: Prefix,
+    /// The same directory while entries are listed, so that each of them takes one system call.
+    kept: Option<KeptDirectory>,
     /// The last stored object that was examined, and the attributes of its chunks, which are all
     /// alike.
     stored: Option<(Dims, Option<VnodeAttributes>)>,
 }
 
 impl GridChunks {
-    pub(in crate::view) fn new(array: Arc<ShownArray>, first: Dims) -> GridChunks {
-        GridChunks {
+    pub(in crate::view) fn new(array: Arc<ShownArray>, first: Dims) -> Result<GridChunks, Error> {
+        Ok(GridChunks {
+            stored_directory: array.stored_directory(&first)?,
             places: places(&array, first),
             array,
+            kept: None,
             stored: None,
-        }
+        })
     }
 
     fn chunk_attributes(&mut self, view: &View, indices: &[u64]) -> Option<VnodeAttributes> {
@@ -50,7 +56,11 @@ impl GridChunks {
         let attributes = if self.takes_request(view, indices) {
             None
         } else {
-            view.tree.chunk(&self.array, indices).ok().flatten()
+            let kept = &mut self.kept;
+            let kept =
+                kept.get_or_insert_with(|| KeptDirectory::new(self.stored_directory.clone()));
+            let found = kept.scope(|| view.tree.chunk(&self.array, indices));
+            found.ok().flatten()
         };
         self.stored = Some((stored, attributes));
         attributes
@@ -70,6 +80,7 @@ impl GridChunks {
 impl Segment for GridChunks {
     fn next(&mut self, view: &Arc<View>, detail: Detail) -> Result<Option<SegmentItem>, Error> {
         let Some(indices) = self.places.as_mut().and_then(Iterator::next) else {
+            self.kept = None;
             return Ok(None);
         };
         let attributes = match detail {
@@ -99,6 +110,11 @@ impl Segment for GridChunks {
             places.seek(position.next);
         }
         Ok(())
+    }
+
+    fn release(&mut self) {
+        // Another directory may take its place before the next entries are listed.
+        self.kept = None;
     }
 }
 

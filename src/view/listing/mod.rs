@@ -232,7 +232,7 @@ fn stored(view: ViewKind, prefix: Prefix, filter: NameFilter) -> Box<dyn Segment
 /// The chunks whose indices begin with `first`, or the directories of such chunks.
 fn chunks(array: Arc<ShownArray>, first: Dims) -> Result<Box<dyn Segment>, Error> {
     Ok(if array.lists_grid {
-        Box::new(GridChunks::new(array, first))
+        Box::new(GridChunks::new(array, first)?)
     } else if array.stored.encoding.kind == KeyKind::N5 {
         Box::new(AskedChunks::new(array, first))
     } else {
