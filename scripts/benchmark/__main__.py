@@ -10,6 +10,7 @@ from pathlib import Path
 
 import arrays
 import cache
+import costs
 import datasets
 import floors
 import growth
@@ -31,6 +32,7 @@ SECTIONS = {
     "cache": (cache.run, "hit rates beside LRU and Belady on recorded traces"),
     "paired": (paired.run, "this build beside the one of --against, in the same rounds"),
     "transports": (paired.run_transports, "rings of io_uring beside the device, in the same rounds"),
+    "costs": (costs.run, "what a chunk of 16 KiB costs the daemon, function by function"),
     "remote": (remote.run, "a web server over links of 0, 5, 20 and 50 ms, beside tensorstore, zarr-python with obstore, and object_store"),
     "remote-whole": (remote.run_whole, "the whole arrays of `remote` alone"),
     "serve": (serving.run, "--serve beside the mount: one large file, 64 clients on random ranges, and 1,000 clients for a minute"),
