@@ -13,7 +13,7 @@ pub(super) const VARIABLES: [(&str, &str); 38] = [
     ),
     (
         "COLUMNS",
-        "the width of --help, if the terminal does not tell its own",
+        "the width of --help, if the terminal does not report its own",
     ),
     (
         "PATH",
@@ -26,7 +26,7 @@ pub(super) const VARIABLES: [(&str, &str); 38] = [
     ),
     (
         "NOTIFY_SOCKET",
-        "set by systemd, which is told when the mount answers",
+        "set by systemd, which is notified when the mount answers",
     ),
     (
         "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY",

@@ -230,7 +230,7 @@ fn save(mountpoint: &Path) -> Result<(), String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
             return Err(format!(
-                "it cannot be asked whether the store has all that was closed: {error}"
+                "it is not known whether the store has all closed files: {error}"
             ));
         }
     };

@@ -67,7 +67,9 @@ fn not_running(mount: &FoundMount) -> CliError {
         MountState::Dead => {
             format!("the daemon of {shown} has ended; umount -l {shown} removes it")
         }
-        MountState::Closed => format!("{shown} belongs to another user, who alone may look"),
+        MountState::Closed => {
+            format!("{shown} belongs to another user, and no one else may look at it")
+        }
         _ => format!("the daemon of {shown} does not answer"),
     })
 }

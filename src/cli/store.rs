@@ -80,7 +80,7 @@ pub(super) fn nothing_in(argument: &StoreArgument, store: &dyn Store) -> CliErro
 /// other stores.
 pub(super) fn unlisted_page(argument: &StoreArgument, store: &dyn Store) -> Option<&'static str> {
     (argument.is_web() && store.is_page()).then_some(
-        "no Zarr node is at this URL, and the web server does not tell the names below it; name the URL of \
+        "no Zarr node is at this URL, and the web server does not list the names below it; name the URL of \
          a group or an array",
     )
 }

@@ -429,7 +429,7 @@ pub fn lost(
     if !texts.is_empty() {
         let names = texts.join(", ");
         reasons.push(format!(
-            "JSON has no number as that in {names}, which is text"
+            "JSON has no numbers such as NaN and Infinity, so they are text in {names}"
         ));
     }
     Ok((!reasons.is_empty()).then(|| reasons.join(", and ")))

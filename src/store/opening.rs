@@ -230,7 +230,7 @@ fn open_zip(location: &Location, options: &OpenOptions) -> Result<ZipStore, Stor
 
 fn no_zip(shown: &str) -> StoreError {
     unsupported(format!(
-        "{shown}: |zip: names what lies in a zip file, and this is none"
+        "{shown}: |zip: leads into a zip file, and this is no zip file"
     ))
 }
 

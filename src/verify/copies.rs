@@ -37,7 +37,7 @@ struct Consolidated {
     lacking: Ignored,
 }
 
-const LACKING: &str = "so readers of consolidated metadata alone do not find the node";
+const LACKING: &str = "so readers that use only consolidated metadata do not find the node";
 
 impl Copies {
     /// Looks for a copy of the document of `node` in the consolidated metadata of each group above `path`.
@@ -148,7 +148,7 @@ impl Copies {
 impl Consolidated {
     fn end(self, found: &Found<'_>) {
         let what = format!(
-            "nodes of which no copy is in consolidated metadata ({})",
+            "nodes that have no copy in consolidated metadata ({})",
             self.key
         );
         self.lacking.end(&self.path, &what, found);

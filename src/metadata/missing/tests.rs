@@ -469,7 +469,7 @@ fn numbers_that_no_document_has_are_reported() {
             of_v2(&json!("<f4"), &json!(3)),
             r#""valid_max": Infinity, "n": [1, NaN]"#,
             ZarrFormat::V3,
-            "JSON has no number as that in valid_max, n, which is text",
+            "JSON has no numbers such as NaN and Infinity, so they are text in valid_max, n",
         ),
         (
             of_v2(&json!("<f4"), &json!(3)),
@@ -481,13 +481,13 @@ fn numbers_that_no_document_has_are_reported() {
             of_v2(&json!("<f4"), &json!(3)),
             r#""missing_value": Infinity"#,
             ZarrFormat::V2,
-            "JSON has no number as that in missing_value, which is text",
+            "JSON has no numbers such as NaN and Infinity, so they are text in missing_value",
         ),
         (
             of_v2(&json!("<i4"), &json!(3)),
             r#""missing_value": NaN"#,
             ZarrFormat::V2,
-            "JSON has no number as that in missing_value, which is text",
+            "JSON has no numbers such as NaN and Infinity, so they are text in missing_value",
         ),
         (
             of_v3("float32", &json!(0), &json!(["x"]), &json!({})),

@@ -197,10 +197,9 @@ impl Pinning {
             Reference::Snapshot(id) => {
                 StoreError::Unsupported(format!("the repository has no snapshot {id}"))
             }
-            reference => StoreError::damaged(
-                &key,
-                format!("the snapshot is missing, which the {reference} stands for"),
-            ),
+            reference => {
+                StoreError::damaged(&key, format!("the snapshot of the {reference} is missing"))
+            }
         })?;
         let access = access_of(files, [Some(&*object), named_by.as_deref()])?;
         let is_same = |before: &&Arc<Pinned>| {

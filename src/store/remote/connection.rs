@@ -94,8 +94,8 @@ impl Connector {
         let proxies: Arc<[String]> = proxy_hosts().into();
         if options.follows_redirects && !proxies.is_empty() {
             log::info!(
-                "where redirects lead to is checked by the proxy, which is the one that resolves \
-                 names"
+                "the targets of redirects are checked by the proxy, because the proxy resolves the \
+                 names of hosts"
             );
         }
         let builder = || {

@@ -47,7 +47,7 @@ impl RemoteObject {
         }
         Err(StoreError::problem(
             &self.key,
-            "the server tells neither an ETag nor a time of modification, so that a change would \
+            "the server sends neither an ETag nor a time of modification, so that a change would \
              not be noticed; give --immutable if the store never changes",
         ))
     }

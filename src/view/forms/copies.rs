@@ -53,7 +53,7 @@ impl View {
         }
         for group in key.parent().with_ancestors() {
             if let Err(error) = self.update_copies_in(&group, name, std::slice::from_ref(key)) {
-                log::warn!("{group}: the consolidated copy of {key} is as it was: {error}");
+                log::warn!("{group}: the consolidated copy of {key} was not updated: {error}");
                 is_updated = false;
             }
         }
@@ -75,7 +75,7 @@ impl View {
         let keys = match self.keys_before_and_after(from, to) {
             Ok(keys) => keys,
             Err(error) => {
-                log::warn!("{to}: consolidated metadata is as it was: {error}");
+                log::warn!("{to}: consolidated metadata was not updated: {error}");
                 return false;
             }
         };
@@ -87,7 +87,7 @@ impl View {
         for group in groups {
             for name in HOLDERS {
                 if let Err(error) = self.update_copies_in(&group, name, &keys) {
-                    log::warn!("{group}: consolidated metadata is as it was: {error}");
+                    log::warn!("{group}: consolidated metadata was not updated: {error}");
                     is_updated = false;
                 }
             }

@@ -88,10 +88,10 @@ def test_a_directory_of_stores_on_a_web_server(point, tmp_path):
         url = f"http://127.0.0.1:{server.server_address[1]}/"
         for words in [("--info", url + "many"), (url + "many", point)]:
             done = run(BINARY, *words)
-            assert done.returncode == 1 and "does not tell the names below it" in done.stderr, done.stderr
+            assert done.returncode == 1 and "does not list the names below it" in done.stderr, done.stderr
         for words in [("--info", url + "gone"), (url + "gone", point)]:
             done = run(BINARY, *words)
-            assert done.returncode == 1 and "does not tell" not in done.stderr, done.stderr
+            assert done.returncode == 1 and "does not list" not in done.stderr, done.stderr
     finally:
         server.shutdown()
         server.server_close()

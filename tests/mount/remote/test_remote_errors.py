@@ -82,7 +82,7 @@ def test_the_server_says_nothing(root, tmp_path):
 
 @pytest.mark.parametrize("kind", ["http", "s3"])
 def test_everything_is_found(kind, root, tmp_path):
-    """A page for logging in, or the one page of an application: absence could not be told."""
+    """A page for logging in, or the one page of an application: absent chunks could not be distinguished from stored ones."""
     with FaultServer(root, kind) as server:
         server.rules({"fault": "login"})
         assert "absen" in of_server(tmp_path, server)

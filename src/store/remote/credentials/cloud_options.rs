@@ -35,7 +35,7 @@ impl CloudOptions {
         if is_name {
             return Ok(());
         }
-        let problem = "a bucket or container has letters, digits, `-`, `.` and `_` alone";
+        let problem = "a bucket or container has only letters, digits, `-`, `.` and `_`";
         // The name may contain a password, if the user has mistyped a URL.
         Err(CredentialError::setting("the bucket of STORE", problem))
     }

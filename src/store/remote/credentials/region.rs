@@ -32,7 +32,7 @@ pub(crate) fn answer(
         "there is no such bucket in S3; for another server, give --endpoint".to_owned()
     } else {
         let status = status.as_u16();
-        format!("S3 does not tell its region (HTTP status {status}); give --region")
+        format!("S3 does not say its region (HTTP status {status}); give --region")
     };
     Err(CredentialError::setting(
         format!("bucket {bucket}"),

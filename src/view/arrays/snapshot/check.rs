@@ -375,7 +375,7 @@ fn unless_gone(is_same: Result<bool, StoreError>) -> Result<bool, Error> {
 
 fn warn_untold(key: &Key) {
     log::warn!(
-        "{key}: the server tells neither an ETag nor a time of modification, so that nothing tells \
-         whether it changed while a file was read; give --immutable if the store never changes"
+        "{key}: the server sends neither an ETag nor a time of modification, so that a change while \
+         a file is read is not noticed; give --immutable if the store never changes"
     );
 }

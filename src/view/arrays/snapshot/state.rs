@@ -158,9 +158,9 @@ impl SnapshotState {
                 "give"
             };
             log::warn!(
-                "{key}: {read} objects were read, no versions of more are remembered, and nothing \
-                 tells whether this one changed meanwhile; {advice} --immutable if the store never \
-                 changes"
+                "{key}: the versions of the {read} objects that were read are remembered, but no \
+                 more, so that a change of this object is not noticed; {advice} --immutable if the \
+                 store never changes"
             );
             return self.fail();
         }
