@@ -52,9 +52,7 @@ impl FetchBuffer for WholeObject {
         self.filled.of_len(len)
     }
 
-    fn receive(&mut self, mut bytes: ReceivedBytes) -> bool {
-        // The bytes are kept until the chunk is decoded.
-        bytes.compact();
+    fn receive(&mut self, bytes: ReceivedBytes) -> bool {
         self.received = Some(bytes);
         true
     }

@@ -36,8 +36,7 @@ impl ReceivedBytes {
         }
     }
 
-    /// Copies short runs of bytes, so that they can be kept. A part keeps all of the buffer of its
-    /// connection in memory, which is up to 400 KiB.
+    /// Copies short runs of bytes, so that they can be kept. A part keeps all of the memory in which it is.
     pub fn compact(&mut self) {
         let follows = |(start, part): &(u64, Bytes), (next, _): &(u64, Bytes)| {
             start.saturating_add(part.len() as u64) == *next

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
 use futures_util::join;
 use tokio::time::timeout;
 
 use super::RemoteStore;
+use super::body::joined;
 use super::documents::ROOT_DOCUMENTS;
 use super::failure::Failure;
 use super::remembered::Known;
@@ -267,8 +267,7 @@ impl Shared {
             Ok((found, whole)) => {
                 self.remembered.put(&key, begun, Some(found.clone()));
                 if let Some(body) = whole {
-                    let bytes = Bytes::from(body.concat());
-                    self.remembered.keep_document(&key, found, bytes);
+                    self.remembered.keep_document(&key, found, joined(&body));
                 }
                 Ok(true)
             }

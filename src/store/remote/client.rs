@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
@@ -18,6 +17,7 @@ use object_store::{
 };
 use tokio::time::{sleep, timeout};
 
+use super::body::{Body, Gathered};
 use super::credentials::access::Access;
 use super::exchange::{Exchange, RequestKind};
 use super::failure::{Failure, Transient};
@@ -110,9 +110,6 @@ pub(super) struct ClientParts {
     pub(super) last_modified: LastModified,
     pub(super) is_offline: bool,
 }
-
-/// The body of an answer: its parts, in order.
-pub(super) type Body = Vec<Bytes>;
 
 /// An answer whose body was not read yet.
 pub(super) struct AnswerHead {
@@ -414,17 +411,17 @@ impl RemoteClient {
             })
             .await?;
         let mut at = 0;
-        let mut parts = Vec::new();
+        let mut cut = Gathered::of_len(range.end - range.start);
         for part in whole {
             let end = at + part.len() as u64;
             let (from, to) = (range.start.max(at), range.end.min(end));
             if from < to {
                 let inside = |n: u64| usize::try_from(n - at).unwrap_or(usize::MAX);
-                parts.push(part.slice(inside(from)..inside(to)));
+                cut.push(part.slice(inside(from)..inside(to)));
             }
             at = end;
         }
-        Ok(parts)
+        Ok(cut.into_body())
     }
 
     /// One page of names.
@@ -589,7 +586,7 @@ impl RemoteClient {
             return Err(Failure::Unusable(problem.to_owned()));
         }
         let mut stream = result.into_stream();
-        let (mut parts, mut received) = (Vec::new(), 0_u64);
+        let (mut body, mut received) = (Gathered::of_len(len), 0_u64);
         while let Some(part) = stream.next().await {
             let part = part.map_err(|_| Failure::transient("the answer ended early"))?;
             received = received.saturating_add(part.len() as u64);
@@ -598,16 +595,14 @@ impl RemoteClient {
                 let problem = format!("the server sent more than the {len} requested bytes");
                 return Err(Failure::Unusable(problem));
             }
-            if !part.is_empty() {
-                parts.push(part);
-            }
+            body.push(part);
         }
         if received < len {
             let problem = format!("the answer ended after {received} of {len} bytes");
             return Err(Failure::transient(problem));
         }
         head.exchange.received(received);
-        Ok(parts)
+        Ok(body.into_body())
     }
 
     /// Makes attempts until one succeeds, or fails for good, or the deadline has passed.

@@ -20,6 +20,7 @@
 mod absences;
 mod attributes;
 mod backend;
+mod body;
 mod check;
 mod client;
 mod connection;
@@ -60,7 +61,8 @@ use futures_util::future::join_all;
 use futures_util::join;
 
 use self::backend::Backend;
-use self::client::{Body, ClientParts, PageRequest, RemoteClient};
+use self::body::Body;
+use self::client::{ClientParts, PageRequest, RemoteClient};
 use self::documents::is_no_prefix;
 use self::failure::Failure;
 use self::flow::Flow;

@@ -262,6 +262,8 @@ impl Object for RemoteObject {
             for (range, part) in ranges.iter().zip(parts) {
                 received.push(range.start, part);
             }
+            // They would keep all of the first bytes in memory.
+            received.compact();
         } else if self.shared.kept.is_some() {
             // Each range has memory of its own, into which kept bytes are read.
             return copied(self, ranges);
@@ -276,7 +278,6 @@ impl Object for RemoteObject {
                 self.receive_wave(wave, &mut received)?;
             }
         }
-        received.compact();
         Ok(received)
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use object_store::GetRange;
 
-use super::client::Body;
+use super::body::{Body, joined};
 use super::failure::Failure;
 use super::first_bytes::FirstBytes;
 use super::object::RemoteObject;
@@ -93,7 +93,7 @@ impl Shared {
         let first = read.map_or_else(
             |_| FirstBytes::default(),
             |body| {
-                let bytes = Bytes::from(body.concat());
+                let bytes = joined(&body);
                 FirstBytes::new(bytes, 0, (size, size), &self.first_memory)
             },
         );
@@ -145,7 +145,7 @@ impl Shared {
                 FirstRead::Start(len) => len,
                 FirstRead::End(_) => size,
             };
-            let bytes = Bytes::from(body.concat());
+            let bytes = joined(&body);
             let first = FirstBytes::new(bytes, start, (end, size), &self.first_memory);
             (pinned, first)
         }))
@@ -184,7 +184,6 @@ impl Shared {
             bytes: body.map(|body| {
                 let mut bytes = ReceivedBytes::default();
                 bytes.push_all(part.start, body);
-                bytes.compact();
                 bytes
             }),
         }))
@@ -243,7 +242,7 @@ impl Shared {
         }
         let _memory = self.client.flow.reserve(wanted.end).await;
         match self.client.get_range(key, &pinned, wanted).await {
-            Ok(body) => Ok(Some((pinned.meta, Bytes::from(body.concat())))),
+            Ok(body) => Ok(Some((pinned.meta, joined(&body)))),
             Err(failure) => {
                 self.forget(key);
                 Err(failure.into_error(key, true))

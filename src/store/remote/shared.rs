@@ -7,7 +7,8 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::absences::ListedNames;
-use super::client::{Body, Page, PageRequest, RemoteClient};
+use super::body::{Body, joined};
+use super::client::{Page, PageRequest, RemoteClient};
 use super::documents::is_document;
 use super::failure::Failure;
 use super::first_bytes::FirstMemory;
@@ -90,7 +91,7 @@ impl Shared {
                 if let Some(body) = &body {
                     self.keep_document(key, &found, body);
                 }
-                Some((found, body.map(|body| Bytes::from(body.concat()))))
+                Some((found, body.map(|body| joined(&body))))
             }
             None => None,
         };
@@ -106,8 +107,8 @@ impl Shared {
             return;
         }
         if (1..=MOST_DOCUMENT_BYTES).contains(&found.meta.size()) {
-            let bytes = Bytes::from(body.concat());
-            self.remembered.keep_document(key, found.clone(), bytes);
+            self.remembered
+                .keep_document(key, found.clone(), joined(body));
         } else {
             self.remembered.forget_document(key);
         }

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use object_store::{GetOptions, GetRange};
 
 use super::RemoteStore;
+use super::body::joined;
 use super::failure::Failure;
 use super::first_bytes::FirstBytes;
 use super::object::RemoteObject;
@@ -127,7 +128,7 @@ impl Shared {
             read => read?,
         };
         self.remembered.put(key, begun, Some(found.clone()));
-        Ok((found, body.map(|body| Bytes::from(body.concat()))))
+        Ok((found, body.map(|body| joined(&body))))
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::Kept;
 use super::answer::KeptAnswer;
-use crate::store::remote::client::Body;
+use crate::store::remote::body::Body;
 use crate::store::remote::documents::{ROOT_DOCUMENTS, is_document};
 use crate::store::remote::failure::Failure;
 use crate::store::remote::remembered::Known;
