@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::StreamExt;
-use futures_util::future::{Either, select};
+use futures_util::future::{BoxFuture, Either, select};
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{
@@ -605,8 +605,21 @@ impl RemoteClient {
         Ok(body.into_body())
     }
 
-    /// Makes attempts until one succeeds, or fails for good, or the deadline has passed.
-    pub(super) async fn attempts<T, F>(
+    /// Makes attempts until one succeeds, or fails for good, or the deadline has passed. They have a box, because the state
+    /// of a request takes kilobytes: each function that passes it on would need as much of the stack of its thread, and
+    /// hundreds of threads may wait for requests.
+    pub(super) fn attempts<'a, T: Send + 'a, F>(
+        &'a self,
+        kind: RequestKind,
+        attempt: impl FnMut(Exchange) -> F + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, Failure>>
+    where
+        F: Future<Output = Result<T, Failure>> + Send + 'a,
+    {
+        Box::pin(self.all_attempts(kind, attempt))
+    }
+
+    async fn all_attempts<T, F>(
         &self,
         kind: RequestKind,
         mut attempt: impl FnMut(Exchange) -> F,
