@@ -5,6 +5,7 @@ use super::arrays::{arrays, document, group};
 use super::*;
 use crate::metadata::Target;
 use crate::plain::FileFormat;
+use crate::store::testing::{Flat, Refusal};
 
 const PROTOCOL: &str = r#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json",
     "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": []}"#;
@@ -215,5 +216,32 @@ fn an_array_of_a_draft_that_is_damaged_is_an_error() {
         assert_eq!(fixture.list("r/g"), ["a.ERROR.txt"], "{context}");
         let fixture = Fixture::new(as_version(chunks(), Target::V2), &objects);
         assert_damaged(&fixture, &["r/g/a/0", "r/g/a/1"], &context);
+    }
+}
+
+/// A plain directory may have been found below an array whose document was damaged.
+#[test]
+fn a_directory_of_an_array_that_was_mended_has_attributes_in_a_store_without_directories() {
+    let array = br#"{"zarr_format": 2, "shape": [4, 4], "chunks": [2, 2], "dtype": "|u1", "compressor": null,
+        "fill_value": 7, "order": "C", "filters": null, "dimension_separator": "/"}"#;
+    let objects: [(&str, &[u8]); 3] = [
+        (".zgroup", br#"{"zarr_format": 2}"#),
+        ("x/.zarray", array),
+        ("x/0/1", b"abcd"),
+    ];
+    let options = ViewOptions {
+        views: vec![ViewKind::Keys],
+        ..ViewOptions::default()
+    };
+    let layer = |store| -> Arc<dyn Store> { Arc::new(Flat::unlisted(store, Refusal::Unlisted)) };
+    let fixture = Fixture::layered(options, &objects, layer);
+    for (path, exists) in [("x/0", true), ("x/1", true), ("x/2", false), ("x/y", false)] {
+        let directory = Vnode::Prefix {
+            view: ViewKind::Keys,
+            path: Prefix::parse(path.as_bytes()).unwrap(),
+        };
+        let attributes = fixture.view.attributes_of(&directory).unwrap();
+        let kind = attributes.map(|attributes| attributes.kind);
+        assert_eq!(kind, exists.then_some(VnodeKind::Directory), "{path}");
     }
 }
