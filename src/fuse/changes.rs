@@ -39,7 +39,7 @@ impl Core {
             let opened = opened.map_err(|error| self.errno_of_change(&error));
             opened.and_then(|opened| opened.ok_or(Errno::ENOENT))
         });
-        match self.looked_up_again(opened) {
+        match Core::looked_up_again(opened) {
             Ok(opened) => self.reply_opened(ino, opened, is_cut, reply),
             Err(errno) => reply.refuse(errno),
         }

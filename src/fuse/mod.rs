@@ -420,7 +420,7 @@ impl Core {
             return Ok(self.reported(ino, &self.with_current_mode(ino, pinned)));
         }
         let current = self.present(self.view.attributes(self.vnode(ino)?));
-        let current = self.looked_up_again(current)?;
+        let current = Core::looked_up_again(current)?;
         if !self.versions.may_report(ino, current.fingerprint) {
             // The kernel would combine a new size under the old inode number with the old pages.
             return Err(Errno::ESTALE);
@@ -428,11 +428,12 @@ impl Core {
         Ok(self.reported(ino, &current))
     }
 
-    /// `found` for an inode. In a mount with `--rw`, a file may have been removed or renamed since the kernel looked
-    /// its name up. Then the kernel must look it up again, and make the file if the program requested that.
-    fn looked_up_again<T>(&self, found: Result<T, Errno>) -> Result<T, Errno> {
+    /// `found` for an inode. `ESTALE` replaces `ENOENT`, so that the kernel looks the name up again. A lookup alone says
+    /// that a name is absent: it checks that no array has a chunk of this name, which a reader would take for fill
+    /// values. In a mount with `--rw`, the file may have been renamed, and a program may have asked to make it.
+    fn looked_up_again<T>(found: Result<T, Errno>) -> Result<T, Errno> {
         match found {
-            Err(Errno::ENOENT) if self.view.is_writable() => Err(Errno::ESTALE),
+            Err(Errno::ENOENT) => Err(Errno::ESTALE),
             found => found,
         }
     }

@@ -35,7 +35,7 @@ impl Core {
         let opened = self
             .vnode(ino)
             .and_then(|vnode| self.present(self.view.open(vnode)));
-        match self.looked_up_again(opened) {
+        match Core::looked_up_again(opened) {
             Ok(opened) => self.reply_opened(ino, opened, false, reply),
             Err(errno) => reply.refuse(errno),
         }
