@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `lookup`, `attributes`, `open_file`, `listing` | requests of the kernel: a name, attributes, bytes, names |
 //! | `vnode`, `numbers` | a path of a view, and its number |
-//! | `tree`, `nodes` | the nodes as a view shows them |
+//! | `tree`, `nodes`, `notes` | the nodes as a view shows them, and notes about names |
 //! | `chunks`, `documents`, `arrays` | three kinds of files |
 //! | `names`, `changes`, `forms` | changes: of names, from vnodes to open files, and from shown bytes to stored ones |
 //! | `rights`, `xattr`, `control`, `options` | users, extended attributes, the daemon's own files, options |
@@ -38,6 +38,7 @@ mod listing;
 mod lookup;
 mod names;
 mod nodes;
+mod notes;
 mod numbers;
 mod open_file;
 mod options;

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::SystemTime;
 
-use lru::LruCache;
-
 use super::fingerprint::hash;
+use super::notes::Notes;
 use super::numbers::VnodeNumbers;
 use super::options::{Shards, ViewKind, ViewOptions};
 use crate::error::Error;
 use crate::files::{Writing, Writings};
+use crate::fresh::LastCheck;
 use crate::hierarchy::Hierarchy;
 use crate::load::{Loader, Sources};
 use crate::metadata::DocumentName;
@@ -21,8 +21,6 @@ use crate::store::{Key, ObjectMeta, Prefix, StatKind, Store, Version};
 use crate::view::names::rename_locks::Renames;
 use crate::view::nodes::cache::ShownNodeCache;
 use crate::view::nodes::node::ShownArray;
-use crate::view::nodes::recent_checks::RecentChecks;
-use crate::view::nodes::translated_arrays::TranslatedArrays;
 
 /// The most warnings that are remembered, so that they are logged only once.
 const KEPT_MESSAGES: NonZeroUsize = NonZeroUsize::new(4096).expect("4096 is not 0");
@@ -42,25 +40,26 @@ pub(super) struct Tree {
     pub(super) root: ObjectMeta,
     pub(super) shown: Mutex<ShownNodeCache>,
     /// Arrays whose documents were removed through the mount, by their paths.
-    ended: Mutex<LruCache<(ViewKind, Prefix), EndedArray>>,
+    ended: Notes<(ViewKind, Prefix), EndedArray>,
     /// The directories of nodes that could not be shown and whose documents were removed through the mount, with the
     /// times of removal.
-    damaged: Mutex<LruCache<Prefix, SystemTime>>,
+    damaged: Notes<Prefix, SystemTime>,
     /// Documents that are shown although the store does not have them, and that programs removed. They are not shown
     /// until their node changes, because tar(1) removes a file before it makes it anew.
-    unshown: Mutex<LruCache<(ViewKind, Prefix), HashSet<DocumentName>>>,
+    unshown: Notes<(ViewKind, Prefix), HashSet<DocumentName>>,
     /// Documents of groups that the mount has stored in directories that programs made, without a program having
     /// written them. These versions are not shown, like any other document that no program has written there.
-    unasked: Mutex<LruCache<(ViewKind, Key), Version>>,
+    pub(super) unasked: Notes<(ViewKind, Key), Version>,
     /// Directories that programs may expect to be groups in the store.
-    expected_groups: Mutex<LruCache<(ViewKind, Prefix), ()>>,
+    pub(super) expected_groups: Notes<(ViewKind, Prefix)>,
     pub(super) renames: Renames,
     /// When the documents above files were last checked, in a store that is not local.
-    pub(super) recent_checks: RecentChecks,
-    /// Arrays that a view has not shown as they are stored.
-    pub(super) translated: TranslatedArrays,
+    pub(super) recent_checks: Notes<(ViewKind, Key), LastCheck>,
+    /// Arrays whose files were not the stored objects when they were last shown, but decoded chunks, or inner chunks of
+    /// shards.
+    pub(super) translated: Notes<(ViewKind, Prefix)>,
     /// Hashes of the subjects of which a warning was logged.
-    said: Mutex<LruCache<u64, ()>>,
+    said: Notes<u64>,
     /// Arrays of which the store had only copies of their documents when it was mounted.
     only_copied: OnceLock<Vec<Prefix>>,
 }
@@ -76,8 +75,8 @@ pub(super) struct EndedArray {
 /// The most arrays without a document, and removed documents, that are remembered.
 const MOST_ENDED: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not 0");
 
-/// The most directories that are remembered because documents in them are not shown, or because they may be groups: a
-/// program that copies a directory may make all directories in it before the first document.
+/// The most directories and files that are remembered because documents in them are not shown, because they may be groups, or
+/// because of what was last found there: a program that copies a directory may make all directories in it before the first document.
 const MOST_MADE: NonZeroUsize = NonZeroUsize::new(1 << 14).expect("16384 is not 0");
 
 impl Tree {
@@ -97,15 +96,15 @@ impl Tree {
             numbers: VnodeNumbers::default(),
             root,
             shown: Mutex::default(),
-            ended: Mutex::new(LruCache::new(MOST_ENDED)),
-            damaged: Mutex::new(LruCache::new(MOST_ENDED)),
-            unshown: Mutex::new(LruCache::new(MOST_MADE)),
-            unasked: Mutex::new(LruCache::new(MOST_MADE)),
-            expected_groups: Mutex::new(LruCache::new(MOST_MADE)),
+            ended: Notes::new(MOST_ENDED),
+            damaged: Notes::new(MOST_ENDED),
+            unshown: Notes::new(MOST_MADE),
+            unasked: Notes::new(MOST_MADE),
+            expected_groups: Notes::new(MOST_MADE),
             renames: Renames::default(),
-            recent_checks: RecentChecks::default(),
-            translated: TranslatedArrays::default(),
-            said: Mutex::new(LruCache::new(KEPT_MESSAGES)),
+            recent_checks: Notes::new(MOST_MADE),
+            translated: Notes::new(MOST_MADE),
+            said: Notes::new(KEPT_MESSAGES),
             only_copied: OnceLock::new(),
         }
     }
@@ -209,9 +208,8 @@ impl Tree {
     /// Notes that the document of an array was removed through the mount.
     pub(super) fn end(&self, array: EndedArray) {
         array.array.has_ended.store(true, Ordering::Relaxed);
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let place = (array.array.view, array.array.path.clone());
-        ended.put(place, array);
+        self.ended.put(place, array);
     }
 
     /// The array whose document was at `key` in `view`, with that document.
@@ -220,7 +218,7 @@ impl Tree {
         view: ViewKind,
         key: &Key,
     ) -> Option<(Arc<ShownArray>, Vec<u8>)> {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.ended.lock();
         let mut all = ended.iter().map(|(_, ended)| ended);
         let found =
             all.find(|ended| ended.array.view == view && ended.array.node.document.key == *key)?;
@@ -229,19 +227,17 @@ impl Tree {
 
     /// The array at `path` in `view` whose document was removed.
     pub(super) fn ended(&self, view: ViewKind, path: &Prefix) -> Option<Arc<ShownArray>> {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.ended.lock();
         let found = ended.peek(&(view, path.clone()));
         found.map(|ended| Arc::clone(&ended.array))
     }
 
     /// Forgets the removed arrays at `path`, because a new node may be there.
     pub(super) fn forget_ended(&self, path: &Prefix) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         for &view in &self.options.views {
-            ended.pop(&(view, path.clone()));
+            self.ended.forget(&(view, path.clone()));
         }
-        drop(ended);
-        self.lock_damaged().pop(path);
+        self.damaged.forget(path);
     }
 
     /// Notes that the document of the node at `path`, which could not be shown, was just removed.
@@ -253,8 +249,7 @@ impl Tree {
         let directory = key.map_or(Ok(None), |key| self.stat(&key))?;
         if let Some(directory) = directory {
             // The time is by the clock of the file system, which dates the files that programs write there later.
-            self.lock_damaged()
-                .put(path.clone(), directory.meta.changed());
+            self.damaged.put(path.clone(), directory.meta.changed());
         }
         Ok(())
     }
@@ -262,13 +257,13 @@ impl Tree {
     /// When the document of the node at `path`, which could not be shown, was removed; `None` if a program has made a
     /// file or directory there since.
     pub(super) fn damaged_until(&self, path: &Prefix) -> Option<SystemTime> {
-        self.lock_damaged().peek(path).copied()
+        self.damaged.lock().peek(path).copied()
     }
 
     /// Notes that a program makes a file or directory in the directory at `path`, which then has more than the remains
     /// of a damaged node.
     pub(super) fn note_new_in(&self, path: &Prefix) {
-        let mut damaged = self.lock_damaged();
+        let mut damaged = self.damaged.lock();
         if !damaged.is_empty() {
             for above in path.with_ancestors() {
                 damaged.pop(&above);
@@ -276,47 +271,20 @@ impl Tree {
         }
     }
 
-    fn lock_damaged(&self) -> MutexGuard<'_, LruCache<Prefix, SystemTime>> {
-        (self.damaged.lock()).unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets the removed arrays and documents at and below `path`, because a program has moved another file or
     /// directory there through `view`.
     pub(super) fn forget_removed_below(&self, view: ViewKind, path: &Key) {
-        self.translated.forget_below(view, path);
         let is_below = |found: &Prefix| found.moved(path, path).is_some();
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let below: Vec<_> = (ended.iter().map(|(place, _)| place))
-            .filter(|(_, path)| is_below(path))
-            .cloned()
-            .collect();
-        for place in below {
-            ended.pop(&place);
-        }
-        drop(ended);
-        let mut damaged = self.lock_damaged();
-        let below: Vec<_> = (damaged.iter().map(|(path, _)| path))
-            .filter(|path| is_below(path))
-            .cloned()
-            .collect();
-        for path in below {
-            damaged.pop(&path);
-        }
-        drop(damaged);
-        let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
-        let below: Vec<_> = (unshown.iter().map(|(place, _)| place))
-            .filter(|(_, path)| is_below(path))
-            .cloned()
-            .collect();
-        for place in below {
-            unshown.pop(&place);
-        }
+        (self.translated).forget_where(|(of, found)| *of == view && is_below(found));
+        self.ended.forget_where(|(_, found)| is_below(found));
+        self.damaged.forget_where(is_below);
+        self.unshown.forget_where(|(_, found)| is_below(found));
     }
 
     /// Hides a document that the mount shows although no program has written it: a program has removed it, or has just
     /// made its directory.
     pub(super) fn unshow(&self, view: ViewKind, path: &Prefix, name: DocumentName) {
-        let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unshown = self.unshown.lock();
         let names = unshown.get_or_insert_mut((view, path.clone()), HashSet::new);
         names.insert(name);
     }
@@ -326,14 +294,14 @@ impl Tree {
         if !self.is_writable() {
             return false;
         }
-        let unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
+        let unshown = self.unshown.lock();
         let names = unshown.peek(&(view, path.clone()));
         names.is_some_and(|names| names.contains(&name))
     }
 
     /// Shows a document of the node at `path` again.
     pub(super) fn show_again(&self, path: &Prefix, name: DocumentName) {
-        let mut unshown = self.unshown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unshown = self.unshown.lock();
         for &view in &self.options.views {
             if let Some(names) = unshown.peek_mut(&(view, path.clone())) {
                 names.remove(&name);
@@ -349,17 +317,12 @@ impl Tree {
         }
     }
 
-    /// Notes that the mount has stored this version of a document that no program has written.
-    pub(super) fn note_unasked(&self, view: ViewKind, key: &Key, version: Version) {
-        self.lock_unasked().put((view, key.clone()), version);
-    }
-
     /// Whether the store has a document at `key` that no program has written, and that is not shown.
     pub(super) fn is_unasked(&self, view: ViewKind, key: &Key) -> Result<bool, Error> {
         if !self.is_writable() {
             return Ok(false);
         }
-        let noted = self.lock_unasked().peek(&(view, key.clone())).copied();
+        let noted = self.unasked.lock().peek(&(view, key.clone())).copied();
         let Some(noted) = noted else {
             return Ok(false);
         };
@@ -367,43 +330,15 @@ impl Tree {
         Ok(now.is_some_and(|now| now.version == noted))
     }
 
-    /// Notes that a program writes the document at `key`, so that it is shown from now on.
-    pub(super) fn note_asked(&self, view: ViewKind, key: &Key) {
-        self.lock_unasked().pop(&(view, key.clone()));
-    }
-
-    fn lock_unasked(&self) -> MutexGuard<'_, LruCache<(ViewKind, Key), Version>> {
-        (self.unasked.lock()).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that a program may expect the directory at `path` to be a group in the store.
-    pub(super) fn expect_group(&self, view: ViewKind, path: &Prefix) {
-        self.lock_expected().put((view, path.clone()), ());
-    }
-
-    fn lock_expected(&self) -> MutexGuard<'_, LruCache<(ViewKind, Prefix), ()>> {
-        (self.expected_groups.lock()).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that the directory at `path` was removed.
-    pub(super) fn forget_expected(&self, view: ViewKind, path: &Prefix) {
-        self.lock_expected().pop(&(view, path.clone()));
-    }
-
     /// Notes that the directory `from` was renamed to `to`.
     pub(super) fn rename_expected(&self, view: ViewKind, from: &Key, to: &Key) {
-        let mut expected = self.lock_expected();
+        let mut expected = self.expected_groups.lock();
         let here = expected.iter().filter(|((of, _), ())| *of == view);
         let moved = here.filter_map(|((_, path), ())| Some((path.clone(), path.moved(from, to)?)));
         for (before, after) in moved.collect::<Vec<_>>() {
             expected.pop(&(view, before));
             expected.put((view, after), ());
         }
-    }
-
-    /// Whether a program may expect the directory at `path` to be a group in the store.
-    pub(super) fn is_group_expected(&self, view: ViewKind, path: &Prefix) -> bool {
-        self.lock_expected().contains(&(view, path.clone()))
     }
 
     /// The attributes of the object at `key`; `None` when it does not exist.
@@ -444,8 +379,7 @@ impl Tree {
 
     /// Whether a warning about `subject` was logged.
     pub(super) fn has_warned<T: std::hash::Hash>(&self, subject: &T) -> bool {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.contains(&hash(subject))
+        self.said.has(&hash(subject))
     }
 
     /// Logs a warning, unless one about the same `subject` was logged before.
@@ -454,9 +388,7 @@ impl Tree {
         subject: &T,
         message: impl FnOnce() -> String,
     ) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.put(hash(subject), ()).is_none() {
-            drop(said);
+        if self.said.put(hash(subject), ()).is_none() {
             log::warn!("{}", message());
         }
     }

@@ -22,7 +22,7 @@ impl View {
     /// the directory of the node.
     pub(in crate::view) fn expect_group(&self, view: ViewKind, path: &Prefix) {
         if self.is_writable() && self.tree.options.shown_as.is_some() {
-            self.tree.expect_group(view, path);
+            (self.tree.expected_groups).put((view, path.clone()), ());
         }
     }
 
@@ -79,7 +79,7 @@ impl View {
             // Drafts have groups without documents.
             return Ok(false);
         }
-        if self.tree.is_group_expected(view, path) {
+        if (self.tree.expected_groups).has(&(view, path.clone())) {
             self.store_shown(&resolved, target)?;
         }
         Ok(true)
@@ -104,7 +104,7 @@ impl View {
             && is_unshown
             && let Some(meta) = self.tree.writer()?.stat(&key)?
         {
-            self.tree.note_unasked(view, &key, meta.version);
+            self.tree.unasked.put((view, key), meta.version);
         }
         Ok(())
     }

@@ -158,7 +158,7 @@ impl View {
             return Ok(shown);
         }
         self.tree.forget_ended(&array.path);
-        self.tree.translated.forget_at(array.view, &array.path);
+        (self.tree.translated).forget(&(array.view, array.path.clone()));
         Ok(ShownNode::Plain)
     }
 

@@ -38,7 +38,8 @@ impl View {
             opened.attributes.mode = shown.map_or(own, |shown| shown.mode);
         }
         if let Some(view) = vnode.view() {
-            self.tree.note_asked(view, &key);
+            // The document is shown from now on.
+            self.tree.unasked.forget(&(view, key.clone()));
         }
         let id = self.tree.numbers.refer(&vnode);
         let attributes = opened.attributes;
@@ -64,7 +65,7 @@ impl View {
         self.tree.hierarchy.forget(&key.to_prefix());
         if let Vnode::Prefix { view, path } = &vnode {
             let path = path.key(name)?.to_prefix();
-            self.tree.translated.forget_at(*view, &path);
+            self.tree.translated.forget(&(*view, path.clone()));
             self.expect_group(*view, &path);
             if self.tree.options.shown_as.is_some() {
                 self.tree.unshow_all(*view, &path);

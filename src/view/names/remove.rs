@@ -97,8 +97,9 @@ impl View {
                 self.update_copies(&unshown, note);
                 self.tree.hierarchy.forget(path);
                 self.tree.forget_ended(path);
-                self.tree.forget_expected(view, path);
-                self.tree.translated.forget_at(view, path);
+                let place = (view, path.clone());
+                self.tree.expected_groups.forget(&place);
+                self.tree.translated.forget(&place);
             }
             (Vnode::ChunkDirectory(place), VnodeKind::Directory) => {
                 self.remove_chunk_directory(writing, place)?;

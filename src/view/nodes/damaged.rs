@@ -115,7 +115,7 @@ impl Tree {
         unusable: &Unusable,
         (name, name_use): (&[u8], NameUse),
     ) -> bool {
-        if self.translated.has(ViewKind::Keys, &folder.resolved.path) {
+        if (self.translated).has(&(ViewKind::Keys, folder.resolved.path.clone())) {
             return false;
         }
         let document = unusable.document.key.name();

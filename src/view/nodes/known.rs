@@ -77,8 +77,12 @@ impl Tree {
                     let identity = (node.chunk_identity, node.chunk_form);
                     self.numbers.add_array(array.view, path, identity, counts);
                 }
-                let is_translated = array.form != FileForm::Stored;
-                self.translated.note(array.view, &array.path, is_translated);
+                let place = (array.view, array.path.clone());
+                if array.form == FileForm::Stored {
+                    self.translated.forget(&place);
+                } else {
+                    self.translated.put(place, ());
+                }
                 ShownNode::Array(Arc::new(array))
             }
             Err(Error::Metadata { error, .. }) => {

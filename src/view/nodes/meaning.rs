@@ -120,7 +120,12 @@ impl Tree {
         if prefixes.is_empty() {
             return Ok(());
         }
-        let is_trusted = !is_local && self.recent_checks.are_trusted(freshness, view, key);
+        let place = || (view, key.clone());
+        let is_trusted = !is_local && {
+            let checks = self.recent_checks.lock();
+            let last = checks.peek(&place());
+            last.is_some_and(|last| freshness.trusts(last))
+        };
         if is_trusted && !self.has_lost_array(view, &prefixes)? {
             return Ok(());
         }
@@ -132,7 +137,7 @@ impl Tree {
             return Err(Error::Stale);
         }
         if !is_local {
-            self.recent_checks.note(view, key, begun);
+            self.recent_checks.put(place(), begun);
         }
         Ok(())
     }

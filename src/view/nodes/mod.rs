@@ -15,8 +15,7 @@
 //! | `directory`, `store_files` | the names in the directory of a node |
 //! | `damaged`, `removed` | names below nodes that are damaged or gone: they give errors, and are not absent |
 //! | `current`, `meaning` | whether an array, or a key, is still what it was when it was found |
-//! | `document_checks`, `recent_checks` | when documents were last checked |
-//! | `translated_arrays` | arrays whose files were not the stored objects |
+//! | `document_checks` | when documents were last checked |
 //!
 //! Start with `node`, then `directory`.
 
@@ -29,8 +28,6 @@ pub(in crate::view) mod known;
 pub(in crate::view) mod meaning;
 pub(in crate::view) mod node;
 pub(in crate::view) mod path;
-pub(in crate::view) mod recent_checks;
 pub(in crate::view) mod removed;
 pub(in crate::view) mod resolve;
 pub(in crate::view) mod store_files;
-pub(in crate::view) mod translated_arrays;

@@ -116,8 +116,8 @@ impl Tree {
         paths: &[Prefix],
     ) -> Result<bool, Error> {
         for path in paths {
-            let was_shown =
-                self.translated.has(view, path) || self.shown_before(view, path).is_some();
+            let was_shown = self.translated.has(&(view, path.clone()))
+                || self.shown_before(view, path).is_some();
             if was_shown && !matches!(self.hierarchy.node(path)?, Node::Array(_) | Node::Broken(_))
             {
                 return Ok(true);
@@ -143,7 +143,7 @@ impl Tree {
         }
         let mut segments = below.split(|&byte| byte == b'/');
         let mut was_translated =
-            || self.translated.has(view, path) && segments.all(may_be_part_of_chunk_key);
+            || self.translated.has(&(view, path.clone())) && segments.all(may_be_part_of_chunk_key);
         if self.is_writable() {
             return Ok(name_use == NameUse::Read && was_translated());
         }
