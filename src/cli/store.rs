@@ -130,7 +130,9 @@ pub(super) const SEARCH_TIME: Duration = Duration::from_secs(2);
 /// STORE.
 pub(super) fn useless_options(view: &View, store: &StoreArgument) -> Vec<String> {
     let deadline = Instant::now() + SEARCH_TIME;
-    let patterns = view.patterns_without_array(deadline);
+    let patterns = view
+        .arrays()
+        .patterns_without_array(&Prefix::root(), deadline);
     let shown = store.as_os_str().display();
     let patterns = patterns
         .iter()
@@ -147,10 +149,10 @@ pub(super) fn useless_formats(
     deadline: Instant,
 ) -> Vec<String> {
     let store = store.as_os_str().display();
-    let unlimited = view.unlimited_without_array(deadline).into_iter();
+    let unlimited = view.arrays().unlimited_without_array(deadline).into_iter();
     let unlimited =
         unlimited.map(|name| format!("--unlimited {name}: no array of {store} has this dimension"));
-    let anndata = view.asks_for_anndata_in_vain(deadline);
+    let anndata = view.arrays().asks_for_anndata_in_vain(deadline);
     let anndata =
         anndata.then(|| format!("--files h5ad: no group of {store} is an AnnData object"));
     unlimited.chain(anndata).collect()

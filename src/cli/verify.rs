@@ -97,8 +97,8 @@ fn examine(
     let view = View::new(store, view).map_err(CliError::failed)?;
     let selects = |path: &Prefix| {
         let mut unused = unused.lock().unwrap_or_else(PoisonError::into_inner);
-        unused.retain(|pattern| !view.pattern_selects(pattern, path));
-        view.selects_array(path)
+        unused.retain(|pattern| !view.arrays().selects(pattern, path));
+        view.arrays().is_chosen(path)
     };
     let counters = Arc::new(Counters::default());
     let work = Arc::clone(&counters);

@@ -48,13 +48,11 @@ mod vnode;
 mod xattr;
 
 use std::sync::{Arc, Weak};
-use std::time::{Instant, SystemTime};
-
-use glob::Pattern;
+use std::time::SystemTime;
 
 pub use crate::files::HandleAccess;
 pub use crate::shards::Recovered;
-pub use arrays::{FormatOutcome, GroupOutcome, UnusedDescriptions, cache_for};
+pub use arrays::{Arrays, FormatOutcome, GroupOutcome, UnusedDescriptions, cache_for};
 pub use by_path::HeldVnode;
 pub use changes::AttributeChange;
 pub use control::log::OwnLog;
@@ -87,7 +85,6 @@ use crate::store::{
     address_limit, may_be_store_file,
 };
 use crate::threads::{Limits, Threads};
-use arrays::Arrays;
 use documents::Documents;
 use names::rename_locks::close_again;
 use nodes::meaning::MeaningsInView;
@@ -403,33 +400,9 @@ impl View {
         })
     }
 
-    /// Whether [`ArrayOptions::only`] selects the array at `path`.
-    pub fn selects_array(&self, path: &Prefix) -> bool {
-        self.arrays.is_chosen(path)
-    }
-
-    /// Whether `pattern`, one of [`ArrayOptions::only`], selects the array at `path`.
-    pub fn pattern_selects(&self, pattern: &Pattern, path: &Prefix) -> bool {
-        self.arrays.selects(pattern, path)
-    }
-
-    /// The patterns of [`ArrayOptions::only`] that surely select no array. Examines a bounded part of the store, until
-    /// `deadline` at most.
-    pub fn patterns_without_array(&self, deadline: Instant) -> Vec<Pattern> {
-        self.arrays
-            .patterns_without_array(&Prefix::root(), deadline)
-    }
-
-    /// The dimension of [`ArrayOptions::unlimited`], if surely no array has it. Examines a bounded part of the store,
-    /// until `deadline` at most.
-    pub fn unlimited_without_array(&self, deadline: Instant) -> Option<String> {
-        self.arrays.unlimited_without_array(deadline)
-    }
-
-    /// Whether `AnnData` files are requested, and surely no group has one. Examines a bounded part of the store, until
-    /// `deadline` at most.
-    pub fn asks_for_anndata_in_vain(&self, deadline: Instant) -> bool {
-        self.arrays.asks_for_anndata_in_vain(deadline)
+    /// The files of the arrays view.
+    pub fn arrays(&self) -> &Arrays {
+        &self.arrays
     }
 
     /// Whether the names in the root are known without a listing of the store: it is an array, or its consolidated
@@ -537,33 +510,6 @@ impl View {
     /// The counters of requests, which the caller of the view counts.
     pub fn requests(&self) -> &RequestCounters {
         &self.requests
-    }
-
-    /// The outcome of the array at `path` in each requested format; `None` if no array is shown.
-    ///
-    /// # Errors
-    /// [`Error`] when its documents cannot be read.
-    pub fn outcomes(
-        &self,
-        path: &Prefix,
-    ) -> Result<Option<Vec<(FileFormat, FormatOutcome)>>, Error> {
-        self.arrays.outcomes(path)
-    }
-
-    /// The outcome of the group at `path` in each requested format of groups.
-    ///
-    /// # Errors
-    /// [`Error`] when its documents cannot be read.
-    pub fn group_outcomes(&self, path: &Prefix) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
-        self.arrays.group_outcomes(path)
-    }
-
-    /// The descriptions of the place of the array at `path`, in the documents around it, that cannot be used.
-    ///
-    /// # Errors
-    /// [`Error`] when they cannot be read.
-    pub fn unused_descriptions(&self, path: &Prefix) -> Result<UnusedDescriptions, Error> {
-        self.arrays.unused_descriptions(path)
     }
 
     fn vnode(&self, id: VnodeId) -> Result<Vnode, Error> {

@@ -129,7 +129,7 @@ fn is_text(parsed: &Parsed) -> bool {
         ..ViewOptions::default()
     };
     let view = View::new(Arc::new(store) as Arc<dyn Store>, options).unwrap();
-    let outcomes = view.outcomes(&Prefix::root()).unwrap().unwrap();
+    let outcomes = view.arrays().outcomes(&Prefix::root()).unwrap().unwrap();
     matches!(outcomes.as_slice(), [(_, FormatOutcome::File(_))])
 }
 

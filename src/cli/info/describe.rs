@@ -160,14 +160,17 @@ impl Describer<'_> {
             return Ok(());
         };
         let files = match node {
-            Node::Array(_) => view.outcomes(&report.prefix).map(|outcomes| {
+            Node::Array(_) => view.arrays().outcomes(&report.prefix).map(|outcomes| {
                 let outcomes = outcomes.unwrap_or_default().into_iter();
                 outcomes.map(FileFacts::of_array).collect::<Vec<_>>()
             }),
-            Node::Group(_) => view.group_outcomes(&report.prefix).map(|outcomes| {
-                let outcomes = outcomes.into_iter();
-                outcomes.map(FileFacts::of_group).collect()
-            }),
+            Node::Group(_) => view
+                .arrays()
+                .group_outcomes(&report.prefix)
+                .map(|outcomes| {
+                    let outcomes = outcomes.into_iter();
+                    outcomes.map(FileFacts::of_group).collect()
+                }),
             Node::Implicit | Node::Broken(_) => return Ok(()),
         };
         let files = match files {
@@ -178,7 +181,7 @@ impl Describer<'_> {
             }
         };
         if let Node::Array(_) = node {
-            match view.unused_descriptions(&report.prefix) {
+            match view.arrays().unused_descriptions(&report.prefix) {
                 Ok(unused) => insert_unused(report, &unused),
                 Err(error) => report.facts["error"] = error.to_string().into(),
             }

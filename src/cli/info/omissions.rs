@@ -91,7 +91,7 @@ impl SaidOmissions {
 
 /// Whether the line of the array at `path` says that it is in no file of `format`.
 fn is_said_of_array(path: &Prefix, format: FileFormat, view: &View) -> Result<bool, Error> {
-    let outcomes = match view.outcomes(path) {
+    let outcomes = match view.arrays().outcomes(path) {
         Ok(outcomes) => outcomes.unwrap_or_default(),
         // The line of the node has the error.
         Err(Error::Metadata { .. }) => return Ok(true),

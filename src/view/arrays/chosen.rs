@@ -27,11 +27,7 @@ enum Walk {
 impl Arrays {
     /// The patterns of `--array` that surely select no array at or below `start`. Up to a number of nodes, and until
     /// `deadline`, all nodes there are examined. If there are more, only the paths that a pattern spells out are examined.
-    pub(in crate::view) fn patterns_without_array(
-        &self,
-        start: &Prefix,
-        deadline: Instant,
-    ) -> Vec<Pattern> {
+    pub fn patterns_without_array(&self, start: &Prefix, deadline: Instant) -> Vec<Pattern> {
         let mut left = self.tree.options.arrays.only.clone();
         if left.is_empty() {
             return left;
@@ -55,7 +51,7 @@ impl Arrays {
 
     /// The dimension of `--unlimited`, if surely no array has it. The walk is bounded as that of
     /// [`Arrays::patterns_without_array`].
-    pub(in crate::view) fn unlimited_without_array(&self, deadline: Instant) -> Option<String> {
+    pub fn unlimited_without_array(&self, deadline: Instant) -> Option<String> {
         let name = self.tree.options.arrays.unlimited.clone()?;
         let mut is_found = false;
         let walk = self.look_at_nodes(deadline, |path, node| {
@@ -75,7 +71,7 @@ impl Arrays {
 
     /// Whether `--files h5ad` is given, and surely no group is an `AnnData` object. The walk is bounded as that of
     /// [`Arrays::patterns_without_array`].
-    pub(in crate::view) fn asks_for_anndata_in_vain(&self, deadline: Instant) -> bool {
+    pub fn asks_for_anndata_in_vain(&self, deadline: Instant) -> bool {
         if !self.tree.options.arrays.files.contains(&FileFormat::H5ad) {
             return false;
         }

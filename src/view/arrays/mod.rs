@@ -75,7 +75,7 @@ type KeptFile = (Weak<PlainFile>, Option<Arc<PlainFile>>);
 
 /// The files of the arrays view. Every part of the state is bounded.
 #[derive(Debug)]
-pub(super) struct Arrays {
+pub struct Arrays {
     tree: Arc<Tree>,
     facts: Mutex<KeptByPath<Arc<ArrayFacts>>>,
     groups: Mutex<KeptByPath<Arc<GroupFacts>>>,

@@ -99,13 +99,13 @@ impl Arrays {
     }
 
     /// Whether `--array` selects the array at `path`.
-    pub(in crate::view) fn is_chosen(&self, path: &Prefix) -> bool {
+    pub fn is_chosen(&self, path: &Prefix) -> bool {
         let only = &self.tree.options.arrays.only;
         only.is_empty() || only.iter().any(|pattern| self.selects(pattern, path))
     }
 
     /// Whether `pattern` selects the array at `path`.
-    pub(in crate::view) fn selects(&self, pattern: &Pattern, path: &Prefix) -> bool {
+    pub fn selects(&self, pattern: &Pattern, path: &Prefix) -> bool {
         let name = self.name_of(path);
         let path = if path.is_root() {
             &name

@@ -99,8 +99,9 @@ impl Arrays {
 
     /// The outcome of the array at `path` in each requested format; `None` if no array is there.
     ///
-    /// # Errors [`Error`] when the array cannot be decoded.
-    pub(in crate::view) fn outcomes(
+    /// # Errors
+    /// [`Error`] when the array cannot be decoded.
+    pub fn outcomes(
         &self,
         path: &Prefix,
     ) -> Result<Option<Vec<(FileFormat, FormatOutcome)>>, Error> {
@@ -116,10 +117,7 @@ impl Arrays {
     ///
     /// # Errors
     /// [`Error`] when they cannot be read.
-    pub(in crate::view) fn unused_descriptions(
-        &self,
-        path: &Prefix,
-    ) -> Result<UnusedDescriptions, Error> {
+    pub fn unused_descriptions(&self, path: &Prefix) -> Result<UnusedDescriptions, Error> {
         let Some(facts) = self.array_facts(path)? else {
             return Ok(UnusedDescriptions::default());
         };
@@ -134,10 +132,7 @@ impl Arrays {
     ///
     /// # Errors
     /// [`Error`] when the group cannot be read.
-    pub(in crate::view) fn group_outcomes(
-        &self,
-        path: &Prefix,
-    ) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
+    pub fn group_outcomes(&self, path: &Prefix) -> Result<Vec<(FileFormat, GroupOutcome)>, Error> {
         let mut outcomes = Vec::new();
         for format in self.group_formats() {
             let outcome = self.group_outcome(path, format, &mut Inputs::default())?;
