@@ -1,22 +1,10 @@
 //! Work on many items, divided among the threads of the pool.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, mpsc};
 
 use crate::load::Steps;
 use crate::threads::{Class, Threads};
-
-/// The results so far, and the number of steps that have not ended.
-struct Progress<R> {
-    state: Mutex<(Vec<Option<R>>, usize)>,
-    ended: Condvar,
-}
-
-/// Ends a step when it is dropped, also because of a panic.
-struct StepGuard<'p, R> {
-    progress: &'p Progress<R>,
-    number: usize,
-    result: Option<R>,
-}
 
 /// Calls `each` with the numbers from 0 to `count`, on this thread and on up to `helpers` others,
 /// and returns the results in order. Never waits for a thread that has not begun.
@@ -26,20 +14,11 @@ pub(in crate::view) fn side_by_side<R: Send + 'static>(
     count: usize,
     each: impl Fn(usize) -> R + Send + Sync + 'static,
 ) -> Vec<R> {
-    let results = (0..count).map(|_| None).collect();
-    let progress = Arc::new(Progress {
-        state: Mutex::new((results, count)),
-        ended: Condvar::new(),
-    });
-    let each = Arc::new(each);
-    let (done, work) = (Arc::clone(&progress), Arc::clone(&each));
+    let (done, ended) = mpsc::channel();
     let steps = Steps::new(count, move |number| {
-        let mut step = StepGuard {
-            progress: &done,
-            number,
-            result: None,
-        };
-        step.result = Some(work(number));
+        let result = catch_unwind(AssertUnwindSafe(|| each(number)));
+        // The caller has received all results before it returns.
+        let _ = done.send((number, result));
     });
     for _ in 0..helpers.min(count.saturating_sub(1)) {
         let steps = Arc::clone(&steps);
@@ -48,42 +27,12 @@ pub(in crate::view) fn side_by_side<R: Send + 'static>(
         }
     }
     steps.run_all();
-    let results = progress.wait().into_iter().enumerate();
-    // A step without a result has panicked on another thread. Repeated here, it panics for the
-    // caller.
-    let results = results.map(|(number, result)| result.unwrap_or_else(|| each(number)));
+    let mut results: Vec<_> = ended.iter().take(count).collect();
+    results.sort_unstable_by_key(|(number, _)| *number);
+    // The panic of a helper is that of the caller.
+    let results = results.into_iter();
+    let results = results.map(|(_, result)| result.unwrap_or_else(|panic| resume_unwind(panic)));
     results.collect()
-}
-
-impl<R> Progress<R> {
-    /// Waits until all steps have ended, and takes their results.
-    fn wait(&self) -> Vec<Option<R>> {
-        let mut state = self.lock();
-        while state.1 > 0 {
-            state = self
-                .ended
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        std::mem::take(&mut state.0)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (Vec<Option<R>>, usize)> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<R> Drop for StepGuard<'_, R> {
-    fn drop(&mut self) {
-        let mut state = self.progress.lock();
-        if let Some(slot) = state.0.get_mut(self.number) {
-            *slot = self.result.take();
-        }
-        state.1 -= 1;
-        if state.1 == 0 {
-            self.progress.ended.notify_all();
-        }
-    }
 }
 
 #[cfg(all(test, not(feature = "model")))]
