@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use super::draft::Savers;
 use super::form::{CleanBytes, Form};
 use super::name_locks::NameLock;
-use super::state::Content;
+use super::state::{Content, FileState};
 use super::synced::Syncer;
 use super::target::Target;
 use super::{FileAttributes, KeyFile, Writing, is_replaced_whole};
@@ -215,10 +215,8 @@ impl Writing {
             let meta = stored.meta;
             let own = self.own_fingerprint(key, Some(meta.version));
             let fingerprint = own.unwrap_or_else(|| meta.version.fingerprint());
-            return Ok(Some((
-                KeyFile::of_object(key, stored, fingerprint),
-                Some(meta),
-            )));
+            let state = FileState::of_object(key, Some(stored));
+            return Ok(Some((KeyFile::new(state, fingerprint), Some(meta))));
         };
         let Some(clean) = form.open()? else {
             return Ok(None);
@@ -234,9 +232,11 @@ impl Writing {
         let fingerprint = own.unwrap_or(shown);
         // From now on, no other text is shown under this fingerprint.
         is_text_of(fingerprint);
-        let is_own = own.is_some();
-        let file = KeyFile::of_form((key, Arc::clone(form)), clean, fingerprint, is_own);
-        Ok(Some((file, meta)))
+        let state = FileState {
+            is_own: own.is_some(),
+            ..FileState::of_form(key, Arc::clone(form), clean)
+        };
+        Ok(Some((KeyFile::new(state, fingerprint), meta)))
     }
 
     /// Makes the file at `key`, which is empty.
@@ -260,17 +260,17 @@ impl Writing {
         let id = self.new_handle(process_of(thread));
         let fingerprint = self.new_fingerprint();
         let exists = || Error::from(StoreError::refused(key, Refusal::Exists));
-        let file = match kind {
+        let state = match kind {
             NewKind::Scratch => {
                 // Each draft takes a descriptor for as long as it exists.
                 if self.lock_open().len() >= self.writer.most_drafts() {
                     return Err(DirWriter::too_many_drafts(key).into());
                 }
                 let draft = self.writer.begin_near(key, new)?;
-                KeyFile::of_scratch(key, draft, fingerprint)
+                FileState::of_scratch(key, draft)
             }
             NewKind::Stored if !is_replaced_whole(key) => {
-                KeyFile::of_object(key, self.writer.create(key, new)?, fingerprint)
+                FileState::of_object(key, Some(self.writer.create(key, new)?))
             }
             kind => {
                 let form = kind.form();
@@ -280,7 +280,7 @@ impl Writing {
                 }
                 kind.check_maker(new.into())?;
                 let draft = target.begin_new(new)?;
-                KeyFile::of_draft((key, form.cloned()), draft, fingerprint, id)
+                FileState::of_draft(key, form.cloned(), draft, id)
             }
         };
         // Readers may have a file open that was made and then erased.
@@ -288,7 +288,7 @@ impl Writing {
         if let Some(held) = held.filter(|held| held.lock().is_nothing()) {
             self.detach(key, &held);
         }
-        let file = Arc::new(file);
+        let file = Arc::new(KeyFile::new(state, fingerprint));
         let access = HandleAccess::ReadsAndWrites;
         if !self.register(key, &file, access) {
             return Err(exists());

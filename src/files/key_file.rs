@@ -6,8 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::draft::{FileDraft, Savers};
-use super::draft_file::DraftFile;
-use super::form::{CleanFile, Form};
+use super::form::Form;
 use super::name::FileName;
 use super::phase::{FileEvent, OpenState};
 use super::saving::{Saving, SavingSlot};
@@ -15,7 +14,7 @@ use super::state::{FileAttributes, FileState};
 use super::target::Target;
 use super::{HandleAccess, HandleId, ShownFile, Writing};
 use crate::error::Error;
-use crate::store::{Draft, Key, ObjectMeta, Refusal, Replaces, StoreError, StoredFile};
+use crate::store::{Key, ObjectMeta, Refusal, Replaces, StoreError, StoredFile};
 
 /// A locked state of a file is tried this often without a pause, before ...
 const YIELDS: usize = 64;
@@ -36,39 +35,8 @@ pub(crate) struct KeyFile {
 }
 
 impl KeyFile {
-    /// The file of a stored object, which shows its bytes.
-    pub(super) fn of_object(key: &Key, stored: StoredFile, fingerprint: u64) -> KeyFile {
-        KeyFile::new(FileState::of_object(key, Some(stored)), fingerprint)
-    }
-
-    /// The file that shows an object in this form, and was opened as `clean`.
-    pub(super) fn of_form(
-        (key, form): (&Key, Arc<dyn Form>),
-        clean: CleanFile,
-        fingerprint: u64,
-        is_own: bool,
-    ) -> KeyFile {
-        let mut state = FileState::of_form(key, form, clean);
-        state.is_own = is_own;
-        KeyFile::new(state, fingerprint)
-    }
-
-    /// The file of an object that was made by the handle `writer` and is not in the store yet.
-    pub(super) fn of_draft(
-        (key, form): (&Key, Option<Arc<dyn Form>>),
-        draft: DraftFile,
-        fingerprint: u64,
-        writer: HandleId,
-    ) -> KeyFile {
-        KeyFile::new(FileState::of_draft(key, form, draft, writer), fingerprint)
-    }
-
-    /// The file `key`, which is only in the mount, with the bytes of `draft`.
-    pub(super) fn of_scratch(key: &Key, draft: Draft, fingerprint: u64) -> KeyFile {
-        KeyFile::new(FileState::of_scratch(key, draft), fingerprint)
-    }
-
-    fn new(state: FileState, fingerprint: u64) -> KeyFile {
+    /// A file in this state, which no handle has open yet.
+    pub(super) fn new(state: FileState, fingerprint: u64) -> KeyFile {
         KeyFile {
             fingerprint,
             handles: AtomicU64::new(0),
@@ -319,7 +287,10 @@ impl KeyFile {
             is_writable: false,
         };
         let draft = writing.writer.begin_copy(key, &now)?;
-        Ok(KeyFile::of_scratch(key, draft, self.fingerprint))
+        Ok(KeyFile::new(
+            FileState::of_scratch(key, draft),
+            self.fingerprint,
+        ))
     }
 
     /// Gives the file the form of its new key.
