@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::files::{ShownFile, Writing};
 use crate::load::Block;
 use crate::shards::ChunkObject;
-use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, Version, may_be_store_file};
+use crate::store::{Key, NewFile, ObjectMeta, Prefix, Stat, may_be_store_file};
 use crate::view::control::statistics;
 use crate::view::nodes::node::{FileForm, ShownArray, ShownNode};
 
@@ -76,14 +76,9 @@ impl View {
             }
             Vnode::Document { view, key } if let Some(writing) = self.tree.writing(*view) => {
                 let document = self.document_of(vnode)?;
-                let shown = writing.shown(key, document.as_ref().map(|(meta, _)| *meta))?;
-                if let Some(meta) = shown.meta.filter(|_| shown.is_draft) {
-                    return Ok(Some(self.tree.draft_file(&meta, &shown)));
-                }
-                Ok(document.map(|found| {
-                    let version = Some(found.0.version);
-                    self.document_attributes(writing, &found, (&shown, version))
-                }))
+                let stored = document.as_ref().map(|(meta, _)| *meta);
+                let shown = writing.shown(key, stored)?;
+                Ok(self.document_attributes(writing, document, (&shown, stored)))
             }
             Vnode::Written { view, path, name } if let Some(writing) = self.tree.writing(*view) => {
                 let key = path.key(name.as_str().as_bytes())?;
@@ -92,13 +87,7 @@ impl View {
                 let stored = now()?;
                 let document = self.document_of(vnode)?;
                 let shown = writing.shown_by(&key, stored, now)?;
-                if let Some(meta) = shown.meta.filter(|_| shown.is_draft) {
-                    return Ok(Some(self.tree.draft_file(&meta, &shown)));
-                }
-                Ok(document.map(|found| {
-                    let version = stored.map(|stored| stored.version);
-                    self.document_attributes(writing, &found, (&shown, version))
-                }))
+                Ok(self.document_attributes(writing, document, (&shown, stored)))
             }
             Vnode::Document { .. } | Vnode::Written { .. } => {
                 let document = self.document_of(vnode)?;
@@ -120,20 +109,25 @@ impl View {
         }
     }
 
-    /// The attributes of a document that may be written. `shown` is what its open file shows, with the version that the
-    /// stored document had when the text was read. The attributes have the fingerprint of the open file, or of the one
-    /// that was closed last, if that file shows this text.
+    /// The attributes of a document that may be written; `None` if it does not exist. `shown` is what its open file
+    /// shows, with the attributes that the stored document had when the text was read. The result has the fingerprint
+    /// of the open file, or of the one that was closed last, if that file shows this text.
     fn document_attributes(
         &self,
         writing: &Writing,
-        (meta, text): &(ObjectMeta, Arc<Block>),
-        (shown, version): (&ShownFile, Option<Version>),
-    ) -> VnodeAttributes {
+        document: Option<(ObjectMeta, Arc<Block>)>,
+        (shown, stored): (&ShownFile, Option<ObjectMeta>),
+    ) -> Option<VnodeAttributes> {
+        if let Some(meta) = shown.meta.filter(|_| shown.is_draft) {
+            return Some(self.tree.draft_file(&meta, shown));
+        }
+        let (meta, text) = document?;
+        let version = stored.map(|stored| stored.version);
         let is_same = shown.meta.map(|now| now.version) == version;
         let own = shown
             .fingerprint
             .filter(|&own| is_same && writing.is_text_of((own, version), text.stamp()));
-        self.tree.document(meta, text).with_fingerprint(own)
+        Some(self.tree.document(&meta, &text).with_fingerprint(own))
     }
 
     /// Attributes and text of the `ERROR.txt` of the node at `path`; `None` when the node can be
@@ -170,7 +164,9 @@ impl Tree {
         array: &ShownArray,
         first: &[u64],
     ) -> Result<Option<VnodeAttributes>, Error> {
-        if !array.has_directory(first) && !self.shows_leftovers(array) {
+        // A program that makes an array smaller can remove the stored chunks outside of the grid after it has changed
+        // the document, as zarr-python 2 does: they are found by their names, and not listed.
+        if !array.has_directory(first) && !self.writes_chunks(array) {
             return Ok(None);
         }
         let stored = array.stored_directory(first)?;
@@ -245,19 +241,13 @@ impl Tree {
         Ok(len.map(|len| self.part(&shown, len)))
     }
 
-    /// Whether stored chunks outside of the grid are found by their names, so that a program that makes an
-    /// array smaller can remove them after it has changed the document, as zarr-python 2 does.
-    fn shows_leftovers(&self, array: &ShownArray) -> bool {
-        self.writing(array.view).is_some() && array.unwritable.is_none()
-    }
-
     /// The attributes of a stored chunk outside of the grid, which is not opened and not listed.
     fn leftover(
         &self,
         array: &ShownArray,
         indices: &[u64],
     ) -> Result<Option<VnodeAttributes>, Error> {
-        if !self.shows_leftovers(array) {
+        if !self.writes_chunks(array) {
             return Ok(None);
         }
         let object = self.chunk_object(array, indices)?;
