@@ -14,43 +14,37 @@ use crate::store::Key;
 impl RemoteClient {
     /// The attributes of the object at `key`.
     pub(super) async fn head(&self, key: &Key) -> Result<Pinned, Failure> {
-        let path = self.path(key).ok_or(Failure::Absent)?;
+        let path = &self.path(key).ok_or(Failure::Absent)?;
         if self.methods.refuses_head() {
-            let ask = |exchange| {
-                let path = path.clone();
-                async move { self.attributes_by_get(&path, &exchange).await }
-            };
+            let ask = |exchange| async move { self.attributes_by_get(path, &exchange).await };
             return self.attempts(RequestKind::Get, ask).await;
         }
-        self.attempts(RequestKind::Head, |exchange| {
+        self.attempts(RequestKind::Head, |exchange| async move {
             let mut options = GetOptions::new().with_head(true);
             options.extensions.insert(exchange.clone());
-            let path = path.clone();
-            async move {
-                let found = self.store.get_opts(&path, options).await;
-                let facts = exchange.facts();
-                match found {
-                    // Some servers give this length for every object in answers to HEAD.
-                    Ok(found) if found.meta.size == 0 && self.is_web() => {
-                        self.statistics.count(RequestKind::Get);
-                        self.attributes_by_get(&path, &Exchange::default()).await
+            let found = self.store.get_opts(path, options).await;
+            let facts = exchange.facts();
+            match found {
+                // Some servers give this length for every object in answers to HEAD.
+                Ok(found) if found.meta.size == 0 && self.is_web() => {
+                    self.statistics.count(RequestKind::Get);
+                    self.attributes_by_get(path, &Exchange::default()).await
+                }
+                Ok(found) => {
+                    facts.check()?;
+                    self.methods.note_answer();
+                    Ok(self.pinned(&found.meta, facts.date))
+                }
+                Err(error) => {
+                    let failure = Failure::new(&error, &facts);
+                    let is_answer = match failure {
+                        Failure::Absent if self.is_web() => self.tells_absence().await,
+                        _ => !self.may_refuse_head(&facts),
+                    };
+                    if is_answer {
+                        return Err(failure);
                     }
-                    Ok(found) => {
-                        facts.check()?;
-                        self.methods.note_answer();
-                        Ok(self.pinned(&found.meta, facts.date))
-                    }
-                    Err(error) => {
-                        let failure = Failure::new(&error, &facts);
-                        let is_answer = match failure {
-                            Failure::Absent if self.is_web() => self.tells_absence().await,
-                            _ => !self.may_refuse_head(&facts),
-                        };
-                        if is_answer {
-                            return Err(failure);
-                        }
-                        self.instead_of_head(&path, &facts).await
-                    }
+                    self.instead_of_head(path, &facts).await
                 }
             }
         })

@@ -5,8 +5,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use super::absences::ListedNames;
-use super::client::{Page, PageRequest};
 use super::failure::Failure;
+use super::pages::{Page, PageRequest};
 use super::shared::Shared;
 use super::tag::prefix_attributes;
 use crate::store::{

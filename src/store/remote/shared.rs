@@ -8,11 +8,12 @@ use bytes::Bytes;
 
 use super::absences::ListedNames;
 use super::body::{Body, joined};
-use super::client::{Page, PageRequest, RemoteClient};
+use super::client::RemoteClient;
 use super::documents::is_document;
 use super::failure::Failure;
 use super::first_bytes::FirstMemory;
 use super::kept::Kept;
+use super::pages::{Page, PageRequest};
 use super::remembered::Remembered;
 use super::request::Looked;
 use super::runtime::Runtime;

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::{Kept, clock, ms_of, ms_since_epoch};
 use crate::store::AnswerTimes;
 use crate::store::disk_cache::{Claim, EntryFacts, EntryKind, EntryName};
-use crate::store::remote::client::{Page, PageRequest};
 use crate::store::remote::failure::Failure;
+use crate::store::remote::pages::{Page, PageRequest};
 use crate::store::remote::shared::Shared;
 
 /// A page that another process has requested is shared if its request was under way, so that it is not older than this.

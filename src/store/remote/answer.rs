@@ -1,0 +1,124 @@
+//! Answers to requests for bytes. If an answer is late, the request is sent a second time.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use object_store::path::Path;
+use object_store::{GetOptions, GetResult, ObjectStore};
+use tokio::time::timeout;
+
+use super::body::{Body, Gathered};
+use super::client::RemoteClient;
+use super::exchange::{Exchange, RequestKind};
+use super::failure::Failure;
+use super::tag::Pinned;
+
+/// If the first byte takes longer than this, it is requested on another connection.
+const LEAST_HEDGE: Duration = Duration::from_secs(1);
+
+/// A first byte is late if it takes this many times the 95th percentile.
+const HEDGE_FACTOR: u32 = 4;
+
+/// One of this many requests may be sent a second time.
+const HEDGE_PART: u64 = 20;
+
+/// The number of answers before the latencies show what is late.
+const HEDGE_ANSWERS: u64 = 20;
+
+/// An answer whose body was not read yet.
+pub(super) struct AnswerHead {
+    pub(super) found: Pinned,
+    result: GetResult,
+    exchange: Exchange,
+}
+
+impl RemoteClient {
+    /// Sends a request for bytes, and checks the head of its answer. If the answer is late, the request is sent a
+    /// second time on another connection, and the first answer counts.
+    pub(super) async fn head_of_get(
+        &self,
+        path: &Path,
+        options: GetOptions,
+        exchange: &Exchange,
+    ) -> Result<AnswerHead, Failure> {
+        let send = |exchange: &Exchange| {
+            let mut options = options.clone();
+            options.extensions.insert(exchange.clone());
+            let exchange = exchange.clone();
+            Box::pin(async move {
+                let result = self.store.get_opts(path, options).await;
+                let facts = exchange.facts();
+                (result.map_err(|error| Failure::new(&error, &facts)), facts)
+            })
+        };
+        let begun = Instant::now();
+        let mut first = send(exchange);
+        let (result, facts) = match self.late_after() {
+            None => first.await,
+            Some(late) => {
+                if let Ok(answered) = timeout(late, &mut first).await {
+                    answered
+                } else {
+                    self.statistics.hedges.add(1);
+                    self.statistics.count(RequestKind::Get);
+                    let second = send(&Exchange::default());
+                    match select(first, second).await {
+                        Either::Left(((Err(Failure::Transient(_)), _), other))
+                        | Either::Right(((Err(Failure::Transient(_)), _), other)) => other.await,
+                        Either::Left((answered, _)) | Either::Right((answered, _)) => answered,
+                    }
+                }
+            }
+        };
+        self.statistics.latencies.add(begun.elapsed());
+        let result = result?;
+        facts.check()?;
+        self.methods.note_found(path);
+        let found = self.pinned(&result.meta, facts.date);
+        Ok(AnswerHead {
+            found,
+            result,
+            exchange: exchange.clone(),
+        })
+    }
+
+    /// The time after which an answer is late; `None` while this is not known, or too many requests were sent twice.
+    fn late_after(&self) -> Option<Duration> {
+        let statistics = &self.statistics;
+        let requests = statistics.requests();
+        let may = requests >= HEDGE_ANSWERS
+            && statistics.hedges.get().saturating_mul(HEDGE_PART) < requests;
+        let usual = statistics.latencies.percentile(95).filter(|_| may)?;
+        Some(usual.saturating_mul(HEDGE_FACTOR).max(LEAST_HEDGE))
+    }
+
+    /// Reads the body of an answer, which must have the bytes `range` and no others.
+    pub(super) async fn body(&self, head: AnswerHead, range: Range<u64>) -> Result<Body, Failure> {
+        let result = head.result;
+        let len = range.end - range.start;
+        if result.range != range {
+            let problem = "the server sent another range than requested";
+            return Err(Failure::Unusable(problem.to_owned()));
+        }
+        let mut stream = result.into_stream();
+        let (mut body, mut received) = (Gathered::of_len(len), 0_u64);
+        while let Some(part) = stream.next().await {
+            let part = part.map_err(|_| Failure::transient("the answer ended early"))?;
+            received = received.saturating_add(part.len() as u64);
+            self.statistics.received_bytes.add(part.len() as u64);
+            if received > len {
+                let problem = format!("the server sent more than the {len} requested bytes");
+                return Err(Failure::Unusable(problem));
+            }
+            body.push(part);
+        }
+        if received < len {
+            let problem = format!("the answer ended after {received} of {len} bytes");
+            return Err(Failure::transient(problem));
+        }
+        head.exchange.received(received);
+        Ok(body.into_body())
+    }
+}
