@@ -118,7 +118,7 @@ impl RemoteClient {
             let problem = format!("the answer ended after {received} of {len} bytes");
             return Err(Failure::transient(problem));
         }
-        head.exchange.received(received);
+        head.exchange.noted().received_bytes += received;
         Ok(body.into_body())
     }
 }

@@ -71,7 +71,8 @@ impl RemoteClient {
                     self.is_reached.store(true, Ordering::Relaxed);
                     // A page of names takes the server much longer than other answers of its length.
                     if kind != RequestKind::List {
-                        self.flow.answered(&in_flight, exchange.received_bytes());
+                        self.flow
+                            .answered(&in_flight, exchange.noted().received_bytes);
                     }
                     if let Some(refusals) = refusals {
                         refusals.accept(credentials);

@@ -230,7 +230,7 @@ impl HttpService for SharedConnection {
             if ends_beyond_numbers(answer.headers()) {
                 answer.headers_mut().remove(CONTENT_RANGE);
             }
-            if exchange.is_page() && answer.status().is_success() {
+            if exchange.noted().is_page && answer.status().is_success() {
                 return checked_page(answer, exchange).await;
             }
             let location = answer.headers().get(LOCATION);
@@ -247,11 +247,11 @@ impl HttpService for SharedConnection {
             });
             match step {
                 Err(reason) => {
-                    exchange.refuse(reason);
+                    exchange.noted().refused = Some(reason);
                     return Ok(answer);
                 }
                 Ok(step) if step.adds_slash => {
-                    exchange.is_directory();
+                    exchange.noted().is_directory = true;
                     return Ok(answer);
                 }
                 Ok(step) => {
@@ -321,13 +321,14 @@ async fn checked_page(
     let text = String::from_utf8(page).map_err(|_| unusable_page(exchange, "it is not UTF-8"))?;
     let checked = listed_names::checked_page(&text);
     let (kept, left_out) = checked.map_err(|problem| unusable_page(exchange, &problem))?;
-    exchange.left_out(left_out);
+    exchange.noted().left_out = left_out;
     Ok(HttpResponse::from_parts(head, kept.into()))
 }
 
 /// The error for a page of names with this problem.
 fn unusable_page(exchange: &Exchange, problem: &str) -> HttpError {
-    exchange.note_problem(format!("the server sent no page of names: {problem}"));
+    let problem = format!("the server sent no page of names: {problem}");
+    exchange.noted().problem = Some(problem);
     HttpError::new(HttpErrorKind::Decode, std::io::Error::other("no page"))
 }
 

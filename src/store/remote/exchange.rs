@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use chrono::DateTime;
 use http::StatusCode;
 use http::header::{CONTENT_ENCODING, DATE, HeaderMap, HeaderName, RETRY_AFTER};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The kinds of requests, which are counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,13 +43,13 @@ pub(super) struct AnswerFacts {
     /// directories.
     pub(super) is_directory: bool,
     /// Whether a page of names was requested.
-    is_page: bool,
+    pub(super) is_page: bool,
     /// The problem of that page.
     pub(super) problem: Option<String>,
     /// How many names were removed from the page.
     pub(super) left_out: usize,
     /// The bytes of the body that have come.
-    received_bytes: u64,
+    pub(super) received_bytes: u64,
 }
 
 impl Exchange {
@@ -60,29 +60,9 @@ impl Exchange {
         exchange
     }
 
-    /// Whether a page of names was requested.
-    pub(super) fn is_page(&self) -> bool {
-        self.0.lock().is_page
-    }
-
-    /// Notes the problem of the page.
-    pub(super) fn note_problem(&self, problem: String) {
-        self.0.lock().problem = Some(problem);
-    }
-
-    /// Notes that this many names were removed from the page.
-    pub(super) fn left_out(&self, names: usize) {
-        self.0.lock().left_out = names;
-    }
-
-    /// Notes bytes of the body.
-    pub(super) fn received(&self, bytes: u64) {
-        self.0.lock().received_bytes += bytes;
-    }
-
-    /// The bytes of the body that have come.
-    pub(super) fn received_bytes(&self) -> u64 {
-        self.0.lock().received_bytes
+    /// The facts about the answer, to be noted or looked at.
+    pub(super) fn noted(&self) -> MutexGuard<'_, AnswerFacts> {
+        self.0.lock()
     }
 
     /// The facts about the answer so far.
@@ -98,16 +78,6 @@ impl Exchange {
         facts.date = text(headers, &DATE).and_then(|date| time(&date));
         facts.retry_after = retry_after(headers);
         facts.region = text(headers, &HeaderName::from_static("x-amz-bucket-region"));
-    }
-
-    /// Notes that a redirect was not followed.
-    pub(super) fn refuse(&self, reason: String) {
-        self.0.lock().refused = Some(reason);
-    }
-
-    /// Notes that the server redirects to the same path with a slash.
-    pub(super) fn is_directory(&self) {
-        self.0.lock().is_directory = true;
     }
 }
 
