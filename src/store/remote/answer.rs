@@ -99,8 +99,9 @@ impl RemoteClient {
         let result = head.result;
         let len = range.end - range.start;
         if result.range != range {
-            let problem = "the server sent another range than requested";
-            return Err(Failure::Unusable(problem.to_owned()));
+            return Err(Failure::unusable(
+                "the server sent another range than requested",
+            ));
         }
         let mut stream = result.into_stream();
         let (mut body, mut received) = (Gathered::of_len(len), 0_u64);

@@ -48,7 +48,7 @@ impl RemoteClient {
         F: Future<Output = Result<T, Failure>>,
     {
         if self.is_offline {
-            return Err(Failure::Unusable(OFFLINE.to_owned()));
+            return Err(Failure::unusable(OFFLINE));
         }
         let begun = Instant::now();
         let mut renewed = false;

@@ -68,6 +68,11 @@ impl Failure {
         })
     }
 
+    /// A failure that another attempt would not repair.
+    pub(super) fn unusable(problem: impl Into<String>) -> Failure {
+        Failure::Unusable(problem.into())
+    }
+
     /// The failure that corresponds to `error` of the client library and the head of the answer. No message of the
     /// library is passed on whole, because it may have signed URLs.
     pub(super) fn new(error: &object_store::Error, facts: &AnswerFacts) -> Failure {
@@ -83,7 +88,7 @@ impl Failure {
         }
         let text = chain(error);
         if NO_BUCKET.iter().any(|code| text.contains(code)) {
-            return Failure::Unusable("there is no such bucket or container".to_owned());
+            return Failure::unusable("there is no such bucket or container");
         }
         match error {
             // The client library takes a refused method for absence, too.
@@ -91,8 +96,7 @@ impl Failure {
                 return Failure::Absent;
             }
             Error::InvalidPath { .. } => {
-                let problem = "the server sent a name that cannot be read";
-                return Failure::Unusable(problem.to_owned());
+                return Failure::unusable("the server sent a name that cannot be read");
             }
             Error::Precondition { .. } => return Failure::Changed,
             Error::NotModified { .. } => return Failure::Unchanged,
@@ -111,8 +115,9 @@ impl Failure {
 
     fn without_answer(error: &object_store::Error, text: &str) -> Failure {
         if text.contains("InvalidContentType") {
-            let problem = "TLS: the server does not speak it; is it http:// in place of https://?";
-            return Failure::Unusable(problem.to_owned());
+            return Failure::unusable(
+                "TLS: the server does not speak it; is it http:// in place of https://?",
+            );
         }
         if text.contains("certificate") || text.contains("HandshakeFailure") {
             let reason = innermost(error);
@@ -147,15 +152,14 @@ impl Failure {
             return Failure::NotPartial;
         }
         if text.contains("Requested") && text.contains("got") {
-            return Failure::Unusable("the server sent another range than requested".to_owned());
+            return Failure::unusable("the server sent another range than requested");
         }
         if text.contains("CONTENT_RANGE") || text.contains("Content-Range") {
             // Some servers invent a range of an empty object, as `bytes 0--1/0`.
             if text.contains("/0\"") {
                 return Failure::BeyondEnd;
             }
-            let problem = "the answer does not say which bytes of the object it has";
-            return Failure::Unusable(problem.to_owned());
+            return Failure::unusable("the answer does not say which bytes of the object it has");
         }
         if text.contains("Header missing") {
             let header = ["ETag", "Last-Modified", "Content-Length"]
@@ -178,8 +182,8 @@ impl Failure {
             return Failure::Unauthorized(format!("the server answered {status}"));
         }
         if text.contains("RequestTimeTooSkewed") {
-            return Failure::Unusable(
-                "the clock of this machine differs too much from the server's".to_owned(),
+            return Failure::unusable(
+                "the clock of this machine differs too much from the server's",
             );
         }
         // For an answer whose body cannot be read, the client library has no `NotFound`.
@@ -227,8 +231,7 @@ impl Failure {
             }
             Failure::Changed => StoreError::changed(key),
             Failure::Denied(reason) | Failure::Unauthorized(reason) | Failure::Refused(reason) => {
-                let key = key.to_string();
-                StoreError::Denied { key, reason }
+                StoreError::denied(key, reason)
             }
             Failure::Unchanged => StoreError::problem(
                 key,

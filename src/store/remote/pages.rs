@@ -81,8 +81,9 @@ impl RemoteClient {
                 found.map_err(|error| Failure::new(&error, &exchange.facts()))?;
             check_below(&result, start)?;
             if page_token.is_some() && page_token == *token {
-                let problem = "the server sends the same page of names again and again";
-                return Err(Failure::Unusable(problem.to_owned()));
+                return Err(Failure::unusable(
+                    "the server sends the same page of names again and again",
+                ));
             }
             let facts = exchange.facts();
             if facts.left_out > 0 && !self.seen.left_out_names.swap(true, Ordering::Relaxed) {
@@ -107,7 +108,7 @@ impl RemoteClient {
     async fn web_listing(&self, start: &str) -> Result<Page, Failure> {
         if self.is_offline {
             // Names come from the documents, as where a server lists none.
-            return Err(Failure::Unusable(OFFLINE.to_owned()));
+            return Err(Failure::unusable(OFFLINE));
         }
         self.statistics.count(RequestKind::List);
         let asked = Instant::now();
@@ -116,7 +117,7 @@ impl RemoteClient {
         let found = timeout(self.deadline, list).await;
         let names = found
             .map_err(|_| Failure::transient("the server does not answer"))?
-            .map_err(|_| Failure::Unusable("the web server does not list names".to_owned()))?;
+            .map_err(|_| Failure::unusable("the web server does not list names"))?;
         Ok(Page {
             names: web_names::below(&self.web_root, &prefix, names)?,
             token: None,
