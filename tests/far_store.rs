@@ -25,7 +25,7 @@ use zarr_mount::view::{EntrySource, FileFormat, View, ViewKind, ViewOptions};
 
 use common::{files, open, read, read_at, view, walk};
 
-/// What one request takes, and how many may be under way.
+/// The time that one request takes, and the most requests that may be under way.
 const LATENCY: Duration = Duration::from_millis(50);
 const IN_FLIGHT: usize = 64;
 

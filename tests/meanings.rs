@@ -1,4 +1,4 @@
-//! What a key means depends on the documents above it. Other programs write, remove and replace arrays object by
+//! The meaning of a key depends on the documents above it. Other programs write, remove and replace arrays object by
 //! object, in any order, while names are looked up in several views at once: each read gives decoded elements where
 //! the view decodes, a stored chunk where it does not, elements of one state in a whole array, or an error. Facts
 //! that a view remembers from earlier must not change this.

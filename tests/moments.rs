@@ -95,7 +95,7 @@ fn view(server: &Server, ttl: Duration) -> Arc<View> {
     common::view_of_raw_files(Arc::new(store), vec![ViewKind::Arrays], ttl)
 }
 
-/// What an open file has shown: the number in each chunk.
+/// The contents that an open file has shown: the number in each chunk.
 type Shown = BTreeMap<usize, u32>;
 
 /// Reads a range of chunks; whether it succeeded.

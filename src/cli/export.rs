@@ -142,7 +142,7 @@ pub(super) fn name_of(config: &ShownConfig) -> impl std::fmt::Display {
     config.store.as_os_str().display()
 }
 
-/// What an export has done.
+/// The summary of a finished export.
 fn summary(counters: &Counters, directory: &Path) -> String {
     let written = counters.written.load(Ordering::Relaxed);
     let kept = counters.kept.load(Ordering::Relaxed);

@@ -66,7 +66,7 @@ fn with_values_as_name(argument: Arg) -> Arg {
     argument.value_name(name).hide_possible_values(true)
 }
 
-/// What users do, with commands.
+/// The section with the tasks of users, and the commands for them.
 fn tasks() -> Roff {
     let mut tasks = Roff::new();
     section(&mut tasks, "TASKS");

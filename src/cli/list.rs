@@ -11,7 +11,7 @@ use super::mounts::{FoundMount, MountState, mountpoints_of, mounts_of};
 use super::output::Output;
 use crate::escape::Text;
 
-/// What is printed of the mounts.
+/// The form in which the mounts are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListForm {
     /// A line for each mount, with what its daemon says.

@@ -203,7 +203,7 @@ fn told_when_slow<T>(path: &Path, talk: Talk, ask: impl FnOnce() -> T) -> T {
     })
 }
 
-/// What the daemon of the mount at `path` still has to save.
+/// The number of changes that the daemon of the mount at `path` still has to save.
 fn unsaved_of(path: &Path) -> Work {
     let state = state_of(path);
     let n = |member: &str| state.number(member).unwrap_or(0);

@@ -14,7 +14,7 @@ use crate::mount_table::{MountEntry, MountTable};
 /// The longest wait for the daemon of a mount.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is known of a mount.
+/// A mount, and the state of its daemon.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FoundMount {
     pub(super) mountpoint: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct FoundMount {
     pub(super) state: MountState,
 }
 
-/// What the daemon of a mount says.
+/// The state of the daemon of a mount.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum MountState {
     /// Its counters, the members of `stats.json`.

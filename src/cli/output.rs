@@ -17,7 +17,8 @@ use crate::escape::{Colours, Escaped, Text};
 /// The width of a terminal that does not report its own, in columns.
 const USUAL_WIDTH: usize = 80;
 
-/// What is written to: a terminal, or a file or a pipe, whose lines have any length and no colours.
+/// The kind of place that is written to: a terminal, or a file or a pipe, whose lines have any
+/// length and no colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Page {
     /// The columns of the terminal; `None` if lines may have any length.
@@ -65,7 +66,7 @@ impl Output {
         Output(io::stdout().lock())
     }
 
-    /// What standard output is.
+    /// The width and the colours of standard output.
     pub(super) fn page(&self) -> Page {
         Page::of(&self.0)
     }

@@ -166,7 +166,7 @@ fn below(start: &Prefix) -> String {
     format!(" at or below {start}")
 }
 
-/// What was found so far.
+/// The findings so far.
 struct Report {
     purpose: Purpose,
     list: Option<JsonList>,

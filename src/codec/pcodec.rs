@@ -34,13 +34,13 @@ pub struct PcodecSettings {
     pub level: usize,
     /// Whether a common factor or a few different values are looked for.
     pub finds_mode: bool,
-    /// What is subtracted from each number.
+    /// The number that is subtracted from each number.
     pub delta: PcodecDelta,
     /// The most numbers that are compressed together.
     pub page: usize,
 }
 
-/// What is subtracted from each number of a file.
+/// The number that is subtracted from each number of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PcodecDelta {
     /// Whichever pco finds best.

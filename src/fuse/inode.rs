@@ -93,7 +93,7 @@ pub(super) enum Comparison {
     FirstOpen(StaleCache),
 }
 
-/// What the kernel may cache of another version.
+/// The parts of another version that the kernel may have in its cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StaleCache {
     Nothing,

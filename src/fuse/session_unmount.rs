@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
-/// What an unmount does when files of the mount are open.
+/// The action of an unmount when files of the mount are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmount {
     /// Refuse, with [`UnmountError::Busy`].

@@ -28,7 +28,7 @@ pub(super) const ALIGNMENT: u64 = 4096;
 /// Size of the header in bytes.
 const HEADER: u64 = 16;
 
-/// What links the levels of an image to it.
+/// The links that lead from an image to its levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Linking {
     /// The image points to its levels with [`FieldValues::Levels`](super::tiff::FieldValues::Levels), and

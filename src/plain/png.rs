@@ -314,7 +314,7 @@ impl Preview {
     }
 }
 
-/// What is known of the channels that are shown, one at least.
+/// The facts about the channels that are shown, of which there is at least one. `None` for a channel without metadata.
 fn described(part: &Array, plane: Plane) -> Vec<Option<&Channel>> {
     let of = |axis: usize| part.axes.get(axis).map(|axis| axis.channels.as_slice());
     match (plane.channels, plane.middle_channel) {

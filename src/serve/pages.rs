@@ -60,7 +60,7 @@ pub(super) struct Request<'r> {
     pub(super) store: &'r str,
     /// The path of the directory in the mount: names with slashes between them, and empty for the root.
     pub(super) path: &'r [u8],
-    /// What follows the question mark of the address; empty where there is none.
+    /// The part of the address after the question mark; empty if there is none.
     pub(super) query: &'r str,
 }
 
@@ -121,7 +121,7 @@ fn file_of_node(directory: &HeldVnode, query: &Query) -> Result<Option<HeldVnode
     Ok(is_of_node.then_some(file))
 }
 
-/// What a page is about.
+/// The subject of a page, and the facts that the page needs.
 struct Facts<'p> {
     /// The directory, or the file in it that the page is about.
     subject: &'p HeldVnode,

@@ -1,4 +1,4 @@
-//! What all requests of a server share.
+//! The state that all requests of a server share.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::pieces::PieceMemory;
 use crate::error::ErrorLog;
 use crate::view::View;
 
-/// All that requests share.
+/// The shared state.
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) view: Arc<View>,

@@ -54,7 +54,7 @@ pub(super) enum Depth {
     Entries,
 }
 
-/// What a request asks for.
+/// The properties that a request asks for, and the files that it asks about.
 #[derive(Debug)]
 pub(super) struct Asked {
     depth: Depth,

@@ -40,7 +40,7 @@ pub enum Location {
     /// A store on a server, or a zip file.
     #[cfg(feature = "remote")]
     Remote(RemoteUrl),
-    /// What lies at a path of the zip file at another location.
+    /// The entries at a path in the zip file at another location.
     InZip(Box<Location>, Prefix),
     /// A snapshot of the Icechunk repository at another location.
     #[cfg(feature = "icechunk")]

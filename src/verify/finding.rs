@@ -1,9 +1,9 @@
-//! What a verification finds.
+//! The findings of a verification.
 
 use crate::error::{Error, ErrorKind, FormatError, PlaceInArray};
 use crate::store::{Prefix, StoreError};
 
-/// What a finding means for the store.
+/// The meaning of a finding for the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// Stored bytes are wrong or missing.
@@ -28,15 +28,15 @@ impl Severity {
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it means.
+    /// The meaning of the finding for the store.
     pub severity: Severity,
     /// The path of the node.
     pub path: Prefix,
-    /// The chunk or the shard, if it is about one.
+    /// The chunk or the shard, if the finding is about one.
     pub place: Option<PlaceInArray>,
     /// The key of the object and the range of its bytes, if they are known.
     pub bytes: Option<(String, u64, u64)>,
-    /// What was found. It begins with the key.
+    /// The problem as a text, which begins with the key.
     pub problem: String,
 }
 

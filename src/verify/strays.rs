@@ -233,7 +233,7 @@ mod tests {
 
     const ARRAY: &str = r#"{"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4"}"#;
 
-    /// What is reported of the directories at `paths`, which have no document.
+    /// The findings about the directories at `paths`, which have no document.
     fn reported(objects: &[&str], paths: &[&str]) -> Vec<(Severity, String)> {
         let store = Arc::new(MemoryStore::new());
         for key in objects {

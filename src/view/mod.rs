@@ -1,4 +1,4 @@
-//! What a mount shows: a tree of vnodes, their attributes and their bytes.
+//! The contents of a mount: a tree of vnodes, their attributes and their bytes.
 //!
 //! A view translates a store into vnodes, attributes and bytes, and knows nothing of FUSE. The page `docs/src/views.md`
 //! is its contract. A [`View`] finds the vnode of a request (`lookup` turns names into vnodes, `attributes` turns

@@ -76,7 +76,7 @@ fn without_code(text: &str) -> String {
     kept + rest
 }
 
-/// What a page links to: `[text](target)`, and `[name]: target` at the beginning of a line.
+/// The targets of the links of a page: `[text](target)`, and `[name]: target` at the beginning of a line.
 fn targets(page: &str) -> Vec<String> {
     let text = without_code(&prose(page).unwrap());
     let inline = text
@@ -133,7 +133,7 @@ fn resolved(page: &str, target: &str) -> Option<String> {
     Some(path.to_str()?.to_owned())
 }
 
-/// What is wrong with a link of a page.
+/// The problem of a link of a page; `None` if the link leads somewhere.
 fn complaint(pages: &BTreeMap<String, String>, page: &str, target: &str) -> Option<String> {
     if ["https://", "http://", "mailto:"]
         .iter()

@@ -28,7 +28,7 @@ pub(crate) fn with_type(name: &str) -> Parsed {
     documents::v3(&data_type, &fill_value, &codecs_v3(name))
 }
 
-/// What a file says of the type, or `no`.
+/// The type as a file describes it, or `no`.
 pub(crate) fn found(format: FileFormat, parsed: &Parsed) -> String {
     if format == FileFormat::Jsonl {
         return if is_text(parsed) { "yes" } else { "no" }.to_owned();
@@ -144,7 +144,7 @@ pub(crate) fn offset_of_elements(layout: &Layout) -> Option<u64> {
     part.map(|part| part.offset)
 }
 
-/// What the header says of the type.
+/// The type as the header describes it.
 fn word(format: FileFormat, layout: &Layout) -> String {
     // All of a file that is nothing but a header.
     let len = offset_of_elements(layout).unwrap_or(layout.len());

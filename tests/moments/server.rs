@@ -25,10 +25,10 @@ pub(crate) enum Service {
     S3,
 }
 
-/// What `Last-Modified` is.
+/// The kind of times in `Last-Modified`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dates {
-    /// There is none.
+    /// No time: the header is absent.
     None,
     /// The time of the upload, by the clock of the server.
     Upload,

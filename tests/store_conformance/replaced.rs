@@ -249,7 +249,7 @@ struct Dir {
     files: BTreeMap<usize, String>,
 }
 
-/// What is at the path and beside it.
+/// The directories at the path and beside it.
 struct Model {
     here: Option<Dir>,
     beside: Option<Dir>,

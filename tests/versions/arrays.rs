@@ -13,7 +13,7 @@ use super::model::{Model, indices, rank_of};
 use super::types::Type;
 use super::write::join;
 
-/// What a root array is called.
+/// The name of a root array.
 const ROOT: &str = "array";
 
 /// Formats that between them hold every type.

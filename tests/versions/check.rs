@@ -1,4 +1,4 @@
-//! What views must show of an array.
+//! Checks of the files that views show of an array.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -98,7 +98,7 @@ pub struct ShownConfig {
     pub injections: Vec<Injection>,
 }
 
-/// What `--verify` or `--warm` does, and how it reports.
+/// The work of `--verify` or `--warm`, and the form of its report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyConfig {
     /// Whether the store is verified, or read into the disk cache.

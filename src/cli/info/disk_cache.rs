@@ -1,9 +1,9 @@
-//! What `--info` says of the disk cache.
+//! The line of `--info` about the disk cache.
 
 use super::words::human;
 use crate::store::Store;
 
-/// The size of the disk cache, and what it did so far; `None` without one.
+/// The size and the counters of the disk cache; `None` if there is none.
 pub(super) fn described(store: &dyn Store) -> Option<String> {
     let counters = store.statistics();
     let counter = |wanted: &str| {

@@ -9,7 +9,7 @@ const MOST_CHANNELS: usize = 1024;
 /// The longest name in bytes; longer ones are left out.
 const LONGEST_LABEL: usize = 256;
 
-/// What is known of a channel.
+/// The facts about a channel.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Channel {
     /// Its name, which is not empty.

@@ -1,6 +1,6 @@
 //! The kinds of coordinate reference systems.
 
-/// What the coordinates of a CRS are.
+/// The meaning of the coordinates of a CRS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrsKind {
     /// Longitude and latitude.

@@ -23,7 +23,7 @@ use crate::error::FormatError;
 use crate::metadata::{Attributes, JsonTree};
 use crate::plain::Ancestor;
 
-/// What is known of an array and of the documents around it.
+/// The facts about an array and about the documents around it.
 #[derive(Debug, Clone, Copy)]
 pub struct GeoSources<'a> {
     /// Length of the array in each dimension.

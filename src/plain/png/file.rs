@@ -31,7 +31,7 @@ pub(super) enum Colours {
 pub(super) struct Text {
     /// A keyword of 1 to 79 letters.
     pub(super) keyword: &'static str,
-    /// What is said. It must not have NULs in it.
+    /// The text itself, which must not contain NUL.
     pub(super) text: String,
 }
 

@@ -11,7 +11,7 @@ use crate::metadata::{Attributes, JsonTree};
 const HUE_STEP: u32 = 846;
 const HUES: u32 = 6 * 256;
 
-/// What is known of the colours of labels.
+/// The colours of labels, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabelColours {
     /// Labels from 1 to 255 with their colours.

@@ -20,7 +20,7 @@ pub(super) struct Plane {
     pub(super) middle_channel: Option<usize>,
 }
 
-/// What the elements along an axis of channels are.
+/// The meaning of the elements along an axis of channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channels {
     /// The samples of coloured pixels: red, green, blue, and perhaps opacity.

@@ -1,4 +1,4 @@
-//! What all pages have: the head, the way to the directory, the heading and the foot.
+//! The parts that all pages have: the head, the way to the directory, the heading and the foot.
 
 use super::html::{Html, shown_name};
 use super::{ICON, Request, STYLE};

@@ -1,4 +1,4 @@
-//! What a page says of a node: its kind, dimensions, attributes and documents.
+//! The part of a page that describes a node: its kind, dimensions, attributes and documents.
 
 use super::html::Html;
 use super::json_text::in_lines;

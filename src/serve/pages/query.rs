@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 /// The most dimensions of an array that a query has an index for. NumPy has at most 64.
 const MOST_DIMENSIONS: usize = 64;
 
-/// What a query asks for.
+/// The values in a query.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Query {
     /// The number of names before the first one in the list (`from`).

@@ -35,7 +35,7 @@ pub(super) enum BranchFile {
     Single(Key),
 }
 
-/// What a branch, a tag or the name of a snapshot stands for.
+/// The snapshot that a branch, a tag or its own name stands for.
 #[derive(Debug)]
 pub(super) struct NamedSnapshot {
     pub(super) id: ObjectId,

@@ -23,7 +23,7 @@ use crate::store::{
 /// The directories of a repository, through which its files are reached.
 const DIRECTORIES: [&str; 3] = ["snapshots", "manifests", "chunks"];
 
-/// What is known of a repository whose snapshot is shown.
+/// The facts about a repository whose snapshot is shown.
 #[derive(Debug)]
 pub(super) struct Pinning {
     pub(super) reference: Reference,

@@ -46,7 +46,7 @@ pub(super) struct Node<'s> {
     pub(super) path: &'s str,
 }
 
-/// What a snapshot says of an array.
+/// The description of an array in a snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ArrayNode<'s> {
     pub(super) id: NodeId,

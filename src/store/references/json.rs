@@ -95,7 +95,7 @@ pub(super) fn read(
     })
 }
 
-/// What was read so far.
+/// The members that were read so far.
 struct Members<'p> {
     /// The members of the root, which are the references of version 0.
     root: TableBuilder,
@@ -195,7 +195,7 @@ impl<'de> Visitor<'de> for References<'_> {
     }
 }
 
-/// What the text of a value says.
+/// The reference that the text of a value describes.
 fn reference(json: &str) -> ReferenceValue {
     let bad = |problem: &str| ReferenceValue::Bad(problem.to_owned());
     match json.bytes().next() {

@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub(super) runtime: Arc<Runtime>,
     pub(super) client: RemoteClient,
     pub(super) remembered: Remembered,
-    /// What is kept on disk.
+    /// The data that is kept on disk; `None` without a disk cache.
     pub(super) kept: Option<Arc<Kept>>,
     /// Whether the store never changes.
     pub(super) is_immutable: bool,

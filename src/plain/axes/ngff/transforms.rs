@@ -27,7 +27,7 @@ pub(super) struct Placed {
 /// The composition of the transformations that were applied so far, axis by axis.
 struct Composition(Vec<Placed>);
 
-/// What a list of transformations of 0.4 has had so far.
+/// The kinds of transformations that were read so far from a list of version 0.4.
 #[derive(Default)]
 struct Seen {
     scale: bool,

@@ -19,7 +19,7 @@ use crate::store::references::text::{Progress, text_of};
 /// The most chunks whose references are in one file.
 const MOST_RECORDS: u64 = 10_000_000;
 
-/// What `.zmetadata` says.
+/// The contents of `.zmetadata`.
 #[derive(Debug)]
 pub(super) struct SetMetadata {
     pub(super) documents: Table,

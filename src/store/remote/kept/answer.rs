@@ -1,4 +1,4 @@
-//! What the server said about a key, as it is kept on disk.
+//! Answers of the server about keys, as they are kept on disk.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use crate::store::disk_cache::{EntryFacts, EntryKind, EntryName};
 use crate::store::remote::tag::Pinned;
 use crate::store::{AnswerTimes, Arrival};
 
-/// What the server said about a key.
+/// An answer of the server about a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store::remote) enum KeptAnswer {
     /// The version of the object there.

@@ -75,8 +75,9 @@ impl Kept {
 }
 
 impl Shared {
-    /// What `find` finds of `key` once the entries on disk were brought into memory. If it finds nothing, the caller has
-    /// to request it from the server, unless another mount is requesting it: then this waits, and looks once more.
+    /// The result of `find` for `key`, once the entries on disk were brought into memory. If `find` returns `None`, the
+    /// caller has to request the object from the server. But if another mount is requesting it, this function waits for
+    /// that mount, and calls `find` once more.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the caller's requests are cancelled.

@@ -1,4 +1,5 @@
-//! What a store keeps on disk (`--disk-cache`): ranges of objects, what the server said about keys, and pages of names.
+//! The data that a store keeps on disk (`--disk-cache`): ranges of objects, answers of the server about keys, and pages
+//! of names.
 //!
 //! An entry with bytes of an object has its version in the name, so it is of use only to a reader that knows which
 //! version is current. The current version is known from an answer of the server, which is kept too. Every process of
