@@ -111,8 +111,9 @@ impl Selected {
         }
     }
 
-    /// The same part of another level of an image, whose array has the shape `other` where this one is of an array of shape
-    /// `own`. `None` if the part has no counterpart there: it is not whole along an axis along which the levels differ.
+    /// The same part of another level of an image. The array of this level has the shape `own`, and the array of the
+    /// other level has the shape `other`. `None` if the part has no counterpart there, because the levels differ along
+    /// an axis along which the part is not whole.
     pub fn in_shape(&self, own: &[u64], other: &[u64]) -> Option<Selected> {
         let mut found = self.clone();
         let lengths = own.iter().zip(other).enumerate();

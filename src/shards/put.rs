@@ -50,8 +50,8 @@ impl InnerChunk {
                 let journal = staging.journal_of(&shard, &mut state)?;
                 let before = journal.len();
                 let record = journal.append(self.slot, bytes, earlier.now)?;
-                // This counts even if the part is not staged in the end: the whole length is subtracted when the
-                // journal is removed.
+                // The record is counted even if the part is not staged in the end, because the whole length of the
+                // journal is subtracted when the journal is removed.
                 (staging.journaled).fetch_add(journal.len() - before, Ordering::Relaxed);
                 if staging.writer.durability() == Durability::Close {
                     journal.sync()?;

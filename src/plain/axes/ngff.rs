@@ -24,8 +24,9 @@ use super::{Ancestor, Surroundings};
 use crate::metadata::{Attributes, JsonTree};
 use image_name::image_name;
 
-/// The axes of the array of this shape below the first of `groups`, if a multiscale of that group has a dataset at its path and as
-/// many axes. The other groups are those around it, the nearest first.
+/// The axes of an array of this shape below the first of `groups`. `None` unless a multiscale of that group has a
+/// dataset at the path of the array, and as many axes as the array. The other groups are those around the first one,
+/// the nearest first.
 pub(super) fn axes(groups: &[Ancestor<'_>], shape: &[u64]) -> Option<Surroundings> {
     let group = groups.first()?;
     let path = normal(group.path)?;

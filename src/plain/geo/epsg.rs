@@ -1,4 +1,4 @@
-//! The CRS of EPSG's dataset, as Well-Known Text of version 1, for stores that name no more than a code.
+//! The CRS of EPSG's dataset, as Well-Known Text of version 1, for stores that give only its code.
 
 use super::wkt::WktNode;
 
@@ -6,12 +6,14 @@ use super::wkt::WktNode;
 pub(super) fn wkt(code: u16) -> Option<String> {
     let text = crs_definitions::from_code(code)?.wkt;
     let node = WktNode::parse(text)?;
-    // A few definitions have a way to WGS 84 around them, which is no part of the CRS.
+    // In a few definitions, the CRS is inside a transformation to WGS 84. The transformation is no
+    // part of the CRS.
     let source = node.child(&["SOURCECRS"]);
     let source = source.and_then(|source| WktNode::parse(source.items().next()?));
     let node = source.unwrap_or(node);
     node.kind()?;
-    // Some definitions are those of the CRS that has replaced another one.
+    // For some codes, the table has the definition of the CRS that has replaced the one with this
+    // code.
     let (authority, own) = node.id()?;
     if authority != "EPSG" || own != code.to_string() {
         return None;
@@ -19,8 +21,8 @@ pub(super) fn wkt(code: u16) -> Option<String> {
     Some(without_shifts(node.text()))
 }
 
-/// `text` without its nodes `TOWGS84`: they describe a shift to WGS 84, one of several that are in use, which is no part of
-/// the CRS either.
+/// `text` without its nodes `TOWGS84`. Such a node describes one of several shifts to WGS 84 that
+/// are in use, and is no part of the CRS either.
 fn without_shifts(text: &str) -> String {
     const SHIFT: &str = ",TOWGS84[";
     let mut out = String::with_capacity(text.len());

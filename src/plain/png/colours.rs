@@ -23,7 +23,7 @@ const DEFAULTS: [Rgb; 7] = [
 /// A palette for the numbers of a picture of one channel. Colour 0 is that of missing values, which are transparent.
 pub(super) type Palette = [Rgb; 256];
 
-/// The palette of a channel of this colour, from black to it; without a colour, viridis.
+/// The palette of a channel: from black to `color`, or viridis if the channel has no colour.
 pub(super) fn palette(color: Option<Rgb>) -> Palette {
     let mut palette = match color {
         None => VIRIDIS.map(|color| {

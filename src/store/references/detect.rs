@@ -1,4 +1,4 @@
-//! Tells sets of references from other stores.
+//! Recognises the files of sets of references among other files and stores.
 
 use std::fmt;
 use std::io::Read;
@@ -15,13 +15,13 @@ const EXTENSIONS: [&[u8]; 2] = [b".json", b".json.zst"];
 /// The name of the metadata of a set in Parquet.
 const METADATA: &[u8] = b".zmetadata";
 
-/// Metadata that is longer than this is that of another store.
+/// A longer `.zmetadata` does not belong to a set.
 const MOST_METADATA_BYTES: u64 = 64 << 20;
 
-/// A member that no other metadata has.
+/// A member that only the metadata of a set in Parquet has.
 const MEMBER: &str = "record_size";
 
-/// Whether `name` may be that of a set in JSON. That of a metadata document is not.
+/// Whether a file called `name` may be a set in JSON. Metadata documents are JSON, too, but no sets.
 pub(in crate::store) fn is_named_as_set(name: &[u8]) -> bool {
     let is_set = EXTENSIONS.iter().any(|end| {
         let rest = name.len().checked_sub(end.len());
@@ -87,14 +87,15 @@ pub(in crate::store) fn has_members(json: &[u8], names: &[&str]) -> bool {
     names.iter().all(is_in) && parser.deserialize_map(HasMembers(names)).unwrap_or(false)
 }
 
-/// As many first bytes of a file as [`looks_like_set`] needs.
+/// The number of first bytes of a file that [`looks_like_set`] needs.
 pub(in crate::store) const HEAD_BYTES: u64 = 32 << 10;
 
 /// The most text that is made of the first bytes of a compressed file.
 const MOST_HEAD_TEXT: u64 = 1 << 20;
 
-/// Whether a file that begins with `head` is a set in JSON. A set of version 0 has keys of metadata documents among its
-/// first members, and one of version 1 has them in `refs`, or says its version before that.
+/// Whether a file that begins with `head` is a set in JSON. Among the first members of a set of version 0 are keys of
+/// metadata documents. A set of version 1 has these keys in its member `refs`, or has the members `version` and `refs`
+/// (or `gen`).
 pub(in crate::store) fn looks_like_set(head: &[u8]) -> bool {
     let mut text = Vec::new();
     if head.starts_with(&ZSTD_MAGIC) {

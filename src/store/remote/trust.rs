@@ -10,12 +10,13 @@ use crate::store::Recency;
 pub(super) struct Trust {
     /// `None` if the store never changes.
     time_to_live: Option<Duration>,
-    /// When the first request may have been sent, whose answer is trusted.
+    /// Answers to requests that were sent before this time are not trusted.
     begun: SystemTime,
 }
 
 impl Trust {
-    /// Trust in answers from now on, or also in those that were given before, to another process.
+    /// Trust in answers to requests that are sent from now on. If `has_older`, answers that were
+    /// given to another process before are trusted, too.
     pub(super) fn new(time_to_live: Option<Duration>, has_older: bool) -> Trust {
         Trust {
             time_to_live,

@@ -63,8 +63,9 @@ impl Arrays {
         Ok(facts)
     }
 
-    /// The value of GDAL's attribute `_CRS`, JSON, for the array at `path`, if the store has its CRS in another form. `None`
-    /// also where the documents around the array cannot be used for that.
+    /// The value of GDAL's attribute `_CRS`, which is JSON, for the array at `path`, if the store has the CRS of the
+    /// array in another form. `None` if it has no CRS, or if the documents around the array cannot be used to find
+    /// one.
     pub(in crate::view) fn gdal_crs(&self, path: &Prefix) -> Result<Option<String>, Error> {
         let resolved = self.tree.resolve(ViewKind::Arrays, path)?;
         let Node::Array(node) = &resolved.node else {
@@ -102,8 +103,9 @@ impl Arrays {
         Ok(problems)
     }
 
-    /// The attributes of the grid mapping variable `name` for the array at `path`: of the array of this name in the
-    /// nearest group at or above that of the array. Where there is none, nothing is described.
+    /// The attributes of the grid mapping variable `name` for the array at `path`. The variable is the array called
+    /// `name` in the nearest group that has one, from the group of the array upwards. `None` if no group has one, or
+    /// if the store refuses it.
     fn grid_mapping(
         &self,
         path: &Prefix,
@@ -124,7 +126,7 @@ impl Arrays {
                     inputs.observe_access(self.tree.loader.sources(), &child)?;
                     return Ok(Ok(None));
                 }
-                // Or without one whose document is wrong.
+                // The array is also shown without a variable whose document is wrong.
                 Err(Error::Metadata { error, .. }) => {
                     self.observe_documents(&child, inputs)?;
                     return Ok(Err(error));

@@ -49,7 +49,7 @@ def test_killed_readers_end(how, mount, store, figure):
     told = json.loads(ok(*readers("kill", made.path / "a/c", READERS, 5, made.pid), timeout=None))
     figure(f"{how}: {told['ended']} readers were killed, {told['waited']} of them while they waited for a reply")
     assert told["ended"] >= READERS and told["waited"] > 0 and not told["stuck"] and told["errors"] == []
-    # Nothing of them is left behind: the mount answers, and is not busy.
+    # The killed readers leave nothing behind: the mount answers, and is not busy.
     assert len(os.listdir(made.path / "a/c")) == 64
     made.unmount()
 
@@ -59,11 +59,11 @@ ENDS = {
     "stopped and killed": lambda made: (os.kill(made.pid, signal.SIGSTOP), os.kill(made.pid, signal.SIGKILL)),
     "terminated": lambda made: os.kill(made.pid, signal.SIGTERM),
     "detached": lambda made: ok("umount", "--lazy", made.path),
-    # umount(8) says that it is busy, and what waits is ended all the same.
+    # umount(8) says that the mount is busy. Requests that wait are ended nevertheless.
     "forced": lambda made: run("umount", "--force", made.path),
 }
 
-# Those of a dead mount, of a request without an answer, and of an empty mountpoint.
+# The errors of a dead mount, of a request without an answer, and of an empty mountpoint.
 ERRORS = {"ENOTCONN", "ECONNABORTED", "ECANCELED", "EIO", "ENOENT"}
 
 
